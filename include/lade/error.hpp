@@ -1,0 +1,48 @@
+// The one exception type of lade, and the codes of the failures that are lade's own.
+
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace lade {
+
+// Failures that no C library has a code for.
+enum class errc {
+  stopped = 1,       // the run, task or operation was asked to stop
+  timed_out,         // a deadline passed
+  closed,            // a channel or pool no longer takes part
+  no_runtime,        // an operation that needs a runtime was awaited outside of one
+  wrong_thread,      // a blocking call on a thread that must not block, or after a fork
+  invalid_argument,  // an option or argument that cannot work; the text names it
+  invalid_data,      // bytes that are not what their format says
+  unsupported,       // valid data of a kind that is not handled
+  limit_exceeded,    // data that would need more than an option allows
+};
+
+const std::error_category& error_category() noexcept;
+std::error_code make_error_code(errc code) noexcept;
+
+// What went wrong: `what()` is "<doing>: <why>", as in "open a.tar: No such file or directory".
+// `code()` is for programs: a system error, an errc, or a code of the library that failed.
+class error : public std::system_error {
+ public:
+  error(std::error_code code, std::string_view doing) : error(code, doing, code.message()) {}
+  error(std::error_code code, std::string_view doing, std::string_view why)
+      : std::system_error(code), text_(std::string(doing).append(": ").append(why)) {}
+
+  const char* what() const noexcept override { return text_.what(); }
+
+ private:
+  std::runtime_error text_;  // a string that copies without throwing
+};
+
+// Throws error(errno_value as a system error, doing).
+[[noreturn]] void raise(int errno_value, std::string_view doing);
+
+}  // namespace lade
+
+template <>
+struct std::is_error_code_enum<lade::errc> : std::true_type {};

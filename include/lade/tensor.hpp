@@ -1,0 +1,164 @@
+// Arrays of numbers: an element type, a shape and strides over a buffer.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace lade {
+
+// f16 is IEEE 754 binary16, bf16 the upper half of a binary32. Both are stored as 16 bits.
+enum class element_type : std::uint8_t { u8, u16, i32, i64, f16, bf16, f32, f64 };
+
+constexpr std::size_t element_bytes(element_type type) noexcept {
+  constexpr std::array<std::uint8_t, 8> bytes{1, 2, 4, 8, 2, 2, 4, 8};
+  return bytes[static_cast<std::size_t>(type)];
+}
+
+std::string_view name(element_type type) noexcept;  // "u8", "bf16", ...
+
+// Whether T is the C++ type that holds one element: std::uint16_t for f16 and bf16.
+template <class T>
+constexpr bool holds(element_type type) noexcept;
+
+// The extents of up to eight dimensions, outermost first. Also used for strides.
+class dimensions {
+ public:
+  static constexpr std::size_t max_rank = 8;
+
+  constexpr dimensions() = default;
+  constexpr dimensions(std::initializer_list<std::int64_t> extents)
+      : dimensions(std::span(extents.begin(), extents.size())) {}
+  // Throws error(invalid_argument) for more than max_rank extents.
+  constexpr explicit dimensions(std::span<const std::int64_t> extents) {
+    if (extents.size() > max_rank) refuse_rank(extents.size());
+    for (auto extent : extents) extents_[rank_++] = extent;
+  }
+
+  constexpr std::size_t size() const noexcept { return rank_; }
+  constexpr std::int64_t operator[](std::size_t i) const noexcept {
+    assert(i < rank_);
+    return extents_[i];
+  }
+  constexpr const std::int64_t* begin() const noexcept { return extents_.data(); }
+  constexpr const std::int64_t* end() const noexcept { return extents_.data() + rank_; }
+
+  // The dimensions with one more in front, and without the first.
+  dimensions prepend(std::int64_t extent) const;
+  dimensions tail() const;
+
+  friend bool operator==(const dimensions& a, const dimensions& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  [[noreturn]] static void refuse_rank(std::size_t rank);
+
+  std::array<std::int64_t, max_rank> extents_{};
+  std::uint8_t rank_ = 0;
+};
+
+std::string to_string(const dimensions& extents);  // "[3, 224, 224]"
+
+// Where a tensor's memory is, in DLPack's terms: a device type and the device's number.
+struct device {
+  enum class kind : std::uint8_t { cpu, cuda, cuda_host };  // cuda_host: pinned host memory
+  kind type = kind::cpu;
+  int index = 0;
+
+  friend bool operator==(const device&, const device&) = default;
+};
+
+// What the elements of a tensor are and how many there are.
+struct tensor_spec {
+  element_type type = element_type::u8;
+  dimensions shape;
+
+  // The number of elements, and of bytes when they are contiguous. Throws error(invalid_argument)
+  // for a negative extent or a product that does not fit.
+  std::size_t elements() const;
+  std::size_t bytes() const { return elements() * element_bytes(type); }
+
+  friend bool operator==(const tensor_spec&, const tensor_spec&) = default;
+};
+
+// An n-dimensional array. Like buffer, a tensor is a share in its memory: copies and parts refer
+// to the same elements. Strides count elements, not bytes, and may be zero or negative.
+class tensor {
+ public:
+  tensor() = default;
+
+  // A contiguous tensor (last dimension fastest) in fresh, uninitialised host memory.
+  explicit tensor(const tensor_spec& spec) : tensor(spec, buffer(spec.bytes())) {}
+  tensor(element_type type, const dimensions& shape) : tensor(tensor_spec{type, shape}) {}
+
+  // A contiguous tensor over the first bytes of `memory`. Throws error(invalid_argument) when it
+  // is too small or not aligned to the element type.
+  tensor(const tensor_spec& spec, buffer memory, device where = {});
+
+  // A strided tensor whose first element is at `first`, inside `memory`. Throws
+  // error(invalid_argument) when an element would lie outside of it.
+  tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first,
+         device where = {});
+
+  const tensor_spec& spec() const noexcept { return spec_; }
+  element_type type() const noexcept { return spec_.type; }
+  const dimensions& shape() const noexcept { return spec_.shape; }
+  const dimensions& strides() const noexcept { return strides_; }
+  std::size_t rank() const noexcept { return spec_.shape.size(); }
+  device where() const noexcept { return where_; }
+  const buffer& memory() const noexcept { return memory_; }
+  bool contiguous() const noexcept;
+
+  std::byte* bytes() const noexcept { return first_; }
+
+  // The address of the first element. T must be the type that holds one (see holds).
+  template <class T>
+  T* data() const noexcept {
+    assert(holds<T>(type()));
+    return reinterpret_cast<T*>(first_);
+  }
+
+  // Part `i` along the first dimension: image i of a batch. Shares the memory.
+  tensor operator[](std::int64_t i) const;
+
+  // Parts [begin, end) along the first dimension. Shares the memory.
+  tensor slice(std::int64_t begin, std::int64_t end) const;
+
+ private:
+  tensor_spec spec_;
+  dimensions strides_;
+  buffer memory_;
+  std::byte* first_ = nullptr;
+  device where_;
+};
+
+dimensions contiguous_strides(const dimensions& shape);
+
+template <class T>
+constexpr bool holds(element_type type) noexcept {
+  using U = std::remove_cv_t<T>;
+  switch (type) {
+    case element_type::u8: return std::is_same_v<U, std::uint8_t>;
+    case element_type::u16:
+    case element_type::f16:
+    case element_type::bf16: return std::is_same_v<U, std::uint16_t>;
+    case element_type::i32: return std::is_same_v<U, std::int32_t>;
+    case element_type::i64: return std::is_same_v<U, std::int64_t>;
+    case element_type::f32: return std::is_same_v<U, float>;
+    case element_type::f64: return std::is_same_v<U, double>;
+  }
+  return false;
+}
+
+}  // namespace lade

@@ -1,0 +1,129 @@
+#include <lade/error.hpp>
+#include <lade/tensor.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+namespace lade {
+
+static void require(bool condition, const tensor_spec& spec, std::string_view why) {
+  if (condition) return;
+  throw error(errc::invalid_argument,
+              "make tensor " + std::string(name(spec.type)) + to_string(spec.shape), why);
+}
+
+std::string_view name(element_type type) noexcept {
+  constexpr std::array<std::string_view, 8> names{"u8",  "u16",  "i32", "i64",
+                                                  "f16", "bf16", "f32", "f64"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+dimensions dimensions::prepend(std::int64_t extent) const {
+  if (rank_ == max_rank) refuse_rank(max_rank + 1);
+  dimensions result;
+  result.extents_[result.rank_++] = extent;
+  for (auto rest : *this) result.extents_[result.rank_++] = rest;
+  return result;
+}
+
+dimensions dimensions::tail() const {
+  assert(rank_ > 0);
+  return dimensions(std::span(extents_).subspan(1, rank_ - 1u));
+}
+
+void dimensions::refuse_rank(std::size_t rank) {
+  throw error(errc::invalid_argument, "make " + std::to_string(rank) + " dimensions",
+              "at most 8 are supported");
+}
+
+std::string to_string(const dimensions& extents) {
+  std::string text = "[";
+  for (auto extent : extents) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(extent);
+  }
+  return text + "]";
+}
+
+std::size_t tensor_spec::elements() const {
+  std::size_t count = 1;
+  for (auto extent : shape) {
+    require(extent >= 0, *this, "negative extent");
+    require(!__builtin_mul_overflow(count, static_cast<std::size_t>(extent), &count), *this,
+            "too many elements");
+  }
+  std::size_t bytes = 0;
+  require(!__builtin_mul_overflow(count, element_bytes(type), &bytes), *this, "too many bytes");
+  return count;
+}
+
+dimensions contiguous_strides(const dimensions& shape) {
+  std::array<std::int64_t, dimensions::max_rank> strides{};
+  std::int64_t step = 1;
+  for (auto i = shape.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= shape[i];
+  }
+  return dimensions(std::span<const std::int64_t>(strides).first(shape.size()));
+}
+
+tensor::tensor(const tensor_spec& spec, buffer memory, device where)
+    : spec_(spec),
+      strides_(contiguous_strides(spec.shape)),
+      memory_(std::move(memory)),
+      first_(memory_.data()),
+      where_(where) {
+  require(spec.bytes() <= memory_.size(), spec, "the buffer is too small");
+  require(reinterpret_cast<std::uintptr_t>(first_) % element_bytes(spec.type) == 0, spec,
+          "the buffer is not aligned");
+}
+
+tensor::tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first,
+               device where)
+    : spec_(spec), strides_(strides), memory_(std::move(memory)), first_(first), where_(where) {
+  require(strides.size() == spec.shape.size(), spec, "strides of another rank");
+  require(reinterpret_cast<std::uintptr_t>(first) % element_bytes(spec.type) == 0, spec,
+          "the first element is not aligned");
+  if (spec.elements() == 0) return;
+  std::ptrdiff_t lowest = 0;
+  std::ptrdiff_t highest = 0;
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    std::ptrdiff_t reach = 0;
+    auto& end = strides[i] < 0 ? lowest : highest;
+    require(!__builtin_mul_overflow(strides[i], spec.shape[i] - 1, &reach) &&
+                !__builtin_add_overflow(end, reach, &end),
+            spec, "strides out of range");
+  }
+  auto size = static_cast<std::ptrdiff_t>(element_bytes(spec.type));
+  auto before = (first - memory_.data()) / size;
+  auto behind = (memory_.data() + memory_.size() - first) / size;
+  require(before + lowest >= 0 && highest < behind, spec, "elements outside of the buffer");
+}
+
+bool tensor::contiguous() const noexcept {
+  std::int64_t step = 1;
+  for (auto i = rank(); i-- > 0;) {
+    if (shape()[i] != 1 && strides_[i] != step) return false;
+    step *= shape()[i];
+  }
+  return true;
+}
+
+tensor tensor::operator[](std::int64_t i) const {
+  tensor part = slice(i, i + 1);
+  part.spec_.shape = part.spec_.shape.tail();
+  part.strides_ = part.strides_.tail();
+  return part;
+}
+
+tensor tensor::slice(std::int64_t begin, std::int64_t end) const {
+  if (rank() == 0 || begin < 0 || begin > end || end > shape()[0])
+    throw std::out_of_range("parts " + std::to_string(begin) + " to " + std::to_string(end) +
+                            " of a tensor " + to_string(shape()));
+  tensor part = *this;
+  part.spec_.shape = shape().tail().prepend(end - begin);
+  part.first_ += begin * strides_[0] * static_cast<std::int64_t>(element_bytes(type()));
+  return part;
+}
+
+}  // namespace lade

@@ -1,0 +1,66 @@
+#include <lade/error.hpp>
+#include <lade/tensor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace lade {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(Tensor, PartsShareTheMemory) {
+  tensor batch(element_type::i32, {2, 3});
+  std::iota(batch.data<std::int32_t>(), batch.data<std::int32_t>() + 6, 0);
+  tensor second = batch[1];
+  EXPECT_EQ(second.shape(), dimensions({3}));
+  EXPECT_EQ(second.data<std::int32_t>()[0], 3);
+  EXPECT_EQ(batch.slice(1, 2)[0].bytes(), second.bytes());
+}
+
+TEST(Tensor, OutlivesTheTensorItIsPartOf) {
+  tensor part = tensor(element_type::u8, {4, 4})[3];
+  part.data<std::uint8_t>()[3] = 7;
+  EXPECT_EQ(part.data<std::uint8_t>()[3], 7);
+}
+
+TEST(Tensor, TooSmallABufferNamesTheShape) {
+  EXPECT_THAT([] { tensor({element_type::f32, {2, 3}}, buffer(23)); },
+              ThrowsMessage<error>(HasSubstr("f32[2, 3]: the buffer is too small")));
+}
+
+TEST(Tensor, StridesMayNotReachOutsideOfTheBuffer) {
+  buffer memory(12);
+  tensor_spec spec{element_type::u8, {3, 4}};
+  EXPECT_NO_THROW(tensor(spec, {-4, 1}, memory, memory.data() + 8));
+  EXPECT_THROW(tensor(spec, {-4, 1}, memory, memory.data() + 4), error);
+  EXPECT_THROW(tensor(spec, {5, 1}, memory, memory.data()), error);
+}
+
+TEST(Tensor, SizesThatOverflowAreRefused) {
+  auto huge = std::int64_t{1} << 32;
+  EXPECT_THROW((void)(tensor_spec{element_type::u8, {huge, huge}}.bytes()), error);
+  EXPECT_THROW((void)(tensor_spec{element_type::f64, {huge, huge / 4}}.bytes()), error);
+  EXPECT_THROW((void)(tensor_spec{element_type::u8, {-1}}.bytes()), error);
+}
+
+TEST(Tensor, KnowsWhetherItIsContiguous) {
+  tensor image(element_type::u8, {2, 3, 4});
+  EXPECT_TRUE(image.contiguous());
+  EXPECT_FALSE(tensor(image.spec(), {12, 1, 3}, image.memory(), image.bytes()).contiguous());
+}
+
+TEST(Dimensions, MoreThanEightAreRefused) {
+  EXPECT_THROW((void)dimensions({1, 2, 3, 4, 5, 6, 7, 8, 9}), error);
+}
+
+TEST(Buffer, SliceKeepsTheBytesAlive) {
+  buffer part = buffer(100).slice(10, 20);
+  part.data()[19] = std::byte{1};
+  EXPECT_EQ(part.size(), 20u);
+  EXPECT_THROW(part.slice(19, 2), std::out_of_range);
+}
+
+}  // namespace lade
