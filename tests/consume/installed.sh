@@ -16,7 +16,7 @@ $compiler -std=c++20 "$source/tests/consume/trainer.cpp" "$source/tests/consume/
 LD_LIBRARY_PATH=$PKG_CONFIG_PATH/.. "$work/trainer"
 
 unset PKG_CONFIG_PATH
-CXX=$compiler cmake -S "$source/tests/consume/project" -B "$work/cmake" \
+CXX=$compiler cmake -G Ninja -S "$source/tests/consume/project" -B "$work/cmake" \
   -D CMAKE_PREFIX_PATH="$(dirname "$(find "$work/root" -type d -name include)")"
 cmake --build "$work/cmake"
 "$work/cmake/trainer"
