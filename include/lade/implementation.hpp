@@ -5,4 +5,10 @@
 
 #include "../../lib/buffer.cpp"
 #include "../../lib/error.cpp"
+#include "../../lib/executor.cpp"
+#include "../../lib/lineage.cpp"
+#include "../../lib/operation.cpp"
+#include "../../lib/reactor.cpp"
+#include "../../lib/runtime.cpp"
 #include "../../lib/tensor.cpp"
+#include "../../lib/thread_pool.cpp"
