@@ -37,6 +37,21 @@ def faults(text):
             yield found.start(), "a coroutine that is a lambda with captures; pass parameters"
 
 
+# Statements, and the number of faults in each.
+EXAMPLES = {
+    "co_await run([x] { return 1; });": 1,
+    "co_await run([](int a) { return a; }, b[x], {.direct = true});": 0,
+    "co_yield sample{key, n};": 1,
+    "co_yield {1, 2};": 1,
+    "co_yield std::move(x);": 0,
+    "auto f = [this, x](int a) mutable -> task<int> { co_return a; };": 1,
+    "auto f = [this, x](int a) mutable -> int { return a; };": 0,
+    "for (auto& [a, b] : m) { co_await a; }": 0,
+    "if (a[i](x)) { co_await z; }": 0,
+}
+for example, count in EXAMPLES.items():
+    assert len(list(faults(example))) == count, example
+
 root = pathlib.Path(sys.argv[1])
 wrong = False
 for top in ["include", "lib", "io", "media", "examples"]:
