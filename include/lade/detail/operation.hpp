@@ -15,8 +15,6 @@ namespace lade::detail {
 // ends early when the coroutine is asked to stop. Lives in the coroutine's frame.
 class reactor_await {
  public:
-  using sets_suspended = void;
-
   bool await_ready() const noexcept { return false; }
 
   // Throws error(no_runtime) when the coroutine belongs to no runtime.
@@ -51,7 +49,7 @@ class reactor_await {
   void stop_on_reactor() noexcept;
 
   std::coroutine_handle<> coroutine_;
-  const lade::detail::context* context_ = nullptr;
+  const lade::context* context_ = nullptr;
   reactor* reactor_ = nullptr;
   std::optional<std::stop_callback<request_stop>> on_stop_;
   std::atomic<bool> stop_posted_ = false;  // stop_on_reactor is in the reactor's queue
