@@ -67,7 +67,7 @@ bool resize_blocks::plan_block(const resize_axis& axis, int b) {
   for (int i = begin; i < end; ++i) {
     const int offset = axis.start(i) - base;
     if (offset + axis.taps(i) > window) return false;
-    offsets_[static_cast<std::size_t>(i)] = offset;
+    offsets_[static_cast<std::size_t>(i)] = offset | (offset + 1) << 16;
     auto* pair = weights_.data() + b * pairs_ * outputs + (i - begin);
     for (int k = 0; k < pairs_; ++k) std::memcpy(pair + k * outputs, axis.weights(i) + 2 * k, 4);
   }

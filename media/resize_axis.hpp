@@ -57,8 +57,8 @@ class resize_axis {
 
 // The same weights for sixteen outputs side by side, as permuting vector code wants them. Block b
 // holds the outputs from 16 * b: all of its source samples are among the `window` samples from
-// base(b), output j's from offset offsets(b)[j]. weights(b)[k * 16 + j] holds its weights 2k and
-// 2k + 1 in the lower and upper half.
+// base(b). offsets(b)[j] holds the places there of output j's first two, and
+// weights(b)[k * 16 + j] its weights 2k and 2k + 1, in the lower and upper half of 32 bits.
 class resize_blocks {
  public:
   static constexpr int outputs = 16;

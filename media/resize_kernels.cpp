@@ -105,8 +105,34 @@ const resize_kernels plain_kernels{
     .to_bf16 = to_bf16_plain,
 };
 
+#if defined(__x86_64__)
+
+simd best_simd() noexcept {
+  static const simd best = [] {
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return simd::plain;
+    const bool wide = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
+                      __builtin_cpu_supports("avx512vbmi");
+    return wide ? simd::avx512 : simd::avx2;
+  }();
+  return best;
+}
+
+const resize_kernels& kernels(simd level) noexcept {
+  switch (level) {
+    case simd::plain: return plain_kernels;
+    case simd::avx2: return avx2_kernels;
+    case simd::avx512: return avx512_kernels;
+  }
+  return plain_kernels;
+}
+
+#else
+
 simd best_simd() noexcept { return simd::plain; }
 
 const resize_kernels& kernels(simd) noexcept { return plain_kernels; }
+
+#endif
 
 }  // namespace lade::media

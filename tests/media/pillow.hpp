@@ -2,31 +2,17 @@
 
 #pragma once
 
+#include "images.hpp"
+
 #include <lade/tensor.hpp>
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace lade::media {
-
-// The directory of the tests. __FILE__ may be relative to the build directory, where programs lie
-// in a directory of their own.
-inline std::filesystem::path tests_directory() {
-  const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  return std::filesystem::canonical((build / __FILE__).parent_path().parent_path());
-}
-
-inline std::vector<std::filesystem::path> photos() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(tests_directory() / "data/photos"))
-    if (entry.path().extension() == ".jpg") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 inline bool have_pillow() {
   return std::system("/usr/bin/python3 -c 'import PIL' 2>/dev/null") == 0;

@@ -9,6 +9,8 @@
 #include "../../../media/jpeg_reader.cpp"
 #include "../../../media/pixel_writer.cpp"
 #include "../../../media/resize.cpp"
+#include "../../../media/resize_avx2.cpp"
+#include "../../../media/resize_avx512.cpp"
 #include "../../../media/resize_axis.cpp"
 #include "../../../media/resize_kernels.cpp"
 #include "../../../media/resizer.cpp"
