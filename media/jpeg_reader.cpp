@@ -54,7 +54,12 @@ void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, 
 }
 
 bool jpeg_reader::has_planes() const noexcept {
-  return jpeg_.num_components == 3 && jpeg_.jpeg_color_space == JCS_YCbCr;
+  if (jpeg_.num_components != 3 || jpeg_.jpeg_color_space != JCS_YCbCr) return false;
+  const auto& y = jpeg_.comp_info[0];
+  const auto& cb = jpeg_.comp_info[1];
+  const auto& cr = jpeg_.comp_info[2];
+  return y.h_samp_factor == jpeg_.max_h_samp_factor && y.v_samp_factor == jpeg_.max_v_samp_factor &&
+         cb.h_samp_factor == cr.h_samp_factor && cb.v_samp_factor == cr.v_samp_factor;
 }
 
 void jpeg_reader::start_rows(int channels, const axis_range& columns, const axis_range& rows,
@@ -130,16 +135,24 @@ void jpeg_reader::start_planes(int reduction) {
   jpeg_.scale_denom = static_cast<unsigned>(reduction);
   jpeg_.do_fancy_upsampling = FALSE;
   guarded([&] { jpeg_start_decompress(&jpeg_); });
+  const auto& luma = jpeg_.comp_info[0];
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& component = jpeg_.comp_info[i];
     const auto block = static_cast<std::size_t>(component.DCT_scaled_size);
     const auto stride = component.width_in_blocks * block;
-    // libjpeg writes whole rows of blocks, also below the image's last.
+    // libjpeg fills whole groups of blocks, also below the image's last row.
     const auto rows = (component.height_in_blocks + unsigned(component.v_samp_factor)) * block;
     plane_memory_[i].resize(stride * rows);
-    planes_[i] = {plane_memory_[i].data(), static_cast<std::ptrdiff_t>(stride),
-                  static_cast<int>(component.downsampled_width),
-                  static_cast<int>(component.downsampled_height)};
+    const auto step = [&](int luma_factor, int factor) {
+      return static_cast<double>(luma_factor * luma.DCT_scaled_size) /
+             (factor * component.DCT_scaled_size);
+    };
+    planes_[i] = {.data = plane_memory_[i].data(),
+                  .stride = static_cast<std::ptrdiff_t>(stride),
+                  .width = static_cast<int>(component.downsampled_width),
+                  .height = static_cast<int>(component.downsampled_height),
+                  .step_x = step(luma.h_samp_factor, component.h_samp_factor),
+                  .step_y = step(luma.v_samp_factor, component.v_samp_factor)};
   }
 }
 

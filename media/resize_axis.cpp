@@ -7,6 +7,12 @@
 
 namespace lade::media {
 
+axis_range coarser(const axis_range& range, double step, int size) noexcept {
+  const int low = std::min(static_cast<int>(range.low / step), size - 1);
+  const int high = std::clamp(static_cast<int>((range.high + step - 1) / step), low + 1, size);
+  return {range.begin / step, range.length / step, low, high};
+}
+
 void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
   const double scale = from.length / count;
   const double support = std::max(1.0, scale);

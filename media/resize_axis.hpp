@@ -16,6 +16,9 @@ struct axis_range {
   int high = 0;
 };
 
+// The same part of an axis that has one sample for each `step`, `size` in all.
+axis_range coarser(const axis_range& range, double step, int size) noexcept;
+
 // The weights of an antialiased resize along one axis: a triangle over each output sample, as wide
 // as two output samples when shrinking and as two source samples when growing. These are Pillow's
 // BILINEAR coefficients (libImaging/Resample.c, precompute_coeffs) in fixed point. Refilled for
