@@ -105,6 +105,7 @@ class image_worker {
         from_planes(from, slot);
       else
         from_rgb(from, slot);
+      bench::flush_floats();
     }
     jpeg_.close();
   }

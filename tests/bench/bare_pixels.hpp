@@ -25,7 +25,9 @@ inline normalisation imagenet() {
 }
 
 // One row of interleaved RGB to one row in each of three planes, which lie `plane` floats apart.
-// The row may be read beyond its end.
+// The row may be read beyond its end. The planes' rows begin at multiples of 64 bytes and are
+// written past the caches, since a batch is larger than they are: call `flush_floats` when all is
+// written.
 inline void normalise(const std::uint8_t* rgb, int pixels, const normalisation& by, float* out,
                       std::size_t plane) {
   int x = 0;
@@ -44,7 +46,7 @@ inline void normalise(const std::uint8_t* rgb, int pixels, const normalisation& 
     __m512i bytes = _mm512_loadu_si512(rgb + 3 * x);
     for (std::size_t c = 0; c < 3; ++c) {
       __m512i wide = _mm512_maskz_permutexvar_epi8(0x1111111111111111, first[c], bytes);
-      _mm512_storeu_ps(out + c * plane + x,
+      _mm512_stream_ps(out + c * plane + x,
                        _mm512_fmadd_ps(_mm512_cvtepi32_ps(wide), scale[c], shift[c]));
     }
   }
@@ -61,7 +63,7 @@ inline void normalise(const std::uint8_t* rgb, int pixels, const normalisation& 
       };
       __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(load(0)), load(12), 1);
       __m256i wide = _mm256_shuffle_epi8(bytes, pick);
-      _mm256_storeu_ps(out + c * plane + i,
+      _mm256_stream_ps(out + c * plane + i,
                        _mm256_fmadd_ps(_mm256_cvtepi32_ps(wide), scale, shift));
     }
   }
@@ -71,6 +73,12 @@ inline void normalise(const std::uint8_t* rgb, int pixels, const normalisation& 
     for (std::size_t c = 0; c < 3; ++c)
       out[c * plane + static_cast<std::size_t>(x)] = std::fma(
           static_cast<float>(rgb[3 * static_cast<std::size_t>(x) + c]), by.scale[c], by.shift[c]);
+}
+
+inline void flush_floats() {
+#if defined(__AVX2__)
+  _mm_sfence();
+#endif
 }
 
 // Full-range BT.601 rows of 4 fractional bits to interleaved RGB. The coefficients are split into
