@@ -16,7 +16,6 @@ bool reactor_await::suspend(std::coroutine_handle<> coroutine, promise_base* bas
     stopped_ = true;
     return false;
   }
-  base->suspended = true;
   if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, request_stop{*this});
   if (this_executor == reactor_)
     begin_on_reactor();

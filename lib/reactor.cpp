@@ -77,6 +77,13 @@ void reactor::loop() {
   }
 }
 
+void reactor::run_some() {
+  run_posted();
+  fire_timers();
+  turn(clock::time_point::min());
+  complete_done();
+}
+
 void reactor::submit(io_operation& operation) noexcept {
   submitted_.push(operation, io_operation::status::queued);
 }
@@ -99,13 +106,18 @@ void reactor::complete_done() {
   while (auto* operation = done_.pop()) operation->completed(*operation);
 }
 
+// Runs what had been posted when it was called. A job may call run_some, which then goes on here.
 void reactor::run_posted() {
   {
     std::lock_guard lock(mutex_);
-    running_.swap(posted_);
+    running_.insert(running_.end(), posted_.begin(), posted_.end());
+    posted_.clear();
   }
-  for (auto& work : running_) work();
-  running_.clear();
+  while (!running_.empty()) {
+    auto next = running_.front();
+    running_.pop_front();
+    next();
+  }
 }
 
 void reactor::fire_timers() {

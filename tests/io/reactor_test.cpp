@@ -326,9 +326,13 @@ TEST_P(Reactor, AStopMayRaceTheCompletion) {
   std::string text(1, ' ');
   int stopped = 0;
   std::atomic<std::stop_source*> current = nullptr;
+  std::atomic<int> requested = 0;
   std::jthread stopper([&](const std::stop_token& end) {
     while (!end.stop_requested())
-      if (auto* stop = current.exchange(nullptr)) stop->request_stop();
+      if (auto* stop = current.exchange(nullptr)) {
+        stop->request_stop();
+        ++requested;
+      }
   });
   for (int i = 0; i < 5'000; ++i) {
     std::stop_source stop;
@@ -343,8 +347,8 @@ TEST_P(Reactor, AStopMayRaceTheCompletion) {
         ASSERT_EQ(read(pipe.read_end, text.data(), 1), 1);
       }
     }
-    while (!stop.stop_requested() && current.exchange(nullptr) == nullptr)
-      std::this_thread::yield();
+    while (requested <= i) std::this_thread::yield();
+    std::this_thread::yield();
   }
   EXPECT_GE(stopped, 2'500);
 }

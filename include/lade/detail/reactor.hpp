@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,6 +77,7 @@ class reactor : public executor {
   virtual std::string describe() const = 0;
 
   void post(job work) final;
+  void run_some() final;
 
   // The members below are for the reactor thread only.
 
@@ -129,7 +131,7 @@ class reactor : public executor {
   std::vector<job> posted_;  // guarded by mutex_
   bool ending_ = false;      // guarded by mutex_
   std::atomic<bool> asleep_ = false;
-  std::vector<job> running_;             // the posted jobs of this turn
+  std::deque<job> running_;              // the posted jobs of this turn
   std::vector<timer*> timers_{nullptr};  // a binary heap from place 1 on
   operation_queue done_;
   std::thread thread_;
