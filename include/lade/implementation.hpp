@@ -7,6 +7,7 @@
 #include "../../io/reactor.cpp"
 #include "../../io/ring.cpp"
 #include "../../lib/buffer.cpp"
+#include "../../lib/buffer_pool.cpp"
 #include "../../lib/error.cpp"
 #include "../../lib/event.cpp"
 #include "../../lib/executor.cpp"
