@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../../io/fallback.cpp"
+#include "../../io/file.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/ring.cpp"
 #include "../../lib/buffer.cpp"
