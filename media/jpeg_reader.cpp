@@ -3,6 +3,7 @@
 #include "jpeg_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <jerror.h>
 
@@ -54,7 +55,12 @@ void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, 
 }
 
 bool jpeg_reader::has_planes() const noexcept {
-  return jpeg_.num_components == 3 && jpeg_.jpeg_color_space == JCS_YCbCr;
+  if (jpeg_.num_components != 3 || jpeg_.jpeg_color_space != JCS_YCbCr) return false;
+  const auto& y = jpeg_.comp_info[0];
+  const auto& cb = jpeg_.comp_info[1];
+  const auto& cr = jpeg_.comp_info[2];
+  return y.h_samp_factor == jpeg_.max_h_samp_factor && y.v_samp_factor == jpeg_.max_v_samp_factor &&
+         cb.h_samp_factor == cr.h_samp_factor && cb.v_samp_factor == cr.v_samp_factor;
 }
 
 void jpeg_reader::start_rows(int channels, const axis_range& columns, const axis_range& rows,
@@ -123,6 +129,15 @@ void jpeg_reader::read_row(std::uint8_t* out) {
   if (inks) convert_inks(cmyk_.data(), static_cast<int>(jpeg_.output_width), channels_, out);
 }
 
+// One axis of a plane of blocks decoded to `block` samples. Where colour is half as fine as luma,
+// the exact way smooths it when it doubles it: weights 1, 3, 3, 1, whose variance of 3/4 pixels is
+// that of a triangle of half width sqrt(6 * 3/4) pixels. So do we.
+static coarse_axis coarse_jpeg_axis(int luma_factor, int factor, int luma_block, int block) {
+  const double pixels = static_cast<double>(luma_factor) / factor * DCTSIZE / block;
+  const double blur = luma_factor == 2 * factor ? std::sqrt(4.5) / pixels : 0;
+  return {.step = pixels * luma_block / DCTSIZE, .blur = blur};
+}
+
 void jpeg_reader::start_planes(int reduction) {
   jpeg_.raw_data_out = TRUE;
   jpeg_.out_color_space = JCS_YCbCr;
@@ -130,16 +145,22 @@ void jpeg_reader::start_planes(int reduction) {
   jpeg_.scale_denom = static_cast<unsigned>(reduction);
   jpeg_.do_fancy_upsampling = FALSE;
   guarded([&] { jpeg_start_decompress(&jpeg_); });
+  const auto& luma = jpeg_.comp_info[0];
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& component = jpeg_.comp_info[i];
     const auto block = static_cast<std::size_t>(component.DCT_scaled_size);
     const auto stride = component.width_in_blocks * block;
-    // libjpeg writes whole rows of blocks, also below the image's last.
+    // libjpeg fills whole groups of blocks, also below the image's last row.
     const auto rows = (component.height_in_blocks + unsigned(component.v_samp_factor)) * block;
     plane_memory_[i].resize(stride * rows);
-    planes_[i] = {plane_memory_[i].data(), static_cast<std::ptrdiff_t>(stride),
-                  static_cast<int>(component.downsampled_width),
-                  static_cast<int>(component.downsampled_height)};
+    planes_[i] = {.data = plane_memory_[i].data(),
+                  .stride = static_cast<std::ptrdiff_t>(stride),
+                  .x = coarse_jpeg_axis(luma.h_samp_factor, component.h_samp_factor,
+                                        luma.DCT_scaled_size, component.DCT_scaled_size),
+                  .y = coarse_jpeg_axis(luma.v_samp_factor, component.v_samp_factor,
+                                        luma.DCT_scaled_size, component.DCT_scaled_size)};
+    planes_[i].x.size = static_cast<int>(component.downsampled_width);
+    planes_[i].y.size = static_cast<int>(component.downsampled_height);
   }
 }
 

@@ -17,6 +17,13 @@
 
 namespace lade::media {
 
+struct jpeg_plane {
+  const std::uint8_t* data = nullptr;
+  std::ptrdiff_t stride = 0;
+  coarse_axis x;  // against the first plane
+  coarse_axis y;
+};
+
 // For one thread. Every member throws error(invalid_data) with libjpeg's reason when the image is
 // damaged, and leaves the reader ready for the next open.
 class jpeg_reader final : public row_source {
@@ -35,7 +42,7 @@ class jpeg_reader final : public row_source {
 
   bool is_grey() const noexcept { return jpeg_.num_components == 1; }
 
-  // Whether the image has luma and two colour planes, so that start_planes works.
+  // Whether the image has luma and two equally coarse colour planes, so that start_planes works.
   bool has_planes() const noexcept;
 
   // Decodes the columns [left, right) of the rows [top, bottom), as the whole image has them:
@@ -44,19 +51,11 @@ class jpeg_reader final : public row_source {
   void start_rows(int channels, const axis_range& columns, const axis_range& rows, int kept);
   const std::uint8_t* row(int y) override;
 
-  // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size, down
-  // to row `bottom` of the reduced image.
+  // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size rounded
+  // up, down to row `bottom` of the luma.
   void start_planes(int reduction);
   void read_planes(int bottom);
-  struct plane {
-    const std::uint8_t* data = nullptr;
-    std::ptrdiff_t stride = 0;
-    int width = 0;
-    int height = 0;
-  };
-  const plane& planes(std::size_t i) const noexcept { return planes_[i]; }
-  int reduced_width() const noexcept { return static_cast<int>(jpeg_.output_width); }
-  int reduced_height() const noexcept { return static_cast<int>(jpeg_.output_height); }
+  const jpeg_plane& plane(std::size_t i) const noexcept { return planes_[i]; }
 
   // Gives up the rest of the image.
   void close() noexcept { jpeg_abort_decompress(&jpeg_); }
@@ -88,7 +87,7 @@ class jpeg_reader final : public row_source {
   std::vector<std::uint8_t> ring_;
   std::vector<std::uint8_t> cmyk_;
 
-  std::array<plane, 3> planes_;
+  std::array<jpeg_plane, 3> planes_;
   std::array<std::vector<std::uint8_t>, 3> plane_memory_;
 };
 
