@@ -3,6 +3,7 @@
 #pragma once
 
 #include "resizer.hpp"
+#include "row_ring.hpp"
 
 #include <array>
 #include <csetjmp>
@@ -34,8 +35,10 @@ class jpeg_reader final : public row_source {
   jpeg_reader& operator=(const jpeg_reader&) = delete;
 
   // Reads the header. `file` and `doing`, the beginning of errors, outlive the reading of the
-  // image. Unless `strict`, damage that libjpeg can pass over is.
-  void open(std::span<const std::byte> file, std::string_view doing, bool strict);
+  // image. Unless `strict`, damage that libjpeg can pass over is. Throws error(limit_exceeded) for
+  // an image of more than `max_pixels`.
+  void open(std::span<const std::byte> file, std::string_view doing, bool strict,
+            std::int64_t max_pixels);
 
   int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
   int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
@@ -80,11 +83,8 @@ class jpeg_reader final : public row_source {
   std::string_view doing_;
 
   int channels_ = 0;
-  int next_row_ = 0;
-  std::size_t ring_rows_ = 0;
-  std::size_t ring_stride_ = 0;
-  std::size_t ring_offset_ = 0;  // from the first decoded column to the first wanted
-  std::vector<std::uint8_t> ring_;
+  std::size_t left_ = 0;  // from the first decoded byte of a row to the first wanted
+  row_ring ring_;
   std::vector<std::uint8_t> cmyk_;
 
   std::array<jpeg_plane, 3> planes_;
