@@ -99,4 +99,13 @@ void thread_pool::post(detail::job work) {
   if (wake) state_->work_arrived.notify_one();
 }
 
+void thread_pool::run_some() {
+  std::unique_lock lock(state_->mutex);
+  if (state_->queue.empty()) return;
+  auto job = state_->queue.front();
+  state_->queue.pop_front();
+  lock.unlock();
+  job();
+}
+
 }  // namespace lade

@@ -4,8 +4,8 @@
 
 #include <lade/detail/gcc12.hpp>
 #include <lade/detail/promise.hpp>
+#include <lade/detail/rendezvous.hpp>
 
-#include <atomic>
 #include <cassert>
 #include <coroutine>
 #include <exception>
@@ -110,16 +110,12 @@ class async_generator<T>::promise_type : public detail::promise_base {
 
  private:
   friend class async_generator;
-  enum : unsigned char { running, awaited, yielded };
 
   struct hand_over_awaiter {
     bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<promise_type> self) const noexcept {
       auto& promise = self.promise();
-      if (!promise.suspended)
-        promise.yielded_in_call_ = true;
-      else if (promise.state_.exchange(yielded, std::memory_order_acq_rel) == awaited)
-        detail::resume_at_home(promise.consumer_, promise.context);
+      if (promise.rendezvous_.arrive()) detail::resume_at_home(promise.consumer_, promise.context);
     }
     void await_resume() const noexcept {}
   };
@@ -132,11 +128,7 @@ class async_generator<T>::promise_type : public detail::promise_base {
   // Runs up to the next value. Returns whether it is there; otherwise resumes `consumer` with it.
   bool start(std::coroutine_handle<> consumer) {
     consumer_ = consumer;
-    suspended = false;
-    yielded_in_call_ = false;
-    state_.store(running, std::memory_order_relaxed);
-    std::coroutine_handle<promise_type>::from_promise(*this).resume();
-    return yielded_in_call_ || state_.exchange(awaited, std::memory_order_acq_rel) == yielded;
+    return rendezvous_.call(std::coroutine_handle<promise_type>::from_promise(*this));
   }
 
   T* end() {
@@ -149,15 +141,12 @@ class async_generator<T>::promise_type : public detail::promise_base {
   lineage pending_;  // of what has been consumed since the last value
   lineage yielded_lineage_;
   std::exception_ptr failure_;
-  bool yielded_in_call_ = false;  // written and read by the consumer's thread only
-  std::atomic<unsigned char> state_ = running;
+  detail::rendezvous rendezvous_;
 };
 
 template <class T>
 class async_generator<T>::next_awaiter {
  public:
-  using sets_suspended = void;
-
   explicit next_awaiter(std::coroutine_handle<promise_type> producer) noexcept
       : producer_(producer) {}
 
@@ -165,14 +154,11 @@ class async_generator<T>::next_awaiter {
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> consumer) {
-    auto* base = detail::base_of(consumer);
-    if (!base) return !producer_.promise().start(consumer);
-    producer_.promise().context = base->context;
-    consumed_ = base->consumed;
-    bool suspended = std::exchange(base->suspended, true);
-    if (!producer_.promise().start(consumer)) return true;
-    base->suspended = suspended;
-    return false;
+    if (auto* base = detail::base_of(consumer)) {
+      producer_.promise().context = base->context;
+      consumed_ = base->consumed;
+    }
+    return !producer_.promise().start(consumer);
   }
 
   T* await_resume() const {

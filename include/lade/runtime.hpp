@@ -57,9 +57,9 @@ template <class T>
 T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
   detail::require_blocking_allowed();
   where.require_same_process();
-  detail::context context{.runtime = &where, .home = &where.pool(), .stop = std::move(stop)};
+  context surroundings{.runtime = &where, .home = &where.pool(), .stop = std::move(stop)};
   detail::promise_base root;
-  root.context = &context;
+  root.context = &surroundings;
   detail::blocking_completion done;
   detail::start_job start(work, root, done);
   start.post(where.pool());

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lade/detail/promise.hpp>
+#include <lade/detail/rendezvous.hpp>
 #include <lade/detail/result.hpp>
 
-#include <atomic>
 #include <coroutine>
 #include <utility>
 
@@ -25,7 +25,6 @@ class [[nodiscard]] task {
   class promise_type;
   class awaiter;
   using value_type = T;
-  using sets_suspended = void;
 
   task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
   task& operator=(task&& other) noexcept {
@@ -73,23 +72,16 @@ class task<T>::promise_type : public detail::promise_base, public detail::result
   bool start(const promise_base& parent, detail::completion& done) {
     inherit(parent);
     done_ = &done;
-    std::coroutine_handle<promise_type>::from_promise(*this).resume();
-    return finished_in_call_ || state_.exchange(awaited, std::memory_order_acq_rel) == finished;
+    return rendezvous_.call(std::coroutine_handle<promise_type>::from_promise(*this));
   }
 
  private:
-  enum : unsigned char { running, awaited, finished };
-
   void finish() noexcept {
-    if (!suspended)
-      finished_in_call_ = true;
-    else if (state_.exchange(finished, std::memory_order_acq_rel) == awaited)
-      done_->finished(*done_);
+    if (rendezvous_.arrive()) done_->finished(*done_);
   }
 
   detail::completion* done_ = nullptr;
-  bool finished_in_call_ = false;  // written and read by the awaiter's thread only
-  std::atomic<unsigned char> state_ = running;
+  detail::rendezvous rendezvous_;
 };
 
 template <class T>
@@ -104,11 +96,7 @@ class task<T>::awaiter : private detail::completion {
   bool await_suspend(std::coroutine_handle<Promise> parent) {
     parent_ = parent;
     auto* base = detail::base_of(parent);
-    if (!base) return !child_.promise().start({}, *this);
-    bool suspended = std::exchange(base->suspended, true);
-    if (!child_.promise().start(*base, *this)) return true;
-    base->suspended = suspended;
-    return false;
+    return !child_.promise().start(base ? *base : detail::promise_base(), *this);
   }
 
   T await_resume() { return child_.promise().take(); }

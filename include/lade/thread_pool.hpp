@@ -28,6 +28,7 @@ class thread_pool final : public detail::executor {
   unsigned size() const noexcept;
 
   void post(detail::job work) override;
+  void run_some() override;
 
   // Awaits function(arguments...) on a thread of the pool. Arguments are passed by value. Work is
   // a function and its arguments, not a capturing lambda, which GCC 12 destroys twice inside of
@@ -50,13 +51,10 @@ class thread_pool final : public detail::executor {
 // Continues the awaiting coroutine on the pool. What awaits that coroutine continues at home.
 class thread_pool::hop {
  public:
-  using sets_suspended = void;
-
   explicit hop(thread_pool& pool) noexcept : pool_(pool) {}
   bool await_ready() const noexcept { return detail::this_executor == &pool_; }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> coroutine) {
-    detail::base_of(coroutine)->suspended = true;
     pool_.post(detail::resumption(coroutine));
   }
   void await_resume() const noexcept {}

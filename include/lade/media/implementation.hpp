@@ -11,6 +11,7 @@
 #include "../../../media/image.cpp"
 #include "../../../media/jpeg_reader.cpp"
 #include "../../../media/pixel_writer.cpp"
+#include "../../../media/png.cpp"
 #include "../../../media/resize.cpp"
 #include "../../../media/resize_avx2.cpp"
 #include "../../../media/resize_avx512.cpp"
