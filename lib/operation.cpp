@@ -57,27 +57,29 @@ void reactor_await::complete() noexcept {
   if (!stop_posted_) resume_at_home(coroutine_, context_);
 }
 
-operation::operation(const io_operation& call) noexcept : io_operation(call) {
-  completed = [](io_operation& self) noexcept { static_cast<operation&>(self).complete(); };
+operation::awaiter::awaiter(const io_operation& call) noexcept : io_operation(call) {
+  completed = [](io_operation& self) noexcept { static_cast<awaiter&>(self).complete(); };
 }
 
-std::int64_t operation::await_resume() const noexcept { return stopped() ? -ECANCELED : result; }
+std::int64_t operation::awaiter::await_resume() const noexcept {
+  return stopped() ? -ECANCELED : result;
+}
 
-void operation::begin(reactor& where) noexcept { where.submit(*this); }
+void operation::awaiter::begin(reactor& where) noexcept { where.submit(*this); }
 
-void operation::end_early(reactor& where) noexcept { where.cancel(*this); }
+void operation::awaiter::end_early(reactor& where) noexcept { where.cancel(*this); }
 
-sleep_until::sleep_until(clock::time_point time) noexcept {
+sleep_until::awaiter::awaiter(clock::time_point time) noexcept {
   deadline = time;
   fired = [](timer& self) noexcept {
-    static_cast<sleep_until&>(self).slept_ = true;
-    static_cast<sleep_until&>(self).complete();
+    static_cast<awaiter&>(self).slept_ = true;
+    static_cast<awaiter&>(self).complete();
   };
 }
 
-void sleep_until::begin(reactor& where) noexcept { where.start(*this); }
+void sleep_until::awaiter::begin(reactor& where) noexcept { where.start(*this); }
 
-void sleep_until::end_early(reactor& where) noexcept {
+void sleep_until::awaiter::end_early(reactor& where) noexcept {
   where.remove(*this);
   complete();
 }

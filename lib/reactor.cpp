@@ -1,15 +1,44 @@
 #include <lade/detail/reactor.hpp>
 
+#include <cerrno>
+
 #include <pthread.h>
 
 namespace lade::detail {
+
+void operation_queue::push(io_operation& last, io_operation::status progress) noexcept {
+  last.progress = progress;
+  last.previous = last_;
+  last.next = nullptr;
+  (last_ ? last_->next : first_) = &last;
+  last_ = &last;
+}
+
+io_operation* operation_queue::pop() noexcept {
+  auto* first = first_;
+  if (first) remove(*first);
+  return first;
+}
+
+void operation_queue::remove(io_operation& member) noexcept {
+  (member.previous ? member.previous->next : first_) = member.next;
+  (member.next ? member.next->previous : last_) = member.previous;
+}
+
+bool operation_queue::contains(const io_operation& operation) const noexcept {
+  for (auto* member = first_; member; member = member->next)
+    if (member == &operation) return true;
+  return false;
+}
 
 void reactor::post(job work) {
   {
     std::lock_guard lock(mutex_);
     posted_.push_back(work);
   }
-  if (this_executor != this && asleep_.exchange(false)) wake();
+  // The loop sets asleep_ before it looks at posted_ for the last time. Whoever posts later sees
+  // it.
+  if (this_executor != this && asleep_ && asleep_.exchange(false)) wake();
 }
 
 void reactor::start_thread() {
@@ -39,11 +68,12 @@ void reactor::loop() {
       idle = posted_.empty();
       if (idle && ending_) return;
     }
-    if (!idle)
+    if (!idle || !done_.empty())
       turn(clock::time_point::min());
     else
       turn(timers_.size() > 1 ? timers_[1]->deadline : clock::time_point::max());
     asleep_ = false;
+    complete_done();
   }
 }
 
@@ -51,6 +81,29 @@ void reactor::run_some() {
   run_posted();
   fire_timers();
   turn(clock::time_point::min());
+  complete_done();
+}
+
+void reactor::submit(io_operation& operation) noexcept {
+  submitted_.push(operation, io_operation::status::queued);
+}
+
+void reactor::cancel(io_operation& operation) noexcept {
+  if (operation.progress == io_operation::status::queued) {
+    submitted_.remove(operation);
+    finish(operation, -ECANCELED);
+  } else if (operation.progress == io_operation::status::begun) {
+    cancel_begun(operation);
+  }
+}
+
+void reactor::finish(io_operation& operation, std::int64_t result) noexcept {
+  operation.result = result;
+  done_.push(operation, io_operation::status::done);
+}
+
+void reactor::complete_done() {
+  while (auto* operation = done_.pop()) operation->completed(*operation);
 }
 
 // Runs what had been posted when it was called. A job may call run_some, which then goes on here.

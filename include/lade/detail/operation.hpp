@@ -61,9 +61,24 @@ class reactor_await {
 // `co_await operation({...})` makes the system call and gives its result (>= 0, or -errno); it
 // gives -ECANCELED when the coroutine is asked to stop. The buffer and the path that it names
 // are the caller's, and the kernel's until the await returns.
-class operation final : public reactor_await, private io_operation {
+//
+// (Awaiters of the reactor cannot be copied, and GCC 12 copies what is awaited directly. Hence
+// what is awaited is a description, which makes its awaiter in place.)
+class operation {
  public:
-  explicit operation(const io_operation& call) noexcept;
+  using sets_suspended = void;
+  class awaiter;
+
+  explicit operation(const io_operation& call) noexcept : call_(call) {}
+  awaiter operator co_await() const noexcept;
+
+ private:
+  io_operation call_;
+};
+
+class operation::awaiter final : public reactor_await, private io_operation {
+ public:
+  explicit awaiter(const io_operation& call) noexcept;
 
   std::int64_t await_resume() const noexcept;
 
@@ -72,10 +87,24 @@ class operation final : public reactor_await, private io_operation {
   void end_early(reactor& where) noexcept override;
 };
 
+inline operation::awaiter operation::operator co_await() const noexcept { return awaiter(call_); }
+
 // `co_await sleep_until(time)` gives whether the time has come; false when asked to stop.
-class sleep_until final : public reactor_await, private timer {
+class sleep_until {
  public:
-  explicit sleep_until(clock::time_point time) noexcept;
+  using sets_suspended = void;
+  class awaiter;
+
+  explicit sleep_until(clock::time_point time) noexcept : time_(time) {}
+  awaiter operator co_await() const noexcept;
+
+ private:
+  clock::time_point time_;
+};
+
+class sleep_until::awaiter final : public reactor_await, private timer {
+ public:
+  explicit awaiter(clock::time_point time) noexcept;
 
   bool await_resume() const noexcept { return slept_; }
 
@@ -85,5 +114,9 @@ class sleep_until final : public reactor_await, private timer {
 
   bool slept_ = false;
 };
+
+inline sleep_until::awaiter sleep_until::operator co_await() const noexcept {
+  return awaiter(time_);
+}
 
 }  // namespace lade::detail
