@@ -34,10 +34,7 @@ class thread_pool final : public detail::executor {
   // a function and its arguments, not a capturing lambda, which GCC 12 destroys twice inside of
   // an awaiting expression.
   template <class F, class... Args>
-  task<std::invoke_result_t<F, Args...>> run(F function, Args... arguments) {
-    co_await enter();
-    co_return std::invoke(std::move(function), std::move(arguments)...);
-  }
+  task<std::invoke_result_t<F, Args...>> run(F function, Args... arguments);
 
  private:
   struct state;
@@ -64,5 +61,11 @@ class thread_pool::hop {
 };
 
 inline thread_pool::hop thread_pool::enter() noexcept { return hop(*this); }
+
+template <class F, class... Args>
+task<std::invoke_result_t<F, Args...>> thread_pool::run(F function, Args... arguments) {
+  co_await enter();
+  co_return std::invoke(std::move(function), std::move(arguments)...);
+}
 
 }  // namespace lade
