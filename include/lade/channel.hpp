@@ -1,0 +1,161 @@
+// A bounded queue between coroutines.
+
+#pragma once
+
+#include <lade/detail/gcc12.hpp>
+#include <lade/detail/waiter.hpp>
+#include <lade/error.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// Any number of coroutines push and pop, on any threads; what was pushed first is popped first.
+// A full channel makes its producers wait. Must outlive its waiters.
+template <class T>
+class channel {
+ public:
+  class push_awaiter;
+  class pop_awaiter;
+
+  // Holds up to `capacity` values, which is at least 1.
+  explicit channel(std::size_t capacity) : ring_(capacity ? capacity : 1) {}
+
+  // `co_await push(value)` waits for room. Throws error(closed) when the channel is closed, and
+  // error(stopped) when the awaiting coroutine is asked to stop: the value is then dropped.
+  [[nodiscard]] push_awaiter push(T value) {
+    static_assert(detail::safe_in_await<T>,
+                  "GCC 12 destroys an aggregate built inside co_await twice: give the type a "
+                  "constructor.");
+    return push_awaiter(*this, std::move(value));
+  }
+
+  // `co_await pop()` gives the oldest value, or nothing when the channel is closed and empty.
+  // Throws error(stopped) when the awaiting coroutine is asked to stop.
+  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
+
+  // Ends the channel: what is in it may still be popped. Any thread.
+  void close();
+
+ private:
+  // Under the mutex: gives the value to a consumer that waits, or puts it into the ring. Returns
+  // false when there is no room.
+  bool accept(T& value, detail::waiter*& woken);
+  // Under the mutex: takes the oldest value, and lets a producer that waits fill its place.
+  bool provide(std::optional<T>& into, detail::waiter*& woken);
+  void put(T& value) { ring_[(first_ + count_++) % ring_.size()].emplace(std::move(value)); }
+
+  std::mutex mutex_;
+  detail::wait_list producers_;
+  detail::wait_list consumers_;
+  std::vector<std::optional<T>> ring_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  bool closed_ = false;
+};
+
+template <class T>
+class channel<T>::push_awaiter : private detail::waiter {
+ public:
+  push_awaiter(channel& to, T value) : channel_(to), value_(std::move(value)) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    detail::waiter* woken = nullptr;
+    bool parked = park(coroutine, channel_.mutex_, channel_.producers_, [&] {
+      closed_ = channel_.closed_;
+      return closed_ || channel_.accept(value_, woken);
+    });
+    if (woken) woken->resume();
+    return parked;
+  }
+  void await_resume() {
+    finish("push to a channel");
+    if (closed_) throw error(errc::closed, "push to a channel");
+  }
+
+ private:
+  friend class channel;
+
+  channel& channel_;
+  T value_;
+  bool closed_ = false;
+};
+
+template <class T>
+class channel<T>::pop_awaiter : private detail::waiter {
+ public:
+  explicit pop_awaiter(channel& from) noexcept : channel_(from) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    detail::waiter* woken = nullptr;
+    bool parked = park(coroutine, channel_.mutex_, channel_.consumers_,
+                       [&] { return channel_.provide(value_, woken) || channel_.closed_; });
+    if (woken) woken->resume();
+    return parked;
+  }
+  std::optional<T> await_resume() {
+    finish("pop from a channel");
+    return std::move(value_);
+  }
+
+ private:
+  friend class channel;
+
+  channel& channel_;
+  std::optional<T> value_;
+};
+
+template <class T>
+bool channel<T>::accept(T& value, detail::waiter*& woken) {
+  if (auto* consumer = consumers_.settle_first()) {
+    static_cast<pop_awaiter*>(consumer)->value_.emplace(std::move(value));
+    woken = consumer;
+    return true;
+  }
+  if (count_ == ring_.size()) return false;
+  put(value);
+  return true;
+}
+
+template <class T>
+bool channel<T>::provide(std::optional<T>& into, detail::waiter*& woken) {
+  if (count_ == 0) return false;
+  auto& oldest = ring_[first_];
+  into.emplace(std::move(*oldest));
+  oldest.reset();
+  first_ = (first_ + 1) % ring_.size();
+  --count_;
+  if (auto* producer = producers_.settle_first()) {
+    put(static_cast<push_awaiter*>(producer)->value_);
+    woken = producer;
+  }
+  return true;
+}
+
+template <class T>
+void channel<T>::close() {
+  detail::wait_list producers;
+  detail::wait_list consumers;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    consumers = consumers_.settle_all();
+    while (auto* producer = producers_.settle_first()) {
+      static_cast<push_awaiter*>(producer)->closed_ = true;
+      producers.push_back(*producer);
+    }
+  }
+  producers.resume_all();
+  consumers.resume_all();
+}
+
+}  // namespace lade

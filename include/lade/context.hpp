@@ -1,0 +1,40 @@
+// What a coroutine inherits from the coroutine that awaits it.
+
+#pragma once
+
+#include <lade/detail/executor.hpp>
+
+#include <coroutine>
+#include <stop_token>
+
+namespace lade {
+
+class buffer_pool;
+class runtime;
+
+namespace detail {
+class stage_counters;
+}
+
+// The surroundings of a coroutine: `co_await this_context()` gives those of the one it is written
+// in. They pass from awaiter to awaited, so that functions need no argument for them.
+struct context {
+  lade::runtime* runtime = nullptr;  // null outside of a runtime
+  detail::executor* home = nullptr;  // where its coroutines resume; null: wherever they are woken
+  std::stop_token stop;              // when requested, awaits end early with errc::stopped
+  buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
+  detail::stage_counters* stage = nullptr;  // whose statistics it adds to
+};
+
+namespace detail {
+
+// Resumes a coroutine of this context, where it belongs.
+inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) {
+  if (where && where->home)
+    where->home->resume(coroutine);
+  else
+    coroutine.resume();
+}
+
+}  // namespace detail
+}  // namespace lade

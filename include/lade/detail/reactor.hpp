@@ -1,0 +1,146 @@
+// The thread that waits for the operating system: what its backends have in common.
+
+#pragma once
+
+#include <lade/detail/executor.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lade::detail {
+
+using clock = std::chrono::steady_clock;
+
+// A system call to make, owned by whoever submits it, until `completed` is called on the reactor
+// thread. It must stay where it is until then, also when it is cancelled: the kernel writes to it.
+// A descriptor that it names stays open until then.
+struct io_operation {
+  enum class kind : std::uint8_t { open, read, stat, close, poll };
+  enum class status : std::uint8_t { outside, queued, begun, cancelling, done };
+
+  kind what = kind::read;
+  int fd = -1;                 // open, stat: the directory; read, close, poll: the file
+  const char* path = nullptr;  // open, stat
+  int flags = 0;               // open: O_ flags; stat: AT_ flags; poll: the POLL events to wait for
+  void* data = nullptr;        // read: where to; stat: the struct statx to fill
+  std::size_t bytes = 0;       // read: at most max_bytes are read
+  std::uint64_t offset = 0;    // read; ignored by files that cannot seek
+  std::int64_t result = 0;     // what the system call returned, or -errno
+  void (*completed)(io_operation&) noexcept = nullptr;
+
+  static constexpr std::size_t max_bytes = std::size_t{1} << 30;
+
+  // The reactor's own.
+  status progress = status::outside;
+  int watched = -1;  // fallback: the descriptor that epoll watches for it
+  io_operation* previous = nullptr;
+  io_operation* next = nullptr;
+};
+
+// A FIFO of operations, linked through themselves: it never allocates.
+class operation_queue {
+ public:
+  bool empty() const noexcept { return first_ == nullptr; }
+  void push(io_operation& last, io_operation::status progress) noexcept;
+  io_operation* pop() noexcept;  // null when empty
+  void remove(io_operation& member) noexcept;
+  bool contains(const io_operation& operation) const noexcept;  // takes linear time
+
+ private:
+  io_operation* first_ = nullptr;
+  io_operation* last_ = nullptr;
+};
+
+// A deadline to be told of on the reactor thread. Owned by whoever starts it; it must stay where
+// it is until it has fired or has been removed.
+struct timer {
+  clock::time_point deadline;
+  void (*fired)(timer&) noexcept = nullptr;
+  std::size_t place = 0;  // in the reactor's heap; 0 while not started
+};
+
+// Runs jobs, fires timers, and completes operations, all on one thread of its own. It is never
+// blocked. A backend says how to begin operations and how to wait.
+class reactor : public executor {
+ public:
+  virtual ~reactor() = default;
+
+  // "io_uring" or "fallback", with what a person may want to know of it.
+  virtual std::string describe() const = 0;
+
+  void post(job work) final;
+  void run_some() final;
+
+  // The members below are for the reactor thread only.
+
+  // Starts the operation; its completion comes in a later turn of the loop, never in this call.
+  void submit(io_operation& operation) noexcept;
+
+  // Asks for an early end of a submitted operation. It completes all the same, with -ECANCELED or
+  // with its result. Never dropped: if the kernel cannot take the request now it is kept.
+  void cancel(io_operation& operation) noexcept;
+
+  // Closes a descriptor, some time soon, without waiting for it.
+  virtual void close(int fd) noexcept = 0;
+
+  void start(timer& deadline);
+  void remove(timer& deadline);  // does nothing when it has fired
+
+  // Starts the thread; the backend's constructor has run. `stop` makes it return when no posted
+  // job is left, and joins it; no operation or timer may be outstanding.
+  void start_thread();
+  void stop_thread();
+
+ protected:
+  // Begins what is in submitted_ and waits until an operation ends, wake() is called or the time
+  // has come, whichever is first; then calls `finish` for all that has ended. A `deadline` of
+  // min() means: do not wait.
+  virtual void turn(clock::time_point deadline) = 0;
+
+  // Ends an operation that `turn` has begun early, if that is possible.
+  virtual void cancel_begun(io_operation& operation) noexcept = 0;
+
+  // Makes a waiting or the next turn return. Any thread.
+  virtual void wake() noexcept = 0;
+
+  // Called at the start of the reactor thread, before the first turn.
+  virtual void enter_thread() {}
+
+  // Notes that an operation has ended. Owners are told when the turn is over, so that all its
+  // completions are in before the first of them wakes another thread.
+  void finish(io_operation& operation, std::int64_t result) noexcept;
+
+  operation_queue submitted_;  // and not yet begun
+
+ private:
+  void loop();
+  void run_posted();
+  void fire_timers();
+  void complete_done();
+  void sift(std::size_t place);
+
+  std::mutex mutex_;
+  std::vector<job> posted_;  // guarded by mutex_
+  bool ending_ = false;      // guarded by mutex_
+  std::atomic<bool> asleep_ = false;
+  std::deque<job> running_;              // the posted jobs of this turn
+  std::vector<timer*> timers_{nullptr};  // a binary heap from place 1 on
+  operation_queue done_;
+  std::thread thread_;
+};
+
+enum class reactor_kind : std::uint8_t { automatic, io_uring, fallback };
+
+// Makes the reactor that was asked for: `automatic` is io_uring where the kernel allows it, else
+// the fallback. Throws error with the kernel's reason if io_uring is demanded and refused.
+std::unique_ptr<reactor> make_reactor(reactor_kind kind);
+
+}  // namespace lade::detail

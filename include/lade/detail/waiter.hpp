@@ -1,0 +1,105 @@
+// A coroutine that waits in an event, a semaphore or a channel.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/detail/promise.hpp>
+
+#include <coroutine>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+
+namespace lade::detail {
+
+class waiter;
+
+// Waiters in the order of their arrival. Guarded by the mutex of whoever owns the list.
+class wait_list {
+ public:
+  bool empty() const noexcept { return !first_; }
+  void push_back(waiter& added) noexcept;
+  void remove(waiter& gone) noexcept;
+
+  // Takes the first waiter out and settles it: it can no longer be stopped, and its owner must
+  // resume it, after the mutex has been released. Null if there is none.
+  waiter* settle_first() noexcept;
+
+  // Settles and takes out all waiters; resumes all waiters of a list of settled ones.
+  wait_list settle_all() noexcept;
+  void resume_all();
+
+ private:
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;
+};
+
+// The base of awaiters that park in a wait_list. Whoever wakes a waiter hands it what it waits
+// for, so that a woken waiter never has to look again.
+class waiter {
+ public:
+  waiter() = default;
+  waiter(const waiter&) = delete;
+  waiter& operator=(const waiter&) = delete;
+
+  // Resumes a settled waiter; it is gone when this returns.
+  void resume() { resume_at_home(coroutine_, context_); }
+
+ protected:
+  // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
+  // to wait for, or a stop was requested. Returns whether it parked.
+  template <class Promise, class Settled>
+  bool park(std::coroutine_handle<Promise> coroutine, std::mutex& mutex, wait_list& list,
+            Settled settled) {
+    mutex_ = &mutex;
+    list_ = &list;
+    if (auto* base = base_of(coroutine); base && base->context) watch_stop(base->context->stop);
+    return park_unstoppable(coroutine, mutex, list, settled);
+  }
+
+  // The same for a wait that a stop does not end.
+  template <class Promise, class Settled>
+  bool park_unstoppable(std::coroutine_handle<Promise> coroutine, std::mutex& mutex,
+                        wait_list& list, Settled settled) {
+    auto* base = base_of(coroutine);
+    coroutine_ = coroutine;
+    context_ = base ? base->context : nullptr;
+    std::lock_guard lock(mutex);
+    if (!settled_) settled_ = settled();
+    if (settled_) return false;
+    list.push_back(*this);
+    return linked_ = true;
+  }
+
+  // To be called first when the coroutine goes on: throws error(stopped, doing) if it was stopped.
+  void finish(std::string_view doing) {
+    on_stop_.reset();
+    if (stopped_) throw_stopped(doing);
+  }
+
+ private:
+  friend class wait_list;
+  struct stop_request {
+    waiter& self;
+    void operator()() const noexcept { self.stop(); }
+  };
+
+  void watch_stop(const std::stop_token& token);
+  void stop() noexcept;
+  [[noreturn]] static void throw_stopped(std::string_view doing);
+
+  waiter* next_ = nullptr;
+  waiter* previous_ = nullptr;
+  std::coroutine_handle<> coroutine_;
+  const context* context_ = nullptr;
+  std::mutex* mutex_ = nullptr;
+  wait_list* list_ = nullptr;
+  bool linked_ = false;   // in the list
+  bool settled_ = false;  // has what it waits for, or was stopped
+  bool stopped_ = false;
+  std::optional<std::stop_callback<stop_request>> on_stop_;
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,51 @@
+// Something that happens once and that any number of coroutines wait for.
+
+#pragma once
+
+#include <lade/detail/waiter.hpp>
+
+#include <coroutine>
+#include <mutex>
+
+namespace lade {
+
+// `co_await event` goes on when the event has been set, at once if it already is. Throws
+// error(stopped) when the awaiting coroutine is asked to stop. Must outlive its waiters.
+class event {
+ public:
+  class awaiter;
+
+  awaiter operator co_await() noexcept;
+
+  // Wakes all who wait. A waiter that belongs to this thread's executor runs inside this call.
+  // Any thread.
+  void set();
+
+  bool is_set() const {
+    std::lock_guard lock(mutex_);
+    return set_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  detail::wait_list waiters_;
+  bool set_ = false;
+};
+
+class event::awaiter : private detail::waiter {
+ public:
+  explicit awaiter(event& awaited) noexcept : event_(awaited) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return park(coroutine, event_.mutex_, event_.waiters_, [this] { return event_.set_; });
+  }
+  void await_resume() { finish("wait for an event"); }
+
+ private:
+  event& event_;
+};
+
+inline event::awaiter event::operator co_await() noexcept { return awaiter(*this); }
+
+}  // namespace lade

@@ -1,0 +1,18 @@
+// The compiled part of lade. To use lade without building a library, include this in exactly
+// one .cpp file of the program. Image decoding has its own: lade/media/implementation.hpp.
+
+#pragma once
+
+#include "../../lib/buffer.cpp"
+#include "../../lib/error.cpp"
+#include "../../lib/event.cpp"
+#include "../../lib/executor.cpp"
+#include "../../lib/lineage.cpp"
+#include "../../lib/operation.cpp"
+#include "../../lib/reactor.cpp"
+#include "../../lib/runtime.cpp"
+#include "../../lib/scope.cpp"
+#include "../../lib/semaphore.cpp"
+#include "../../lib/tensor.cpp"
+#include "../../lib/thread_pool.cpp"
+#include "../../lib/waiter.cpp"

@@ -1,0 +1,100 @@
+// Decoding images straight into the slots of a batch: decode, crop, resize and convert in one go.
+
+#pragma once
+
+#include <lade/media/resize.hpp>
+#include <lade/random.hpp>
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace lade::media {
+
+// How an image comes to be width x height.
+enum class image_fit : std::uint8_t {
+  stretch,      // all of it, whatever its proportions
+  centre_crop,  // its shorter side resized to `shorter_side`, then the middle: for validation
+  random_crop,  // a random part of random proportions, flipped every other time: for training
+};
+
+enum class image_colour : std::uint8_t { rgb, grey };
+
+struct image_options {
+  // The size of the result. Neither given: the image keeps its own.
+  int width = 0;
+  int height = 0;
+  image_fit fit = image_fit::stretch;
+
+  // centre_crop, as torchvision's Resize and CenterCrop: 0 stands for 256 / 224 of width or height,
+  // whichever is more.
+  int shorter_side = 0;
+
+  // random_crop, as torchvision's RandomResizedCrop and RandomHorizontalFlip: the part's share of
+  // the area, its width / height, and how often it is flipped left to right.
+  double min_area = 0.08;
+  double max_area = 1;
+  double min_aspect = 3.0 / 4;
+  double max_aspect = 4.0 / 3;
+  double flip = 0.5;
+
+  image_colour colour = image_colour::rgb;
+  image_layout layout = image_layout::hwc;
+  element_type type = element_type::u8;  // or f16, bf16, f32
+  std::array<float, 3> mean{0, 0, 0};    // floats are (x / 255 - mean) / stddev;
+  std::array<float, 3> stddev{1, 1, 1};  // grey uses the first of each
+
+  // Resizes JPEGs before their colours are converted, and decodes large ones at a half, quarter or
+  // eighth of their size. Differs from the exact result by noise of about 45 dB.
+  bool fast = false;
+
+  // Turns images as their Exif orientation says.
+  bool orient = true;
+
+  // Whether a JPEG that is cut off or damaged is an error; otherwise what libjpeg makes of it.
+  bool strict = true;
+
+  // The most pixels an image may have; checked before memory is allocated. The default is
+  // Pillow's limit: 256 MiB of RGB.
+  std::int64_t max_pixels = 89'478'485;
+};
+
+// Decodes images into tensors of one kind. Small, copyable, and usable by any number of threads at
+// a time: each keeps decoders and scratch memory of its own, made on first use.
+//
+// JPEG is decoded by libjpeg-turbo, only as far as the crop needs it, and exactly (ISLOW, smooth
+// upsampling: the same pixels as Pillow). Damage outside of the crop may go unnoticed. PNG, WebP,
+// GIF, BMP, TIFF and PNM are decoded by FFmpeg. The kind is told from the first bytes, never from
+// the name.
+//
+// What is not 8-bit RGB or grey becomes it like this. Alpha and transparency are dropped, palettes
+// looked up. Of 16-bit channels the upper half is kept. CMYK JPEGs are taken for inverted, as Adobe
+// writes them. Of an animation or a file of many pages the first image is decoded. Colour profiles
+// are ignored. Grey from colour is a JPEG's luma, elsewhere (299 R + 587 G + 114 B) / 1000.
+class decode_image {
+ public:
+  // Throws error(invalid_argument) naming an option that cannot work.
+  explicit decode_image(const image_options& options = {});
+
+  const image_options& options() const noexcept { return options_; }
+
+  // What one image becomes: u8 [224, 224, 3], f32 [3, 224, 224]. Where images keep their size, its
+  // height and width are 0.
+  const tensor_spec& spec() const noexcept { return spec_; }
+
+  // Decodes in.data() into `slot`, a contiguous tensor of that spec. `draw` decides the random
+  // crop: equal draws, equal crops. Throws errors that name the sample: invalid_data (with the
+  // decoder's reason), unsupported (an unknown format), limit_exceeded (max_pixels), or
+  // invalid_argument (a slot of another spec). A failure may leave part of an image in the slot.
+  void operator()(const sample& in, const tensor& slot, random draw = {}) const;
+
+  // The same into a fresh tensor.
+  tensor operator()(const sample& in, random draw = {}) const;
+
+ private:
+  image_options options_;
+  tensor_spec spec_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,16 @@
+// The compiled part of lade's media module. To use it without building a library, include this in
+// exactly one .cpp file of the program, beside lade/implementation.hpp.
+
+#pragma once
+
+#include "../../../media/crop.cpp"
+#include "../../../media/exif.cpp"
+#include "../../../media/image.cpp"
+#include "../../../media/jpeg_reader.cpp"
+#include "../../../media/pixel_writer.cpp"
+#include "../../../media/resize.cpp"
+#include "../../../media/resize_avx2.cpp"
+#include "../../../media/resize_avx512.cpp"
+#include "../../../media/resize_axis.cpp"
+#include "../../../media/resize_kernels.cpp"
+#include "../../../media/resizer.cpp"

@@ -1,0 +1,70 @@
+// The threads that everything runs on.
+
+#pragma once
+
+#include <lade/detail/promise.hpp>
+#include <lade/detail/reactor.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/task.hpp>
+#include <lade/thread_pool.hpp>
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace lade {
+
+using detail::reactor_kind;
+
+struct runtime_options {
+  unsigned threads = 0;  // of the CPU pool; 0: one for each available CPU
+
+  // io_uring, the fallback, or what the kernel allows. The environment variable LADE_REACTOR
+  // ("io_uring" or "fallback") decides where this says automatic.
+  reactor_kind reactor = reactor_kind::automatic;
+};
+
+// Owns a reactor thread, which waits for the operating system, and a pool of threads, which
+// compute. A program needs one runtime; several are independent of each other. Whatever uses a
+// runtime (runs, tasks) must end before it. After a fork, only the parent may use it.
+class runtime {
+ public:
+  // Throws error(invalid_argument) for an unknown LADE_REACTOR, or the kernel's reason when
+  // io_uring is demanded and refused.
+  explicit runtime(const runtime_options& options = {});
+  ~runtime();
+
+  thread_pool& pool() noexcept { return *pool_; }
+  detail::reactor& reactor() noexcept { return *reactor_; }
+
+  // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
+  std::string describe() const;
+
+  // Throws error(wrong_thread) in a child process after a fork.
+  void require_same_process() const;
+
+ private:
+  std::unique_ptr<detail::reactor> reactor_;
+  std::unique_ptr<thread_pool> pool_;
+  int process_;
+};
+
+// Runs a task on the runtime's CPU pool and blocks until it has finished. `stop` is what the task
+// and all that it awaits are asked to stop by. Throws what the task throws, and
+// error(wrong_thread) on a thread that belongs to a runtime.
+template <class T>
+T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
+  detail::require_blocking_allowed();
+  where.require_same_process();
+  context surroundings{.runtime = &where, .home = &where.pool(), .stop = std::move(stop)};
+  detail::promise_base root;
+  root.context = &surroundings;
+  detail::blocking_completion done;
+  detail::start_job start(work, root, done);
+  start.post(where.pool());
+  done.wait();
+  return work.take();
+}
+
+}  // namespace lade

@@ -1,0 +1,140 @@
+// Children that do not outlive their parent.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/detail/promise.hpp>
+#include <lade/detail/waiter.hpp>
+#include <lade/task.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace lade {
+
+// Tasks that run beside the coroutine that starts them and end before it goes on:
+//
+//   scope children(co_await this_context());
+//   for (auto& shard : shards) children.start(read(shard));
+//   co_await children.join();  // rethrows the first failure, after all have ended
+//
+// Children run where their parent runs: those of a coroutine on the CPU pool run in parallel. The
+// first failure asks all others to stop. A scope that is destroyed with live children, because
+// an exception passes by, asks them to stop and waits for them, meanwhile running other work of
+// its executor.
+class scope {
+ public:
+  class join_awaiter;
+
+  // For coroutines outside of a runtime: children run inside of start() until they first wait.
+  scope() : scope(context{}) {}
+
+  // Children inherit `surroundings`; a stop requested there reaches them.
+  explicit scope(const context& surroundings);
+  ~scope();
+
+  // Any thread, but not after join() has been awaited or the scope been destroyed. The result of
+  // the task is dropped.
+  template <class T>
+  void start(task<T> child);
+
+  // Awaits the end of all children and rethrows the first failure. When the awaiting coroutine is
+  // asked to stop, so are the children, and it waits all the same.
+  [[nodiscard]] join_awaiter join() noexcept;
+
+  // Asks all children to stop. Any thread.
+  void stop() noexcept { stop_.request_stop(); }
+
+  // What children are asked to stop by.
+  std::stop_token stop_token() const noexcept { return surroundings_.stop; }
+
+ private:
+  template <class T>
+  class child;
+  struct pass_on_stop {
+    scope& self;
+    void operator()() const noexcept { self.stop(); }
+  };
+
+  void child_ended(std::exception_ptr failure) noexcept;
+  bool all_ended();
+
+  std::stop_source stop_;
+  context surroundings_;
+  std::optional<std::stop_callback<pass_on_stop>> on_parent_stop_;
+  std::mutex mutex_;
+  std::size_t live_ = 0;
+  std::exception_ptr failure_;
+  detail::wait_list joining_;
+};
+
+template <class T>
+class scope::child : public detail::completion {
+ public:
+  child(scope& parent, task<T> work) noexcept
+      : completion{ended}, parent_(parent), work_(std::move(work)) {
+    root_.context = &parent.surroundings_;
+  }
+
+  void run() noexcept {
+    if (work_.start(root_, *this)) ended(*this);
+  }
+
+ private:
+  static void ended(completion& self) noexcept {
+    auto* child = static_cast<scope::child<T>*>(&self);
+    std::exception_ptr failure;
+    try {
+      (void)child->work_.take();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    auto& parent = child->parent_;
+    delete child;
+    parent.child_ended(std::move(failure));
+  }
+
+  scope& parent_;
+  detail::promise_base root_;
+  task<T> work_;
+};
+
+template <class T>
+void scope::start(task<T> work) {
+  auto* added = new child<T>(*this, std::move(work));
+  {
+    std::lock_guard lock(mutex_);
+    ++live_;
+  }
+  if (surroundings_.home)
+    surroundings_.home->post(
+        {[](void* self) noexcept { static_cast<child<T>*>(self)->run(); }, added});
+  else
+    added->run();
+}
+
+class scope::join_awaiter : private detail::waiter {
+ public:
+  explicit join_awaiter(scope& joined) noexcept : scope_(joined) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    return park_unstoppable(parent, scope_.mutex_, scope_.joining_,
+                            [this] { return scope_.live_ == 0; });
+  }
+  void await_resume() {
+    if (scope_.failure_) std::rethrow_exception(std::exchange(scope_.failure_, nullptr));
+  }
+
+ private:
+  scope& scope_;
+};
+
+inline scope::join_awaiter scope::join() noexcept { return join_awaiter(*this); }
+
+}  // namespace lade

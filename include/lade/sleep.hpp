@@ -1,0 +1,89 @@
+// Waiting for a time, and giving up after one.
+
+#pragma once
+
+#include <lade/detail/operation.hpp>
+#include <lade/error.hpp>
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+#include <lade/when_all.hpp>
+
+#include <chrono>
+#include <stop_token>
+#include <tuple>
+#include <utility>
+
+namespace lade {
+
+// Waits for a duration. Needs a runtime. Throws error(stopped) when asked to stop.
+inline task<> sleep(std::chrono::nanoseconds duration) {
+  bool slept = co_await detail::sleep_until(detail::clock::now() + duration);
+  if (!slept) throw error(errc::stopped, "sleep");
+}
+
+namespace detail {
+
+inline task<> stop_after(std::chrono::nanoseconds duration, const context& surroundings,
+                         std::stop_source& late, bool& rang) {
+  co_await under(surroundings, sleep(duration));
+  rang = true;
+  late.request_stop();
+}
+
+// Ends the alarm of stop_after when the work is done, whichever way.
+class disarm {
+ public:
+  explicit disarm(std::stop_source& alarm) noexcept : alarm_(alarm) {}
+  disarm(const disarm&) = delete;
+  ~disarm() { alarm_.request_stop(); }
+
+ private:
+  std::stop_source& alarm_;
+};
+
+template <class T>
+task<T> disarm_after(task<T> work, const context& surroundings, std::stop_source& alarm) {
+  disarm at_the_end(alarm);
+  co_return co_await under(surroundings, std::move(work));
+}
+
+inline task<> ignore_stop(task<> work) {
+  try {
+    co_await std::move(work);
+  } catch (const error& failure) {
+    if (failure.code() != errc::stopped) throw;
+  }
+}
+
+}  // namespace detail
+
+// Awaits `work`, but asks it to stop when it has not finished after `limit`, waits until it has
+// ended, and then throws error(timed_out). What finishes all the same gives its result. Needs a
+// runtime.
+template <class T>
+task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work) {
+  auto& outer = co_await this_context();
+  std::stop_source late;
+  std::stop_source alarm;
+  auto pass_on = [&late] { late.request_stop(); };
+  std::stop_callback on_outer_stop(outer.stop, pass_on);
+  context inner = outer;
+  inner.stop = late.get_token();
+  context alarm_context = outer;
+  alarm_context.stop = alarm.get_token();
+  bool rang = false;
+  try {
+    auto results = co_await when_all(
+        detail::disarm_after(std::move(work), inner, alarm),
+        detail::ignore_stop(detail::stop_after(limit, alarm_context, late, rang)));
+    if constexpr (!std::is_void_v<T>)
+      co_return std::get<0>(std::move(results));
+    else
+      co_return;
+  } catch (const error& failure) {
+    if (!rang || failure.code() != errc::stopped) throw;
+  }
+  throw error(errc::timed_out, "wait for a task");
+}
+
+}  // namespace lade

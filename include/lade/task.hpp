@@ -1,0 +1,139 @@
+// task<T>: a lazy coroutine with one result and one awaiter.
+
+#pragma once
+
+#include <lade/detail/promise.hpp>
+#include <lade/detail/rendezvous.hpp>
+#include <lade/detail/result.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace lade {
+
+// A coroutine that has not started yet and gives one T, or throws. `co_await std::move(task)`
+// starts it on the awaiting thread and gives its result; a task is awaited once. It inherits the
+// runtime, the stop token and the place of its awaiter, and is destroyed with the task object,
+// which must not happen while it runs.
+//
+// A task that finishes without suspending costs its awaiter a call and no atomic operation, and
+// no stack: awaiting a million of them in a loop is fine in any build, since nothing depends on
+// tail calls.
+template <class T = void>
+class [[nodiscard]] task {
+ public:
+  class promise_type;
+  class awaiter;
+  using value_type = T;
+
+  task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+  task& operator=(task&& other) noexcept {
+    std::swap(coroutine_, other.coroutine_);
+    return *this;
+  }
+  ~task() {
+    if (coroutine_) coroutine_.destroy();
+  }
+
+  awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
+
+  // For those who start a task other than by awaiting it (when_all, scope, sync_wait, stages):
+  // starts it under `parent`. Returns whether it has finished; otherwise calls `done` when it has.
+  bool start(const detail::promise_base& parent, detail::completion& done) {
+    return coroutine_.promise().start(parent, done);
+  }
+  // The result of a finished task.
+  T take() { return coroutine_.promise().take(); }
+
+ private:
+  explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
+
+  std::coroutine_handle<promise_type> coroutine_;
+};
+
+template <class T>
+class task<T>::promise_type : public detail::promise_base, public detail::result<T> {
+ public:
+  task get_return_object() noexcept {
+    return task(std::coroutine_handle<promise_type>::from_promise(*this));
+  }
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  auto final_suspend() noexcept {
+    struct finish {
+      bool await_ready() noexcept { return false; }
+      void await_suspend(std::coroutine_handle<promise_type> self) noexcept {
+        self.promise().finish();
+      }
+      void await_resume() noexcept {}
+    };
+    return finish{};
+  }
+
+  bool start(const promise_base& parent, detail::completion& done) {
+    inherit(parent);
+    done_ = &done;
+    return rendezvous_.call(std::coroutine_handle<promise_type>::from_promise(*this));
+  }
+
+ private:
+  void finish() noexcept {
+    if (rendezvous_.arrive()) done_->finished(*done_);
+  }
+
+  detail::completion* done_ = nullptr;
+  detail::rendezvous rendezvous_;
+};
+
+template <class T>
+class task<T>::awaiter : private detail::completion {
+ public:
+  explicit awaiter(std::coroutine_handle<promise_type> child) noexcept
+      : detail::completion{resume_parent}, child_(child) {}
+
+  bool await_ready() const noexcept { return false; }
+
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    parent_ = parent;
+    auto* base = detail::base_of(parent);
+    return !child_.promise().start(base ? *base : detail::promise_base(), *this);
+  }
+
+  T await_resume() { return child_.promise().take(); }
+
+ private:
+  static void resume_parent(detail::completion& self) noexcept {
+    auto& waiting = static_cast<awaiter&>(self);
+    detail::resume_at_home(waiting.parent_, waiting.child_.promise().context);
+  }
+
+  std::coroutine_handle<promise_type> child_;
+  std::coroutine_handle<> parent_;
+};
+
+namespace detail {
+
+// Starts `work` on a thread of `where` and calls `done` when it has finished.
+template <class T>
+class start_job {
+ public:
+  start_job(task<T>& work, const promise_base& parent, completion& done) noexcept
+      : work_(work), parent_(parent), done_(done) {}
+
+  void post(executor& where) {
+    where.post({[](void* self) noexcept { static_cast<start_job*>(self)->run(); }, this});
+  }
+
+ private:
+  void run() noexcept {
+    auto& done = done_;
+    if (work_.start(parent_, done)) done.finished(done);
+  }
+
+  task<T>& work_;
+  const promise_base& parent_;
+  completion& done_;
+};
+
+}  // namespace detail
+}  // namespace lade

@@ -1,0 +1,71 @@
+// A coroutine's access to its own surroundings.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/detail/promise.hpp>
+#include <lade/task.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace lade {
+
+namespace detail {
+
+class this_context_awaiter {
+ public:
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    if (auto* base = base_of(coroutine); base && base->context) context_ = base->context;
+    return false;
+  }
+  const context& await_resume() const noexcept { return *context_; }
+
+ private:
+  static const context none;
+  const context* context_ = &none;
+};
+
+inline const context this_context_awaiter::none;
+
+// `co_await under(surroundings, task)` awaits the task in other surroundings than the awaiter's.
+template <class T>
+class under : private completion {
+ public:
+  under(const context& surroundings, task<T> work) noexcept
+      : completion{resume_parent}, work_(std::move(work)) {
+    root_.context = &surroundings;
+  }
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    auto* base = base_of(parent);
+    parent_ = parent;
+    parent_context_ = base ? base->context : nullptr;
+    root_.consumed = base ? base->consumed : nullptr;
+    return !work_.start(root_, *this);
+  }
+  T await_resume() { return work_.take(); }
+
+ private:
+  static void resume_parent(completion& self) noexcept {
+    auto& waiting = static_cast<under&>(self);
+    resume_at_home(waiting.parent_, waiting.parent_context_);
+  }
+
+  promise_base root_;
+  task<T> work_;
+  std::coroutine_handle<> parent_;
+  const context* parent_context_ = nullptr;
+};
+
+}  // namespace detail
+
+// `co_await this_context()` gives the surroundings of the awaiting coroutine: its runtime, its stop
+// token. The reference is valid as long as the coroutine is.
+inline detail::this_context_awaiter this_context() noexcept { return {}; }
+
+}  // namespace lade

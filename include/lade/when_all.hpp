@@ -1,0 +1,162 @@
+// Awaiting several tasks at once.
+
+#pragma once
+
+#include <lade/detail/promise.hpp>
+#include <lade/task.hpp>
+
+#include <array>
+#include <atomic>
+#include <coroutine>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lade {
+
+namespace detail {
+
+// Counts children down and resumes their parent when all have finished.
+class latch : public completion {
+ public:
+  latch() noexcept : completion{child_finished} {}
+
+  // Starts what `children` starts under a promise_base it is given, each with this latch as its
+  // completion and returning how many have finished already. Returns whether to suspend.
+  template <class Promise, class Start>
+  bool start(std::coroutine_handle<Promise> parent, std::size_t children, Start start_children) {
+    auto* base = base_of(parent);
+    parent_ = parent;
+    context_ = base ? base->context : nullptr;
+    remaining_.store(children + 1, std::memory_order_relaxed);
+    std::size_t arrived = start_children(base, static_cast<completion&>(*this)) + 1;
+    return remaining_.fetch_sub(arrived, std::memory_order_acq_rel) != arrived;
+  }
+
+ private:
+  static void child_finished(completion& self) noexcept {
+    auto& counted = static_cast<latch&>(self);
+    if (counted.remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      resume_at_home(counted.parent_, counted.context_);
+  }
+
+  std::atomic<std::size_t> remaining_;
+  std::coroutine_handle<> parent_;
+  const context* context_ = nullptr;
+};
+
+// What a child of when_all inherits: all of its parent's but the lineage, since children may
+// consume at the same time.
+class child_root : public promise_base {
+ public:
+  void attach(const promise_base* parent) noexcept {
+    if (!parent) return;
+    context = parent->context;
+    if (parent->consumed) consumed = &lineage_;
+  }
+  void hand_over(promise_base* parent) const {
+    if (consumed) parent->consumed->merge(lineage_);
+  }
+
+ private:
+  lineage lineage_;
+};
+
+template <class T>
+using value_or_monostate = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+template <class T>
+value_or_monostate<T> take_value(task<T>& finished) {
+  if constexpr (std::is_void_v<T>) {
+    finished.take();
+    return {};
+  } else {
+    return finished.take();
+  }
+}
+
+template <class... Ts>
+class when_all_tuple : public latch {
+ public:
+  explicit when_all_tuple(task<Ts>... tasks) noexcept : tasks_(std::move(tasks)...) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    return start(parent, sizeof...(Ts), [this](promise_base* base, completion& done) {
+      for (auto& root : roots_) root.attach(base);
+      parent_base_ = base;
+      auto* root = roots_.data();
+      std::size_t arrived = 0;
+      std::apply([&](auto&... child) { ((arrived += child.start(*root++, done)), ...); }, tasks_);
+      return arrived;
+    });
+  }
+  std::tuple<value_or_monostate<Ts>...> await_resume() {
+    for (auto& root : roots_) root.hand_over(parent_base_);
+    return std::apply(
+        [](auto&... child) { return std::tuple<value_or_monostate<Ts>...>{take_value(child)...}; },
+        tasks_);
+  }
+
+ private:
+  std::tuple<task<Ts>...> tasks_;
+  std::array<child_root, sizeof...(Ts)> roots_;
+  promise_base* parent_base_ = nullptr;
+};
+
+template <class T>
+class when_all_range : public latch {
+ public:
+  explicit when_all_range(std::vector<task<T>> tasks)
+      : tasks_(std::move(tasks)), roots_(tasks_.size()) {}
+
+  bool await_ready() const noexcept { return tasks_.empty(); }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    return start(parent, tasks_.size(), [this](promise_base* base, completion& done) {
+      for (auto& root : roots_) root.attach(base);
+      parent_base_ = base;
+      std::size_t arrived = 0;
+      for (std::size_t i = 0; i < tasks_.size(); ++i) arrived += tasks_[i].start(roots_[i], done);
+      return arrived;
+    });
+  }
+  auto await_resume() {
+    for (auto& root : roots_) root.hand_over(parent_base_);
+    if constexpr (std::is_void_v<T>) {
+      for (auto& child : tasks_) child.take();
+    } else {
+      std::vector<T> values;
+      values.reserve(tasks_.size());
+      for (auto& child : tasks_) values.push_back(child.take());
+      return values;
+    }
+  }
+
+ private:
+  std::vector<task<T>> tasks_;
+  std::vector<child_root> roots_;
+  promise_base* parent_base_ = nullptr;
+};
+
+}  // namespace detail
+
+// `co_await when_all(a(), b())` starts the tasks one after the other on this thread, waits for all
+// of them and gives a tuple of their results, std::monostate for void. If any has failed, it
+// throws what the first of them in the order of the arguments has thrown.
+template <class... Ts>
+[[nodiscard]] detail::when_all_tuple<Ts...> when_all(task<Ts>... tasks) {
+  return detail::when_all_tuple<Ts...>(std::move(tasks)...);
+}
+
+// The same for any number of tasks of one type; gives a vector of their results, or nothing.
+template <class T>
+[[nodiscard]] detail::when_all_range<T> when_all(std::vector<task<T>> tasks) {
+  return detail::when_all_range<T>(std::move(tasks));
+}
+
+}  // namespace lade

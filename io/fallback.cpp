@@ -1,0 +1,270 @@
+#include "fallback.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace lade::detail {
+
+static std::int64_t result_or_errno(std::int64_t result) noexcept {
+  return result < 0 ? -errno : result;
+}
+
+static std::size_t bytes_at_once(const io_operation& read) noexcept {
+  return std::min(read.bytes, io_operation::max_bytes);
+}
+
+// Reads what is there without waiting for it; -EAGAIN if nothing is, other errors where the file
+// system cannot tell. An `offset` of -1 is the position of a stream.
+static std::int64_t read_at_once(const io_operation& read, off_t offset) noexcept {
+  iovec into{read.data, bytes_at_once(read)};
+  return result_or_errno(preadv2(read.fd, &into, 1, offset, RWF_NOWAIT));
+}
+
+// Opens a file whose name is in the kernel's cache. Everything else fails here, also what would
+// wait for another process (a FIFO).
+static std::int64_t open_at_once(const io_operation& open) noexcept {
+  open_how how{};
+  how.flags = static_cast<unsigned>(open.flags) | O_NONBLOCK;
+  how.resolve = RESOLVE_CACHED;
+  auto fd = static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &how, sizeof how));
+  if (fd < 0 || lseek(fd, 0, SEEK_CUR) >= 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+static std::int64_t call_blocking(const io_operation& call) noexcept {
+  switch (call.what) {
+    case io_operation::kind::open: return openat(call.fd, call.path, call.flags, 0666);
+    case io_operation::kind::read:
+      return pread(call.fd, call.data, bytes_at_once(call), static_cast<off_t>(call.offset));
+    case io_operation::kind::stat:
+      return statx(call.fd, call.path, call.flags, STATX_BASIC_STATS,
+                   static_cast<struct statx*>(call.data));
+    default: break;
+  }
+  errno = EINVAL;
+  return -1;
+}
+
+static std::int64_t call_until_done(const io_operation& call) noexcept {
+  while (true) {
+    auto result = result_or_errno(call_blocking(call));
+    if (result != -EINTR) return result;
+  }
+}
+
+// Lets a thread go that waits for somebody to open the other end of a FIFO.
+static void release_opener(const io_operation& open) noexcept {
+  struct stat found;
+  if (fstatat(open.fd, open.path, &found, 0) != 0 || !S_ISFIFO(found.st_mode)) return;
+  int fd = openat(open.fd, open.path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0) ::close(fd);
+}
+
+fallback::helpers::~helpers() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  added_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void fallback::helpers::add(io_operation& operation) {
+  std::unique_lock lock(mutex_);
+  queue_.push(operation, io_operation::status::begun);
+  if (idle_ > 0) {
+    --idle_;  // one of them is on its way
+    lock.unlock();
+    added_.notify_one();
+  } else if (threads_.size() < max_threads) {
+    try {
+      threads_.emplace_back(&helpers::work, this);
+      pthread_setname_np(threads_.back().native_handle(), "lade-helper");
+    } catch (const std::system_error&) {  // no more threads to be had
+      if (threads_.empty()) throw;
+    }
+  }
+}
+
+bool fallback::helpers::withdraw(io_operation& operation) {
+  std::lock_guard lock(mutex_);
+  if (!queue_.contains(operation)) return false;
+  queue_.remove(operation);
+  return true;
+}
+
+void fallback::helpers::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (auto* operation = queue_.pop()) {
+      lock.unlock();
+      owner_.returned(*operation, call_until_done(*operation));
+      lock.lock();
+    } else if (ending_) {
+      return;
+    } else {
+      ++idle_;
+      added_.wait(lock);
+    }
+  }
+}
+
+fallback::fallback(std::string reason)
+    : reason_(std::move(reason)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.ptr = nullptr}};
+  if (epoll_ >= 0 && wake_ >= 0 && epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0) return;
+  auto failure = errno;
+  if (epoll_ >= 0) ::close(epoll_);
+  if (wake_ >= 0) ::close(wake_);
+  raise(failure, "make a reactor");
+}
+
+fallback::~fallback() {
+  ::close(wake_);
+  ::close(epoll_);
+}
+
+std::string fallback::describe() const {
+  return "fallback (epoll and up to " + std::to_string(helpers::max_threads) + " helper threads; " +
+         reason_ + ")";
+}
+
+// Closing may wait on some network file systems for what was written; lade does not write there.
+void fallback::close(int fd) noexcept { ::close(fd); }
+
+// Written and never read: epoll tells of every write.
+void fallback::wake() noexcept { (void)eventfd_write(wake_, 1); }
+
+void fallback::turn(clock::time_point deadline) {
+  bool begun = !submitted_.empty();
+  while (auto* operation = submitted_.pop()) {
+    operation->progress = io_operation::status::begun;
+    begin(*operation);
+  }
+  std::array<epoll_event, 64> events;
+  int milliseconds = begun ? 0 : wait_milliseconds(deadline);
+  int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), milliseconds);
+  for (int i = 0; i < count; ++i)
+    if (auto* watched = events[static_cast<std::size_t>(i)].data.ptr)
+      happened(*static_cast<io_operation*>(watched), events[static_cast<std::size_t>(i)].events);
+}
+
+// How long epoll is to wait for: not shorter than until the deadline, -1 for ever.
+int fallback::wait_milliseconds(clock::time_point deadline) {
+  if (deadline == clock::time_point::max()) return -1;
+  if (deadline == clock::time_point::min()) return 0;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+}
+
+void fallback::begin(io_operation& operation) {
+  switch (operation.what) {
+    case io_operation::kind::open:
+      if (auto fd = open_at_once(operation); fd >= 0) return finish(operation, fd);
+      return helpers_.add(operation);
+    case io_operation::kind::read: return begin_read(operation);
+    case io_operation::kind::stat: return helpers_.add(operation);
+    case io_operation::kind::close:
+      return finish(operation, result_or_errno(::close(operation.fd)));
+    case io_operation::kind::poll: return watch(operation);
+  }
+}
+
+void fallback::begin_read(io_operation& read) {
+  auto result = read_at_once(read, static_cast<off_t>(read.offset));
+  if (result >= 0)
+    finish(read, result);
+  else if (result == -ESPIPE)
+    read_stream(read, false);
+  else
+    helpers_.add(read);
+}
+
+// Pipes, sockets, terminals: nobody waits in a read of them, which could not be cancelled.
+void fallback::read_stream(io_operation& read, bool ready) {
+  auto result = read_at_once(read, -1);
+  if (result == -EOPNOTSUPP && ready)
+    result = result_or_errno(::read(read.fd, read.data, bytes_at_once(read)));
+  if (result == -EAGAIN || result == -EINTR || result == -EOPNOTSUPP)
+    watch(read);
+  else
+    finish(read, result);
+}
+
+void fallback::watch(io_operation& operation) {
+  auto wanted = operation.what == io_operation::kind::poll
+                    ? static_cast<std::uint32_t>(operation.flags)
+                    : static_cast<std::uint32_t>(EPOLLIN);
+  epoll_event event{.events = wanted | EPOLLONESHOT, .data = {.ptr = &operation}};
+  operation.watched = operation.fd;
+  int result = epoll_ctl(epoll_, EPOLL_CTL_ADD, operation.watched, &event);
+  if (result != 0 && errno == EEXIST) {  // another operation watches it: epoll wants another name
+    operation.watched = fcntl(operation.fd, F_DUPFD_CLOEXEC, 0);
+    result =
+        operation.watched < 0 ? -1 : epoll_ctl(epoll_, EPOLL_CTL_ADD, operation.watched, &event);
+  }
+  if (result == 0) return;
+  auto failure = errno;
+  unwatch(operation);
+  if (failure == EPERM)  // what cannot be polled is always ready
+    finish(operation, static_cast<std::int64_t>(wanted & (POLLIN | POLLOUT)));
+  else
+    finish(operation, -failure);
+}
+
+void fallback::unwatch(io_operation& operation) noexcept {
+  if (operation.watched < 0) return;
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, operation.watched, nullptr);
+  if (operation.watched != operation.fd) ::close(operation.watched);
+  operation.watched = -1;
+}
+
+void fallback::happened(io_operation& operation, std::uint32_t events) {
+  unwatch(operation);
+  if (operation.what == io_operation::kind::poll)
+    finish(operation, events);
+  else
+    read_stream(operation, true);
+}
+
+void fallback::cancel_begun(io_operation& operation) noexcept {
+  if (operation.watched >= 0 || helpers_.withdraw(operation)) {
+    unwatch(operation);
+    finish(operation, -ECANCELED);
+  } else if (operation.what == io_operation::kind::open) {
+    release_opener(operation);
+  }
+}
+
+// On a helper's thread.
+void fallback::returned(io_operation& operation, std::int64_t result) noexcept {
+  operation.result = result;
+  post({[](void* ended) noexcept {
+          auto& returned = *static_cast<io_operation*>(ended);
+          returned.progress = io_operation::status::done;
+          returned.completed(returned);
+        },
+        &operation});
+}
+
+}  // namespace lade::detail

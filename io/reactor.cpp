@@ -1,0 +1,21 @@
+#include "fallback.hpp"
+#include "ring.hpp"
+
+#include <lade/detail/reactor.hpp>
+#include <lade/error.hpp>
+
+#include <string>
+
+namespace lade::detail {
+
+std::unique_ptr<reactor> make_reactor(reactor_kind kind) {
+  if (kind == reactor_kind::fallback) return std::make_unique<fallback>("io_uring not wanted");
+  try {
+    return std::make_unique<ring>();
+  } catch (const error& refusal) {
+    if (kind == reactor_kind::io_uring) throw;
+    return std::make_unique<fallback>("io_uring refused: " + refusal.code().message());
+  }
+}
+
+}  // namespace lade::detail

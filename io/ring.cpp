@@ -1,0 +1,224 @@
+#include "ring.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace lade::detail {
+
+// What user_data says that is not the address of an operation.
+static constexpr std::uint64_t ring_nobody = 0;
+static constexpr std::uint64_t ring_wake = 1;
+
+static void ring_check(int result, std::string_view doing) {
+  if (result < 0) raise(-result, doing);
+}
+
+ring::ring() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (wake_ < 0) raise(errno, "make a reactor");
+  try {
+    set_up();
+  } catch (...) {
+    ::close(wake_);
+    throw;
+  }
+}
+
+ring::~ring() {
+  io_uring_queue_exit(&uring_);
+  ::close(wake_);
+  for (int fd : closing_) ::close(fd);
+}
+
+// Takes the newest features that the kernel knows. They change little in speed; the ring is made
+// disabled, so that the reactor's thread, which enables it, becomes its single issuer.
+void ring::set_up() {
+  constexpr unsigned entries = 256;
+  constexpr unsigned always = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | IORING_SETUP_R_DISABLED;
+  constexpr unsigned cooperative =
+      IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+  constexpr std::array<std::pair<unsigned, const char*>, 4> ladder{{
+      {cooperative | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, "DEFER_TASKRUN"},
+      {cooperative, "COOP_TASKRUN"},
+      {IORING_SETUP_SUBMIT_ALL, "SUBMIT_ALL"},
+      {0, "no optional features"},
+  }};
+  int result = -EINVAL;
+  for (auto rung = ladder.begin(); result == -EINVAL && rung != ladder.end(); ++rung) {
+    io_uring_params parameters{};
+    parameters.flags = always | rung->first;
+    parameters.cq_entries = 16 * entries;
+    result = io_uring_queue_init_params(entries, &uring_, &parameters);
+    mode_ = rung->second;
+  }
+  ring_check(result, "set up io_uring");
+  try {
+    require_all_calls();
+  } catch (...) {
+    io_uring_queue_exit(&uring_);
+    throw;
+  }
+}
+
+// A sandbox may refuse any of the three system calls, and an old kernel (before 5.13) lacks the
+// timeouts and the multishot polls that the loop is made of.
+void ring::require_all_calls() {
+  constexpr unsigned features = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_RSRC_TAGS;
+  if ((uring_.features & features) != features) raise(ENOSYS, "set up io_uring");
+  auto* probe = io_uring_get_probe_ring(&uring_);
+  if (!probe) raise(EPERM, "probe io_uring");
+  bool complete =
+      std::ranges::all_of(std::array{IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_STATX,
+                                     IORING_OP_CLOSE, IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL},
+                          [&](int code) { return io_uring_opcode_supported(probe, code) != 0; });
+  io_uring_free_probe(probe);
+  if (!complete) raise(ENOSYS, "set up io_uring");
+  int entered = io_uring_enter(static_cast<unsigned>(uring_.ring_fd), 0, 0, 0, nullptr);
+  if (entered < 0 && entered != -EBADFD) raise(-entered, "enter io_uring");
+}
+
+void ring::enter_thread() {
+  // By hand: the shared library of liburing 2.3 lacks io_uring_enable_rings.
+  auto fd = static_cast<unsigned>(uring_.ring_fd);
+  ring_check(io_uring_register(fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0), "enable io_uring");
+  // Opens of files whose metadata is not cached wait in kernel threads: four per CPU by default.
+  std::array<unsigned, 2> bounded_and_unbounded{64, 0};
+  (void)io_uring_register_iowq_max_workers(&uring_, bounded_and_unbounded.data());
+}
+
+std::string ring::describe() const {
+  utsname kernel{};
+  uname(&kernel);
+  return std::string("io_uring (Linux ") + kernel.release + ", " + mode_ + ")";
+}
+
+void ring::close(int fd) noexcept { closing_.push_back(fd); }
+
+void ring::cancel_begun(io_operation& operation) noexcept {
+  cancelled_.push(operation, io_operation::status::cancelling);
+}
+
+// Written and never read: the multishot poll tells of every write.
+void ring::wake() noexcept { (void)eventfd_write(wake_, 1); }
+
+void ring::turn(clock::time_point deadline) {
+  fill();
+  int result = submit_and_wait(waiting_for_space() ? clock::time_point::min() : deadline);
+  constexpr std::array passing{-ETIME, -EINTR, -EAGAIN, -EBUSY, -ENOMEM};
+  if (std::ranges::find(passing, result) == passing.end()) ring_check(result, "enter io_uring");
+  collect();
+}
+
+void ring::fill() {
+  while (io_uring_sq_space_left(&uring_) > 0 && fill_next()) {}
+}
+
+bool ring::fill_next() {
+  if (!wake_polled_) {
+    add_wake();
+  } else if (auto* cancelled = cancelled_.pop()) {
+    add_cancel(*cancelled);
+  } else if (auto* operation = submitted_.pop()) {
+    add(*operation);
+  } else if (!closing_.empty()) {
+    add_close(closing_.back());
+    closing_.pop_back();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ring::waiting_for_space() const noexcept {
+  return !cancelled_.empty() || !submitted_.empty() || !closing_.empty() || !wake_polled_;
+}
+
+void ring::add_wake() {
+  auto* entry = io_uring_get_sqe(&uring_);
+  io_uring_prep_poll_multishot(entry, wake_, POLLIN);
+  io_uring_sqe_set_data64(entry, ring_wake);
+  wake_polled_ = true;
+}
+
+void ring::add_close(int fd) {
+  auto* entry = io_uring_get_sqe(&uring_);
+  io_uring_prep_close(entry, fd);
+  io_uring_sqe_set_data64(entry, ring_nobody);
+  if (uring_.features & IORING_FEAT_CQE_SKIP) io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
+}
+
+void ring::add_cancel(io_operation& operation) {
+  auto* entry = io_uring_get_sqe(&uring_);
+  io_uring_prep_cancel64(entry, reinterpret_cast<std::uintptr_t>(&operation), 0);
+  io_uring_sqe_set_data64(entry, ring_nobody);
+  operation.progress = io_operation::status::outside;
+}
+
+void ring::add(io_operation& operation) {
+  auto* entry = io_uring_get_sqe(&uring_);
+  switch (operation.what) {
+    case io_operation::kind::open:
+      io_uring_prep_openat(entry, operation.fd, operation.path, operation.flags, 0666);
+      break;
+    case io_operation::kind::read:
+      io_uring_prep_read(entry, operation.fd, operation.data,
+                         static_cast<unsigned>(std::min(operation.bytes, io_operation::max_bytes)),
+                         operation.offset);
+      break;
+    case io_operation::kind::stat:
+      io_uring_prep_statx(entry, operation.fd, operation.path, operation.flags, STATX_BASIC_STATS,
+                          static_cast<struct statx*>(operation.data));
+      break;
+    case io_operation::kind::close: io_uring_prep_close(entry, operation.fd); break;
+    case io_operation::kind::poll:
+      io_uring_prep_poll_add(entry, operation.fd, static_cast<unsigned>(operation.flags));
+      break;
+  }
+  io_uring_sqe_set_data(entry, &operation);
+  operation.progress = io_operation::status::begun;
+}
+
+int ring::submit_and_wait(clock::time_point deadline) {
+  if (deadline == clock::time_point::min()) return io_uring_submit_and_get_events(&uring_);
+  io_uring_cqe* first = nullptr;
+  if (deadline == clock::time_point::max())
+    return io_uring_submit_and_wait_timeout(&uring_, &first, 1, nullptr, nullptr);
+  auto left = std::max(deadline - clock::now(), clock::duration::zero());
+  auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+  __kernel_timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
+  return io_uring_submit_and_wait_timeout(&uring_, &first, 1, &timeout, nullptr);
+}
+
+// Takes all completions out. Those that did not fit into the kernel's queue follow in the next
+// turn, which does not wait then.
+void ring::collect() {
+  unsigned head = 0;
+  unsigned count = 0;
+  io_uring_cqe* completion = nullptr;
+  io_uring_for_each_cqe(&uring_, head, completion) {
+    collect(*completion);
+    ++count;
+  }
+  io_uring_cq_advance(&uring_, count);
+}
+
+void ring::collect(const io_uring_cqe& completion) {
+  if (completion.user_data == ring_wake) {
+    wake_polled_ = (completion.flags & IORING_CQE_F_MORE) != 0;
+  } else if (completion.user_data != ring_nobody) {
+    auto& operation = *reinterpret_cast<io_operation*>(completion.user_data);
+    if (operation.progress == io_operation::status::cancelling) cancelled_.remove(operation);
+    finish(operation, completion.res);
+  }
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,87 @@
+#include <lade/detail/operation.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+
+#include <cerrno>
+
+namespace lade::detail {
+
+bool reactor_await::suspend(std::coroutine_handle<> coroutine, promise_base* base) {
+  if (!base || !base->context || !base->context->runtime)
+    throw error(errc::no_runtime, "await the reactor");
+  context_ = base->context;
+  reactor_ = &context_->runtime->reactor();
+  coroutine_ = coroutine;
+  if (context_->stop.stop_requested()) {
+    stopped_ = true;
+    return false;
+  }
+  if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, request_stop{*this});
+  if (this_executor == reactor_)
+    begin_on_reactor();
+  else
+    reactor_->post(
+        {[](void* self) noexcept { static_cast<reactor_await*>(self)->begin_on_reactor(); }, this});
+  return true;  // from here on the coroutine may be running elsewhere, and *this may be gone
+}
+
+// On the thread that asks for the stop, perhaps while on_stop_ is still being made.
+void reactor_await::request_stop::operator()() const noexcept {
+  self.stop_posted_ = true;
+  self.reactor_->post(
+      {[](void* waiting) noexcept { static_cast<reactor_await*>(waiting)->stop_on_reactor(); },
+       &self});
+}
+
+void reactor_await::begin_on_reactor() noexcept {
+  begun_ = true;
+  if (stopped_)
+    complete();
+  else
+    begin(*reactor_);
+}
+
+void reactor_await::stop_on_reactor() noexcept {
+  stop_posted_ = false;
+  if (completed_)
+    resume_at_home(coroutine_, context_);
+  else if (begun_)
+    end_early(*reactor_);
+  else
+    stopped_ = true;
+}
+
+void reactor_await::complete() noexcept {
+  completed_ = true;
+  on_stop_.reset();  // waits for a request that is being made; none can come afterwards
+  if (!stop_posted_) resume_at_home(coroutine_, context_);
+}
+
+operation::awaiter::awaiter(const io_operation& call) noexcept : io_operation(call) {
+  completed = [](io_operation& self) noexcept { static_cast<awaiter&>(self).complete(); };
+}
+
+std::int64_t operation::awaiter::await_resume() const noexcept {
+  return stopped() ? -ECANCELED : result;
+}
+
+void operation::awaiter::begin(reactor& where) noexcept { where.submit(*this); }
+
+void operation::awaiter::end_early(reactor& where) noexcept { where.cancel(*this); }
+
+sleep_until::awaiter::awaiter(clock::time_point time) noexcept {
+  deadline = time;
+  fired = [](timer& self) noexcept {
+    static_cast<awaiter&>(self).slept_ = true;
+    static_cast<awaiter&>(self).complete();
+  };
+}
+
+void sleep_until::awaiter::begin(reactor& where) noexcept { where.start(*this); }
+
+void sleep_until::awaiter::end_early(reactor& where) noexcept {
+  where.remove(*this);
+  complete();
+}
+
+}  // namespace lade::detail

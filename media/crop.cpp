@@ -1,0 +1,115 @@
+#include "crop.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace lade::media {
+
+orientation orientation_of(int exif) noexcept {
+  switch (exif) {
+    case 2: return {.mirror_x = true};
+    case 3: return {.mirror_x = true, .mirror_y = true};
+    case 4: return {.mirror_y = true};
+    case 5: return {.transposed = true};
+    case 6: return {.mirror_y = true, .transposed = true};
+    case 7: return {.mirror_x = true, .mirror_y = true, .transposed = true};
+    case 8: return {.mirror_x = true, .transposed = true};
+    default: return {};
+  }
+}
+
+// All of an axis, and the part from `begin` that is as if cut out before.
+static axis_range whole_axis(int size) { return {0, static_cast<double>(size), 0, size}; }
+static axis_range cut_axis(std::int64_t begin, std::int64_t length) {
+  return {static_cast<double>(begin), static_cast<double>(length), static_cast<int>(begin),
+          static_cast<int>(begin + length)};
+}
+
+// The part of an axis of `size` whose resize is the middle `count` of a resize of all to `resized`.
+static axis_range middle_of_resized(int size, int resized, int count) {
+  const double scale = static_cast<double>(size) / resized;
+  const double begin = std::nearbyint((resized - count) / 2.0);
+  return {begin * scale, count * scale, 0, size};
+}
+
+static void crop_centre(int width, int height, const image_options& options, image_crop& crop) {
+  const auto longer = [&](int side, int other) {
+    return static_cast<int>(static_cast<std::int64_t>(options.shorter_side) * side / other);
+  };
+  const int resized_width = width <= height ? options.shorter_side : longer(width, height);
+  const int resized_height = width <= height ? longer(height, width) : options.shorter_side;
+  crop.x = middle_of_resized(width, resized_width, options.width);
+  crop.y = middle_of_resized(height, resized_height, options.height);
+}
+
+static bool try_random_crop(int width, int height, const image_options& options, random& draw,
+                            image_crop& crop) {
+  const double area =
+      static_cast<double>(width) * height * draw.uniform(options.min_area, options.max_area);
+  const double aspect =
+      std::exp(draw.uniform(std::log(options.min_aspect), std::log(options.max_aspect)));
+  const auto w = static_cast<std::int64_t>(std::nearbyint(std::sqrt(area * aspect)));
+  const auto h = static_cast<std::int64_t>(std::nearbyint(std::sqrt(area / aspect)));
+  if (w < 1 || w > width || h < 1 || h > height) return false;
+  const auto place = [&](std::int64_t room) {
+    return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(room + 1)));
+  };
+  crop.y = cut_axis(place(height - h), h);
+  crop.x = cut_axis(place(width - w), w);
+  return true;
+}
+
+static void crop_largest_middle(int width, int height, const image_options& options,
+                                image_crop& crop) {
+  const double aspect = static_cast<double>(width) / height;
+  const auto fitted = [](double size, int most) {
+    return std::clamp(static_cast<int>(std::nearbyint(size)), 1, most);
+  };
+  const int w = aspect > options.max_aspect ? fitted(height * options.max_aspect, width) : width;
+  const int h = aspect < options.min_aspect ? fitted(width / options.min_aspect, height) : height;
+  crop.x = cut_axis((width - w) / 2, w);
+  crop.y = cut_axis((height - h) / 2, h);
+}
+
+static void crop_at_random(int width, int height, const image_options& options, random& draw,
+                           image_crop& crop) {
+  for (int tries = 0; tries < 10; ++tries)
+    if (try_random_crop(width, height, options, draw, crop)) return;
+  crop_largest_middle(width, height, options, crop);
+}
+
+static void mirror_range(axis_range& range, int size) {
+  range = {size - range.begin - range.length, range.length, size - range.high, size - range.low};
+}
+
+// From the image as it is seen to the image as it is stored.
+static void turn_back(image_crop& crop, int stored_width, int stored_height) {
+  if (crop.turn.transposed) std::swap(crop.x, crop.y);
+  if (crop.turn.mirror_x) mirror_range(crop.x, stored_width);
+  if (crop.turn.mirror_y) mirror_range(crop.y, stored_height);
+}
+
+image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,
+                     const image_options& options, random draw) {
+  const int width = turn.transposed ? stored_height : stored_width;
+  const int height = turn.transposed ? stored_width : stored_height;
+  const bool own_size = options.width == 0;
+  image_crop crop{.x = whole_axis(width),
+                  .y = whole_axis(height),
+                  .width = own_size ? width : options.width,
+                  .height = own_size ? height : options.height,
+                  .turn = turn};
+  bool flip = false;
+  if (options.fit == image_fit::centre_crop) crop_centre(width, height, options, crop);
+  if (options.fit == image_fit::random_crop) {
+    crop_at_random(width, height, options, draw, crop);
+    flip = draw.uniform() < options.flip;
+  }
+  turn_back(crop, stored_width, stored_height);
+  if (flip) (turn.transposed ? crop.turn.mirror_y : crop.turn.mirror_x) ^= true;
+  return crop;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,34 @@
+// Which part of an image is wanted, and how it is turned.
+
+#pragma once
+
+#include "resize_axis.hpp"
+
+#include <lade/media/image.hpp>
+#include <lade/random.hpp>
+
+namespace lade::media {
+
+// An Exif orientation: the image is mirrored left to right and top to bottom, then transposed.
+struct orientation {
+  bool mirror_x = false;
+  bool mirror_y = false;
+  bool transposed = false;
+};
+orientation orientation_of(int exif) noexcept;  // 1 to 8
+
+// The part of the stored image that becomes a width x height result, and how that is turned.
+struct image_crop {
+  axis_range x;
+  axis_range y;
+  int width = 0;
+  int height = 0;
+  orientation turn;
+};
+
+// The crop of a stored image of the given size. Random crops are those of torchvision's
+// RandomResizedCrop.get_params: whole pixels, ten tries, then the largest middle part.
+image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,
+                     const image_options& options, random draw);
+
+}  // namespace lade::media

@@ -1,0 +1,198 @@
+#include <lade/error.hpp>
+#include <lade/media/image.hpp>
+
+#include "crop.hpp"
+#include "exif.hpp"
+#include "jpeg_reader.hpp"
+#include "pixel_writer.hpp"
+#include "resizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace lade::media {
+
+// What a thread decodes images with.
+struct image_worker {
+  jpeg_reader jpeg;
+  resizer resize;
+  pixel_writer writer;
+
+  static image_worker& of_this_thread() {
+    thread_local image_worker worker;
+    return worker;
+  }
+};
+
+static void require_option(bool condition, std::string_view why) {
+  if (!condition) throw error(errc::invalid_argument, "make decode_image", why);
+}
+
+static bool between(double low, double value, double high) { return low <= value && value <= high; }
+
+static void check_options(const image_options& options) {
+  constexpr int most = 1 << 15;
+  const bool own_size = options.width == 0 && options.height == 0;
+  require_option(own_size || (between(1, options.width, most) && between(1, options.height, most)),
+                 "width and height must both be given, up to 32768, or neither");
+  require_option(!own_size || options.fit == image_fit::stretch,
+                 "fit needs a width and a height to crop to");
+  require_option(options.shorter_side == 0 ||
+                     between(std::max(options.width, options.height), options.shorter_side, most),
+                 "shorter_side must be at least width and height, up to 32768");
+  require_option(
+      0 < options.min_area && options.min_area <= options.max_area && options.max_area <= 1,
+      "min_area and max_area must be in order and in (0, 1]");
+  require_option(0 < options.min_aspect && options.min_aspect <= options.max_aspect &&
+                     std::isfinite(options.max_aspect),
+                 "min_aspect and max_aspect must be in order and above 0");
+  require_option(between(0, options.flip, 1), "flip must be in [0, 1]");
+  require_option(options.max_pixels > 0, "max_pixels must be above 0");
+}
+
+static void check_elements(const image_options& options) {
+  const auto type = options.type;
+  const bool floats =
+      type == element_type::f16 || type == element_type::bf16 || type == element_type::f32;
+  require_option(floats || type == element_type::u8, "type must be u8, f16, bf16 or f32");
+  const image_options defaults;
+  require_option(floats || (options.mean == defaults.mean && options.stddev == defaults.stddev),
+                 "mean and stddev need the type f16, bf16 or f32");
+  for (std::size_t c = 0; c < 3; ++c)
+    require_option(std::isfinite(options.mean[c]) && std::isnormal(options.stddev[c]),
+                   "mean and stddev must be finite, stddev not 0");
+}
+
+static int channels_of(const image_options& options) {
+  return options.colour == image_colour::grey ? 1 : 3;
+}
+
+static tensor_spec spec_of(const image_options& options, int width, int height) {
+  const int channels = channels_of(options);
+  if (options.layout == image_layout::chw) return {options.type, {channels, height, width}};
+  return {options.type, {height, width, channels}};
+}
+
+static void check_size(int width, int height, const image_options& options,
+                       std::string_view doing) {
+  const auto pixels = static_cast<std::int64_t>(width) * height;
+  if (pixels <= options.max_pixels) return;
+  throw error(errc::limit_exceeded, doing,
+              std::to_string(width) + " x " + std::to_string(height) +
+                  " pixels are more than max_pixels = " + std::to_string(options.max_pixels));
+}
+
+static void begin_writing(image_worker& worker, const image_crop& crop,
+                          const image_options& options, const tensor& slot) {
+  worker.writer.begin({.data = slot.bytes(),
+                       .width = crop.width,
+                       .height = crop.height,
+                       .channels = channels_of(options),
+                       .type = options.type,
+                       .layout = options.layout,
+                       .mean = options.mean,
+                       .stddev = options.stddev},
+                      {.mirrored = crop.turn.mirror_y, .transposed = crop.turn.transposed});
+  worker.resize.plan(crop.x, crop.y, worker.writer.row_width(), worker.writer.row_count(),
+                     crop.turn.mirror_x);
+}
+
+static void decode_jpeg_rows(image_worker& worker, const image_crop& crop,
+                             const image_options& options, const tensor& slot) {
+  begin_writing(worker, crop, options, slot);
+  const int channels = worker.jpeg.is_grey() ? 1 : channels_of(options);
+  const auto& plan = worker.resize.luma();
+  worker.jpeg.start_rows(channels, {.low = plan.columns.first(), .high = plan.columns.last()},
+                         {.low = plan.rows.first(), .high = plan.rows.last()},
+                         worker.resize.rows_kept());
+  worker.resize.run(worker.jpeg, channels, worker.writer);
+  worker.jpeg.close();
+}
+
+// The factor by which libjpeg shrinks the part that is wanted, to no less than twice the result:
+// its way is sharper than a triangle, and differs less the more of the shrinking is left to us.
+static int reduction_of(const image_crop& crop, int width, int height) {
+  for (int factor : {8, 4, 2})
+    if (crop.x.length >= 2 * factor * width && crop.y.length >= 2 * factor * height) return factor;
+  return 1;
+}
+
+static memory_rows rows_of(const jpeg_plane& plane, const plane_plan& plan) {
+  return {plane.data + plan.columns.first(), plane.stride};
+}
+
+static void decode_jpeg_planes(image_worker& worker, image_crop crop, const image_options& options,
+                               const tensor& slot) {
+  const bool turned = crop.turn.transposed;
+  const int reduction =
+      reduction_of(crop, turned ? crop.height : crop.width, turned ? crop.width : crop.height);
+  worker.jpeg.start_planes(reduction);
+  const auto& y = worker.jpeg.plane(0);
+  const auto& cb = worker.jpeg.plane(1);
+  const auto& cr = worker.jpeg.plane(2);
+  crop.x = coarser(crop.x, reduction, y.width);
+  crop.y = coarser(crop.y, reduction, y.height);
+  begin_writing(worker, crop, options, slot);
+  worker.resize.plan_chroma(cb.step_x, cb.step_y, cb.width, cb.height);
+  const auto& luma = worker.resize.luma();
+  const auto& chroma = worker.resize.chroma();
+  worker.jpeg.read_planes(std::min(
+      y.height, std::max(luma.rows.last(), static_cast<int>(chroma.rows.last() * cb.step_y))));
+  memory_rows luma_rows = rows_of(y, luma);
+  memory_rows cb_rows = rows_of(cb, chroma);
+  memory_rows cr_rows = rows_of(cr, chroma);
+  worker.resize.run_yuv(luma_rows, cb_rows, cr_rows, worker.writer);
+  worker.jpeg.close();
+}
+
+static void decode_jpeg(image_worker& worker, const image_crop& crop, const image_options& options,
+                        const tensor& slot) {
+  if (options.fast && options.colour == image_colour::rgb && worker.jpeg.has_planes())
+    decode_jpeg_planes(worker, crop, options, slot);
+  else
+    decode_jpeg_rows(worker, crop, options, slot);
+}
+
+// Decodes `in` into the tensor that slot_of gives for the size of the result.
+template <class F>
+static tensor decode_into(const sample& in, const image_options& options, random draw, F slot_of) {
+  auto& worker = image_worker::of_this_thread();
+  const auto doing = "decode " + in.key();
+  worker.jpeg.open(in.data().bytes(), doing, options.strict);
+  check_size(worker.jpeg.width(), worker.jpeg.height(), options, doing);
+  const auto turn = orientation_of(options.orient ? exif_orientation(in.data().bytes()) : 1);
+  const auto crop =
+      plan_crop(worker.jpeg.width(), worker.jpeg.height(), turn, options, std::move(draw));
+  tensor slot = slot_of(spec_of(options, crop.width, crop.height), doing);
+  decode_jpeg(worker, crop, options, slot);
+  return slot;
+}
+
+decode_image::decode_image(const image_options& options)
+    : options_(options), spec_(spec_of(options, options.width, options.height)) {
+  check_options(options);
+  check_elements(options);
+  if (options.shorter_side == 0)
+    options_.shorter_side =
+        static_cast<int>(std::nearbyint(std::max(options.width, options.height) * 256.0 / 224.0));
+}
+
+void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
+  decode_into(in, options_, draw, [&](const tensor_spec& spec, std::string_view doing) {
+    if (slot.spec() != spec || !slot.contiguous())
+      throw error(errc::invalid_argument, doing,
+                  "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +
+                      " instead of contiguous " + std::string(name(spec.type)) +
+                      to_string(spec.shape));
+    return slot;
+  });
+}
+
+tensor decode_image::operator()(const sample& in, random draw) const {
+  return decode_into(in, options_, draw,
+                     [](const tensor_spec& spec, std::string_view) { return tensor(spec); });
+}
+
+}  // namespace lade::media

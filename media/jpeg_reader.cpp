@@ -1,0 +1,176 @@
+#include <lade/error.hpp>
+
+#include "jpeg_reader.hpp"
+
+#include <algorithm>
+
+#include <jerror.h>
+
+namespace lade::media {
+
+// Runs a call into libjpeg. Its errors jump back here over C frames and `call`, which therefore
+// holds nothing that has a destructor.
+template <class F>
+void jpeg_reader::guarded(F call) {
+  if (setjmp(errors_.jump) != 0) {
+    close();
+    throw error(errc::invalid_data, doing_, errors_.text);
+  }
+  call();
+}
+
+void jpeg_reader::on_error(j_common_ptr jpeg) {
+  auto& errors = static_cast<error_manager&>(*jpeg->err);
+  errors.format_message(jpeg, errors.text);
+  std::longjmp(errors.jump, 1);
+}
+
+void jpeg_reader::on_message(j_common_ptr jpeg, int level) {
+  const auto& errors = static_cast<error_manager&>(*jpeg->err);
+  const bool harmless = errors.msg_code == JWRN_ADOBE_XFORM || errors.msg_code == JWRN_JFIF_MAJOR;
+  if (level < 0 && errors.strict && !harmless) on_error(jpeg);
+}
+
+jpeg_reader::jpeg_reader() {
+  jpeg_.err = jpeg_std_error(&errors_);
+  errors_.error_exit = on_error;
+  errors_.emit_message = on_message;
+  doing_ = "start libjpeg";
+  if (setjmp(errors_.jump) != 0) throw error(errc::unsupported, doing_, errors_.text);
+  jpeg_create_decompress(&jpeg_);
+}
+
+jpeg_reader::~jpeg_reader() { jpeg_destroy_decompress(&jpeg_); }
+
+void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, bool strict) {
+  close();
+  doing_ = doing;
+  errors_.strict = strict;
+  guarded([&] {
+    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.data()),
+                 static_cast<unsigned long>(file.size()));
+    jpeg_read_header(&jpeg_, TRUE);
+  });
+}
+
+bool jpeg_reader::has_planes() const noexcept {
+  if (jpeg_.num_components != 3 || jpeg_.jpeg_color_space != JCS_YCbCr) return false;
+  const auto& y = jpeg_.comp_info[0];
+  const auto& cb = jpeg_.comp_info[1];
+  const auto& cr = jpeg_.comp_info[2];
+  return y.h_samp_factor == jpeg_.max_h_samp_factor && y.v_samp_factor == jpeg_.max_v_samp_factor &&
+         cb.h_samp_factor == cr.h_samp_factor && cb.v_samp_factor == cr.v_samp_factor;
+}
+
+void jpeg_reader::start_rows(int channels, const axis_range& columns, const axis_range& rows,
+                             int kept) {
+  channels_ = channels;
+  const bool inks = jpeg_.num_components == 4;
+  jpeg_.out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  guarded([&] {
+    jpeg_start_decompress(&jpeg_);
+    crop(columns);
+    if (rows.low > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(rows.low));
+  });
+  next_row_ = rows.low;
+  ring_rows_ = static_cast<std::size_t>(kept);
+  ring_stride_ = static_cast<std::size_t>(jpeg_.output_width) * std::size_t(channels);
+  ring_.resize(ring_rows_ * ring_stride_);
+  if (inks) cmyk_.resize(std::size_t(jpeg_.output_width) * 4);
+}
+
+// Smooth upsampling treats the first and last decoded column as the edge of the image: one column
+// more on either side keeps that outside of what is wanted.
+void jpeg_reader::crop(const axis_range& columns) {
+  const int left = std::max(columns.low - 2, 0);
+  const int right = std::min(columns.high + 2, width());
+  JDIMENSION begin = static_cast<JDIMENSION>(left);
+  JDIMENSION count = static_cast<JDIMENSION>(right - left);
+  if (right - left < width())
+    jpeg_crop_scanline(&jpeg_, &begin, &count);
+  else
+    begin = 0;
+  ring_offset_ = static_cast<std::size_t>(columns.low - static_cast<int>(begin)) *
+                 static_cast<std::size_t>(channels_);
+}
+
+const std::uint8_t* jpeg_reader::row(int y) {
+  const auto slot = [&](int i) {
+    return ring_.data() + static_cast<std::size_t>(i) % ring_rows_ * ring_stride_;
+  };
+  for (; next_row_ <= y; ++next_row_) read_row(slot(next_row_));
+  return slot(y) + ring_offset_;
+}
+
+static int multiply_255(int a, int b) {
+  const int product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
+// Adobe's inverted inks to RGB, or to grey, as Pillow does it.
+static void convert_inks(const std::uint8_t* cmyk, int count, int channels, std::uint8_t* out) {
+  for (int x = 0; x < count; ++x, cmyk += 4, out += channels) {
+    std::array<int, 3> rgb;
+    for (std::size_t c = 0; c < 3; ++c) rgb[c] = cmyk[3] - multiply_255(255 - cmyk[c], cmyk[3]);
+    if (channels == 1) {
+      *out = static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >>
+                                       16);
+    } else {
+      for (std::size_t c = 0; c < 3; ++c) out[c] = static_cast<std::uint8_t>(rgb[c]);
+    }
+  }
+}
+
+void jpeg_reader::read_row(std::uint8_t* out) {
+  const bool inks = jpeg_.out_color_space == JCS_CMYK;
+  JSAMPROW rows[] = {inks ? cmyk_.data() : out};
+  guarded([&] { jpeg_read_scanlines(&jpeg_, rows, 1); });
+  if (inks) convert_inks(cmyk_.data(), static_cast<int>(jpeg_.output_width), channels_, out);
+}
+
+void jpeg_reader::start_planes(int reduction) {
+  jpeg_.raw_data_out = TRUE;
+  jpeg_.out_color_space = JCS_YCbCr;
+  jpeg_.scale_num = 1;
+  jpeg_.scale_denom = static_cast<unsigned>(reduction);
+  jpeg_.do_fancy_upsampling = FALSE;
+  guarded([&] { jpeg_start_decompress(&jpeg_); });
+  const auto& luma = jpeg_.comp_info[0];
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& component = jpeg_.comp_info[i];
+    const auto block = static_cast<std::size_t>(component.DCT_scaled_size);
+    const auto stride = component.width_in_blocks * block;
+    // libjpeg fills whole groups of blocks, also below the image's last row.
+    const auto rows = (component.height_in_blocks + unsigned(component.v_samp_factor)) * block;
+    plane_memory_[i].resize(stride * rows);
+    const auto step = [&](int luma_factor, int factor) {
+      return static_cast<double>(luma_factor * luma.DCT_scaled_size) /
+             (factor * component.DCT_scaled_size);
+    };
+    planes_[i] = {.data = plane_memory_[i].data(),
+                  .stride = static_cast<std::ptrdiff_t>(stride),
+                  .width = static_cast<int>(component.downsampled_width),
+                  .height = static_cast<int>(component.downsampled_height),
+                  .step_x = step(luma.h_samp_factor, component.h_samp_factor),
+                  .step_y = step(luma.v_samp_factor, component.v_samp_factor)};
+  }
+}
+
+void jpeg_reader::read_planes(int bottom) {
+  constexpr std::size_t most_rows = 4 * DCTSIZE;
+  std::array<std::array<JSAMPROW, most_rows>, 3> rows;
+  JSAMPARRAY planes[] = {rows[0].data(), rows[1].data(), rows[2].data()};
+  const auto lines = static_cast<JDIMENSION>(jpeg_.max_v_samp_factor * jpeg_.min_DCT_scaled_size);
+  for (unsigned group = 0; static_cast<int>(jpeg_.output_scanline) < bottom; ++group) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& component = jpeg_.comp_info[i];
+      const auto count =
+          static_cast<std::size_t>(component.v_samp_factor * component.DCT_scaled_size);
+      for (std::size_t y = 0; y < count; ++y)
+        rows[i][y] = plane_memory_[i].data() + (group * count + y) * std::size_t(planes_[i].stride);
+    }
+    guarded([&] { jpeg_read_raw_data(&jpeg_, planes, lines); });
+  }
+}
+
+}  // namespace lade::media

@@ -1,0 +1,96 @@
+// JPEG by libjpeg-turbo: one decompressor, used for one image after another.
+
+#pragma once
+
+#include "resizer.hpp"
+
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <jpeglib.h>
+
+namespace lade::media {
+
+struct jpeg_plane {
+  const std::uint8_t* data = nullptr;
+  std::ptrdiff_t stride = 0;
+  int width = 0;
+  int height = 0;
+  double step_x = 1;  // samples of the first plane for each one of this
+  double step_y = 1;
+};
+
+// For one thread. Every member throws error(invalid_data) with libjpeg's reason when the image is
+// damaged, and leaves the reader ready for the next open.
+class jpeg_reader final : public row_source {
+ public:
+  jpeg_reader();
+  ~jpeg_reader();
+  jpeg_reader(const jpeg_reader&) = delete;
+  jpeg_reader& operator=(const jpeg_reader&) = delete;
+
+  // Reads the header. `file` and `doing`, the beginning of errors, outlive the reading of the
+  // image. Unless `strict`, damage that libjpeg can pass over is.
+  void open(std::span<const std::byte> file, std::string_view doing, bool strict);
+
+  int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
+  int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
+
+  bool is_grey() const noexcept { return jpeg_.num_components == 1; }
+
+  // Whether the image has luma and two equally coarse colour planes, so that start_planes works.
+  bool has_planes() const noexcept;
+
+  // Decodes the columns [left, right) of the rows [top, bottom), as the whole image has them:
+  // exact DCT, smooth upsampling of colour. One channel is the luma. From then on `row` gives the
+  // rows; the last `kept` stay in place.
+  void start_rows(int channels, const axis_range& columns, const axis_range& rows, int kept);
+  const std::uint8_t* row(int y) override;
+
+  // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size rounded
+  // up, down to row `bottom` of the luma.
+  void start_planes(int reduction);
+  void read_planes(int bottom);
+  const jpeg_plane& plane(std::size_t i) const noexcept { return planes_[i]; }
+
+  // Gives up the rest of the image.
+  void close() noexcept { jpeg_abort_decompress(&jpeg_); }
+
+ private:
+  struct error_manager : jpeg_error_mgr {
+    std::jmp_buf jump;
+    bool strict = true;
+    char text[JMSG_LENGTH_MAX] = "";
+  };
+
+  static void on_error(j_common_ptr jpeg);
+  static void on_message(j_common_ptr jpeg, int level);
+
+  template <class F>
+  void guarded(F call);
+  void crop(const axis_range& columns);
+  void read_row(std::uint8_t* out);
+
+  error_manager errors_;
+  jpeg_decompress_struct jpeg_;
+  std::string_view doing_;
+
+  int channels_ = 0;
+  int next_row_ = 0;
+  std::size_t ring_rows_ = 0;
+  std::size_t ring_stride_ = 0;
+  std::size_t ring_offset_ = 0;  // from the first decoded column to the first wanted
+  std::vector<std::uint8_t> ring_;
+  std::vector<std::uint8_t> cmyk_;
+
+  std::array<jpeg_plane, 3> planes_;
+  std::array<std::vector<std::uint8_t>, 3> plane_memory_;
+};
+
+}  // namespace lade::media

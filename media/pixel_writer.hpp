@@ -1,0 +1,64 @@
+// The last step of a resize: rows of 8-bit channels become the elements of a tensor.
+
+#pragma once
+
+#include "resize_kernels.hpp"
+
+#include <lade/media/resize.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lade::media {
+
+// The pixels of a contiguous tensor.
+struct pixel_target {
+  std::byte* data = nullptr;
+  int width = 0;
+  int height = 0;
+  int channels = 3;
+  element_type type = element_type::u8;
+  image_layout layout = image_layout::hwc;
+  std::array<float, 3> mean{0, 0, 0};
+  std::array<float, 3> stddev{1, 1, 1};
+};
+
+// How rows arrive: bottom row first, or as columns. `transposed` comes last: a transposed and
+// mirrored image gets its last column first.
+struct row_order {
+  bool mirrored = false;
+  bool transposed = false;
+};
+
+class pixel_writer {
+ public:
+  explicit pixel_writer(simd level = best_simd()) : kernels_(&kernels(level)) {}
+
+  // Begins an image. Its rows are `row_width()` long and `row_count()` in number.
+  void begin(const pixel_target& target, row_order order);
+  int row_width() const noexcept { return order_.transposed ? target_.height : target_.width; }
+  int row_count() const noexcept { return order_.transposed ? target_.width : target_.height; }
+
+  // Row y of each channel; equal pointers are fine.
+  void write(int y, const std::uint8_t* const* rows);
+
+  // After the last row.
+  void end();
+
+ private:
+  void write_row(int y, const std::uint8_t* const* rows);
+  void write_elements(std::size_t first, const std::uint8_t* values, int count,
+                      const normalisation& by);
+
+  const resize_kernels* kernels_;
+  pixel_target target_;
+  row_order order_;
+  std::array<normalisation, 3> by_channel_;
+  normalisation by_pixel_;
+  std::vector<std::uint8_t> interleaved_;
+  std::vector<std::uint8_t> turned_;  // rows kept for transposing, one plane per channel
+};
+
+}  // namespace lade::media

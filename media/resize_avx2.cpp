@@ -1,0 +1,251 @@
+#include "resize_kernels.hpp"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#define LADE_AVX2 __attribute__((target("avx2,fma,f16c")))
+
+namespace lade::media {
+
+LADE_AVX2 static inline __m128i load_128(const void* from) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(from));
+}
+
+LADE_AVX2 static inline __m256i load_halves(const void* low, const void* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(load_128(low)), load_128(high), 1);
+}
+
+// Two neighbouring weights in every lane.
+LADE_AVX2 static inline __m256i weight_pair_256(const std::int16_t* weights) {
+  std::int32_t pair;
+  std::memcpy(&pair, weights, sizeof pair);
+  return _mm256_set1_epi32(pair);
+}
+
+// Sixteen samples at a time; the last sixteen overlap the ones before.
+LADE_AVX2 static void blend_avx2(const std::uint8_t* const* rows, const std::int16_t* weights,
+                                 int taps, int count, std::int16_t* out) {
+  if (count < 16) return plain_kernels.blend(rows, weights, taps, count, out);
+  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
+  const auto half = _mm256_set1_epi32(1 << (shift - 1));
+  for (int next = 0; next < count; next += 16) {
+    const int x = std::min(next, count - 16);
+    auto low = half;
+    auto high = half;
+    for (int k = 0; k < taps; k += 2) {
+      const auto upper = _mm256_cvtepu8_epi16(load_128(rows[k] + x));
+      const auto lower = _mm256_cvtepu8_epi16(load_128(rows[k + 1] + x));
+      const auto pair = weight_pair_256(weights + k);
+      low = _mm256_add_epi32(low, _mm256_madd_epi16(_mm256_unpacklo_epi16(upper, lower), pair));
+      high = _mm256_add_epi32(high, _mm256_madd_epi16(_mm256_unpackhi_epi16(upper, lower), pair));
+    }
+    const auto sums =
+        _mm256_packs_epi32(_mm256_srai_epi32(low, shift), _mm256_srai_epi32(high, shift));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + x), sums);
+  }
+}
+
+// Where in eight samples of a channel, picked from 24 interleaved ones, each of the eight lies.
+LADE_AVX2 static inline __m256i order_of_eight(int a, int b, int c, int d, int e, int f, int g,
+                                               int h) {
+  const auto word = [](int i) { return static_cast<short>(2 * i | (2 * i + 1) << 8); };
+  return _mm256_broadcastsi128_si256(
+      _mm_setr_epi16(word(a), word(b), word(c), word(d), word(e), word(f), word(g), word(h)));
+}
+
+// Of three vectors of eight, each channel takes different lanes: two blends gather it, a shuffle
+// puts it in order. Both halves do the same for eight pixels.
+LADE_AVX2 static void split_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
+  const auto order_0 = order_of_eight(0, 3, 6, 1, 4, 7, 2, 5);
+  const auto order_1 = order_of_eight(1, 4, 7, 2, 5, 0, 3, 6);
+  const auto order_2 = order_of_eight(2, 5, 0, 3, 6, 1, 4, 7);
+  for (int x = 0; x < count; x += 16, in += 48) {
+    const auto a = load_halves(in, in + 24);
+    const auto b = load_halves(in + 8, in + 32);
+    const auto c = load_halves(in + 16, in + 40);
+    const auto r = _mm256_blend_epi16(_mm256_blend_epi16(a, b, 0x92), c, 0x24);
+    const auto g = _mm256_blend_epi16(_mm256_blend_epi16(a, b, 0x24), c, 0x49);
+    const auto s = _mm256_blend_epi16(_mm256_blend_epi16(a, b, 0x49), c, 0x92);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[0] + x), _mm256_shuffle_epi8(r, order_0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[1] + x), _mm256_shuffle_epi8(g, order_1));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[2] + x), _mm256_shuffle_epi8(s, order_2));
+  }
+}
+
+// Partial sums of outputs i (lower half) and i + 4 (upper half).
+LADE_AVX2 static inline __m256i two_outputs(const std::int16_t* in, const resize_axis& axis,
+                                            int i) {
+  const auto* a = in + (axis.start(i) - axis.first());
+  const auto* b = in + (axis.start(i + 4) - axis.first());
+  auto sum = _mm256_setzero_si256();
+  for (int k = 0; k < axis.stride(); k += 8) {
+    const auto weights = load_halves(axis.weights(i) + k, axis.weights(i + 4) + k);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(load_halves(a + k, b + k), weights));
+  }
+  return sum;
+}
+
+static void filter_one(const std::int16_t* in, const resize_axis& axis, int i, std::uint8_t* out) {
+  constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
+  const auto* source = in + (axis.start(i) - axis.first());
+  int sum = 1 << (shift - 1);
+  for (int k = 0; k < axis.taps(i); ++k) sum += axis.weights(i)[k] * source[k];
+  out[i] = static_cast<std::uint8_t>(sum >> shift);
+}
+
+LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axis,
+                                  const resize_blocks*, std::uint8_t* out) {
+  constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
+  const auto half = _mm256_set1_epi32(1 << (shift - 1));
+  int i = 0;
+  for (; i + 8 <= axis.count(); i += 8) {
+    const auto ab = _mm256_hadd_epi32(two_outputs(in, axis, i), two_outputs(in, axis, i + 1));
+    const auto cd = _mm256_hadd_epi32(two_outputs(in, axis, i + 2), two_outputs(in, axis, i + 3));
+    const auto sums = _mm256_add_epi32(_mm256_hadd_epi32(ab, cd), half);
+    const auto values = _mm256_srai_epi32(sums, shift);
+    const auto words =
+        _mm_packs_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(words, words));
+  }
+  for (; i < axis.count(); ++i) filter_one(in, axis, i, out);
+}
+
+LADE_AVX2 static inline __m256i sixteenths(const std::uint8_t* in) {
+  return _mm256_slli_epi16(_mm256_cvtepu8_epi16(load_128(in)), 4);
+}
+
+LADE_AVX2 static inline void store_sixteenths(__m256i value, std::uint8_t* out) {
+  const auto words = _mm256_srai_epi16(value, 4);
+  const auto bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
+}
+
+LADE_AVX2 static void yuv_to_rgb_avx2(std::uint8_t* const* rows, int count) {
+  const auto centre = _mm256_set1_epi16(128 * 16);
+  for (int x = 0; x < count; x += 16) {
+    const auto y = _mm256_add_epi16(sixteenths(rows[0] + x), _mm256_set1_epi16(8));
+    const auto u = _mm256_sub_epi16(sixteenths(rows[1] + x), centre);
+    const auto v = _mm256_sub_epi16(sixteenths(rows[2] + x), centre);
+    const auto from_v = _mm256_mulhrs_epi16(v, _mm256_set1_epi16(13173));
+    const auto green = _mm256_add_epi16(_mm256_mulhrs_epi16(u, _mm256_set1_epi16(-11277)),
+                                        _mm256_mulhrs_epi16(v, _mm256_set1_epi16(9367)));
+    const auto from_u = _mm256_mulhrs_epi16(u, _mm256_set1_epi16(-7471));
+    const auto yv = _mm256_add_epi16(y, v);
+    const auto y2u = _mm256_add_epi16(y, _mm256_add_epi16(u, u));
+    store_sixteenths(_mm256_add_epi16(yv, from_v), rows[0] + x);
+    store_sixteenths(_mm256_add_epi16(_mm256_sub_epi16(y, v), green), rows[1] + x);
+    store_sixteenths(_mm256_add_epi16(y2u, from_u), rows[2] + x);
+  }
+}
+
+// The bytes of `channel` among the `part`-th sixteen of 48 interleaved ones; others are zero.
+LADE_AVX2 static inline __m128i spread(__m128i bytes, int part, int channel) {
+  alignas(16) std::array<char, 16> from{};
+  for (int i = 0; i < 16; ++i) {
+    const int position = 16 * part + i;
+    from[static_cast<std::size_t>(i)] =
+        static_cast<char>(position % 3 == channel ? position / 3 : -1);
+  }
+  return _mm_shuffle_epi8(bytes, load_128(from.data()));
+}
+
+LADE_AVX2 static void interleave_avx2(const std::uint8_t* const* in, int count, std::uint8_t* out) {
+  int x = 0;
+  for (; x + 16 <= count; x += 16) {
+    const auto r = load_128(in[0] + x);
+    const auto g = load_128(in[1] + x);
+    const auto b = load_128(in[2] + x);
+    for (int part = 0; part < 3; ++part) {
+      const auto bytes =
+          _mm_or_si128(_mm_or_si128(spread(r, part, 0), spread(g, part, 1)), spread(b, part, 2));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 3 * x + 16 * part), bytes);
+    }
+  }
+  const std::array<const std::uint8_t*, 3> rest{in[0] + x, in[1] + x, in[2] + x};
+  plain_kernels.interleave(rest.data(), count - x, out + 3 * x);
+}
+
+// Eight normalised values; `phase` is the first one's place in the period.
+LADE_AVX2 static inline __m256 normalised_8(const std::uint8_t* in, const normalisation& by,
+                                            int phase) {
+  const auto bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in));
+  const auto values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+  return _mm256_fmadd_ps(values, _mm256_loadu_ps(by.scale.data() + phase),
+                         _mm256_loadu_ps(by.bias.data() + phase));
+}
+
+// Calls store(x, vector) for eight values at a time, and returns how many it did. What is left
+// is fewer than a period: the caller's plain twin does it, beginning a period anew.
+template <class Store>
+LADE_AVX2 static inline int normalise_8(const std::uint8_t* in, int count, const normalisation& by,
+                                        Store store) {
+  int x = 0;
+  for (; x + normalisation::period <= count; x += normalisation::period)
+    for (int phase = 0; phase < normalisation::period; phase += 8)
+      store(x + phase, normalised_8(in + x + phase, by, phase));
+  return x;
+}
+
+struct store_f32_avx2 {
+  float* out;
+  LADE_AVX2 void operator()(int x, __m256 values) const { _mm256_storeu_ps(out + x, values); }
+};
+
+struct store_f16_avx2 {
+  std::uint16_t* out;
+  LADE_AVX2 void operator()(int x, __m256 values) const {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + x),
+                     _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+  }
+};
+
+struct store_bf16_avx2 {
+  std::uint16_t* out;
+  LADE_AVX2 void operator()(int x, __m256 values) const {
+    const auto bits = _mm256_castps_si256(values);
+    const auto odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const auto bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    const auto upper = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
+    const auto words = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0xd8);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + x), _mm256_castsi256_si128(words));
+  }
+};
+
+LADE_AVX2 static void to_f32_avx2(const std::uint8_t* in, int count, const normalisation& by,
+                                  float* out) {
+  const int done = normalise_8(in, count, by, store_f32_avx2{out});
+  plain_kernels.to_f32(in + done, count - done, by, out + done);
+}
+
+LADE_AVX2 static void to_f16_avx2(const std::uint8_t* in, int count, const normalisation& by,
+                                  std::uint16_t* out) {
+  const int done = normalise_8(in, count, by, store_f16_avx2{out});
+  plain_kernels.to_f16(in + done, count - done, by, out + done);
+}
+
+LADE_AVX2 static void to_bf16_avx2(const std::uint8_t* in, int count, const normalisation& by,
+                                   std::uint16_t* out) {
+  const int done = normalise_8(in, count, by, store_bf16_avx2{out});
+  plain_kernels.to_bf16(in + done, count - done, by, out + done);
+}
+
+const resize_kernels avx2_kernels{
+    .blend = blend_avx2,
+    .split = split_avx2,
+    .filter = filter_avx2,
+    .yuv_to_rgb = yuv_to_rgb_avx2,
+    .interleave = interleave_avx2,
+    .to_f32 = to_f32_avx2,
+    .to_f16 = to_f16_avx2,
+    .to_bf16 = to_bf16_avx2,
+};
+
+}  // namespace lade::media
+
+#undef LADE_AVX2
+
+#endif

@@ -1,0 +1,90 @@
+// Where one axis of a resize takes each output sample from, and with which weights.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lade::media {
+
+// The part of one axis that is resized: `length` samples from `begin`, both possibly fractional.
+// Only samples in [low, high) contribute.
+struct axis_range {
+  double begin = 0;
+  double length = 0;
+  int low = 0;
+  int high = 0;
+};
+
+// The same part of an axis that has one sample for each `step`, `size` in all.
+axis_range coarser(const axis_range& range, double step, int size) noexcept;
+
+// The weights of an antialiased resize along one axis: a triangle over each output sample, as wide
+// as two output samples when shrinking and as two source samples when growing. These are Pillow's
+// BILINEAR coefficients (libImaging/Resample.c, precompute_coeffs) in fixed point. Refilled for
+// every image: its memory is reused.
+class resize_axis {
+ public:
+  // Weights are multiples of 2^-precision; those of one output sample add up to exactly 1.
+  static constexpr int precision = 14;
+
+  // The samples of an output of `count`, from first to last or, mirrored, from last to first.
+  void plan(const axis_range& from, int count, bool mirrored = false);
+
+  int count() const noexcept { return static_cast<int>(starts_.size()); }
+  int first() const noexcept { return first_; }  // the first source sample that any output needs
+  int last() const noexcept { return last_; }    // one behind the last
+  int widest() const noexcept { return widest_; }
+
+  // Output sample i is the sum over k < taps(i) of weights(i)[k] * source[start(i) + k]. Behind
+  // them are zeros up to `stride` weights, a multiple of eight.
+  int start(int i) const noexcept { return starts_[static_cast<std::size_t>(i)]; }
+  int taps(int i) const noexcept { return taps_[static_cast<std::size_t>(i)]; }
+  int stride() const noexcept { return stride_; }
+  const std::int16_t* weights(int i) const noexcept {
+    return weights_.data() + std::size_t(i) * std::size_t(stride_);
+  }
+
+ private:
+  void plan_sample(int i, double centre, double support, const axis_range& from);
+
+  int first_ = 0;
+  int last_ = 0;
+  int widest_ = 0;
+  int stride_ = 0;
+  std::vector<int> starts_;
+  std::vector<int> taps_;
+  std::vector<std::int16_t> weights_;
+  std::vector<double> triangle_;
+};
+
+// The same weights for sixteen outputs side by side, as permuting vector code wants them. Block b
+// holds the outputs from 16 * b: all of its source samples are among the `window` samples from
+// base(b). offsets(b)[j] holds the places there of output j's first two, and
+// weights(b)[k * 16 + j] its weights 2k and 2k + 1, in the lower and upper half of 32 bits.
+class resize_blocks {
+ public:
+  static constexpr int outputs = 16;
+  static constexpr int window = 64;
+
+  // False when the samples of some sixteen outputs do not fit into a window.
+  bool plan(const resize_axis& axis);
+
+  int count() const noexcept { return static_cast<int>(bases_.size()); }
+  int pairs() const noexcept { return pairs_; }
+  int base(int b) const noexcept { return bases_[static_cast<std::size_t>(b)]; }
+  const std::int32_t* offsets(int b) const noexcept { return offsets_.data() + b * outputs; }
+  const std::int32_t* weights(int b) const noexcept {
+    return weights_.data() + b * pairs_ * outputs;
+  }
+
+ private:
+  bool plan_block(const resize_axis& axis, int b);
+
+  int pairs_ = 0;
+  std::vector<int> bases_;
+  std::vector<std::int32_t> offsets_;
+  std::vector<std::int32_t> weights_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,85 @@
+// Runs a resize from rows as a decoder produces them to the rows of the result.
+
+#pragma once
+
+#include "pixel_writer.hpp"
+#include "resize_axis.hpp"
+#include "resize_kernels.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lade::media {
+
+// Rows of an image or plane, from the first column that the resize needs. They are asked for from
+// top to bottom, a few at a time, and each stays in place while a later one is asked for that is
+// fewer than resizer::rows_kept() further down.
+class row_source {
+ public:
+  virtual const std::uint8_t* row(int y) = 0;
+
+ protected:
+  ~row_source() = default;
+};
+
+// Rows that are all in memory.
+class memory_rows final : public row_source {
+ public:
+  memory_rows(const std::uint8_t* first, std::ptrdiff_t stride) : first_(first), stride_(stride) {}
+  const std::uint8_t* row(int y) override { return first_ + y * stride_; }
+
+ private:
+  const std::uint8_t* first_;
+  std::ptrdiff_t stride_;
+};
+
+// Both axes of one plane.
+struct plane_plan {
+  resize_axis columns;
+  resize_axis rows;
+  resize_blocks blocks;
+  bool blocked = false;
+
+  void plan(const axis_range& x, const axis_range& y, int width, int height, bool mirrored);
+};
+
+// A resize of one image after another, reusing its tables and rows. For one thread.
+class resizer {
+ public:
+  explicit resizer(simd level = best_simd()) : kernels_(&kernels(level)) {}
+
+  // Plans from the given ranges to width x height, left to right if `mirrored`.
+  void plan(const axis_range& x, const axis_range& y, int width, int height, bool mirrored);
+
+  // Plans the colour planes of YUV, whose samples are `step_x` by `step_y` of the luma plane's and
+  // which are `width` by `height`. To be called after plan.
+  void plan_chroma(double step_x, double step_y, int width, int height);
+
+  const plane_plan& luma() const noexcept { return luma_; }
+  const plane_plan& chroma() const noexcept { return chroma_; }
+  int rows_kept() const noexcept { return luma_.rows.widest() + 1; }
+
+  // Resizes interleaved pixels of 1 or 3 channels, or planes of full-range BT.601.
+  void run(row_source& pixels, int channels, pixel_writer& out);
+  void run_yuv(row_source& y, row_source& cb, row_source& cr, pixel_writer& out);
+
+ private:
+  void blend(row_source& from, const plane_plan& plan, int y, int channels);
+  void filter(const plane_plan& plan, const std::int16_t* in, std::size_t channel);
+  void reserve(int columns);
+
+  const resize_kernels* kernels_;
+  plane_plan luma_;
+  plane_plan chroma_;
+  axis_range x_;
+  axis_range y_;
+  bool mirrored_ = false;
+  std::vector<const std::uint8_t*> sources_;
+  std::vector<std::int16_t> blended_;
+  std::array<std::vector<std::int16_t>, 3> split_;
+  std::array<std::vector<std::uint8_t>, 3> filtered_;
+};
+
+}  // namespace lade::media

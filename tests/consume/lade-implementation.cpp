@@ -1,0 +1,2 @@
+// Used in place of an installed library.
+#include <lade/implementation.hpp>

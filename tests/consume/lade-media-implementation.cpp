@@ -1,0 +1,3 @@
+// Used in place of installed libraries.
+#include <lade/implementation.hpp>
+#include <lade/media/implementation.hpp>

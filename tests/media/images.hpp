@@ -1,0 +1,53 @@
+// The photos that tests decode, and how images are compared.
+
+#pragma once
+
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace lade::media {
+
+// The directory of the tests. __FILE__ may be relative to the build directory, where programs lie
+// in a directory of their own.
+inline std::filesystem::path tests_directory() {
+  const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  return std::filesystem::canonical((build / __FILE__).parent_path().parent_path());
+}
+
+inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+inline std::vector<std::filesystem::path> photos() {
+  auto files = files_in(tests_directory() / "data/photos");
+  std::erase_if(files, [](const auto& file) { return file.extension() != ".jpg"; });
+  return files;
+}
+
+inline sample load(const std::filesystem::path& path) {
+  buffer data(std::filesystem::file_size(path));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()));
+  return sample(path.filename()).with_data(data);
+}
+
+// The largest difference between two u8 tensors; 256 when their shapes differ.
+inline int difference(const tensor& a, const tensor& b) {
+  if (a.spec() != b.spec()) return 256;
+  int largest = 0;
+  for (std::size_t i = 0; i < a.spec().elements(); ++i)
+    largest = std::max(largest, std::abs(a.data<std::uint8_t>()[i] - b.data<std::uint8_t>()[i]));
+  return largest;
+}
+
+}  // namespace lade::media
