@@ -13,10 +13,11 @@
 
 namespace lade::media {
 
-// The directory of the tests. __FILE__ may be relative to the build directory, where programs lie
-// in a directory of their own.
+// The directory of the tests. __FILE__ may be relative to the build directory, which is somewhere
+// above the program.
 inline std::filesystem::path tests_directory() {
-  const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (!exists(build / __FILE__) && build.has_relative_path()) build = build.parent_path();
   return std::filesystem::canonical((build / __FILE__).parent_path().parent_path());
 }
 
