@@ -212,6 +212,7 @@ def core_group():
     group = Group("core", "coroutines: times of one operation")
     group.commands["lade"] = "{bin}/core_bench"
     group.commands["floor"] = "{bin}/core_floor"
+    group.commands["asio"] = "{bin}/asio_floor"
     group.commands["SPDL"] = "{peers_python} {peers}/spdl_engine.py"
     for name, gate in {
         "await": 20,
@@ -226,7 +227,7 @@ def core_group():
     queue, batches, asio = (
         ["floor:queue_of_64"],
         ["floor:queue_of_64_in_batches_of_32"],
-        ["floor:asio_co_spawn"],
+        ["asio:asio_co_spawn"],
     )
     group.rows += [
         lower("channel of 64, two threads", "lade:channel_threads", queue, "wall_ns", 1.0),
@@ -234,7 +235,8 @@ def core_group():
         lower("channel in batches of 32", "lade:channel_batches", [], "wall_ns", 25),
         lower("channel in batches of 32", "lade:channel_batches", batches, "wall_ns"),
         lower("spawn and join", "lade:spawn_join", asio, "cpu_ns", 0.5),
-        lower("map of an empty function", "lade:map_8", ["SPDL:spdl_map_8"], "cpu_ns"),
+        lower("map of an empty function, 64 slots", "lade:map_64", ["floor:pool_of_two"], "cpu_ns"),
+        lower("map of an empty function, 8 slots", "lade:map_8", ["SPDL:spdl_map_8"], "cpu_ns"),
     ]
     return group
 
