@@ -4,6 +4,7 @@
 
 #include <lade/detail/promise.hpp>
 #include <lade/detail/reactor.hpp>
+#include <lade/run_options.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
@@ -16,6 +17,11 @@
 namespace lade {
 
 using detail::reactor_kind;
+
+template <class T>
+class pipeline;
+template <class T>
+class run;
 
 struct runtime_options {
   unsigned threads = 0;  // of the CPU pool; 0: one for each available CPU
@@ -40,6 +46,12 @@ class runtime {
 
   // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
   std::string describe() const;
+
+  // Begins a pass over a pipeline, for a loop in an ordinary thread:
+  //   for (auto& batch : runtime.run(batches, {.epoch = epoch})) train(batch);
+  // See run.hpp, which must be included.
+  template <class T>
+  lade::run<T> run(const pipeline<T>& what, const run_options& options = {});
 
   // Throws error(wrong_thread) in a child process after a fork.
   void require_same_process() const;
