@@ -8,6 +8,7 @@
 #include "../../io/ring.cpp"
 #include "../../lib/batch.cpp"
 #include "../../lib/buffer.cpp"
+#include "../../lib/buffer_pool.cpp"
 #include "../../lib/error.cpp"
 #include "../../lib/event.cpp"
 #include "../../lib/executor.cpp"
