@@ -5,7 +5,7 @@
 
 #include "../../io/fallback.cpp"
 #include "../../io/reactor.cpp"
-#include "../../io/ring.cpp"
+#include "../../io/uring.cpp"
 #include "../../lib/batch.cpp"
 #include "../../lib/buffer.cpp"
 #include "../../lib/buffer_pool.cpp"
