@@ -8,16 +8,18 @@
 namespace lade::media {
 
 // The part of one axis that is resized: `length` samples from `begin`, both possibly fractional.
-// Only samples in [low, high) contribute.
+// Only samples in [low, high) contribute. `blur` is the half width, in samples, of a triangle that
+// the result is smoothed with beyond antialiasing.
 struct axis_range {
   double begin = 0;
   double length = 0;
   int low = 0;
   int high = 0;
+  double blur = 0;
 };
 
 // The same part of an axis that has one sample for each `step`, `size` in all.
-axis_range coarser(const axis_range& range, double step, int size) noexcept;
+axis_range coarser(const axis_range& range, double step, int size, double blur = 0) noexcept;
 
 // The weights of an antialiased resize along one axis: a triangle over each output sample, as wide
 // as two output samples when shrinking and as two source samples when growing. These are Pillow's
