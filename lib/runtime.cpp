@@ -37,8 +37,8 @@ runtime::~runtime() {
     (void)reactor_.release();
     return;
   }
+  reactor_->stop_thread();  // nor is it in the middle of a post to the pool then
   pool_.reset();
-  reactor_->stop_thread();
 }
 
 std::string runtime::describe() const {

@@ -66,7 +66,6 @@ class reactor_await {
 // what is awaited is a description, which makes its awaiter in place.)
 class operation {
  public:
-  using sets_suspended = void;
   class awaiter;
 
   explicit operation(const io_operation& call) noexcept : call_(call) {}
@@ -92,7 +91,6 @@ inline operation::awaiter operation::operator co_await() const noexcept { return
 // `co_await sleep_until(time)` gives whether the time has come; false when asked to stop.
 class sleep_until {
  public:
-  using sets_suspended = void;
   class awaiter;
 
   explicit sleep_until(clock::time_point time) noexcept : time_(time) {}
