@@ -50,8 +50,8 @@ async_generator<sample_batch> collect_slots(async_generator<assigned> in,
   tensor current;
   std::vector<sample> samples;
   auto take = [&] {
-    sample_batch full(current.slice(0, static_cast<std::int64_t>(samples.size())),
-                      std::exchange(samples, {}));
+    auto filled = current.slice(0, static_cast<std::int64_t>(samples.size()));
+    sample_batch full(std::move(filled), std::exchange(samples, {}));
     current = {};
     return full;
   };
