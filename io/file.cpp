@@ -134,15 +134,14 @@ static task<buffer> read_whole(const std::string& path) {
   auto size = static_cast<std::size_t>(stat_of(from.get(), path).st_size);
   if (size == 0) co_return co_await read_to_end(from.get(), path);
 
-  auto content = here.memory ? here.memory->try_allocate(size) : buffer(size);
-  if (!content) content = co_await here.memory->allocate(size);
+  auto content = allocate(here, size);
   std::size_t done = 0;
   while (done < size) {
-    auto result = co_await read_call(from.get(), content->bytes().subspan(done), done);
-    if (file_check(result, "read", path) == 0) co_return content->slice(0, done);
+    auto result = co_await read_call(from.get(), content.bytes().subspan(done), done);
+    if (file_check(result, "read", path) == 0) co_return content.slice(0, done);
     done += static_cast<std::size_t>(result);
   }
-  co_return std::move(*content);
+  co_return content;
 }
 
 task<buffer> read_file(std::string path) { co_return co_await read_whole(path); }

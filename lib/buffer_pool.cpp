@@ -1,6 +1,6 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/waiter.hpp>
-#include <lade/this_context.hpp>
+#include <lade/stats.hpp>
 
 #include <algorithm>
 #include <array>
@@ -269,10 +269,23 @@ buffer_pool::statistics buffer_pool::stats() const {
   return {state_->limit, state_->used, state_->peak, state_->kept, state_->waits};
 }
 
-task<buffer> allocate(std::size_t bytes) {
-  auto* pool = (co_await this_context()).memory;
-  if (!pool) co_return buffer(bytes);
-  co_return co_await pool->allocate(bytes);
+buffer buffer_pool::allocate_now(std::size_t bytes) {
+  if (bytes == 0) return buffer();
+  auto block_bytes = block_bytes_for(bytes);
+  std::unique_lock lock(state_->mutex);
+  state_->reserve(block_bytes);
+  auto* block = state_->take(block_bytes, lock);
+  return state::make_buffer(state_, block, block_bytes, bytes);
+}
+
+bool buffer_pool::would_wait(std::size_t bytes) const {
+  std::lock_guard lock(state_->mutex);
+  return !state_->fits(bytes);
+}
+
+buffer allocate(const context& surroundings, std::size_t bytes) {
+  if (surroundings.stage) surroundings.stage->bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return surroundings.memory ? surroundings.memory->allocate_now(bytes) : buffer(bytes);
 }
 
 }  // namespace lade

@@ -15,6 +15,7 @@ const std::error_category& error_category() noexcept {
         case errc::invalid_argument: return "invalid argument";
         case errc::invalid_data: return "invalid data";
         case errc::unsupported: return "not supported";
+        case errc::failed: return "failed";
         case errc::limit_exceeded: return "limit exceeded";
       }
       return "unknown error";

@@ -69,7 +69,7 @@ struct positioned {
 // What a stage yields that passes on a lineage which it kept itself.
 template <class T>
 struct with_lineage {
-  lineage& origin;
+  const lineage& origin;
   T& value;
 };
 
@@ -150,13 +150,20 @@ class async_generator<T>::next_awaiter {
   explicit next_awaiter(std::coroutine_handle<promise_type> producer) noexcept
       : producer_(producer) {}
 
+  // For stages that hold items back: the lineage of this value does not count to what the awaiting
+  // generator yields next.
+  next_awaiter apart() && noexcept {
+    apart_ = true;
+    return *this;
+  }
+
   bool await_ready() const noexcept { return !producer_ || producer_.done(); }
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> consumer) {
     if (auto* base = detail::base_of(consumer)) {
       producer_.promise().context = base->context;
-      consumed_ = base->consumed;
+      consumed_ = apart_ ? nullptr : base->consumed;
     }
     return !producer_.promise().start(consumer);
   }
@@ -172,6 +179,7 @@ class async_generator<T>::next_awaiter {
  private:
   std::coroutine_handle<promise_type> producer_;
   lineage* consumed_ = nullptr;
+  bool apart_ = false;
 };
 
 }  // namespace lade

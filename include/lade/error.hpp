@@ -19,6 +19,7 @@ enum class errc {
   invalid_argument,  // an option or argument that cannot work; the text names it
   invalid_data,      // bytes that are not what their format says
   unsupported,       // valid data of a kind that is not handled
+  failed,            // a function threw an exception that has no code
   limit_exceeded,    // data that would need more than an option allows
 };
 

@@ -35,34 +35,14 @@ class thread_pool final : public detail::executor {
   // an awaiting expression.
   template <class F, class... Args>
   task<std::invoke_result_t<F, Args...>> run(F function, Args... arguments) {
-    co_await enter();
+    co_await detail::continue_on(*this);
     co_return std::invoke(std::move(function), std::move(arguments)...);
   }
 
  private:
   struct state;
-  class hop;
-
-  hop enter() noexcept;
 
   std::unique_ptr<state> state_;
 };
-
-// Continues the awaiting coroutine on the pool. What awaits that coroutine continues at home.
-class thread_pool::hop {
- public:
-  explicit hop(thread_pool& pool) noexcept : pool_(pool) {}
-  bool await_ready() const noexcept { return detail::this_executor == &pool_; }
-  template <class Promise>
-  void await_suspend(std::coroutine_handle<Promise> coroutine) {
-    pool_.post(detail::resumption(coroutine));
-  }
-  void await_resume() const noexcept {}
-
- private:
-  thread_pool& pool_;
-};
-
-inline thread_pool::hop thread_pool::enter() noexcept { return hop(*this); }
 
 }  // namespace lade

@@ -49,4 +49,16 @@ inline void executor::resume(std::coroutine_handle<> coroutine) {
     post(resumption(coroutine));
 }
 
+// `co_await continue_on(executor)` goes on there. What awaits that coroutine continues at home.
+class continue_on {
+ public:
+  explicit continue_on(executor& where) noexcept : where_(where) {}
+  bool await_ready() const noexcept { return this_executor == &where_; }
+  void await_suspend(std::coroutine_handle<> coroutine) { where_.post(resumption(coroutine)); }
+  void await_resume() const noexcept {}
+
+ private:
+  executor& where_;
+};
+
 }  // namespace lade::detail

@@ -1,0 +1,248 @@
+// batch, unbatch, batch_into: items together, and apart again.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/map.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+struct batch_options {
+  std::size_t size = 1;
+  bool drop_last = false;  // leaves out a last batch that is not full
+};
+
+class batch_stage {
+ public:
+  explicit batch_stage(const batch_options& options);
+
+  template <class T>
+  pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<std::vector<T>>(
+        in.length() + 1, [in, options = options_](const detail::opening& run) {
+          return collect(in.open(run), options, run.run->add_stage("batch"));
+        });
+  }
+
+ private:
+  template <class T>
+  static async_generator<std::vector<T>> collect(async_generator<T> in, batch_options options,
+                                                 detail::stage_counters& counters) {
+    std::vector<T> items;
+    items.reserve(options.size);
+    while (auto item = co_await in.next()) {
+      detail::bump(counters.in);
+      items.push_back(std::move(*item));
+      if (items.size() < options.size) continue;
+      detail::bump(counters.out);
+      co_yield items;
+      items.clear();
+      items.reserve(options.size);
+    }
+    if (items.empty() || options.drop_last) co_return;
+    detail::bump(counters.out);
+    co_yield items;
+  }
+
+  batch_options options_;
+};
+
+// Puts `size` items into a std::vector. Throws error(invalid_argument) for a size of 0.
+inline batch_stage batch(const batch_options& options) { return batch_stage(options); }
+inline batch_stage batch(std::size_t size) { return batch_stage({.size = size}); }
+
+class unbatch_stage {
+ public:
+  template <class T>
+  pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
+    return detail::make_pipeline<T>(
+        in.length() + 1, [in](const detail::opening& run) { return apart(in.open(run)); });
+  }
+
+ private:
+  template <class T>
+  static async_generator<T> apart(async_generator<std::vector<T>> in) {
+    while (auto items = co_await in.next()) {
+      for (auto& item : *items) {
+        detail::with_lineage<T> yielded{in.origin(), item};
+        co_yield yielded;
+      }
+    }
+  }
+};
+
+// Takes vectors apart. Each item has the lineage of its whole vector.
+inline unbatch_stage unbatch() noexcept { return {}; }
+
+// Samples as one tensor: what a trainer gets.
+class sample_batch {
+ public:
+  sample_batch(lade::tensor data, std::vector<sample> samples)
+      : tensor_(std::move(data)), samples_(std::move(samples)) {}
+
+  // [size(), ...]: the samples' tensors, one after the other.
+  const lade::tensor& tensor() const noexcept { return tensor_; }
+  std::size_t size() const noexcept { return samples_.size(); }
+
+  // Keys and labels, without the bytes.
+  const std::vector<sample>& samples() const noexcept { return samples_; }
+
+  // The labels as i64 [size()].
+  lade::tensor labels() const;
+
+ private:
+  lade::tensor tensor_;
+  std::vector<sample> samples_;
+};
+
+struct batch_into_options {
+  std::size_t size = 1;    // samples in a batch
+  bool drop_last = false;  // leaves out a last batch that is not full
+
+  // How many samples are decoded at a time; 0: as many as the CPU pool has threads.
+  unsigned concurrency = 0;
+
+  // How many samples may be finished before the next stage asks; `size` if not given, so that
+  // the next batch is ready when the last one has been used.
+  std::optional<std::size_t> buffer = {};
+
+  lade::on_error on_error = lade::on_error::fail;
+  std::string_view name = {};  // in statistics and errors; the type's name if not given
+};
+
+// Writes a sample's tensor: `spec()` says what it becomes, a call writes it to a slot of a batch.
+// The call may take a `random` as third argument.
+template <class W>
+concept sample_writer =
+    requires(const W& writer, const sample& in, const tensor& slot) {
+      { writer.spec() } -> std::convertible_to<tensor_spec>;
+    } && (std::invocable<const W&, const sample&, const tensor&> ||
+          std::invocable<const W&, const sample&, const tensor&, random>);
+
+namespace detail {
+
+// A sample and the slot it is to be written to.
+class assigned {
+ public:
+  assigned(lade::sample from, tensor batch, std::size_t slot)
+      : sample_(std::move(from)), batch_(std::move(batch)), slot_(slot) {}
+
+  const std::string& key() const noexcept { return sample_.key(); }
+  const lade::sample& sample() const noexcept { return sample_; }
+  const tensor& batch() const noexcept { return batch_; }
+  std::size_t slot_number() const noexcept { return slot_; }
+  tensor slot() const { return batch_[static_cast<std::int64_t>(slot_)]; }
+
+  // The same without the sample's bytes, which have been decoded.
+  assigned without_data() && {
+    sample_ = std::move(sample_).with_data({});
+    return std::move(*this);
+  }
+
+ private:
+  lade::sample sample_;
+  tensor batch_;
+  std::size_t slot_;
+};
+
+// Throws error(invalid_argument) for a size of 0.
+void require_batch_size(std::size_t size, std::string_view stage);
+
+// Gives every sample its slot; begins a new batch when one has no slots left.
+async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch);
+
+// Puts the samples of each batch together again. A batch of which samples were dropped closes
+// the gaps and is delivered shorter.
+async_generator<sample_batch> collect_slots(async_generator<assigned> in,
+                                            batch_into_options options);
+
+}  // namespace detail
+
+template <sample_writer W>
+class batch_into_stage {
+ public:
+  batch_into_stage(W writer, const batch_into_options& options);
+
+  pipeline<sample_batch> attach(const pipeline<sample>& in) const {
+    auto length = in.length() + 1;
+    return detail::make_pipeline<sample_batch>(
+        length, [in, length, self = *this](const detail::opening& run) {
+          auto slots = self.assign(in);
+          auto stage = self.stage(run);
+          detail::stage_random draws(run.run->options(), length);
+          auto written = detail::open_concurrent<detail::assigned, detail::assigned>(
+              slots, run, self.name_, stage,
+              [writer = self.writer_, draws](detail::assigned&& item, const lineage& origin) {
+                write(writer, item, draws(origin));
+                return std::move(item).without_data();
+              });
+          return detail::collect_slots(std::move(written), self.options_);
+        });
+  }
+
+ private:
+  pipeline<detail::assigned> assign(const pipeline<sample>& in) const {
+    auto spec = writer_.spec();
+    spec.shape = spec.shape.prepend(static_cast<std::int64_t>(options_.size));
+    return detail::make_pipeline<detail::assigned>(
+        in.length(), [in, spec](const detail::opening& run) {
+          return detail::assign_slots(in.open(run), spec);
+        });
+  }
+
+  detail::concurrent_options stage(const detail::opening& run) const {
+    auto threads = run.run->runtime().pool().size();
+    auto workers = options_.concurrency ? std::min(options_.concurrency, threads) : threads;
+    return {.slots = workers + options_.buffer.value_or(options_.size),
+            .workers = workers,
+            .policy = options_.on_error};
+  }
+
+  static void write(const W& writer, const detail::assigned& item, random draw) {
+    if constexpr (std::invocable<const W&, const sample&, const tensor&, random>)
+      writer(item.sample(), item.slot(), draw);
+    else
+      writer(item.sample(), item.slot());
+  }
+
+  W writer_;
+  batch_into_options options_;
+  std::string name_;
+};
+
+template <sample_writer W>
+batch_into_stage<W>::batch_into_stage(W writer, const batch_into_options& options)
+    : writer_(std::move(writer)),
+      options_(options),
+      name_(detail::stage_name<W>(options.name, "batch_into")) {
+  detail::require_batch_size(options.size, name_);
+}
+
+// Decodes samples straight into the slots of batch tensors: no tensor of a single sample is made
+// and nothing is copied. `writer` runs on the CPU pool, several samples at a time; batches and the
+// samples in them keep the order of the input.
+//
+// A batch of which samples were skipped is delivered with fewer samples, so that the number of
+// batches does not depend on the data. Throws error(invalid_argument) for a size of 0.
+template <sample_writer W>
+batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
+  return {std::move(writer), options};
+}
+
+}  // namespace lade

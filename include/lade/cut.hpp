@@ -1,0 +1,131 @@
+// take, skip, repeat, prefetch: how much of a pipeline, how often, and how far ahead.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/from.hpp>
+#include <lade/pipeline.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace lade {
+
+class take_stage {
+ public:
+  explicit take_stage(std::uint64_t count) noexcept : count_(count) {}
+
+  template <class T>
+  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
+    return in.then(detail::take_step{count_});
+  }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<T>(
+        in.length() + 1,
+        [in, count = count_](const detail::opening& run) { return first(in.open(run), count); });
+  }
+
+ private:
+  template <class T>
+  static async_generator<T> first(async_generator<T> in, std::uint64_t count) {
+    for (; count > 0; --count) {
+      auto item = co_await in.next();
+      if (!item) co_return;
+      co_yield *item;
+    }
+  }
+
+  std::uint64_t count_;
+};
+
+class skip_stage {
+ public:
+  explicit skip_stage(std::uint64_t count) noexcept : count_(count) {}
+
+  template <class T>
+  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
+    return in.then(detail::skip_step{count_});
+  }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<T>(
+        in.length() + 1,
+        [in, count = count_](const detail::opening& run) { return rest(in.open(run), count); });
+  }
+
+ private:
+  template <class T>
+  static async_generator<T> rest(async_generator<T> in, std::uint64_t count) {
+    while (auto item = co_await in.next()) {
+      if (count > 0)
+        --count;
+      else
+        co_yield *item;
+    }
+  }
+
+  std::uint64_t count_;
+};
+
+class repeat_stage {
+ public:
+  explicit repeat_stage(std::uint64_t count) noexcept : count_(count) {}
+
+  template <class T>
+  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
+    return in.then(detail::repeat_step{count_});
+  }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<T>(
+        in.length() + 1,
+        [in, count = count_](const detail::opening& run) { return again(in, run, count); });
+  }
+
+ private:
+  template <class T>
+  static async_generator<T> again(pipeline<T> in, detail::opening run, std::uint64_t count) {
+    for (; count > 0; --count) {
+      auto items = in.open(run);
+      while (auto item = co_await items.next()) co_yield *item;
+    }
+  }
+
+  std::uint64_t count_;
+};
+
+class prefetch_stage {
+ public:
+  explicit prefetch_stage(std::size_t count) noexcept : count_(count ? count : 1) {}
+
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<T>(
+        in.length() + 1, [in, count = count_](const detail::opening& run) {
+          auto& counters = run.run->add_stage("prefetch");
+          detail::concurrent_options options{.slots = count, .workers = 0};
+          using stage = detail::concurrent_stage<T, T>;
+          auto ahead = std::make_shared<stage>(run, counters, options);
+          ahead->start(in.open({run.run, ahead->stop_token()}));
+          return stage::deliver(ahead);
+        });
+  }
+
+ private:
+  std::size_t count_;
+};
+
+// The first `count` items, and all but these. Free behind a source that is reached by index.
+inline take_stage take(std::uint64_t count) noexcept { return take_stage(count); }
+inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count); }
+
+// The whole, `count` times over; a shuffle before it gives another order each time.
+inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
+
+// Keeps up to `count` items ready: the stages before run while the consumer is busy.
+inline prefetch_stage prefetch(std::size_t count) noexcept { return prefetch_stage(count); }
+
+}  // namespace lade

@@ -1,0 +1,78 @@
+// Lists of items that are reached by their index, and the orders in which runs visit them.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+namespace lade {
+
+// What every rank of a distributed run does when the items do not divide by the number of ranks,
+// so that all ranks make the same number of steps.
+enum class remainder : std::uint8_t {
+  drop,  // the last items are left out
+  pad,   // the last item is repeated
+  wrap,  // the first items follow the last
+};
+
+namespace detail {
+
+// Items of type T, complete and immutable. Any thread.
+template <class T>
+class item_list {
+ public:
+  virtual ~item_list() = default;
+  virtual std::uint64_t size() const = 0;
+  virtual T at(std::uint64_t index) const = 0;
+};
+
+// One step of an order: which position of the sequence before it a position stands for.
+struct shuffle_step {
+  std::uint64_t seed;
+};
+struct shard_step {
+  std::uint64_t rank;
+  std::uint64_t world;
+  lade::remainder remainder;
+};
+struct take_step {
+  std::uint64_t count;
+};
+struct skip_step {
+  std::uint64_t count;
+};
+struct repeat_step {
+  std::uint64_t count;
+};
+using order_step = std::variant<shuffle_step, shard_step, take_step, skip_step, repeat_step>;
+
+// An item's index in its list, and its position: the place it has in the epoch's order across all
+// ranks, which is its place behind the last shuffle.
+struct place {
+  std::uint64_t index;
+  std::uint64_t position;
+};
+
+// The order in which one run visits a list. Takes constant memory, however long the list.
+class visit_order {
+ public:
+  visit_order(std::vector<order_step> steps, std::uint64_t items, std::uint64_t epoch);
+
+  std::uint64_t size() const noexcept { return sizes_.back(); }
+  place at(std::uint64_t k) const;
+
+ private:
+  std::vector<order_step> steps_;
+  std::vector<std::uint64_t> sizes_;  // before each step, and at the end
+  std::uint64_t epoch_;
+};
+
+// Where a permutation of [0, size) that depends on `key` takes `i`. A Feistel network over the
+// next even power of two, walked until it comes back into the range (Black and Rogaway: Ciphers
+// with Arbitrary Finite Domains, 2002).
+std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept;
+
+}  // namespace detail
+}  // namespace lade

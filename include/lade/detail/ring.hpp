@@ -1,0 +1,116 @@
+// The order of things in a concurrent stage: which slot is free, filled, being worked on, done.
+
+#pragma once
+
+#include <lade/buffer_pool.hpp>
+#include <lade/context.hpp>
+#include <lade/stats.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace lade {
+
+// In which order a concurrent stage gives its items: that of its input, or as they finish.
+enum class item_order : std::uint8_t { input, completion };
+
+namespace detail {
+
+// Hands the slots of a stage around: a feeder takes free ones and fills them, workers claim filled
+// ones and finish them, a consumer takes done ones and frees them. Feeder, workers and consumer
+// are coroutines; one that has nothing to do parks here, and whoever has a slot for it hands it
+// over and resumes it. What is in the slots is the stage's business.
+class ring {
+ public:
+  static constexpr std::size_t none = ~std::size_t{0};
+
+  // `home` is where the feeder and the consumer run, `workers_home` where the workers do.
+  // Items are begun as long as what they will likely need fits into `memory`.
+  ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
+       const buffer_pool& memory, stage_counters& counters);
+
+  // Each is awaited and gives a slot, or `none` when there will be no more. A worker passes the
+  // slot that it has finished, the consumer the slot that it is done with, at first `none`.
+  auto take_free() noexcept { return awaiter<&ring::free_or_park>(*this, none); }
+  auto take_filled(std::size_t finished) noexcept {
+    return awaiter<&ring::filled_or_park>(*this, finished);
+  }
+  auto take_done(std::size_t freed) noexcept { return awaiter<&ring::done_or_park>(*this, freed); }
+
+  // For the feeder: the slot waits for a worker; the slot needs no work; there is no more input.
+  void fill(std::size_t slot);
+  void fill_done(std::size_t slot);
+  void end_input();
+
+  // Ends all waiting, now and later. Any thread.
+  void close();
+
+ private:
+  struct waiting {
+    std::coroutine_handle<> coroutine;
+    std::size_t slot = none;
+  };
+
+  template <bool (ring::*Park)(waiting&)>
+  class awaiter : private waiting {
+   public:
+    awaiter(ring& slots, std::size_t returned) noexcept
+        : waiting{nullptr, returned}, ring_(slots) {}
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> parked) {
+      coroutine = parked;
+      return (ring_.*Park)(*this);
+    }
+    std::size_t await_resume() const noexcept { return slot; }
+
+   private:
+    ring& ring_;
+  };
+
+  // Each gives a slot, or parks the coroutine; returns whether it parked.
+  bool free_or_park(waiting& feeder);
+  bool filled_or_park(waiting& worker);
+  bool done_or_park(waiting& consumer);
+
+  // The rest is called with the mutex held. The pointers are to whom to resume after it has been
+  // released, or null.
+  void note_filled(std::size_t slot);
+  bool deliverable() const noexcept { return !ready_.empty() && done_[ready_.front()]; }
+  bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
+  std::size_t pop_done();
+  waiting* finish(std::size_t slot);
+  bool may_begin() const;
+  std::size_t begin_item();
+  waiting* claim_feeder();
+  waiting* claim_consumer(std::size_t slot);
+
+  executor& home_;
+  executor& workers_home_;
+  const buffer_pool& memory_;
+  stage_counters& counters_;
+  const item_order order_;
+  const std::size_t wake_feeder_at_;  // so many free slots
+
+  std::mutex mutex_;
+  std::vector<std::size_t> free_;
+  std::deque<std::size_t> filled_;
+  std::deque<std::size_t> ready_;  // in the order of delivery; the front may not be done yet
+  std::vector<char> done_;
+  std::size_t in_flight_ = 0;   // filled and not yet taken by the consumer
+  std::size_t unfinished_ = 0;  // begun by the feeder and not yet done
+  std::uint64_t finished_ = 0;
+  bool input_over_ = false;
+  bool closed_ = false;
+  waiting* feeder_ = nullptr;
+  waiting* consumer_ = nullptr;
+  std::vector<waiting*> workers_;
+  clock::time_point feeder_parked_;
+  clock::time_point consumer_parked_;
+};
+
+}  // namespace detail
+}  // namespace lade

@@ -1,0 +1,123 @@
+// What the stages of one run share.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/error.hpp>
+#include <lade/lineage.hpp>
+#include <lade/random.hpp>
+#include <lade/run_options.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/stats.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// A failure of a run: what() tells the stage, the item and the cause.
+class stage_error : public error {
+ public:
+  stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,
+              lineage positions, std::string_view why)
+      : error(code, item.empty() ? stage : stage + " (" + item + ")", why),
+        cause_(std::move(cause)),
+        stage_(std::make_shared<const std::string>(std::move(stage))),
+        item_(std::make_shared<const std::string>(std::move(item))),
+        positions_(std::make_shared<const lineage>(std::move(positions))) {}
+
+  const std::string& stage() const noexcept { return *stage_; }
+  const std::string& item() const noexcept { return *item_; }  // its key, as far as it has one
+  const lineage& positions() const noexcept { return *positions_; }
+  const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  std::exception_ptr cause_;
+  std::shared_ptr<const std::string> stage_;
+  std::shared_ptr<const std::string> item_;
+  std::shared_ptr<const lineage> positions_;
+};
+
+namespace detail {
+
+class run_state {
+ public:
+  // `children` is where stages start their coroutines; it outlives them.
+  run_state(lade::runtime& where, const run_options& options, scope& children)
+      : runtime_(where), options_(options), children_(children) {}
+
+  lade::runtime& runtime() noexcept { return runtime_; }
+  const run_options& options() const noexcept { return options_; }
+  context surroundings(std::stop_token stop = {}) noexcept;
+
+  // A stage's counters; the reference is valid as long as the run_state is.
+  stage_counters& add_stage(std::string name);
+
+  // For a catch block: what becomes of the item whose function has thrown. Gives the failure with
+  // stage and item named, or null if the policy drops the item; it is then noted.
+  std::exception_ptr fail(stage_counters& stage, on_error policy, std::string item,
+                          const lineage& origin);
+  std::vector<failure_record> failures() const;
+
+  scope& children() noexcept { return children_; }
+
+  run_statistics statistics() const;
+  stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
+
+ private:
+  static constexpr std::size_t most_failures = 1000;
+
+  lade::runtime& runtime_;
+  run_options options_;
+  clock::time_point started_ = clock::now();
+  mutable std::mutex mutex_;
+  std::deque<stage_counters> stages_;
+  std::vector<failure_record> failures_;
+  scope& children_;
+};
+
+// What a stage is given when a run begins.
+struct opening {
+  std::shared_ptr<run_state> run;
+  std::stop_token stop;  // requested when the stage behind needs no more
+};
+
+// The name that errors and records call an item by.
+template <class T>
+std::string name_of(const T& item) {
+  if constexpr (requires {
+                  { item.key() } -> std::convertible_to<std::string>;
+                })
+    return item.key();
+  else if constexpr (std::convertible_to<const T&, std::string>)
+    return item;
+  else if constexpr (std::integral<T>)
+    return std::to_string(item);
+  else
+    return {};
+}
+
+// The last part of a type's name; "map" for lambdas and plain functions.
+std::string short_type_name(std::string_view pretty_function, std::string_view otherwise);
+
+template <class F>
+std::string stage_name(std::string_view given, std::string_view otherwise) {
+  if (!given.empty()) return std::string(given);
+  if constexpr (std::is_class_v<F>)
+    return short_type_name(__PRETTY_FUNCTION__, otherwise);
+  else
+    return std::string(otherwise);
+}
+
+}  // namespace detail
+}  // namespace lade

@@ -1,0 +1,224 @@
+// Sources: where a pipeline begins.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/index.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/pipeline.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+namespace detail {
+
+template <class T>
+async_generator<T> number_items(async_generator<T> items, stage_counters& counters) {
+  std::uint64_t position = 0;
+  while (auto item = co_await items.next()) {
+    bump(counters.out);
+    positioned<T> yielded{position++, *item};
+    co_yield yielded;
+  }
+}
+
+}  // namespace detail
+
+// A pipeline whose items are still reached by index: a source, perhaps shuffled, sharded, cut or
+// repeated. Those stages then cost no memory and no item is read in vain.
+template <class T>
+class indexed_pipeline : public pipeline<T> {
+ public:
+  // The complete list, made when a run needs it. Called on the CPU pool; may block.
+  using load_list = std::function<std::shared_ptr<const detail::item_list<T>>()>;
+
+  // Items in the order of the list, before all of it is there; empty if there is no such way.
+  using open_stream = std::function<async_generator<T>()>;
+
+  indexed_pipeline(load_list load, open_stream stream, std::vector<detail::order_step> steps = {})
+      : pipeline<T>(node(load, stream, steps), 1),
+        load_(std::move(load)),
+        stream_(std::move(stream)),
+        steps_(std::move(steps)) {}
+
+  // The same list in another order.
+  indexed_pipeline then(const detail::order_step& step) const {
+    auto steps = steps_;
+    steps.push_back(step);
+    return {load_, stream_, std::move(steps)};
+  }
+
+ private:
+  static auto node(const load_list& load, const open_stream& stream,
+                   const std::vector<detail::order_step>& steps) {
+    class source final : public detail::node<T> {
+     public:
+      source(load_list load, open_stream stream, std::vector<detail::order_step> steps)
+          : load_(std::move(load)), stream_(std::move(stream)), steps_(std::move(steps)) {}
+      async_generator<T> open(const detail::opening& run) const override {
+        auto& counters = run.run->add_stage("source");
+        if (stream_ && steps_.empty()) return detail::number_items(stream_(), counters);
+        return visit(load_, steps_, run.run->options().epoch, counters);
+      }
+
+     private:
+      load_list load_;
+      open_stream stream_;
+      std::vector<detail::order_step> steps_;
+    };
+    return std::make_shared<const source>(load, stream, steps);
+  }
+
+  static async_generator<T> visit(load_list load, std::vector<detail::order_step> steps,
+                                  std::uint64_t epoch, detail::stage_counters& counters) {
+    auto list = load();
+    detail::visit_order order(std::move(steps), list->size(), epoch);
+    for (std::uint64_t k = 0; k < order.size(); ++k) {
+      auto place = order.at(k);
+      T item = list->at(place.index);
+      detail::bump(counters.out);
+      detail::positioned<T> yielded{place.position, item};
+      co_yield yielded;
+    }
+  }
+
+  load_list load_;
+  open_stream stream_;
+  std::vector<detail::order_step> steps_;
+};
+
+namespace detail {
+
+// A random-access range, kept by the pipeline.
+template <class R>
+class range_list final : public item_list<std::ranges::range_value_t<R>> {
+ public:
+  using value = std::ranges::range_value_t<R>;
+  explicit range_list(R range) : range_(std::move(range)) {}
+  std::uint64_t size() const override { return static_cast<std::uint64_t>(range_.size()); }
+  value at(std::uint64_t i) const override {
+    return range_[static_cast<std::ranges::range_difference_t<const R>>(i)];
+  }
+
+ private:
+  R range_;
+};
+
+template <class R>
+concept list_range = std::ranges::random_access_range<const R> &&
+                     std::ranges::sized_range<const R> && requires(const R& r) { r[0]; };
+
+// A source that can be listed: lazily by list(), or as a whole by list_all().
+template <class S>
+concept listing = requires(const S& source) {
+  source.list().next();
+  { source.list_all() } -> std::ranges::random_access_range;
+};
+
+template <class T>
+struct generated;
+template <class T>
+struct generated<async_generator<T>> {
+  using type = T;
+};
+
+template <class F>
+concept generator_function =
+    requires(const F& f) { typename generated<std::invoke_result_t<const F&>>::type; };
+
+template <class T>
+struct optional_value;
+template <class T>
+struct optional_value<std::optional<T>> {
+  using type = T;
+};
+
+template <class F>
+concept optional_function =
+    requires(F& f) { typename optional_value<std::invoke_result_t<F&>>::type; };
+
+template <class T, class Make>
+pipeline<T> make_source(Make make) {
+  return make_pipeline<T>(1, [make = std::move(make)](const opening& run) {
+    return number_items<T>(make(), run.run->add_stage("source"));
+  });
+}
+
+template <class R>
+async_generator<std::ranges::range_value_t<R>> each_of(R range) {
+  for (auto&& element : range) {
+    std::ranges::range_value_t<R> item(std::forward<decltype(element)>(element));
+    co_yield item;
+  }
+}
+
+template <class F>
+async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_until_empty(F f) {
+  while (auto item = f()) co_yield *item;
+}
+
+}  // namespace detail
+
+// A source of the items of
+//   a vector, span, array or other random-access range: reached by index, so that shuffle, shard,
+//     take, skip and repeat are free;
+//   a listing such as io::files: item by item while it is being listed, or by index if shuffled;
+//   any other range, walked from its beginning in every run;
+//   a function that returns an async_generator, called anew for every run;
+//   a function that returns optionals, copied for every run and called until it gives an empty one.
+// The pipeline keeps what it is given; a run works on copies of it.
+template <class Source>
+auto from(Source source) {
+  if constexpr (detail::listing<Source>) {
+    using value = std::ranges::range_value_t<decltype(source.list_all())>;
+    using list = detail::range_list<std::vector<value>>;
+    return indexed_pipeline<value>(
+        [source] { return std::make_shared<const list>(source.list_all()); },
+        [source] { return source.list(); });
+  } else if constexpr (detail::list_range<Source>) {
+    using list = detail::range_list<Source>;
+    auto kept = std::make_shared<const list>(std::move(source));
+    return indexed_pipeline<std::ranges::range_value_t<Source>>([kept] { return kept; }, nullptr);
+  } else if constexpr (detail::generator_function<Source>) {
+    using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
+    return detail::make_source<value>(std::move(source));
+  } else if constexpr (detail::optional_function<Source>) {
+    using value = typename detail::optional_value<std::invoke_result_t<Source&>>::type;
+    return detail::make_source<value>(
+        [source = std::move(source)] { return detail::call_until_empty(source); });
+  } else {
+    static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
+    return detail::make_source<std::ranges::range_value_t<Source>>(
+        [source = std::move(source)] { return detail::each_of(source); });
+  }
+}
+
+// A source of the items function(0), function(1), ..., function(size - 1), reached by index.
+template <class F>
+auto from_index(std::uint64_t size, F function) {
+  using value = std::decay_t<std::invoke_result_t<const F&, std::uint64_t>>;
+  class list final : public detail::item_list<value> {
+   public:
+    list(std::uint64_t items, F item) : size_(items), function_(std::move(item)) {}
+    std::uint64_t size() const override { return size_; }
+    value at(std::uint64_t i) const override { return function_(i); }
+
+   private:
+    std::uint64_t size_;
+    F function_;
+  };
+  auto kept = std::make_shared<const list>(size, std::move(function));
+  return indexed_pipeline<value>([kept] { return kept; }, nullptr);
+}
+
+}  // namespace lade

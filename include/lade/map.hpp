@@ -1,0 +1,156 @@
+// map: applies a function to every item.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/random.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace lade {
+
+struct map_options {
+  // How many items the function works on at a time. 0: as many as the CPU pool has threads, or 16
+  // for functions that return a task. 1, for a plain function: it is called when the next stage
+  // asks for an item, on that stage's thread, without a queue.
+  unsigned concurrency = 0;
+
+  // How many finished items may wait for the next stage; as many as `concurrency` if not given.
+  std::optional<unsigned> buffer = {};
+
+  item_order order = item_order::input;
+  lade::on_error on_error = lade::on_error::fail;
+
+  // What statistics and errors call the stage; the type's name if not given.
+  std::string_view name = {};
+};
+
+namespace detail {
+
+// Calls function(item), or function(item, random) if it takes a random.
+template <class F, class In>
+decltype(auto) apply_to(const F& function, In&& item, const random& draw) {
+  if constexpr (std::is_invocable_v<const F&, In, random>)
+    return std::invoke(function, std::forward<In>(item), draw);
+  else
+    return std::invoke(function, std::forward<In>(item));
+}
+
+template <class F, class In>
+using applied = decltype(apply_to(std::declval<const F&>(), std::declval<In>(), random()));
+
+// The random numbers of the items of one stage.
+class stage_random {
+ public:
+  stage_random(const run_options& run, std::uint64_t stage) noexcept
+      : seed_(run.seed), epoch_(run.epoch), stage_(stage) {}
+  random operator()(const lineage& origin) const noexcept {
+    auto ranges = origin.ranges();
+    return random(seed_, epoch_, ranges.empty() ? 0 : ranges.front().first, stage_);
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t epoch_;
+  std::uint64_t stage_;
+};
+
+}  // namespace detail
+
+template <class F>
+class map_stage {
+ public:
+  map_stage(F function, const map_options& options)
+      : function_(std::move(function)),
+        options_(options),
+        name_(detail::stage_name<F>(options.name, "map")) {}
+
+  template <class In>
+  auto attach(const pipeline<In>& in) const {
+    using result = detail::outcome_of<std::remove_cvref_t<detail::applied<F, In>>>;
+    using out = typename result::type;
+    auto length = in.length() + 1;
+    return detail::make_pipeline<out>(
+        length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
+          detail::stage_random draws(run.run->options(), length);
+          if constexpr (!result::is_task)
+            if (self.options_.concurrency == 1) return self.template inlined<out>(in, run, draws);
+          return self.template concurrent<out, result::is_task>(in, run, draws);
+        });
+  }
+
+ private:
+  template <class Out, class In>
+  async_generator<Out> inlined(const pipeline<In>& in, const detail::opening& run,
+                               detail::stage_random draws) const {
+    auto& counters = run.run->add_stage(name_);
+    return each<Out, In>(in.open(run), function_, options_.on_error, draws, run.run, counters);
+  }
+
+  template <class Out, class In>
+  static async_generator<Out> each(async_generator<In> in, F function, lade::on_error policy,
+                                   detail::stage_random draws,
+                                   std::shared_ptr<detail::run_state> run,
+                                   detail::stage_counters& counters) {
+    while (auto item = co_await in.next()) {
+      detail::bump(counters.in);
+      std::optional<Out> out;
+      auto name = detail::name_of(*item);
+      try {
+        out.emplace(detail::apply_to(function, std::move(*item), draws(in.origin())));
+      } catch (...) {
+        auto failure = run->fail(counters, policy, std::move(name), in.origin());
+        if (failure) std::rethrow_exception(failure);
+      }
+      if (!out) continue;
+      detail::bump(counters.out);
+      co_yield *out;
+    }
+  }
+
+  template <class Out, bool is_task, class In>
+  async_generator<Out> concurrent(const pipeline<In>& in, const detail::opening& run,
+                                  detail::stage_random draws) const {
+    auto threads = run.run->runtime().pool().size();
+    auto concurrency = options_.concurrency ? options_.concurrency : is_task ? 16 : threads;
+    detail::concurrent_options options{
+        .slots = concurrency + options_.buffer.value_or(concurrency),
+        .workers = is_task ? concurrency : std::min(concurrency, threads),
+        .on_reactor = is_task,
+        .order = options_.order,
+        .policy = options_.on_error};
+    return detail::open_concurrent<In, Out>(
+        in, run, name_, options, [function = function_, draws](In&& item, const lineage& origin) {
+          return detail::apply_to(function, std::move(item), draws(origin));
+        });
+  }
+
+  F function_;
+  map_options options_;
+  std::string name_;
+};
+
+// Applies `function` to every item. It takes an item, and a `random` too if it draws random
+// numbers (they depend on the run's seed and epoch and on the item's position alone). What it
+// returns are the new items.
+//
+// A plain function runs on the CPU pool. One that returns a task runs on the reactor, where it may
+// only await (read, sleep, ask a server), never compute. It is called by several threads at a
+// time, through a const reference. If it throws, `on_error` decides.
+template <class F>
+map_stage<std::decay_t<F>> map(F&& function, const map_options& options = {}) {
+  return {std::forward<F>(function), options};
+}
+
+}  // namespace lade

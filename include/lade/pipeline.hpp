@@ -1,0 +1,85 @@
+// Pipelines: values that describe where items come from and what is done with them.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/run_state.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace lade {
+
+template <class T>
+class run;
+
+namespace detail {
+
+// One step of a pipeline, from the source to here. Immutable, shared by all pipelines made from it.
+template <class T>
+class node {
+ public:
+  virtual ~node() = default;
+
+  // Makes the live generator of one run. Called on the run's pool.
+  virtual async_generator<T> open(const opening& run) const = 0;
+};
+
+}  // namespace detail
+
+// A source and the stages behind it, ending in items of type T. A pipeline has no threads and
+// holds no items: it is a value to copy and to run any number of times, also at the same time.
+// What it refers to (functions, options, lists) it holds copies of.
+//
+// `pipeline | stage` is the pipeline with one more stage.
+template <class T>
+class pipeline {
+ public:
+  using value_type = T;
+
+  pipeline(std::shared_ptr<const detail::node<T>> last, std::uint64_t length) noexcept
+      : last_(std::move(last)), length_(length) {}
+
+  // Begins a pass over the pipeline; see run.hpp. The runtime must outlive it.
+  run<T> start(runtime& where, const run_options& options = {}) const;
+
+  // For stages: the live generator of one run, and how many steps there are up to here.
+  async_generator<T> open(const detail::opening& run) const { return last_->open(run); }
+  std::uint64_t length() const noexcept { return length_; }
+
+ private:
+  std::shared_ptr<const detail::node<T>> last_;
+  std::uint64_t length_;
+};
+
+// Whether S is a stage that can follow P.
+template <class P, class S>
+concept accepts = requires(const P& in, const S& stage) { stage.attach(in); };
+
+template <class P, class S>
+  requires accepts<P, S>
+auto operator|(const P& in, const S& stage) {
+  return stage.attach(in);
+}
+
+namespace detail {
+
+// The pipeline of `length` steps whose last one is opened by `open`, a function of an opening.
+template <class T, class Open>
+pipeline<T> make_pipeline(std::uint64_t length, Open open) {
+  class opened_by final : public node<T> {
+   public:
+    explicit opened_by(Open function) : open_(std::move(function)) {}
+    async_generator<T> open(const opening& run) const override { return open_(run); }
+
+   private:
+    Open open_;
+  };
+  return pipeline<T>(std::make_shared<const opened_by>(std::move(open)), length);
+}
+
+}  // namespace detail
+
+}  // namespace lade

@@ -1,0 +1,142 @@
+// One pass over a pipeline.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/channel.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/run_options.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/stats.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// A live pass over a pipeline, made by runtime::run or pipeline::start. Its stages work from the
+// moment it is made, as far ahead as their buffers go. The destructor stops it: it cancels what
+// is in flight and waits for it, so that none of the pipeline's functions runs afterwards.
+//
+// One thread or coroutine at a time takes items.
+template <class T>
+class run {
+ public:
+  class iterator;
+
+  run(runtime& where, const pipeline<T>& what, const run_options& options)
+      : state_(std::make_shared<detail::run_state>(where, options, children_)),
+        items_(options.ready),
+        children_(state_->surroundings()) {
+    where.require_same_process();
+    children_.start(fill(what, state_, items_));
+  }
+
+  // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
+  // items before it have been taken; after that the run is at its end. Throws error(stopped) when
+  // the run or the awaiting coroutine has been asked to stop.
+  task<std::optional<T>> next() {
+    if (ended_) co_return std::nullopt;
+    std::optional<T> item;
+    {
+      detail::stopwatch waiting(state_->sink.starving);
+      item = co_await items_.pop();
+    }
+    if (item) {
+      detail::bump(state_->sink.out);
+    } else {
+      ended_ = true;
+      co_await children_.join();
+    }
+    co_return item;
+  }
+
+  // The same for an ordinary thread, which it blocks.
+  std::optional<T> wait_next() { return sync_wait(next()); }
+
+  // For `for (auto& item : run)` in an ordinary thread. The item is valid until the next one.
+  iterator begin() { return iterator(*this); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  // Asks the run to stop. What was ready may still be taken; then next() throws error(stopped).
+  // Any thread.
+  void stop() noexcept { children_.stop(); }
+
+  // Any thread, at any time.
+  run_statistics statistics() const { return state_->statistics(); }
+
+  // The items that a policy has dropped, the first thousand of them. Any thread, at any time.
+  std::vector<failure_record> failures() const { return state_->failures(); }
+
+ private:
+  class closer {
+   public:
+    explicit closer(channel<T>& items) noexcept : items_(items) {}
+    closer(const closer&) = delete;
+    ~closer() { items_.close(); }
+
+   private:
+    channel<T>& items_;
+  };
+
+  // Pulls the items and has them ready for the consumer.
+  static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
+                     channel<T>& items) {
+    closer at_the_end(items);
+    auto& surroundings = co_await this_context();
+    detail::opening opening{state, surroundings.stop};
+    auto source = what.open(opening);
+    while (auto item = co_await source.next()) {
+      detail::stopwatch waiting(state->sink.output_wait);
+      co_await items.push(std::move(*item));
+    }
+  }
+
+  std::shared_ptr<detail::run_state> state_;
+  channel<T> items_;
+  bool ended_ = false;
+  scope children_;  // ends before what its children use
+};
+
+// A single-pass input iterator.
+template <class T>
+class run<T>::iterator {
+ public:
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+
+  explicit iterator(run& items) : run_(&items), item_(items.wait_next()) {}
+
+  T& operator*() const noexcept { return *item_; }
+  T* operator->() const noexcept { return &*item_; }
+  iterator& operator++() {
+    item_.reset();  // gives its memory back before the next is waited for
+    item_ = run_->wait_next();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const iterator& at, std::default_sentinel_t) noexcept { return !at.item_; }
+
+ private:
+  run* run_;
+  mutable std::optional<T> item_;
+};
+
+template <class T>
+run<T> pipeline<T>::start(runtime& where, const run_options& options) const {
+  return run<T>(where, *this, options);
+}
+
+template <class T>
+run<T> runtime::run(const pipeline<T>& what, const run_options& options) {
+  return lade::run<T>(*this, what, options);
+}
+
+}  // namespace lade

@@ -1,0 +1,81 @@
+// shard: each rank's part of the items.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/from.hpp>
+#include <lade/pipeline.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+struct shard_options {
+  std::uint64_t rank = 0;
+  std::uint64_t world = 1;
+  lade::remainder remainder = lade::remainder::drop;
+};
+
+// The rank and world size of this process as its launcher says: torchrun (RANK, WORLD_SIZE), Slurm
+// (SLURM_PROCID, SLURM_NTASKS) or Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE); rank 0
+// of 1 without any of them. Throws error(invalid_argument) naming a variable that makes no sense.
+shard_options rank_from_environment();
+
+class shard_stage {
+ public:
+  explicit shard_stage(const shard_options& options);
+
+  template <class T>
+  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
+    return in.then(detail::shard_step{options_.rank, options_.world, options_.remainder});
+  }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<T>(in.length() + 1,
+                                    [in, options = options_](const detail::opening& run) {
+                                      return every_world_th(in.open(run), options);
+                                    });
+  }
+
+ private:
+  template <class T>
+  static async_generator<T> every_world_th(async_generator<T> in, shard_options options);
+
+  shard_options options_;
+};
+
+// Keeps every world-th item, beginning with the rank-th. All ranks get the same number of items;
+// where these do not divide evenly, `remainder` says how. Of items that come one by one, all
+// ranks must see the same; items are then copied to pad or wrap. Throws error(invalid_argument)
+// if rank is not below world.
+inline shard_stage shard(const shard_options& options) { return shard_stage(options); }
+
+template <class T>
+async_generator<T> shard_stage::every_world_th(async_generator<T> in, shard_options options) {
+  std::vector<T> first;    // of the stream, for wrap
+  std::optional<T> mine;   // of the present round of `world` items
+  std::optional<T> last;   // for pad
+  std::uint64_t seen = 0;  // of the present round
+  while (auto item = co_await in.next()) {
+    if (options.remainder == remainder::wrap && first.size() < options.world)
+      first.push_back(*item);
+    if (options.remainder == remainder::pad) last = *item;
+    if (seen == options.rank) mine = std::move(*item);
+    if (++seen < options.world) continue;
+    co_yield *mine;
+    mine.reset();
+    seen = 0;
+  }
+  if (seen == 0 || options.remainder == remainder::drop) co_return;
+  if (mine)
+    co_yield *mine;
+  else if (options.remainder == remainder::pad)
+    co_yield *last;
+  else
+    co_yield first[(options.rank - seen) % first.size()];
+}
+
+}  // namespace lade

@@ -1,0 +1,86 @@
+// shuffle: another order in every epoch.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/from.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/random.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+struct shuffle_options {
+  std::uint64_t seed = 0;
+
+  // For items that come one by one: how many are held to choose the next one from.
+  std::size_t window = 1024;
+};
+
+class shuffle_stage {
+ public:
+  explicit shuffle_stage(const shuffle_options& options) noexcept : options_(options) {}
+
+  template <class T>
+  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
+    return in.then(detail::shuffle_step{options_.seed});
+  }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<T>(in.length() + 1,
+                                    [in, options = options_](const detail::opening& run) {
+                                      random draw(options.seed, run.run->options().epoch);
+                                      return from_window(in.open(run), options.window, draw);
+                                    });
+  }
+
+ private:
+  template <class T>
+  struct held {
+    held(T value, lineage positions) : item(std::move(value)), origin(std::move(positions)) {}
+    T item;
+    lineage origin;
+  };
+
+  template <class T>
+  static async_generator<T> from_window(async_generator<T> in, std::size_t window, random draw);
+
+  shuffle_options options_;
+};
+
+// Gives the items in random order, which depends on the seed and the run's epoch. Items reached by
+// index (lists, file listings) are permuted as a whole, in constant memory; of items that come
+// one by one, each is chosen from a window of the next ones.
+inline shuffle_stage shuffle(const shuffle_options& options = {}) noexcept {
+  return shuffle_stage(options);
+}
+
+template <class T>
+async_generator<T> shuffle_stage::from_window(async_generator<T> in, std::size_t window,
+                                              random draw) {
+  std::vector<held<T>> items;
+  auto pick = [&] {
+    std::swap(items[draw.below(items.size())], items.back());
+    auto picked = std::move(items.back());
+    items.pop_back();
+    return picked;
+  };
+  while (auto item = co_await in.next().apart()) {
+    items.emplace_back(std::move(*item), in.origin());
+    if (items.size() < window) continue;
+    auto picked = pick();
+    detail::with_lineage<T> yielded{picked.origin, picked.item};
+    co_yield yielded;
+  }
+  while (!items.empty()) {
+    auto picked = pick();
+    detail::with_lineage<T> yielded{picked.origin, picked.item};
+    co_yield yielded;
+  }
+}
+
+}  // namespace lade

@@ -1,0 +1,78 @@
+#include <lade/batch.hpp>
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/this_context.hpp>
+
+#include <cstring>
+
+namespace lade {
+
+batch_stage::batch_stage(const batch_options& options) : options_(options) {
+  detail::require_batch_size(options.size, "batch");
+}
+
+tensor sample_batch::labels() const {
+  lade::tensor labels(element_type::i64, {static_cast<std::int64_t>(size())});
+  auto* next = labels.data<std::int64_t>();
+  for (auto& each : samples_) *next++ = each.label();
+  return labels;
+}
+
+namespace detail {
+
+void require_batch_size(std::size_t size, std::string_view stage) {
+  if (size == 0) throw error(errc::invalid_argument, stage, "a batch size of 0");
+}
+
+async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch) {
+  auto size = static_cast<std::size_t>(batch.shape[0]);
+  tensor current;
+  std::size_t slot = size;
+  while (auto item = co_await in.next()) {
+    if (slot == size) {
+      current = tensor(batch, allocate(co_await this_context(), batch.bytes()));
+      slot = 0;
+    }
+    assigned next(std::move(*item), current, slot++);
+    co_yield next;
+  }
+}
+
+// Moves the sample in slot `from` to slot `to`, which is before it.
+static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
+  if (from == to) return;
+  auto part = batch[0];
+  auto bytes = part.spec().bytes();
+  std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
+}
+
+// The batch of `samples` and their slots, and leaves both empty for the next.
+static sample_batch take_first(tensor& slots, std::vector<sample>& samples) {
+  auto used = std::exchange(slots, {}).slice(0, static_cast<std::int64_t>(samples.size()));
+  return {std::move(used), std::exchange(samples, {})};
+}
+
+async_generator<sample_batch> collect_slots(async_generator<assigned> in,
+                                            batch_into_options options) {
+  tensor current;
+  std::vector<sample> samples;
+  while (auto item = co_await in.next().apart()) {
+    if (!samples.empty() && item->batch().bytes() != current.bytes()) {
+      auto full = take_first(current, samples);
+      co_yield full;
+    }
+    co_await consume(in.origin());
+    current = item->batch();
+    move_sample(current, item->slot_number(), samples.size());
+    samples.push_back(item->sample());
+    if (item->slot_number() + 1 < options.size) continue;
+    auto full = take_first(current, samples);
+    co_yield full;
+  }
+  if (samples.empty() || (options.drop_last && samples.size() < options.size)) co_return;
+  auto rest = take_first(current, samples);
+  co_yield rest;
+}
+
+}  // namespace detail
+}  // namespace lade

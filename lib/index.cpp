@@ -1,0 +1,83 @@
+#include <lade/detail/index.hpp>
+#include <lade/random.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace lade::detail {
+
+template <class... Fs>
+struct overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+overloaded(Fs...) -> overloaded<Fs...>;
+
+static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
+  return std::visit(overloaded{
+                        [&](const shuffle_step&) { return size; },
+                        [&](const shard_step& s) {
+                          return s.remainder == remainder::drop
+                                     ? size / s.world
+                                     : size / s.world + (size % s.world != 0);
+                        },
+                        [&](const take_step& s) { return std::min(size, s.count); },
+                        [&](const skip_step& s) { return size - std::min(size, s.count); },
+                        [&](const repeat_step& s) { return size * s.count; },
+                    },
+                    step);
+}
+
+visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std::uint64_t epoch)
+    : steps_(std::move(steps)), sizes_{items}, epoch_(epoch) {
+  for (auto& step : steps_) sizes_.push_back(size_behind(step, sizes_.back()));
+}
+
+place visit_order::at(std::uint64_t k) const {
+  auto round = epoch_;
+  std::uint64_t position = 0;
+  std::uint64_t earlier_rounds = 0;
+  bool shuffled = false;
+  for (auto i = steps_.size(); i-- > 0;) {
+    auto size = sizes_[i];
+    std::visit(overloaded{
+                   [&](const shuffle_step& s) {
+                     if (!shuffled) position = k;
+                     shuffled = true;
+                     k = permute(k, size, random(s.seed, round)());
+                   },
+                   [&](const shard_step& s) {
+                     k = k * s.world + s.rank;
+                     if (k >= size) k = s.remainder == remainder::pad ? size - 1 : k % size;
+                   },
+                   [&](const take_step&) {},
+                   [&](const skip_step& s) { k += s.count; },
+                   [&](const repeat_step&) {
+                     earlier_rounds += k / size;
+                     round = random(round, k / size)();
+                     k %= size;
+                   },
+               },
+               steps_[i]);
+  }
+  return {k, (shuffled ? position : k) + earlier_rounds * sizes_.front()};
+}
+
+std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept {
+  auto half_bits =
+      static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(size, 2) - 1) + 1) / 2;
+  auto mask = (std::uint64_t{1} << half_bits) - 1;
+  do {
+    auto left = i >> half_bits;
+    auto right = i & mask;
+    for (unsigned step = 0; step < 4; ++step) {
+      auto mixed = left ^ (scramble(right ^ scramble(key + step)) & mask);
+      left = right;
+      right = mixed;
+    }
+    i = left << half_bits | right;
+  } while (i >= size);
+  return i;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,178 @@
+#include <lade/detail/ring.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace lade::detail {
+
+ring::ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
+           const buffer_pool& memory, stage_counters& counters)
+    : home_(home),
+      workers_home_(workers_home),
+      memory_(memory),
+      counters_(counters),
+      order_(order),
+      wake_feeder_at_(std::max<std::size_t>(1, slots / 4)),
+      done_(slots) {
+  for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
+}
+
+bool ring::free_or_park(waiting& feeder) {
+  std::lock_guard lock(mutex_);
+  feeder.slot = none;
+  if (closed_) return false;
+  if (!may_begin()) {
+    feeder_ = &feeder;
+    feeder_parked_ = clock::now();
+    return true;
+  }
+  feeder.slot = begin_item();
+  return false;
+}
+
+bool ring::filled_or_park(waiting& worker) {
+  std::unique_lock lock(mutex_);
+  if (worker.slot != none) {
+    auto* consumer = finish(std::exchange(worker.slot, none));
+    if (consumer) {
+      lock.unlock();
+      home_.resume(consumer->coroutine);
+      lock.lock();
+    }
+  }
+  if (drained()) return false;
+  if (filled_.empty()) {
+    if (input_over_) return false;
+    workers_.push_back(&worker);
+    return true;
+  }
+  worker.slot = filled_.front();
+  filled_.pop_front();
+  return false;
+}
+
+bool ring::done_or_park(waiting& consumer) {
+  std::unique_lock lock(mutex_);
+  if (consumer.slot != none) free_.push_back(std::exchange(consumer.slot, none));
+  auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
+  bool park = !deliverable() && !drained();
+  if (park) {
+    consumer_ = &consumer;
+    consumer_parked_ = clock::now();
+  } else if (deliverable() && !closed_) {
+    consumer.slot = pop_done();
+  }
+  lock.unlock();
+  if (feeder) home_.post(resumption(feeder->coroutine));
+  return park;
+}
+
+void ring::note_filled(std::size_t slot) {
+  done_[slot] = false;
+  ++in_flight_;
+  if (order_ == item_order::input) ready_.push_back(slot);
+}
+
+void ring::fill(std::size_t slot) {
+  waiting* worker = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    note_filled(slot);
+    if (workers_.empty()) {
+      filled_.push_back(slot);
+    } else {
+      worker = workers_.back();
+      workers_.pop_back();
+      worker->slot = slot;
+    }
+  }
+  if (worker) workers_home_.post(resumption(worker->coroutine));
+}
+
+void ring::fill_done(std::size_t slot) {
+  waiting* consumer = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    note_filled(slot);
+    consumer = finish(slot);
+  }
+  if (consumer) home_.post(resumption(consumer->coroutine));
+}
+
+void ring::end_input() {
+  std::vector<waiting*> idle;
+  waiting* consumer = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    input_over_ = true;
+    idle.swap(workers_);
+    if (drained()) consumer = claim_consumer(none);
+  }
+  for (auto* worker : idle) workers_home_.post(resumption(worker->coroutine));
+  if (consumer) home_.post(resumption(consumer->coroutine));
+}
+
+void ring::close() {
+  std::vector<waiting*> idle;
+  waiting* feeder = nullptr;
+  waiting* consumer = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    idle.swap(workers_);
+    feeder = std::exchange(feeder_, nullptr);
+    consumer = claim_consumer(none);
+  }
+  for (auto* worker : idle) workers_home_.post(resumption(worker->coroutine));
+  if (feeder) home_.post(resumption(feeder->coroutine));
+  if (consumer) home_.post(resumption(consumer->coroutine));
+}
+
+std::size_t ring::pop_done() {
+  auto slot = ready_.front();
+  ready_.pop_front();
+  --in_flight_;
+  return slot;
+}
+
+ring::waiting* ring::finish(std::size_t slot) {
+  done_[slot] = true;
+  --unfinished_;
+  ++finished_;
+  if (order_ == item_order::completion) ready_.push_back(slot);
+  return consumer_ && !closed_ && deliverable() ? claim_consumer(pop_done()) : nullptr;
+}
+
+ring::waiting* ring::claim_consumer(std::size_t slot) {
+  if (!consumer_) return nullptr;
+  bump(counters_.starving, (clock::now() - consumer_parked_).count());
+  consumer_->slot = slot;
+  return std::exchange(consumer_, nullptr);
+}
+
+// A stage that has nothing in hand may always begin an item, however little memory there is.
+bool ring::may_begin() const {
+  if (free_.empty()) return false;
+  if (free_.size() == done_.size() || finished_ == 0) return true;
+  auto mean = counters_.bytes.load(std::memory_order_relaxed) / finished_;
+  return mean == 0 || !memory_.would_wait(mean * (unfinished_ + 1));
+}
+
+std::size_t ring::begin_item() {
+  auto slot = free_.back();
+  free_.pop_back();
+  ++unfinished_;
+  return slot;
+}
+
+ring::waiting* ring::claim_feeder() {
+  if (!feeder_ || !may_begin()) return nullptr;
+  bump(counters_.output_wait, (clock::now() - feeder_parked_).count());
+  feeder_->slot = begin_item();
+  return std::exchange(feeder_, nullptr);
+}
+
+}  // namespace lade::detail

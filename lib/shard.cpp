@@ -1,0 +1,46 @@
+#include <lade/error.hpp>
+#include <lade/shard.hpp>
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace lade {
+
+static std::uint64_t number_in(const char* variable) {
+  std::string_view text = std::getenv(variable);
+  std::uint64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size())
+    throw error(errc::invalid_argument, "read " + std::string(variable),
+                "not a number: " + std::string(text));
+  return value;
+}
+
+shard_options rank_from_environment() {
+  struct launcher {
+    const char* rank;
+    const char* world;
+  };
+  constexpr launcher launchers[] = {{"RANK", "WORLD_SIZE"},
+                                    {"SLURM_PROCID", "SLURM_NTASKS"},
+                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+  for (auto [rank, world] : launchers) {
+    if (!std::getenv(rank) || !std::getenv(world)) continue;
+    shard_options options{.rank = number_in(rank), .world = number_in(world)};
+    if (options.rank >= options.world)
+      throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
+                  "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+    return options;
+  }
+  return {};
+}
+
+shard_stage::shard_stage(const shard_options& options) : options_(options) {
+  if (options.rank >= options.world)
+    throw error(errc::invalid_argument, "shard",
+                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+}
+
+}  // namespace lade
