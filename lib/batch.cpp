@@ -25,14 +25,15 @@ void require_batch_size(std::size_t size, std::string_view stage) {
 async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch,
                                        std::shared_ptr<run_state>) {
   auto size = static_cast<std::size_t>(batch.shape[0]);
-  tensor current;
+  std::shared_ptr<open_batch> current;
   std::size_t slot = size;
   while (auto item = co_await in.next()) {
     if (slot == size) {
-      current = tensor(batch);
+      current = std::make_shared<open_batch>(tensor(batch));
       slot = 0;
     }
     assigned next(std::move(*item), current, slot++);
+    current->assigned = slot;
     co_yield next;
   }
 }
@@ -47,28 +48,28 @@ static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
 
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
-  tensor current;
+  std::shared_ptr<open_batch> current;
   std::vector<sample> samples;
   auto take = [&] {
-    sample_batch full(current.slice(0, static_cast<std::int64_t>(samples.size())),
+    sample_batch full(current->data.slice(0, static_cast<std::int64_t>(samples.size())),
                       std::exchange(samples, {}));
-    current = {};
+    current.reset();
     return full;
   };
   while (auto item = co_await in.next().apart()) {
-    if (!samples.empty() && item->batch().bytes() != current.bytes()) {
+    if (!samples.empty() && item->batch() != current) {
       auto full = take();
       co_yield full;
     }
     co_await consume(in.origin());
     current = item->batch();
-    move_sample(current, item->slot_number(), samples.size());
+    move_sample(current->data, item->slot_number(), samples.size());
     samples.push_back(item->sample());
     if (item->slot_number() + 1 < options.size) continue;
     auto full = take();
     co_yield full;
   }
-  if (samples.empty() || (options.drop_last && samples.size() < options.size)) co_return;
+  if (samples.empty() || (options.drop_last && current->assigned < options.size)) co_return;
   auto rest = take();
   co_yield rest;
 }

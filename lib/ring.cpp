@@ -6,13 +6,13 @@
 
 namespace lade::detail {
 
-ring::ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
-           stage_counters& counters)
+ring::ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
+           executor& workers_home, stage_counters& counters)
     : home_(home),
       workers_home_(workers_home),
       counters_(counters),
       order_(order),
-      wake_feeder_at_(std::max<std::size_t>(1, slots / 4)),
+      wake_feeder_at_(std::max<std::size_t>(1, std::min(slots / 4, slots - workers))),
       done_(slots) {
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
 }

@@ -28,8 +28,8 @@ class ring {
   static constexpr std::size_t none = ~std::size_t{0};
 
   // `home` is where the feeder and the consumer run, `workers_home` where the workers do.
-  ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
-       stage_counters& counters);
+  ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
+       executor& workers_home, stage_counters& counters);
 
   // Each is awaited and gives a slot, or `none` when there will be no more. A worker passes the
   // slot that it has finished, the consumer the slot that it is done with, at first `none`.
@@ -88,7 +88,7 @@ class ring {
   executor& workers_home_;
   stage_counters& counters_;
   const item_order order_;
-  const std::size_t wake_feeder_at_;  // so many free slots
+  const std::size_t wake_feeder_at_;  // so many free slots; the others suffice for the workers
 
   std::mutex mutex_;
   std::vector<std::size_t> free_;
