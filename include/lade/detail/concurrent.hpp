@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/ring.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
@@ -157,8 +157,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   };
 
   static async_generator<Out> deliver_from(owner self) {
-    std::size_t taken = ring::none;
-    while ((taken = co_await self->ring_.take_done(taken)) != ring::none) {
+    std::size_t taken = slot_ring::none;
+    while ((taken = co_await self->ring_.take_done(taken)) != slot_ring::none) {
       auto& item = self->slots_[taken];
       if (item.failure) {
         self->close();
@@ -207,7 +207,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     identify identity;
     while (true) {
       auto free = co_await ring_.take_free();
-      if (free == ring::none) co_return;
+      if (free == slot_ring::none) co_return;
       auto* item = co_await upstream.next();
       if (!item) co_return;
       bump(counters_.in);
@@ -230,8 +230,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   template <class Work>
   static task<> work_on(std::shared_ptr<concurrent_stage> self, std::shared_ptr<const Work> work) {
     co_await continue_on(self->workers_home());
-    std::size_t taken = ring::none;
-    while ((taken = co_await self->ring_.take_filled(taken)) != ring::none) {
+    std::size_t taken = slot_ring::none;
+    while ((taken = co_await self->ring_.take_filled(taken)) != slot_ring::none) {
       auto& item = self->slots_[taken];
       std::string name;
       auto started = clock::now();
@@ -266,7 +266,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   concurrent_options options_;
   std::vector<slot> slots_;
   std::stop_source stop_;
-  ring ring_;
+  slot_ring ring_;
   context feeder_context_;
   context worker_context_;
   std::exception_ptr input_failure_;
