@@ -1,5 +1,7 @@
 #include <lade/batch.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
+#include <lade/this_context.hpp>
 
 #include <cstring>
 
@@ -22,14 +24,13 @@ void require_batch_size(std::size_t size, std::string_view stage) {
   if (size == 0) throw error(errc::invalid_argument, stage, "a batch size of 0");
 }
 
-async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch,
-                                       std::shared_ptr<run_state>) {
+async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch) {
   auto size = static_cast<std::size_t>(batch.shape[0]);
   tensor current;
   std::size_t slot = size;
   while (auto item = co_await in.next()) {
     if (slot == size) {
-      current = tensor(batch);
+      current = tensor(batch, allocate(co_await this_context(), batch.bytes()));
       slot = 0;
     }
     assigned next(std::move(*item), current, slot++);
