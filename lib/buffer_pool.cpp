@@ -1,6 +1,6 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/waiter.hpp>
-#include <lade/this_context.hpp>
+#include <lade/stats.hpp>
 
 #include <algorithm>
 #include <array>
@@ -111,21 +111,20 @@ struct buffer_pool::state {
     peak = std::max(peak, used);
   }
 
-  bool try_reserve(std::size_t bytes) {
-    std::lock_guard lock(mutex);
-    if (!waiters.empty() || !fits(bytes)) return false;
+  // A block, or nothing if one would have to wait for it.
+  void* try_take(std::size_t bytes) {
+    std::unique_lock lock(mutex);
+    if (!waiters.empty() || !fits(bytes)) return nullptr;
     reserve(bytes);
-    return true;
+    return take(bytes, lock);
   }
 
-  // A block for bytes that have been reserved.
-  void* take(std::size_t bytes) {
-    kept_block* surplus = nullptr;
-    {
-      std::lock_guard lock(mutex);
-      if (auto* block = pop(size_class_of(bytes))) return block;
-      if (used <= limit && kept > limit - used) surplus = take_kept(kept - (limit - used));
-    }
+  // A block for bytes that have been reserved. Unlocks.
+  void* take(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
+    if (auto* block = pop(size_class_of(bytes))) return block;
+    auto* surplus =
+        used <= limit && kept > limit - used ? take_kept(kept - (limit - used)) : nullptr;
+    lock.unlock();
     delete_blocks(surplus);
     try {
       return new_block(bytes);
@@ -136,31 +135,44 @@ struct buffer_pool::state {
   }
 
   void give_back(void* block, std::size_t bytes) noexcept {
+    reservation* granted = nullptr;
     {
       std::lock_guard lock(mutex);
       used -= bytes;
       auto most = limit == unlimited ? most_kept_without_limit : limit - std::min(used, limit);
       if (block && kept + bytes <= most) push(std::exchange(block, nullptr), bytes);
+      granted = grant();
     }
     if (block) delete_block(block, bytes);
-    grant();
+    resume_all(granted);
   }
 
-  // Serves the waiters, the oldest first, as long as their bytes are free.
-  void grant() noexcept {
-    reservation* first = nullptr;
-    reservation** last = &first;
+  // Somebody in front has left without being served.
+  void waiter_left() noexcept {
+    reservation* granted = nullptr;
     {
       std::lock_guard lock(mutex);
-      while (auto* waiting = static_cast<reservation*>(waiters.first())) {
-        if (!fits(waiting->bytes_)) break;
-        reserve(waiting->bytes_);
-        waiters.settle_first();
-        *last = waiting;
-        last = &waiting->next_granted_;
-      }
+      granted = grant();
     }
-    while (first) std::exchange(first, first->next_granted_)->resume_later();
+    resume_all(granted);
+  }
+
+  // Reserves for the waiters, the oldest first, as long as their bytes are free.
+  reservation* grant() noexcept {
+    reservation* first = nullptr;
+    reservation** last = &first;
+    while (auto* waiting = static_cast<reservation*>(waiters.first())) {
+      if (!fits(waiting->bytes_)) break;
+      reserve(waiting->bytes_);
+      waiters.settle_first();
+      *last = waiting;
+      last = &waiting->next_granted_;
+    }
+    return first;
+  }
+
+  static void resume_all(reservation* granted) noexcept {
+    while (granted) std::exchange(granted, granted->next_granted_)->resume_later();
   }
 
   void push(void* block, std::size_t bytes) noexcept {
@@ -196,9 +208,8 @@ struct buffer_pool::state {
     }
   }
 
-  static buffer make_buffer(const std::shared_ptr<state>& pool, std::size_t block_bytes,
-                            std::size_t bytes) {
-    auto* block = pool->take(block_bytes);
+  static buffer make_buffer(const std::shared_ptr<state>& pool, void* block,
+                            std::size_t block_bytes, std::size_t bytes) {
     auto give_back = [pool, block_bytes](void* last) { pool->give_back(last, block_bytes); };
     return {std::shared_ptr<const void>(block, std::move(give_back)),
             {static_cast<std::byte*>(block), bytes}};
@@ -223,7 +234,7 @@ void buffer_pool::reservation::await_resume() {
   try {
     finish("allocate " + std::to_string(bytes_) + " bytes");
   } catch (...) {
-    pool_.grant();  // it may have been in the way of smaller ones
+    pool_.waiter_left();  // it may have been in the way of smaller ones
     throw;
   }
 }
@@ -235,18 +246,22 @@ task<buffer> buffer_pool::allocate(std::size_t bytes) { return allocate_from(sta
 task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t bytes) {
   if (bytes == 0) co_return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  if (!pool->try_reserve(block_bytes)) {
+  auto* block = pool->try_take(block_bytes);
+  if (!block) {
     reservation waiting(*pool, block_bytes);
     co_await waiting;
+    std::unique_lock lock(pool->mutex);
+    block = pool->take(block_bytes, lock);
   }
-  co_return state::make_buffer(pool, block_bytes, bytes);
+  co_return state::make_buffer(pool, block, block_bytes, bytes);
 }
 
 std::optional<buffer> buffer_pool::try_allocate(std::size_t bytes) {
   if (bytes == 0) return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  if (!state_->try_reserve(block_bytes)) return std::nullopt;
-  return state::make_buffer(state_, block_bytes, bytes);
+  auto* block = state_->try_take(block_bytes);
+  if (!block) return std::nullopt;
+  return state::make_buffer(state_, block, block_bytes, bytes);
 }
 
 buffer_pool::statistics buffer_pool::stats() const {
@@ -254,10 +269,23 @@ buffer_pool::statistics buffer_pool::stats() const {
   return {state_->limit, state_->used, state_->peak, state_->kept, state_->waits};
 }
 
-task<buffer> allocate(std::size_t bytes) {
-  auto* pool = (co_await this_context()).memory;
-  if (!pool) co_return buffer(bytes);
-  co_return co_await pool->allocate(bytes);
+buffer buffer_pool::allocate_now(std::size_t bytes) {
+  if (bytes == 0) return buffer();
+  auto block_bytes = block_bytes_for(bytes);
+  std::unique_lock lock(state_->mutex);
+  state_->reserve(block_bytes);
+  auto* block = state_->take(block_bytes, lock);
+  return state::make_buffer(state_, block, block_bytes, bytes);
+}
+
+bool buffer_pool::would_wait(std::size_t bytes) const {
+  std::lock_guard lock(state_->mutex);
+  return !state_->fits(bytes);
+}
+
+buffer allocate(const context& surroundings, std::size_t bytes) {
+  if (surroundings.stage) surroundings.stage->bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return surroundings.memory ? surroundings.memory->allocate_now(bytes) : buffer(bytes);
 }
 
 }  // namespace lade

@@ -23,7 +23,8 @@ static reactor_kind reactor_from_environment() {
               "expected io_uring or fallback, got " + std::string(value));
 }
 
-runtime::runtime(const runtime_options& options) : process_(getpid()) {
+runtime::runtime(const runtime_options& options)
+    : memory_(options.memory_bytes), process_(getpid()) {
   auto kind = options.reactor;
   if (kind == reactor_kind::automatic) kind = reactor_from_environment();
   reactor_ = detail::make_reactor(kind);

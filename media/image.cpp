@@ -113,6 +113,19 @@ static int reduction_of(const image_crop& crop, int width, int height) {
   return 1;
 }
 
+static int reduction_of(const image_crop& crop) {
+  const bool turned = crop.turn.transposed;
+  return reduction_of(crop, turned ? crop.height : crop.width, turned ? crop.width : crop.height);
+}
+
+// Planes are decoded in full width from the top, rows only where they are wanted: planes win where
+// that is most of the image, or where libjpeg shrinks them.
+static bool planes_are_faster(const image_crop& crop, const jpeg_reader& jpeg) {
+  constexpr double most = 0.6;  // measured, with 500 x 375 photos
+  const double all = static_cast<double>(jpeg.width()) * jpeg.height();
+  return reduction_of(crop) > 1 || crop.x.length * crop.y.length > most * all;
+}
+
 static memory_rows rows_of(const jpeg_plane& plane, const plane_plan& plan) {
   return {plane.data + plan.columns.first(), plane.stride};
 }
@@ -143,7 +156,9 @@ static void decode_jpeg_planes(image_worker& worker, image_crop crop, const imag
 
 static void decode_jpeg(image_worker& worker, const image_crop& crop, const image_options& options,
                         const tensor& slot) {
-  if (options.fast && options.colour == image_colour::rgb && worker.jpeg.has_planes())
+  const bool planes =
+      options.fast && options.colour == image_colour::rgb && worker.jpeg.has_planes();
+  if (planes && planes_are_faster(crop, worker.jpeg))
     decode_jpeg_planes(worker, crop, options, slot);
   else
     decode_jpeg_rows(worker, crop, options, slot);

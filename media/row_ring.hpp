@@ -2,10 +2,11 @@
 
 #pragma once
 
+#include <lade/buffer.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace lade::media {
 
@@ -15,8 +16,8 @@ class row_ring {
   void reset(int first, int rows, std::size_t bytes) {
     next_ = first;
     rows_ = static_cast<std::size_t>(rows);
-    bytes_ = bytes;
-    if (memory_.size() < rows_ * bytes_) memory_.resize(rows_ * bytes_);
+    stride_ = (bytes + buffer::alignment - 1) / buffer::alignment * buffer::alignment;
+    if (memory_.size() < rows_ * stride_ + offset) memory_ = buffer(rows_ * stride_ + offset);
   }
 
   // Row y, after produce(row, memory) of every row up to it.
@@ -27,14 +28,18 @@ class row_ring {
   }
 
  private:
+  // To aligned rows libjpeg-turbo writes past the caches, and reading them soon after is slow.
+  static constexpr std::size_t offset = 8;
+
   std::uint8_t* slot(int y) {
-    return memory_.data() + static_cast<std::size_t>(y) % rows_ * bytes_;
+    return reinterpret_cast<std::uint8_t*>(memory_.data()) + offset +
+           static_cast<std::size_t>(y) % rows_ * stride_;
   }
 
   int next_ = 0;
   std::size_t rows_ = 1;
-  std::size_t bytes_ = 0;
-  std::vector<std::uint8_t> memory_;
+  std::size_t stride_ = 0;
+  buffer memory_;
 };
 
 // ITU-R BT.601 luma in fixed point, as Pillow rounds it.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/buffer.hpp>
+#include <lade/context.hpp>
 #include <lade/task.hpp>
 
 #include <cstddef>
@@ -45,6 +46,11 @@ class buffer_pool {
   // Uninitialised bytes, or nothing if one would have to wait for them.
   std::optional<buffer> try_allocate(std::size_t bytes);
 
+  // Uninitialised bytes at once, beyond the limit if need be: for work that has begun and must go
+  // on for memory to come back. Stages begin no new work while `would_wait`.
+  buffer allocate_now(std::size_t bytes);
+  bool would_wait(std::size_t bytes) const;
+
   statistics stats() const;
 
  private:
@@ -56,8 +62,8 @@ class buffer_pool {
   std::shared_ptr<state> state_;
 };
 
-// Uninitialised bytes from the pool of the surroundings (context::memory), waiting for them as
-// buffer_pool::allocate does; fresh memory where the surroundings have no pool.
-task<buffer> allocate(std::size_t bytes);
+// Uninitialised bytes from the pool of the surroundings, by allocate_now; fresh memory where they
+// have no pool. Counts to the bytes of the stage of the surroundings.
+buffer allocate(const context& surroundings, std::size_t bytes);
 
 }  // namespace lade

@@ -3,39 +3,43 @@
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 
+using namespace lade::media;
+
+static std::array<decode_image, 4> ways_to_decode(std::int64_t max_pixels) {
+  const image_options whole{.max_pixels = max_pixels};
+  image_options stretched = whole;
+  stretched.width = 33;
+  stretched.height = 20;
+  stretched.strict = false;
+  image_options cropped = whole;
+  cropped.width = 20;
+  cropped.height = 33;
+  cropped.fit = image_fit::random_crop;
+  cropped.layout = image_layout::chw;
+  cropped.type = lade::element_type::f16;
+  cropped.fast = true;
+  image_options grey = stretched;
+  grey.fit = image_fit::centre_crop;
+  grey.colour = image_colour::grey;
+  return {decode_image(whole), decode_image(stretched), decode_image(cropped), decode_image(grey)};
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace lade;
-  using namespace lade::media;
-  constexpr std::int64_t max_pixels = 1 << 21;
-  static const decode_image ways[] = {
-      decode_image({.max_pixels = max_pixels}),
-      decode_image({.width = 33, .height = 20, .strict = false, .max_pixels = max_pixels}),
-      decode_image({.width = 20,
-                    .height = 33,
-                    .fit = image_fit::random_crop,
-                    .layout = image_layout::chw,
-                    .type = element_type::f16,
-                    .fast = true,
-                    .max_pixels = max_pixels}),
-      decode_image({.width = 24,
-                    .height = 24,
-                    .fit = image_fit::centre_crop,
-                    .colour = image_colour::grey,
-                    .strict = false,
-                    .max_pixels = max_pixels}),
-  };
-  buffer bytes(size);
-  if (size > 0) std::memcpy(bytes.data(), data, size);
-  const auto in = sample(std::string("fuzz")).with_data(bytes);
-  for (const auto& decode : ways) {
+  if (size == 0) return 0;
+  lade::buffer bytes(size);
+  std::memcpy(bytes.data(), data, size);
+  const auto in = lade::sample(std::string("fuzz")).with_data(bytes);
+  // Few pixels for each byte: a fuzzer soon makes small files of large images.
+  for (const auto& decode : ways_to_decode(static_cast<std::int64_t>(size) * 16)) {
     try {
       decode(in, lade::random(size));
-    } catch (const error&) {}
+    } catch (const lade::error&) {}
   }
   return 0;
 }

@@ -179,7 +179,7 @@ TEST(Image, CentreCropIsThatOfTorchvision) {
 
 TEST(Image, FastDiffersByNoiseOnly) {
   for (int size : {350, 224, 112, 64}) {
-    const image_options exact{.width = size, .height = size, .fit = image_fit::centre_crop};
+    const image_options exact{.width = size, .height = size};
     image_options fast = exact;
     fast.fast = true;
     for (const auto& photo : photos())
@@ -188,10 +188,10 @@ TEST(Image, FastDiffersByNoiseOnly) {
   }
 }
 
-// Every kind of JPEG, with crops that touch all edges: the fast way gives about the same.
+// Every kind of JPEG, with large crops, for which planes are decoded.
 TEST(Image, FastWorksForEveryKindOfJpeg) {
   const temporary_directory directory;
-  image_options options{.width = 40, .height = 40, .fit = image_fit::random_crop};
+  image_options options{.width = 40, .height = 40, .fit = image_fit::random_crop, .min_area = 0.7};
   for (const auto& file : write_jpegs(directory))
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       options.fast = false;
