@@ -78,7 +78,7 @@ static void release_opener(const io_operation& open) noexcept {
   if (fd >= 0) ::close(fd);
 }
 
-fallback::helpers::~helpers() {
+void fallback::helpers::join() {
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
@@ -140,6 +140,7 @@ fallback::fallback(std::string reason)
 }
 
 fallback::~fallback() {
+  helpers_.join();
   ::close(wake_);
   ::close(epoll_);
 }

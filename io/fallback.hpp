@@ -24,8 +24,8 @@ class fallback final : public reactor {
   class helpers {
    public:
     explicit helpers(fallback& owner) : owner_(owner) {}
-    ~helpers();
 
+    void join();  // when all calls have ended
     void add(io_operation& operation);
     bool withdraw(io_operation& operation);  // false when a thread is at it, or has done it
 

@@ -1,5 +1,5 @@
 #include "fallback.hpp"
-#include "ring.hpp"
+#include "uring.hpp"
 
 #include <lade/detail/reactor.hpp>
 #include <lade/error.hpp>
@@ -11,7 +11,7 @@ namespace lade::detail {
 std::unique_ptr<reactor> make_reactor(reactor_kind kind) {
   if (kind == reactor_kind::fallback) return std::make_unique<fallback>("io_uring not wanted");
   try {
-    return std::make_unique<ring>();
+    return std::make_unique<uring>();
   } catch (const error& refusal) {
     if (kind == reactor_kind::io_uring) throw;
     return std::make_unique<fallback>("io_uring refused: " + refusal.code().message());

@@ -1,5 +1,7 @@
 #include <lade/batch.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
+#include <lade/this_context.hpp>
 
 #include <cstring>
 
@@ -22,14 +24,13 @@ void require_batch_size(std::size_t size, std::string_view stage) {
   if (size == 0) throw error(errc::invalid_argument, stage, "a batch size of 0");
 }
 
-async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch,
-                                       std::shared_ptr<run_state>) {
+async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch) {
   auto size = static_cast<std::size_t>(batch.shape[0]);
   tensor current;
   std::size_t slot = size;
   while (auto item = co_await in.next()) {
     if (slot == size) {
-      current = tensor(batch);
+      current = tensor(batch, allocate(co_await this_context(), batch.bytes()));
       slot = 0;
     }
     assigned next(std::move(*item), current, slot++);
@@ -45,19 +46,19 @@ static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
   std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
 }
 
+// The batch of `samples` and their slots, and leaves both empty for the next.
+static sample_batch take_first(tensor& slots, std::vector<sample>& samples) {
+  auto used = std::exchange(slots, {}).slice(0, static_cast<std::int64_t>(samples.size()));
+  return {std::move(used), std::exchange(samples, {})};
+}
+
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
   tensor current;
   std::vector<sample> samples;
-  auto take = [&] {
-    sample_batch full(current.slice(0, static_cast<std::int64_t>(samples.size())),
-                      std::exchange(samples, {}));
-    current = {};
-    return full;
-  };
   while (auto item = co_await in.next().apart()) {
     if (!samples.empty() && item->batch().bytes() != current.bytes()) {
-      auto full = take();
+      auto full = take_first(current, samples);
       co_yield full;
     }
     co_await consume(in.origin());
@@ -65,11 +66,11 @@ async_generator<sample_batch> collect_slots(async_generator<assigned> in,
     move_sample(current, item->slot_number(), samples.size());
     samples.push_back(item->sample());
     if (item->slot_number() + 1 < options.size) continue;
-    auto full = take();
+    auto full = take_first(current, samples);
     co_yield full;
   }
   if (samples.empty() || (options.drop_last && samples.size() < options.size)) co_return;
-  auto rest = take();
+  auto rest = take_first(current, samples);
   co_yield rest;
 }
 

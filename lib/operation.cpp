@@ -38,15 +38,16 @@ void reactor_await::begin_on_reactor() noexcept {
   if (stopped_)
     complete();
   else
-    begin(*reactor_);
+    begin();
 }
 
 void reactor_await::stop_on_reactor() noexcept {
   stop_posted_ = false;
+  ended_early_ = true;
   if (completed_)
     resume_at_home(coroutine_, context_);
   else if (begun_)
-    end_early(*reactor_);
+    end_early();
   else
     stopped_ = true;
 }
@@ -58,16 +59,23 @@ void reactor_await::complete() noexcept {
 }
 
 operation::awaiter::awaiter(const io_operation& call) noexcept : io_operation(call) {
-  completed = [](io_operation& self) noexcept { static_cast<awaiter&>(self).complete(); };
+  completed = [](io_operation& self) noexcept { static_cast<awaiter&>(self).ended(); };
+}
+
+void operation::awaiter::ended() noexcept {
+  if (result != -EINTR) return complete();
+  if (!ended_early()) return where().submit(*this);
+  result = -ECANCELED;
+  complete();
 }
 
 std::int64_t operation::awaiter::await_resume() const noexcept {
   return stopped() ? -ECANCELED : result;
 }
 
-void operation::awaiter::begin(reactor& where) noexcept { where.submit(*this); }
+void operation::awaiter::begin() noexcept { where().submit(*this); }
 
-void operation::awaiter::end_early(reactor& where) noexcept { where.cancel(*this); }
+void operation::awaiter::end_early() noexcept { where().cancel(*this); }
 
 sleep_until::awaiter::awaiter(clock::time_point time) noexcept {
   deadline = time;
@@ -77,10 +85,10 @@ sleep_until::awaiter::awaiter(clock::time_point time) noexcept {
   };
 }
 
-void sleep_until::awaiter::begin(reactor& where) noexcept { where.start(*this); }
+void sleep_until::awaiter::begin() noexcept { where().start(*this); }
 
-void sleep_until::awaiter::end_early(reactor& where) noexcept {
-  where.remove(*this);
+void sleep_until::awaiter::end_early() noexcept {
+  where().remove(*this);
   complete();
 }
 

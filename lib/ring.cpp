@@ -7,9 +7,10 @@
 namespace lade::detail {
 
 ring::ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
-           stage_counters& counters)
+           const buffer_pool& memory, stage_counters& counters)
     : home_(home),
       workers_home_(workers_home),
+      memory_(memory),
       counters_(counters),
       order_(order),
       wake_feeder_at_(std::max<std::size_t>(1, slots / 4)),
@@ -21,13 +22,12 @@ bool ring::free_or_park(waiting& feeder) {
   std::lock_guard lock(mutex_);
   feeder.slot = none;
   if (closed_) return false;
-  if (free_.empty()) {
+  if (!may_begin()) {
     feeder_ = &feeder;
     feeder_parked_ = clock::now();
     return true;
   }
-  feeder.slot = free_.back();
-  free_.pop_back();
+  feeder.slot = begin_item();
   return false;
 }
 
@@ -54,7 +54,8 @@ bool ring::filled_or_park(waiting& worker) {
 
 bool ring::done_or_park(waiting& consumer) {
   std::unique_lock lock(mutex_);
-  waiting* feeder = consumer.slot == none ? nullptr : free(std::exchange(consumer.slot, none));
+  if (consumer.slot != none) free_.push_back(std::exchange(consumer.slot, none));
+  auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
   bool park = !deliverable() && !drained();
   if (park) {
     consumer_ = &consumer;
@@ -139,6 +140,8 @@ std::size_t ring::pop_done() {
 
 ring::waiting* ring::finish(std::size_t slot) {
   done_[slot] = true;
+  --unfinished_;
+  ++finished_;
   if (order_ == item_order::completion) ready_.push_back(slot);
   return consumer_ && !closed_ && deliverable() ? claim_consumer(pop_done()) : nullptr;
 }
@@ -150,12 +153,25 @@ ring::waiting* ring::claim_consumer(std::size_t slot) {
   return std::exchange(consumer_, nullptr);
 }
 
-ring::waiting* ring::free(std::size_t slot) {
-  free_.push_back(slot);
-  if (!feeder_ || free_.size() < wake_feeder_at_) return nullptr;
-  bump(counters_.output_wait, (clock::now() - feeder_parked_).count());
-  feeder_->slot = free_.back();
+// A stage that has nothing in hand may always begin an item, however little memory there is.
+bool ring::may_begin() const {
+  if (free_.empty()) return false;
+  if (free_.size() == done_.size() || finished_ == 0) return true;
+  auto mean = counters_.bytes.load(std::memory_order_relaxed) / finished_;
+  return mean == 0 || !memory_.would_wait(mean * (unfinished_ + 1));
+}
+
+std::size_t ring::begin_item() {
+  auto slot = free_.back();
   free_.pop_back();
+  ++unfinished_;
+  return slot;
+}
+
+ring::waiting* ring::claim_feeder() {
+  if (!feeder_ || !may_begin()) return nullptr;
+  bump(counters_.output_wait, (clock::now() - feeder_parked_).count());
+  feeder_->slot = begin_item();
   return std::exchange(feeder_, nullptr);
 }
 

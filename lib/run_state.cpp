@@ -7,6 +7,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.runtime = &runtime_;
   result.home = &runtime_.pool();
   result.stop = std::move(stop);
+  result.memory = &runtime_.memory();
   return result;
 }
 

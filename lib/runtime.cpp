@@ -23,7 +23,8 @@ static reactor_kind reactor_from_environment() {
               "expected io_uring or fallback, got " + std::string(value));
 }
 
-runtime::runtime(const runtime_options& options) : process_(getpid()) {
+runtime::runtime(const runtime_options& options)
+    : memory_(options.memory_bytes), process_(getpid()) {
   auto kind = options.reactor;
   if (kind == reactor_kind::automatic) kind = reactor_from_environment();
   reactor_ = detail::make_reactor(kind);
@@ -37,8 +38,8 @@ runtime::~runtime() {
     (void)reactor_.release();
     return;
   }
+  reactor_->stop_thread();  // nor is it in the middle of a post to the pool then
   pool_.reset();
-  reactor_->stop_thread();
 }
 
 std::string runtime::describe() const {

@@ -1,7 +1,208 @@
 #include <lade/stats.hpp>
 
-namespace lade::detail {
-void duration_histogram::add(std::chrono::nanoseconds) noexcept {}
-std::chrono::nanoseconds duration_histogram::quantile(double) const noexcept { return {}; }
-stage_statistics stage_counters::snapshot() const { return {}; }
-}  // namespace lade::detail
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <numeric>
+
+namespace lade {
+
+using nanoseconds = std::chrono::nanoseconds;
+
+static double share(nanoseconds part, nanoseconds whole) {
+  return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count())
+                           : 0;
+}
+
+static double utilisation(const stage_statistics& stage, const run_statistics& run) {
+  return stage.workers ? share(stage.busy, run.elapsed) / stage.workers : 0;
+}
+
+static std::string percent(double part) {
+  return std::to_string(static_cast<int>(std::min(part, 1.0) * 100 + 0.5)) + " %";
+}
+
+// 1234567 -> "1,234,567"
+static std::string grouped(std::uint64_t number) {
+  auto text = std::to_string(number);
+  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
+    text.insert(static_cast<std::size_t>(i), 1, ',');
+  return text;
+}
+
+static std::string short_time(nanoseconds time) {
+  struct unit {
+    double size;
+    const char* name;
+  };
+  constexpr unit units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+  auto value = static_cast<double>(time.count());
+  if (value <= 0) return "-";
+  for (auto [size, name] : units) {
+    if (value < size) continue;
+    char text[32];
+    auto scaled = value / size;
+    auto digits = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
+    std::snprintf(text, sizeof text, "%.*f %s", digits, scaled, name);
+    return text;
+  }
+  return "-";
+}
+
+using table_row = std::vector<std::string>;
+
+static table_row row_of(const stage_statistics& stage, const run_statistics& run) {
+  auto some = [](std::uint64_t count) { return count ? grouped(count) : std::string("-"); };
+  auto part = [&](nanoseconds time) {
+    return time.count() ? percent(share(time, run.elapsed)) : "-";
+  };
+  return {stage.name,
+          some(stage.workers),
+          some(stage.in),
+          grouped(stage.out),
+          some(stage.failed),
+          stage.workers ? percent(utilisation(stage, run)) : "-",
+          short_time(stage.p50),
+          short_time(stage.p99),
+          part(stage.input_wait),
+          part(stage.output_wait)};
+}
+
+std::string table(const run_statistics& run) {
+  std::vector<table_row> rows{{"stage", "workers", "in", "out", "failed", "busy", "p50", "p99",
+                               "waits for input", "waits for room"}};
+  for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
+  std::vector<std::size_t> widths(rows.front().size());
+  for (auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      std::string padding(widths[i] - row[i].size(), ' ');
+      text += i == 0 ? row[i] + padding : "  " + padding + row[i];
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+static const stage_statistics* busiest(const run_statistics& run) {
+  auto most = std::ranges::max_element(
+      run.stages, {}, [&](const stage_statistics& stage) { return utilisation(stage, run); });
+  return most != run.stages.end() && most->workers ? &*most : nullptr;
+}
+
+// How much of the CPU pool the stages use.
+static double pool_use(const run_statistics& run) {
+  nanoseconds busy{};
+  for (auto& stage : run.stages)
+    if (!stage.on_reactor) busy += stage.busy;
+  return run.threads ? share(busy, run.elapsed) / run.threads : 0;
+}
+
+static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
+  auto what = stage.on_reactor ? " tasks" : " workers";
+  return std::to_string(stage.workers) + what + " busy " + percent(utilisation(stage, run)) +
+         " of the time";
+}
+
+// The stage before `limiting` that has workers of its own and waits for room the most.
+static const stage_statistics* held_back_by(const stage_statistics& limiting,
+                                            const run_statistics& run) {
+  const stage_statistics* most = nullptr;
+  for (auto& stage : run.stages) {
+    if (&stage == &limiting) break;
+    if (stage.workers && (!most || stage.output_wait > most->output_wait)) most = &stage;
+  }
+  return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
+}
+
+static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
+  auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
+  auto* waiting = held_back_by(stage, run);
+  if (waiting)
+    text += "; " + waiting->name + " waits for room " +
+            percent(share(waiting->output_wait, run.elapsed)) + " of the time";
+  if (stage.on_reactor || stage.workers < run.threads)
+    return text + ": raise the concurrency of " + stage.name + ".";
+  return text + ": " +
+         (waiting ? "raise threads, not the concurrency of " + waiting->name
+                  : std::string("more threads would help")) +
+         ".";
+}
+
+static std::string limited_by_source(const run_statistics& run) {
+  auto first = std::ranges::find_if(run.stages, [](auto& stage) { return stage.workers > 0; });
+  if (first == run.stages.end())
+    return "The run has no concurrent stages: its speed is that of its functions on one thread.";
+  return "What comes before " + first->name + " is the bottleneck: " + first->name +
+         " waits for input " + percent(share(first->input_wait, run.elapsed)) +
+         " of the time, and no stage is busy.";
+}
+
+std::string verdict(const run_statistics& run) {
+  constexpr double most = 0.75;
+  if (run.delivered == 0) return "Nothing was delivered.";
+  if (share(run.sink_blocked, run.elapsed) > 0.5)
+    return "The consumer is the bottleneck: finished items wait for it " +
+           percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
+  auto* stage = busiest(run);
+  if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
+  if (stage && pool_use(run) >= most)
+    return "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
+           " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
+           stage->name + ": raise threads.";
+  return limited_by_source(run);
+}
+
+namespace detail {
+
+// Durations below 8 ns have a bucket each; above, a power of two has eight.
+void duration_histogram::add(std::chrono::nanoseconds duration) noexcept {
+  auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
+  auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
+  auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
+  auto bucket = std::min(octave, octaves - 1) * per_octave + eighth;
+  counts_[bucket].fetch_add(1, std::memory_order_relaxed);
+}
+
+std::chrono::nanoseconds duration_histogram::quantile(double part) const noexcept {
+  std::uint64_t total = 0;
+  for (auto& count : counts_) total += count.load(std::memory_order_relaxed);
+  if (total == 0) return {};
+  auto rank = static_cast<std::uint64_t>(part * static_cast<double>(total - 1));
+  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+    auto count = counts_[bucket].load(std::memory_order_relaxed);
+    if (rank < count) {
+      auto octave = bucket / per_octave;
+      auto eighths = static_cast<double>(per_octave + bucket % per_octave) + 0.5;
+      return nanoseconds(static_cast<std::int64_t>(
+          eighths / per_octave * static_cast<double>(std::uint64_t{1} << octave)));
+    }
+    rank -= count;
+  }
+  return {};
+}
+
+stage_statistics stage_counters::snapshot() const {
+  stage_statistics now;
+  now.name = name_;
+  now.workers = workers;
+  now.on_reactor = on_reactor;
+  now.in = in;
+  now.out = out;
+  now.failed = failed;
+  now.skipped = skipped;
+  now.bytes = bytes;
+  now.busy = nanoseconds(busy);
+  now.input_wait = nanoseconds(input_wait);
+  now.output_wait = nanoseconds(output_wait);
+  now.starving = nanoseconds(starving);
+  now.p50 = latency.quantile(0.50);
+  now.p90 = latency.quantile(0.90);
+  now.p99 = latency.quantile(0.99);
+  return now;
+}
+
+}  // namespace detail
+}  // namespace lade

@@ -3,20 +3,23 @@
 
 #include "crop.hpp"
 #include "exif.hpp"
+#include "frame_reader.hpp"
 #include "jpeg_reader.hpp"
 #include "pixel_writer.hpp"
 #include "resizer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 #include <string>
-#include <utility>
 
 namespace lade::media {
 
 // What a thread decodes images with.
 struct image_worker {
   jpeg_reader jpeg;
+  frame_reader frames;
   resizer resize;
   pixel_writer writer;
 
@@ -75,15 +78,6 @@ static tensor_spec spec_of(const image_options& options, int width, int height) 
   return {options.type, {height, width, channels}};
 }
 
-static void check_size(int width, int height, const image_options& options,
-                       std::string_view doing) {
-  const auto pixels = static_cast<std::int64_t>(width) * height;
-  if (pixels <= options.max_pixels) return;
-  throw error(errc::limit_exceeded, doing,
-              std::to_string(width) + " x " + std::to_string(height) +
-                  " pixels are more than max_pixels = " + std::to_string(options.max_pixels));
-}
-
 static void begin_writing(image_worker& worker, const image_crop& crop,
                           const image_options& options, const tensor& slot) {
   worker.writer.begin({.data = slot.bytes(),
@@ -119,6 +113,19 @@ static int reduction_of(const image_crop& crop, int width, int height) {
   return 1;
 }
 
+static int reduction_of(const image_crop& crop) {
+  const bool turned = crop.turn.transposed;
+  return reduction_of(crop, turned ? crop.height : crop.width, turned ? crop.width : crop.height);
+}
+
+// Planes are decoded in full width from the top, rows only where they are wanted: planes win where
+// that is most of the image, or where libjpeg shrinks them.
+static bool planes_are_faster(const image_crop& crop, const jpeg_reader& jpeg) {
+  constexpr double most = 0.6;  // measured, with 500 x 375 photos
+  const double all = static_cast<double>(jpeg.width()) * jpeg.height();
+  return reduction_of(crop) > 1 || crop.x.length * crop.y.length > most * all;
+}
+
 static memory_rows rows_of(const jpeg_plane& plane, const plane_plan& plan) {
   return {plane.data + plan.columns.first(), plane.stride};
 }
@@ -132,14 +139,14 @@ static void decode_jpeg_planes(image_worker& worker, image_crop crop, const imag
   const auto& y = worker.jpeg.plane(0);
   const auto& cb = worker.jpeg.plane(1);
   const auto& cr = worker.jpeg.plane(2);
-  crop.x = coarser(crop.x, reduction, y.width);
-  crop.y = coarser(crop.y, reduction, y.height);
+  crop.x = coarser(crop.x, reduction, y.x.size);
+  crop.y = coarser(crop.y, reduction, y.y.size);
   begin_writing(worker, crop, options, slot);
-  worker.resize.plan_chroma(cb.step_x, cb.step_y, cb.width, cb.height);
+  worker.resize.plan_chroma(cb.x, cb.y);
   const auto& luma = worker.resize.luma();
   const auto& chroma = worker.resize.chroma();
   worker.jpeg.read_planes(std::min(
-      y.height, std::max(luma.rows.last(), static_cast<int>(chroma.rows.last() * cb.step_y))));
+      y.y.size, std::max(luma.rows.last(), static_cast<int>(chroma.rows.last() * cb.y.step))));
   memory_rows luma_rows = rows_of(y, luma);
   memory_rows cb_rows = rows_of(cb, chroma);
   memory_rows cr_rows = rows_of(cr, chroma);
@@ -149,10 +156,28 @@ static void decode_jpeg_planes(image_worker& worker, image_crop crop, const imag
 
 static void decode_jpeg(image_worker& worker, const image_crop& crop, const image_options& options,
                         const tensor& slot) {
-  if (options.fast && options.colour == image_colour::rgb && worker.jpeg.has_planes())
+  const bool planes =
+      options.fast && options.colour == image_colour::rgb && worker.jpeg.has_planes();
+  if (planes && planes_are_faster(crop, worker.jpeg))
     decode_jpeg_planes(worker, crop, options, slot);
   else
     decode_jpeg_rows(worker, crop, options, slot);
+}
+
+static void decode_frame(image_worker& worker, const image_crop& crop, const image_options& options,
+                         const tensor& slot) {
+  begin_writing(worker, crop, options, slot);
+  const int channels = worker.frames.is_grey() ? 1 : channels_of(options);
+  const auto& plan = worker.resize.luma();
+  worker.frames.start_rows(channels, plan.columns.first(), plan.rows.first(),
+                           worker.resize.rows_kept());
+  worker.resize.run(worker.frames, channels, worker.writer);
+  worker.frames.close();
+}
+
+static bool is_jpeg(std::span<const std::byte> file) {
+  constexpr std::array<std::byte, 3> start{std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}};
+  return file.size() >= start.size() && std::equal(start.begin(), start.end(), file.begin());
 }
 
 // Decodes `in` into the tensor that slot_of gives for the size of the result.
@@ -160,13 +185,18 @@ template <class F>
 static tensor decode_into(const sample& in, const image_options& options, random draw, F slot_of) {
   auto& worker = image_worker::of_this_thread();
   const auto doing = "decode " + in.key();
-  worker.jpeg.open(in.data().bytes(), doing, options.strict);
-  check_size(worker.jpeg.width(), worker.jpeg.height(), options, doing);
-  const auto turn = orientation_of(options.orient ? exif_orientation(in.data().bytes()) : 1);
-  const auto crop =
-      plan_crop(worker.jpeg.width(), worker.jpeg.height(), turn, options, std::move(draw));
+  const auto file = in.data().bytes();
+  const bool jpeg = is_jpeg(file);
+  if (jpeg)
+    worker.jpeg.open(file, doing, options.strict, options.max_pixels);
+  else
+    worker.frames.open(file, doing, options.max_pixels);
+  const auto turn = orientation_of(options.orient ? exif_orientation(file) : 1);
+  const int width = jpeg ? worker.jpeg.width() : worker.frames.width();
+  const int height = jpeg ? worker.jpeg.height() : worker.frames.height();
+  const auto crop = plan_crop(width, height, turn, options, draw);
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), doing);
-  decode_jpeg(worker, crop, options, slot);
+  (jpeg ? decode_jpeg : decode_frame)(worker, crop, options, slot);
   return slot;
 }
 

@@ -3,6 +3,7 @@
 #include "jpeg_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <jerror.h>
 
@@ -42,7 +43,8 @@ jpeg_reader::jpeg_reader() {
 
 jpeg_reader::~jpeg_reader() { jpeg_destroy_decompress(&jpeg_); }
 
-void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, bool strict) {
+void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, bool strict,
+                       std::int64_t max_pixels) {
   close();
   doing_ = doing;
   errors_.strict = strict;
@@ -51,6 +53,8 @@ void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, 
                  static_cast<unsigned long>(file.size()));
     jpeg_read_header(&jpeg_, TRUE);
   });
+  if (std::int64_t{width()} * height() > max_pixels)
+    throw error(errc::limit_exceeded, doing, too_many_pixels(width(), height(), max_pixels));
 }
 
 bool jpeg_reader::has_planes() const noexcept {
@@ -72,10 +76,7 @@ void jpeg_reader::start_rows(int channels, const axis_range& columns, const axis
     crop(columns);
     if (rows.low > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(rows.low));
   });
-  next_row_ = rows.low;
-  ring_rows_ = static_cast<std::size_t>(kept);
-  ring_stride_ = static_cast<std::size_t>(jpeg_.output_width) * std::size_t(channels);
-  ring_.resize(ring_rows_ * ring_stride_);
+  ring_.reset(rows.low, kept, std::size_t(jpeg_.output_width) * std::size_t(channels));
   if (inks) cmyk_.resize(std::size_t(jpeg_.output_width) * 4);
 }
 
@@ -90,16 +91,12 @@ void jpeg_reader::crop(const axis_range& columns) {
     jpeg_crop_scanline(&jpeg_, &begin, &count);
   else
     begin = 0;
-  ring_offset_ = static_cast<std::size_t>(columns.low - static_cast<int>(begin)) *
-                 static_cast<std::size_t>(channels_);
+  left_ = static_cast<std::size_t>(columns.low - static_cast<int>(begin)) *
+          static_cast<std::size_t>(channels_);
 }
 
 const std::uint8_t* jpeg_reader::row(int y) {
-  const auto slot = [&](int i) {
-    return ring_.data() + static_cast<std::size_t>(i) % ring_rows_ * ring_stride_;
-  };
-  for (; next_row_ <= y; ++next_row_) read_row(slot(next_row_));
-  return slot(y) + ring_offset_;
+  return ring_.row(y, [this](int, std::uint8_t* out) { read_row(out); }) + left_;
 }
 
 static int multiply_255(int a, int b) {
@@ -113,8 +110,7 @@ static void convert_inks(const std::uint8_t* cmyk, int count, int channels, std:
     std::array<int, 3> rgb;
     for (std::size_t c = 0; c < 3; ++c) rgb[c] = cmyk[3] - multiply_255(255 - cmyk[c], cmyk[3]);
     if (channels == 1) {
-      *out = static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >>
-                                       16);
+      *out = luma_of(rgb[0], rgb[1], rgb[2]);
     } else {
       for (std::size_t c = 0; c < 3; ++c) out[c] = static_cast<std::uint8_t>(rgb[c]);
     }
@@ -126,6 +122,15 @@ void jpeg_reader::read_row(std::uint8_t* out) {
   JSAMPROW rows[] = {inks ? cmyk_.data() : out};
   guarded([&] { jpeg_read_scanlines(&jpeg_, rows, 1); });
   if (inks) convert_inks(cmyk_.data(), static_cast<int>(jpeg_.output_width), channels_, out);
+}
+
+// One axis of a plane of blocks decoded to `block` samples. Where colour is half as fine as luma,
+// the exact way smooths it when it doubles it: weights 1, 3, 3, 1, whose variance of 3/4 pixels is
+// that of a triangle of half width sqrt(6 * 3/4) pixels. So do we.
+static coarse_axis coarse_jpeg_axis(int luma_factor, int factor, int luma_block, int block) {
+  const double pixels = static_cast<double>(luma_factor) / factor * DCTSIZE / block;
+  const double blur = luma_factor == 2 * factor ? std::sqrt(4.5) / pixels : 0;
+  return {.step = pixels * luma_block / DCTSIZE, .blur = blur};
 }
 
 void jpeg_reader::start_planes(int reduction) {
@@ -143,16 +148,14 @@ void jpeg_reader::start_planes(int reduction) {
     // libjpeg fills whole groups of blocks, also below the image's last row.
     const auto rows = (component.height_in_blocks + unsigned(component.v_samp_factor)) * block;
     plane_memory_[i].resize(stride * rows);
-    const auto step = [&](int luma_factor, int factor) {
-      return static_cast<double>(luma_factor * luma.DCT_scaled_size) /
-             (factor * component.DCT_scaled_size);
-    };
     planes_[i] = {.data = plane_memory_[i].data(),
                   .stride = static_cast<std::ptrdiff_t>(stride),
-                  .width = static_cast<int>(component.downsampled_width),
-                  .height = static_cast<int>(component.downsampled_height),
-                  .step_x = step(luma.h_samp_factor, component.h_samp_factor),
-                  .step_y = step(luma.v_samp_factor, component.v_samp_factor)};
+                  .x = coarse_jpeg_axis(luma.h_samp_factor, component.h_samp_factor,
+                                        luma.DCT_scaled_size, component.DCT_scaled_size),
+                  .y = coarse_jpeg_axis(luma.v_samp_factor, component.v_samp_factor,
+                                        luma.DCT_scaled_size, component.DCT_scaled_size)};
+    planes_[i].x.size = static_cast<int>(component.downsampled_width);
+    planes_[i].y.size = static_cast<int>(component.downsampled_height);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "resizer.hpp"
+#include "row_ring.hpp"
 
 #include <array>
 #include <csetjmp>
@@ -20,10 +21,8 @@ namespace lade::media {
 struct jpeg_plane {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t stride = 0;
-  int width = 0;
-  int height = 0;
-  double step_x = 1;  // samples of the first plane for each one of this
-  double step_y = 1;
+  coarse_axis x;  // against the first plane
+  coarse_axis y;
 };
 
 // For one thread. Every member throws error(invalid_data) with libjpeg's reason when the image is
@@ -36,8 +35,10 @@ class jpeg_reader final : public row_source {
   jpeg_reader& operator=(const jpeg_reader&) = delete;
 
   // Reads the header. `file` and `doing`, the beginning of errors, outlive the reading of the
-  // image. Unless `strict`, damage that libjpeg can pass over is.
-  void open(std::span<const std::byte> file, std::string_view doing, bool strict);
+  // image. Unless `strict`, damage that libjpeg can pass over is. Throws error(limit_exceeded) for
+  // an image of more than `max_pixels`.
+  void open(std::span<const std::byte> file, std::string_view doing, bool strict,
+            std::int64_t max_pixels);
 
   int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
   int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
@@ -82,11 +83,8 @@ class jpeg_reader final : public row_source {
   std::string_view doing_;
 
   int channels_ = 0;
-  int next_row_ = 0;
-  std::size_t ring_rows_ = 0;
-  std::size_t ring_stride_ = 0;
-  std::size_t ring_offset_ = 0;  // from the first decoded column to the first wanted
-  std::vector<std::uint8_t> ring_;
+  std::size_t left_ = 0;  // from the first decoded byte of a row to the first wanted
+  row_ring ring_;
   std::vector<std::uint8_t> cmyk_;
 
   std::array<jpeg_plane, 3> planes_;

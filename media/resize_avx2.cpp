@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #define LADE_AVX2 __attribute__((target("avx2,fma,f16c")))
@@ -76,14 +77,31 @@ LADE_AVX2 static void split_avx2(const std::int16_t* in, int count, std::int16_t
   }
 }
 
+// The tables of an axis, in registers: stores of bytes may alias anything in memory.
+struct axis_tables {
+  const std::int16_t* in;
+  int first;  // the source sample at in[0]
+  const int* starts;
+  const std::int16_t* weights;
+  int stride;
+
+  axis_tables(const std::int16_t* samples, const resize_axis& axis)
+      : in(samples),
+        first(axis.first()),
+        starts(axis.starts()),
+        weights(axis.weights(0)),
+        stride(axis.stride()) {}
+};
+
 // Partial sums of outputs i (lower half) and i + 4 (upper half).
-LADE_AVX2 static inline __m256i two_outputs(const std::int16_t* in, const resize_axis& axis,
-                                            int i) {
-  const auto* a = in + (axis.start(i) - axis.first());
-  const auto* b = in + (axis.start(i + 4) - axis.first());
+LADE_AVX2 static inline __m256i two_outputs(const axis_tables& tables, int i) {
+  const auto* a = tables.in + (tables.starts[i] - tables.first);
+  const auto* b = tables.in + (tables.starts[i + 4] - tables.first);
+  const auto* weights_a = tables.weights + i * tables.stride;
+  const auto* weights_b = weights_a + 4 * tables.stride;
   auto sum = _mm256_setzero_si256();
-  for (int k = 0; k < axis.stride(); k += 8) {
-    const auto weights = load_halves(axis.weights(i) + k, axis.weights(i + 4) + k);
+  for (int k = 0; k < tables.stride; k += 8) {
+    const auto weights = load_halves(weights_a + k, weights_b + k);
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(load_halves(a + k, b + k), weights));
   }
   return sum;
@@ -101,17 +119,19 @@ LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axi
                                   const resize_blocks*, std::uint8_t* out) {
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto half = _mm256_set1_epi32(1 << (shift - 1));
+  const axis_tables tables(in, axis);
+  const int count = axis.count();
   int i = 0;
-  for (; i + 8 <= axis.count(); i += 8) {
-    const auto ab = _mm256_hadd_epi32(two_outputs(in, axis, i), two_outputs(in, axis, i + 1));
-    const auto cd = _mm256_hadd_epi32(two_outputs(in, axis, i + 2), two_outputs(in, axis, i + 3));
+  for (; i + 8 <= count; i += 8) {
+    const auto ab = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 1));
+    const auto cd = _mm256_hadd_epi32(two_outputs(tables, i + 2), two_outputs(tables, i + 3));
     const auto sums = _mm256_add_epi32(_mm256_hadd_epi32(ab, cd), half);
     const auto values = _mm256_srai_epi32(sums, shift);
     const auto words =
         _mm_packs_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(words, words));
   }
-  for (; i < axis.count(); ++i) filter_one(in, axis, i, out);
+  for (; i < count; ++i) filter_one(in, axis, i, out);
 }
 
 LADE_AVX2 static inline __m256i sixteenths(const std::uint8_t* in) {
@@ -142,15 +162,24 @@ LADE_AVX2 static void yuv_to_rgb_avx2(std::uint8_t* const* rows, int count) {
   }
 }
 
-// The bytes of `channel` among the `part`-th sixteen of 48 interleaved ones; others are zero.
-LADE_AVX2 static inline __m128i spread(__m128i bytes, int part, int channel) {
-  alignas(16) std::array<char, 16> from{};
-  for (int i = 0; i < 16; ++i) {
-    const int position = 16 * part + i;
-    from[static_cast<std::size_t>(i)] =
-        static_cast<char>(position % 3 == channel ? position / 3 : -1);
+// For the `part`-th sixteen of 48 interleaved bytes: which of sixteen of `channel` go where. A
+// negative index makes a zero.
+struct byte_spread {
+  alignas(16) std::array<std::int8_t, 16> from{};
+
+  constexpr byte_spread(int part, int channel) {
+    for (int i = 0; i < 16; ++i) {
+      const int position = 16 * part + i;
+      from[static_cast<std::size_t>(i)] =
+          static_cast<std::int8_t>(position % 3 == channel ? position / 3 : -1);
+    }
   }
-  return _mm_shuffle_epi8(bytes, load_128(from.data()));
+};
+static constexpr byte_spread spreads[3][3] = {
+    {{0, 0}, {0, 1}, {0, 2}}, {{1, 0}, {1, 1}, {1, 2}}, {{2, 0}, {2, 1}, {2, 2}}};
+
+LADE_AVX2 static inline __m128i spread(__m128i bytes, const byte_spread& by) {
+  return _mm_shuffle_epi8(bytes, load_128(by.from.data()));
 }
 
 LADE_AVX2 static void interleave_avx2(const std::uint8_t* const* in, int count, std::uint8_t* out) {
@@ -160,8 +189,9 @@ LADE_AVX2 static void interleave_avx2(const std::uint8_t* const* in, int count, 
     const auto g = load_128(in[1] + x);
     const auto b = load_128(in[2] + x);
     for (int part = 0; part < 3; ++part) {
+      const auto& by = spreads[part];
       const auto bytes =
-          _mm_or_si128(_mm_or_si128(spread(r, part, 0), spread(g, part, 1)), spread(b, part, 2));
+          _mm_or_si128(_mm_or_si128(spread(r, by[0]), spread(g, by[1])), spread(b, by[2]));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 3 * x + 16 * part), bytes);
     }
   }

@@ -92,14 +92,20 @@ LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis&
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto half = _mm512_set1_epi32(1 << (shift - 1));
   const auto next_pair = _mm512_set1_epi32(2 | 2 << 16);
-  for (int b = 0; b < blocks->count(); ++b) {
-    const auto* window = in + (blocks->base(b) - axis.first());
+  // In registers: stores of bytes may alias anything in memory.
+  const int count = blocks->count();
+  const int pairs = blocks->pairs();
+  const int* bases = blocks->bases();
+  const auto* offsets = blocks->offsets(0);
+  const auto* weights = blocks->weights(0);
+  const int first = axis.first();
+  for (int b = 0; b < count; ++b) {
+    const auto* window = in + (bases[b] - first);
     const auto low = _mm512_loadu_si512(window);
     const auto high = _mm512_loadu_si512(window + 32);
-    const auto* weights = blocks->weights(b);
-    auto from = _mm512_loadu_si512(blocks->offsets(b));
+    auto from = _mm512_loadu_si512(offsets + b * resize_blocks::outputs);
     auto sums = half;
-    for (int k = 0; k < blocks->pairs(); ++k, weights += resize_blocks::outputs) {
+    for (int k = 0; k < pairs; ++k, weights += resize_blocks::outputs) {
       const auto samples = _mm512_permutex2var_epi16(low, from, high);
       sums = _mm512_dpwssd_epi32(sums, samples, _mm512_loadu_si512(weights));
       from = _mm512_add_epi16(from, next_pair);

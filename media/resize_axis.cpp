@@ -7,15 +7,15 @@
 
 namespace lade::media {
 
-axis_range coarser(const axis_range& range, double step, int size) noexcept {
+axis_range coarser(const axis_range& range, double step, int size, double blur) noexcept {
   const int low = std::min(static_cast<int>(range.low / step), size - 1);
   const int high = std::clamp(static_cast<int>((range.high + step - 1) / step), low + 1, size);
-  return {range.begin / step, range.length / step, low, high};
+  return {range.begin / step, range.length / step, low, high, blur};
 }
 
 void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
   const double scale = from.length / count;
-  const double support = std::max(1.0, scale);
+  const double support = std::hypot(std::max(1.0, scale), from.blur);  // variances add up
   const int most = std::min(from.high - from.low, 2 * static_cast<int>(std::ceil(support)) + 1);
   stride_ = (most + 7) / 8 * 8;
   starts_.resize(static_cast<std::size_t>(count));

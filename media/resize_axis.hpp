@@ -8,16 +8,18 @@
 namespace lade::media {
 
 // The part of one axis that is resized: `length` samples from `begin`, both possibly fractional.
-// Only samples in [low, high) contribute.
+// Only samples in [low, high) contribute. `blur` is the half width, in samples, of a triangle that
+// the result is smoothed with beyond antialiasing.
 struct axis_range {
   double begin = 0;
   double length = 0;
   int low = 0;
   int high = 0;
+  double blur = 0;
 };
 
 // The same part of an axis that has one sample for each `step`, `size` in all.
-axis_range coarser(const axis_range& range, double step, int size) noexcept;
+axis_range coarser(const axis_range& range, double step, int size, double blur = 0) noexcept;
 
 // The weights of an antialiased resize along one axis: a triangle over each output sample, as wide
 // as two output samples when shrinking and as two source samples when growing. These are Pillow's
@@ -38,6 +40,7 @@ class resize_axis {
 
   // Output sample i is the sum over k < taps(i) of weights(i)[k] * source[start(i) + k]. Behind
   // them are zeros up to `stride` weights, a multiple of eight.
+  const int* starts() const noexcept { return starts_.data(); }
   int start(int i) const noexcept { return starts_[static_cast<std::size_t>(i)]; }
   int taps(int i) const noexcept { return taps_[static_cast<std::size_t>(i)]; }
   int stride() const noexcept { return stride_; }
@@ -60,7 +63,7 @@ class resize_axis {
 
 // The same weights for sixteen outputs side by side, as permuting vector code wants them. Block b
 // holds the outputs from 16 * b: all of its source samples are among the `window` samples from
-// base(b). offsets(b)[j] holds the places there of output j's first two, and
+// bases()[b]. offsets(b)[j] holds the places there of output j's first two, and
 // weights(b)[k * 16 + j] its weights 2k and 2k + 1, in the lower and upper half of 32 bits.
 class resize_blocks {
  public:
@@ -72,7 +75,7 @@ class resize_blocks {
 
   int count() const noexcept { return static_cast<int>(bases_.size()); }
   int pairs() const noexcept { return pairs_; }
-  int base(int b) const noexcept { return bases_[static_cast<std::size_t>(b)]; }
+  const int* bases() const noexcept { return bases_.data(); }
   const std::int32_t* offsets(int b) const noexcept { return offsets_.data() + b * outputs; }
   const std::int32_t* weights(int b) const noexcept {
     return weights_.data() + b * pairs_ * outputs;

@@ -19,9 +19,9 @@ void resizer::plan(const axis_range& x, const axis_range& y, int width, int heig
   reserve(luma_.columns.last() - luma_.columns.first());
 }
 
-void resizer::plan_chroma(double step_x, double step_y, int width, int height) {
-  chroma_.plan(coarser(x_, step_x, width), coarser(y_, step_y, height), luma_.columns.count(),
-               luma_.rows.count(), mirrored_);
+void resizer::plan_chroma(const coarse_axis& x, const coarse_axis& y) {
+  chroma_.plan(coarser(x_, x.step, x.size, x.blur), coarser(y_, y.step, y.size, y.blur),
+               luma_.columns.count(), luma_.rows.count(), mirrored_);
   reserve(chroma_.columns.last() - chroma_.columns.first());
 }
 

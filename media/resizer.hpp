@@ -45,6 +45,13 @@ struct plane_plan {
   void plan(const axis_range& x, const axis_range& y, int width, int height, bool mirrored);
 };
 
+// An axis of a plane that has one sample for each `step` of another's.
+struct coarse_axis {
+  int size = 0;
+  double step = 1;
+  double blur = 0;  // see axis_range
+};
+
 // A resize of one image after another, reusing its tables and rows. For one thread.
 class resizer {
  public:
@@ -53,9 +60,8 @@ class resizer {
   // Plans from the given ranges to width x height, left to right if `mirrored`.
   void plan(const axis_range& x, const axis_range& y, int width, int height, bool mirrored);
 
-  // Plans the colour planes of YUV, whose samples are `step_x` by `step_y` of the luma plane's and
-  // which are `width` by `height`. To be called after plan.
-  void plan_chroma(double step_x, double step_y, int width, int height);
+  // Plans the colour planes of YUV. To be called after plan.
+  void plan_chroma(const coarse_axis& x, const coarse_axis& y);
 
   const plane_plan& luma() const noexcept { return luma_; }
   const plane_plan& chroma() const noexcept { return chroma_; }

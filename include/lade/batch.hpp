@@ -165,8 +165,7 @@ class assigned {
 void require_batch_size(std::size_t size, std::string_view stage);
 
 // Gives every sample its slot; begins a new batch when one has no slots left.
-async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch,
-                                       std::shared_ptr<run_state> run);
+async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch);
 
 // Puts the samples of each batch together again. A batch of which samples were dropped closes
 // the gaps and is delivered shorter.
@@ -203,7 +202,7 @@ class batch_into_stage {
     spec.shape = spec.shape.prepend(static_cast<std::int64_t>(options_.size));
     return detail::make_pipeline<detail::assigned>(
         in.length(), [in, spec](const detail::opening& run) {
-          return detail::assign_slots(in.open(run), spec, run.run);
+          return detail::assign_slots(in.open(run), spec);
         });
   }
 

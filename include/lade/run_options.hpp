@@ -13,10 +13,6 @@ struct run_options {
 
   // Finished items that may wait for the consumer, beyond those inside of the stages.
   std::size_t ready = 1;
-
-  // What the run's buffers and batches may hold, in bytes. Where it is reached, stages wait for
-  // memory to come back before they take on more.
-  std::size_t budget_bytes = std::size_t{1} << 30;
 };
 
 // What a stage does with an item whose function throws.

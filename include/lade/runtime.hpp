@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/buffer_pool.hpp>
 #include <lade/detail/promise.hpp>
 #include <lade/detail/reactor.hpp>
 #include <lade/run_options.hpp>
@@ -9,6 +10,7 @@
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -29,6 +31,12 @@ struct runtime_options {
   // io_uring, the fallback, or what the kernel allows. The environment variable LADE_REACTOR
   // ("io_uring" or "fallback") decides where this says automatic.
   reactor_kind reactor = reactor_kind::automatic;
+
+  // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
+  // the consumer has not let go of included. Where it is reached, stages begin no new item
+  // before memory comes back, but those that have none in hand: a run goes on with one item at
+  // a time rather than not at all.
+  std::size_t memory_bytes = std::size_t{1} << 30;
 };
 
 // Owns a reactor thread, which waits for the operating system, and a pool of threads, which
@@ -43,6 +51,7 @@ class runtime {
 
   thread_pool& pool() noexcept { return *pool_; }
   detail::reactor& reactor() noexcept { return *reactor_; }
+  buffer_pool& memory() noexcept { return memory_; }
 
   // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
   std::string describe() const;
@@ -57,6 +66,7 @@ class runtime {
   void require_same_process() const;
 
  private:
+  buffer_pool memory_;
   std::unique_ptr<detail::reactor> reactor_;
   std::unique_ptr<thread_pool> pool_;
   int process_;
@@ -69,7 +79,8 @@ template <class T>
 T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
   detail::require_blocking_allowed();
   where.require_same_process();
-  context surroundings{.runtime = &where, .home = &where.pool(), .stop = std::move(stop)};
+  context surroundings{
+      .runtime = &where, .home = &where.pool(), .stop = std::move(stop), .memory = &where.memory()};
   detail::promise_base root;
   root.context = &surroundings;
   detail::blocking_completion done;

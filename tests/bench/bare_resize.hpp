@@ -144,8 +144,8 @@ class horizontal {
   int row_begin_ = 0;
   // For the vector builds. A weight w is high * 128 + low with signed bytes, so that four taps are
   // two byte dot products.
-  bool fits_ = false;  // every window of bytes is short enough for one permutation
-  int groups_ = 0;     // of four taps
+  [[maybe_unused]] bool fits_ = false;  // every window of bytes is short enough for one permutation
+  [[maybe_unused]] int groups_ = 0;     // of four taps
   std::vector<int> base_;
   std::vector<std::uint32_t> tables_;
 };

@@ -157,6 +157,16 @@ class report {
   std::string fields_;
 };
 
+// A result in nanoseconds for each of `items` things done since `clock` was started.
+inline void print_each(std::string_view name, const stopwatch& clock, std::size_t items) {
+  double wall = clock.wall_s(), cpu = clock.cpu_s(), count = static_cast<double>(items);
+  report(name)
+      .add("items", items)
+      .add("wall_ns", wall * 1e9 / count)
+      .add("cpu_ns", cpu * 1e9 / count)
+      .print();
+}
+
 // The regular files under `directory`, sorted.
 inline std::vector<std::string> list_files(const std::string& directory) {
   std::error_code failure;

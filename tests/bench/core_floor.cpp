@@ -1,5 +1,5 @@
-// What the operating system and others need for what lade's coroutines do, to be compared with in
-// the same run: figures between threads do not repeat from one run to the next.
+// What threads, locks and queues need for what lade's coroutines do, to be compared with in the
+// same run: figures between threads do not repeat from one run to the next.
 
 #include <atomic>
 #include <condition_variable>
@@ -9,24 +9,7 @@
 
 #include "bench.hpp"
 
-#if __has_include(<asio.hpp>)
-#include <asio/awaitable.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
-#include <asio/thread_pool.hpp>
-#endif
-
 namespace {
-
-void print(const char* name, const bench::stopwatch& clock, std::size_t items) {
-  double wall = clock.wall_s(), cpu = clock.cpu_s();
-  auto each = [items](double seconds) { return seconds * 1e9 / static_cast<double>(items); };
-  bench::report(name)
-      .add("items", items)
-      .add("wall_ns", each(wall))
-      .add("cpu_ns", each(cpu))
-      .print();
-}
 
 // The queue that every textbook has.
 template <class T>
@@ -68,7 +51,7 @@ void queue_of_64(std::size_t items) {
   std::size_t sum = 0;
   for (std::size_t i = 0; i < items; ++i) sum += queue.pop();
   if (sum != items * (items - 1) / 2) bench::fail("the queue lost an item");
-  print("queue_of_64", clock, items);
+  bench::print_each("queue_of_64", clock, items);
 }
 
 // The same with 32 items in each place.
@@ -89,7 +72,7 @@ void queue_of_64_in_batches(std::size_t items) {
   for (std::size_t i = 0; i < items; i += batch)
     for (std::size_t value : queue.pop()) sum += value;
   if (sum != items * (items - 1) / 2) bench::fail("the queue lost an item");
-  print("queue_of_64_in_batches_of_32", clock, items);
+  bench::print_each("queue_of_64_in_batches_of_32", clock, items);
 }
 
 // Two threads that take turns: each item is one wake of a sleeping thread.
@@ -110,7 +93,7 @@ void hand_off(std::size_t items) {
   std::jthread other(take_turns, 1);
   take_turns(0);
   other.join();
-  print("hand_off", clock, items);
+  bench::print_each("hand_off", clock, items);
 }
 
 // A job for each item to two sleeping threads through a queue: what a pool does at its plainest.
@@ -127,40 +110,19 @@ void pool_of_two(std::size_t items) {
   first.join();
   second.join();
   if (done != items) bench::fail("the pool lost a job");
-  print("pool_of_two", clock, items);
+  bench::print_each("pool_of_two", clock, items);
 }
-
-#if __has_include(<asio.hpp>)
-asio::awaitable<void> count(std::atomic<std::size_t>& done) {
-  done.fetch_add(1, std::memory_order_relaxed);
-  co_return;
-}
-
-// Coroutines started on a pool of two threads, until all have ended.
-void asio_spawn(std::size_t items) {
-  std::atomic<std::size_t> done = 0;
-  bench::stopwatch clock;
-  asio::thread_pool pool(2);
-  for (std::size_t i = 0; i < items; ++i) asio::co_spawn(pool, count(done), asio::detached);
-  pool.join();
-  if (done != items) bench::fail("asio lost a coroutine");
-  print("asio_co_spawn", clock, items);
-}
-#else
-void asio_spawn(std::size_t) {}
-#endif
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  bench::options options(argc, argv, "Threads, queues and asio: what coroutines compete with.");
-  auto items = options.number("items", 1'000'000, "items, jobs and coroutines");
-  auto only = options.choice("only", "all|queue|batches|hand_off|pool|asio", "what to run");
+  bench::options options(argc, argv, "Threads and queues: what coroutines compete with.");
+  auto items = options.number("items", 1'000'000, "items and jobs");
+  auto only = options.choice("only", "all|queue|batches|hand_off|pool", "what to run");
   options.done();
   auto wanted = [&only](const char* name) { return only == "all" || only == name; };
   if (wanted("queue")) queue_of_64(items);
   if (wanted("batches")) queue_of_64_in_batches(items);
   if (wanted("hand_off")) hand_off(items / 10);
   if (wanted("pool")) pool_of_two(items);
-  if (wanted("asio")) asio_spawn(items);
 }

@@ -1,3 +1,6 @@
+#include "../../media/crop.hpp"
+#include "images.hpp"
+#include "jpeg_writer.hpp"
 #include "pillow.hpp"
 
 #include <lade/error.hpp>
@@ -7,25 +10,32 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
+#include <cstring>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace lade::media {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(Image, SpecIsTheShapeOfTheResult) {
-  EXPECT_EQ(decode_image({.width = 320, .height = 224}).spec(),
-            (tensor_spec{element_type::u8, {224, 320, 3}}));
+static tensor photo_of(std::int64_t height, std::int64_t width) {
+  static const tensor photo = decode_image()(load(photos()[0]));
+  tensor out(element_type::u8, {height, width, 3});
+  resize(photo, out);
+  return out;
 }
 
-TEST(Image, PhotosAreThoseOfPillow) {
-  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
-  for (const auto& photo : photos())
-    EXPECT_EQ(difference(decode_image()(load(photo)), pillow("decode RGB", photo.string())[0]), 0)
-        << photo;
+static sample named(std::string key, buffer data) {
+  return sample(std::move(key)).with_data(std::move(data));
+}
+
+static buffer bytes_of(std::string_view text) {
+  buffer data(text.size());
+  std::memcpy(data.data(), text.data(), text.size());
+  return data;
 }
 
 // The peak signal to noise ratio of two u8 tensors, in dB.
@@ -39,9 +49,137 @@ static double psnr(const tensor& a, const tensor& b) {
   return 10 * std::log10(255.0 * 255.0 * static_cast<double>(count) / sum);
 }
 
+static void expect_equal(const std::vector<std::filesystem::path>& files,
+                         const decode_image& decode, const std::vector<tensor>& expected,
+                         int levels) {
+  ASSERT_EQ(files.size(), expected.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    EXPECT_NO_THROW(EXPECT_LE(difference(decode(load(files[i])), expected[i]), levels)
+                    << files[i].filename())
+        << files[i].filename();
+  }
+}
+
+TEST(Image, SpecIsTheShapeOfTheResult) {
+  EXPECT_EQ(decode_image({.width = 320, .height = 224}).spec(),
+            (tensor_spec{element_type::u8, {224, 320, 3}}));
+  EXPECT_EQ(decode_image({.width = 320,
+                          .height = 224,
+                          .colour = image_colour::grey,
+                          .layout = image_layout::chw,
+                          .type = element_type::bf16})
+                .spec(),
+            (tensor_spec{element_type::bf16, {1, 224, 320}}));
+}
+
+TEST(Image, OptionsThatCannotWorkAreNamed) {
+  const auto refused = [](const image_options& options, const char* text) {
+    EXPECT_THAT([&] { decode_image{options}; }, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  refused({.width = 224}, "width and height");
+  refused({.width = -1, .height = 224}, "width and height");
+  refused({.fit = image_fit::random_crop}, "fit");
+  refused({.width = 224, .height = 224, .shorter_side = 200}, "shorter_side");
+  refused({.min_area = 0.5, .max_area = 0.4}, "min_area");
+  refused({.min_aspect = 0}, "min_aspect");
+  refused({.flip = 1.5}, "flip");
+  refused({.type = element_type::i32}, "type");
+  refused({.mean = imagenet_mean}, "mean and stddev need");
+  refused({.type = element_type::f32, .stddev = {0, 1, 1}}, "stddev");
+  refused({.max_pixels = 0}, "max_pixels");
+}
+
+TEST(Image, PhotosAreThoseOfPillow) {
+  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
+  expect_equal(photos(), decode_image(), pillow("decode", {"RGB"}, photos()), 0);
+}
+
+// Files of every kind of JPEG, at sizes that no block divides.
+static std::vector<std::filesystem::path> write_jpegs(const temporary_directory& directory) {
+  const tensor pixels = photo_of(85, 123);
+  tensor four(element_type::u8, {85, 82, 4});
+  std::memcpy(four.bytes(), photo_of(85, 123).bytes(), 85 * 82 * 3);
+  std::memcpy(four.bytes() + 85 * 82 * 3, photo_of(85, 123).bytes(), 85 * 82);
+  const tensor grey(element_type::u8, {85, 123, 1});
+  std::memcpy(grey.bytes(), pixels.bytes(), 85 * 123);
+  std::vector<std::filesystem::path> files;
+  const auto add = [&](const char* name, const tensor& image, const jpeg_kind& kind) {
+    files.push_back(directory.write(name, write_jpeg(image, kind)));
+  };
+  add("420.jpg", pixels, {});
+  add("422.jpg", pixels, {.sampling_y = 1});
+  add("440.jpg", pixels, {.sampling_x = 1});
+  add("444.jpg", pixels, {.sampling_x = 1, .sampling_y = 1});
+  add("411.jpg", pixels, {.sampling_x = 4, .sampling_y = 1});
+  add("progressive.jpg", pixels, {.progressive = true});
+  add("restarts.jpg", pixels, {.restart_rows = 1});
+  add("tiny.jpg", photo_of(1, 1), {});
+  add("rgb.jpg", pixels, {.sampling_x = 1, .sampling_y = 1, .as = JCS_RGB});
+  add("grey.jpg", grey, {.from = JCS_GRAYSCALE, .as = JCS_GRAYSCALE});
+  add("cmyk.jpg", four, {.from = JCS_CMYK, .as = JCS_CMYK});
+  add("ycck.jpg", four, {.from = JCS_CMYK, .as = JCS_YCCK});
+  return files;
+}
+
+TEST(Image, EveryKindOfJpegIsThatOfPillow) {
+  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
+  const temporary_directory directory;
+  const auto files = write_jpegs(directory);
+  expect_equal(files, decode_image(), pillow("decode", {"RGB"}, files), 0);
+}
+
+TEST(Image, GreyIsTheLumaOfAJpeg) {
+  const auto in = named(
+      "444.jpg", write_jpeg(photo_of(85, 123), {.quality = 100, .sampling_x = 1, .sampling_y = 1}));
+  const tensor colour = decode_image()(in);
+  const tensor grey = decode_image({.colour = image_colour::grey})(in);
+  ASSERT_EQ(grey.shape(), dimensions({85, 123, 1}));
+  for (int i = 0; i < 85 * 123; ++i) {
+    const auto* rgb = colour.data<std::uint8_t>() + 3 * i;
+    ASSERT_NEAR(grey.data<std::uint8_t>()[i], 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2], 2);
+  }
+}
+
+TEST(Image, LosslessFormatsAreThoseOfPillow) {
+  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
+  const temporary_directory directory;
+  pillow("make_lossless", {photos()[1].string(), directory.path().string()});
+  const auto files = files_in(directory.path());
+  ASSERT_GT(files.size(), 30u);
+  expect_equal(files, decode_image(), pillow("decode", {"RGB"}, files), 0);
+}
+
+TEST(Image, GreyOfOtherFormatsIsThatOfPillow) {
+  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
+  const temporary_directory directory;
+  pillow("make_lossless", {photos()[1].string(), directory.path().string()});
+  const std::vector<std::filesystem::path> files{
+      directory.path() / "rgb.png", directory.path() / "grey.png", directory.path() / "deep.png"};
+  expect_equal(files, decode_image({.colour = image_colour::grey}), pillow("decode", {"L"}, files),
+               0);
+}
+
+TEST(Image, IsTurnedAsExifSays) {
+  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
+  const temporary_directory directory;
+  pillow("make_oriented", {photos()[1].string(), directory.path().string()});
+  const auto files = files_in(directory.path());
+  ASSERT_EQ(files.size(), 32u);
+  expect_equal(files, decode_image(), pillow("orient", {}, files), 0);
+  auto others = files;
+  std::erase_if(others, [](const auto& file) { return file.extension() == ".tif"; });
+  expect_equal(others, decode_image({.orient = false}), pillow("decode", {"RGB"}, others), 0);
+}
+
+TEST(Image, CentreCropIsThatOfTorchvision) {
+  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
+  expect_equal(photos(), decode_image({.width = 224, .height = 224, .fit = image_fit::centre_crop}),
+               pillow("centre_crop", {"256", "224"}, photos()), 1);
+}
+
 TEST(Image, FastDiffersByNoiseOnly) {
   for (int size : {350, 224, 112, 64}) {
-    const image_options exact{.width = size, .height = size, .fit = image_fit::centre_crop};
+    const image_options exact{.width = size, .height = size};
     image_options fast = exact;
     fast.fast = true;
     for (const auto& photo : photos())
@@ -50,13 +188,150 @@ TEST(Image, FastDiffersByNoiseOnly) {
   }
 }
 
-TEST(Image, CentreCropIsThatOfTorchvision) {
-  if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
-  const decode_image decode({.width = 224, .height = 224, .fit = image_fit::centre_crop});
-  for (const auto& photo : photos())
-    EXPECT_LE(
-        difference(decode(load(photo)), pillow("centre_crop", photo.string(), "256", "224")[0]), 1)
-        << photo;
+// Every kind of JPEG, with large crops, for which planes are decoded.
+TEST(Image, FastWorksForEveryKindOfJpeg) {
+  const temporary_directory directory;
+  image_options options{.width = 40, .height = 40, .fit = image_fit::random_crop, .min_area = 0.7};
+  for (const auto& file : write_jpegs(directory))
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      options.fast = false;
+      const tensor exact = decode_image(options)(load(file), random(seed));
+      options.fast = true;
+      EXPECT_GE(psnr(exact, decode_image(options)(load(file), random(seed))), 30)
+          << file.filename() << " " << seed;
+    }
+}
+
+// The part of a whole decoded image that `crop` names, resized without any decoder's help.
+static tensor resized_part(const tensor& whole, const image_crop& crop) {
+  const auto first = whole[crop.y.low][crop.x.low].bytes();
+  const tensor part({element_type::u8, {crop.y.high - crop.y.low, crop.x.high - crop.x.low, 3}},
+                    whole.strides(), whole.memory(), first);
+  tensor out(element_type::u8, {crop.height, crop.width, 3});
+  resize(part, out, {.flip = crop.turn.mirror_x});
+  return out;
+}
+
+TEST(Image, CropsAreTheSamePixelsAsInTheWholeImage) {
+  const temporary_directory directory;
+  const image_options options{.width = 20, .height = 20, .fit = image_fit::random_crop};
+  for (const auto& file : write_jpegs(directory)) {
+    const tensor whole = decode_image()(load(file));
+    const auto height = static_cast<int>(whole.shape()[0]);
+    const auto width = static_cast<int>(whole.shape()[1]);
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      const auto crop = plan_crop(width, height, {}, options, random(seed));
+      const tensor decoded = decode_image(options)(load(file), random(seed));
+      ASSERT_EQ(difference(decoded, resized_part(whole, crop)), 0)
+          << file.filename() << " " << seed;
+    }
+  }
+}
+
+TEST(Image, IsWrittenIntoItsSlotOfABatch) {
+  const decode_image decode({.width = 30, .height = 20});
+  const tensor batch(element_type::u8, decode.spec().shape.prepend(3));
+  std::memset(batch.bytes(), 7, batch.spec().bytes());
+  decode(load(photos()[0]), batch[1]);
+  EXPECT_EQ(difference(batch[1], decode(load(photos()[0]))), 0);
+  for (int i = 0; i < 20 * 30 * 3; ++i) {
+    ASSERT_EQ(batch[0].data<std::uint8_t>()[i], 7);
+    ASSERT_EQ(batch[2].data<std::uint8_t>()[i], 7);
+  }
+}
+
+TEST(Image, ASlotOfAnotherShapeIsRefused) {
+  const decode_image decode({.width = 30, .height = 20});
+  EXPECT_THAT([&] { decode(load(photos()[0]), tensor(element_type::u8, {30, 20, 3})); },
+              ThrowsMessage<error>(HasSubstr("the slot is u8[30, 20, 3]")));
+}
+
+// The same picture in every format that has a decoder.
+static std::vector<sample> good_samples() {
+  const tensor pixels = photo_of(48, 64);
+  std::vector<sample> samples{named("good.jpg", write_jpeg(pixels)),
+                              named("progressive.jpg", write_jpeg(pixels, {.progressive = true}))};
+  if (!have_pillow()) return samples;
+  const temporary_directory directory;
+  pillow("make_lossless", {photos()[1].string(), directory.path().string()});
+  for (const char* name : {"rgb.png", "one.gif", "rgb.bmp", "rgb.webp", "lossy.webp",
+                           "tiff_lzw.tif", "tiff_adobe_deflate.tif", "raw.tif", "rgb.ppm"})
+    samples.push_back(load(directory.path() / name));
+  return samples;
+}
+
+TEST(Image, CutOffFilesAreErrorsThatNameTheSampleAndTheNextOneDecodes) {
+  const decode_image decode({.fast = true});
+  const decode_image exact;
+  for (const auto& good : good_samples()) {
+    const auto bytes = good.data().size();
+    for (const auto kept : {bytes - bytes / 8, bytes / 2, bytes / 4, std::size_t{30}}) {
+      const auto cut = named("cut/" + good.key(), good.data().slice(0, kept));
+      EXPECT_THAT([&] { exact(cut); }, ThrowsMessage<error>(HasSubstr("decode cut/" + good.key())))
+          << kept;
+      EXPECT_THROW(decode(cut), error);
+    }
+    EXPECT_NO_THROW(exact(good)) << good.key();
+    EXPECT_NO_THROW(decode(good)) << good.key();
+  }
+}
+
+TEST(Image, DamageIsReportedInTheWordsOfTheDecoder) {
+  const auto good = write_jpeg(photo_of(48, 64));
+  const auto cut = named("a/x.jpg", good.slice(0, good.size() / 2));
+  EXPECT_THAT(
+      [&] { decode_image()(cut); },
+      ThrowsMessage<error>(AllOf(HasSubstr("decode a/x.jpg: "), HasSubstr("Premature end"))));
+  EXPECT_EQ(decode_image({.strict = false})(cut).shape(), dimensions({48, 64, 3}));
+}
+
+TEST(Image, WhatIsNoImageIsUnsupported) {
+  for (std::string_view text : {"", "\xff", "hello, world", "RIFF....WAVE"}) {
+    try {
+      decode_image()(named("b", bytes_of(text)));
+      FAIL() << text;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::unsupported);
+      EXPECT_THAT(failure.what(), HasSubstr("decode b: "));
+    }
+  }
+}
+
+TEST(Image, LargeImagesAreRefusedBeforeTheirPixelsAreAllocated) {
+  for (const auto& good : good_samples()) {
+    try {
+      decode_image({.max_pixels = 1000})(good);
+      FAIL() << good.key();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::limit_exceeded) << failure.what();
+      EXPECT_THAT(failure.what(), AllOf(HasSubstr(good.key()), HasSubstr("max_pixels = 1000")));
+    }
+    EXPECT_NO_THROW(decode_image()(good));
+  }
+}
+
+TEST(Image, HeadersThatClaimAHugeImageAreRefused) {
+  buffer bomb = write_jpeg(photo_of(48, 64));
+  const std::string_view frame("\xff\xc0\x00\x11\x08", 5);
+  const auto at = bomb.text().find(frame) + frame.size();
+  std::memcpy(bomb.data() + at, "\xff\0\xff\0", 4);
+  EXPECT_THAT([&] { decode_image()(named("bomb.jpg", bomb)); },
+              ThrowsMessage<error>(HasSubstr("decode bomb.jpg: 65280 x 65280 pixels")));
+}
+
+TEST(Image, OneDecoderServesManyThreads) {
+  const decode_image decode({.width = 64, .height = 64, .fit = image_fit::random_crop});
+  std::vector<tensor> expected;
+  for (const auto& photo : photos()) expected.push_back(decode(load(photo), random(5)));
+  std::vector<int> differences(4);
+  std::vector<std::jthread> threads;
+  for (auto& largest : differences)
+    threads.emplace_back([&] {
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        largest = std::max(largest, difference(decode(load(photos()[i]), random(5)), expected[i]));
+    });
+  threads.clear();
+  EXPECT_EQ(differences, std::vector<int>(4, 0));
 }
 
 }  // namespace lade::media

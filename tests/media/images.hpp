@@ -13,11 +13,13 @@
 
 namespace lade::media {
 
-// The directory of the tests. __FILE__ may be relative to the build directory, where programs lie
-// in a directory of their own.
+// The directory of the tests. __FILE__ may be relative to the build directory, in or below which
+// the programs lie.
 inline std::filesystem::path tests_directory() {
-  const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  return std::filesystem::canonical((build / __FILE__).parent_path().parent_path());
+  auto from = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (!std::filesystem::exists(from / __FILE__) && from != from.root_path())
+    from = from.parent_path();
+  return std::filesystem::canonical(from / __FILE__).parent_path().parent_path();
 }
 
 inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {

@@ -8,6 +8,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,11 +21,11 @@ inline bool have_pillow() {
 }
 
 // The images that a command of pillow.py prints, u8 [height, width, channels].
-template <class... Arguments>
-std::vector<tensor> pillow(const std::string& command, const Arguments&... arguments) {
+inline std::vector<tensor> pillow(const std::string& command,
+                                  const std::vector<std::string>& arguments) {
   auto line =
       "/usr/bin/python3 " + (tests_directory() / "media/pillow.py").string() + " " + command;
-  ((line += " " + std::string(arguments)), ...);
+  for (const auto& argument : arguments) line += " " + argument;
   std::FILE* output = popen(line.c_str(), "r");
   std::vector<tensor> images;
   for (int width, height, channels;
@@ -37,5 +39,37 @@ std::vector<tensor> pillow(const std::string& command, const Arguments&... argum
   if (pclose(output) != 0) throw std::runtime_error("failed: " + line);
   return images;
 }
+
+// The same for a command whose last arguments are files.
+inline std::vector<tensor> pillow(const std::string& command, std::vector<std::string> arguments,
+                                  const std::vector<std::filesystem::path>& files) {
+  for (const auto& file : files) arguments.push_back(file.string());
+  return pillow(command, arguments);
+}
+
+// A directory that goes when the test does.
+class temporary_directory {
+ public:
+  temporary_directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "lade-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~temporary_directory() { std::filesystem::remove_all(path_); }
+  temporary_directory(const temporary_directory&) = delete;
+  temporary_directory& operator=(const temporary_directory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // Writes a file and returns where it is.
+  std::filesystem::path write(const std::string& name, const buffer& data) const {
+    std::ofstream(path_ / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(data.data()),
+               static_cast<std::streamsize>(data.size()));
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace lade::media

@@ -8,10 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cstring>
-#include <fstream>
 #include <string>
 
 namespace lade::media {
@@ -27,19 +24,19 @@ static tensor noise_image(std::int64_t height, std::int64_t width, std::int64_t 
   return image;
 }
 
-static std::filesystem::path write_ppm(const tensor& image) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("lade-resize-" + std::to_string(getpid()) + ".ppm");
-  std::ofstream file(path, std::ios::binary);
-  file << "P6\n" << image.shape()[1] << " " << image.shape()[0] << "\n255\n";
-  file.write(reinterpret_cast<const char*>(image.bytes()),
-             static_cast<std::streamsize>(image.spec().bytes()));
-  return path;
+static buffer as_ppm(const tensor& image) {
+  const auto header = "P6\n" + std::to_string(image.shape()[1]) + " " +
+                      std::to_string(image.shape()[0]) + "\n255\n";
+  buffer file(header.size() + image.spec().bytes());
+  std::memcpy(file.data(), header.data(), header.size());
+  std::memcpy(file.data() + header.size(), image.bytes(), image.spec().bytes());
+  return file;
 }
 
 TEST(Resize, IsWithinOneLevelOfPillow) {
   if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
   random draw(2);
+  const temporary_directory directory;
   for (int round = 0; round < 12; ++round) {
     const auto size = [&](std::uint64_t most) {
       return 1 + static_cast<std::int64_t>(draw.below(most));
@@ -51,12 +48,11 @@ TEST(Resize, IsWithinOneLevelOfPillow) {
     const double bottom = draw.uniform(top, static_cast<double>(image.shape()[0]));
     tensor out(element_type::u8, {size(300), size(300), 3});
     resize(image, out, {.from = {left, top, right - left, bottom - top}});
-    const auto path = write_ppm(image);
+    const auto path = directory.write("noise.ppm", as_ppm(image));
     const auto text = [](auto value) { return std::to_string(value); };
     const auto expected =
-        pillow("resize", path.string(), text(out.shape()[1]), text(out.shape()[0]), text(left),
-               text(top), text(right), text(bottom));
-    std::filesystem::remove(path);
+        pillow("resize", {path.string(), text(out.shape()[1]), text(out.shape()[0]), text(left),
+                          text(top), text(right), text(bottom)});
     EXPECT_LE(difference(out, expected.at(0)), 1)
         << to_string(image.shape()) << " to " << to_string(out.shape());
   }

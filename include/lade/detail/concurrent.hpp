@@ -68,14 +68,15 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         counters_(counters),
         options_(options),
         slots_(options.slots),
-        ring_(options.slots, options.order, pool(), workers_home(), counters),
+        ring_(options.slots, options.order, pool(), workers_home(), run_->runtime().memory(),
+              counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
         worker_context_(feeder_context_),
         on_consumer_stop_(run.stop, close_stage{*this}) {
     counters_.workers = options.workers;
     counters_.on_reactor = options.on_reactor;
     worker_context_.home = &workers_home();
-    worker_context_.stage = &counters_;
+    feeder_context_.stage = worker_context_.stage = &counters_;
   }
 
   // What the stage before is stopped by.
@@ -171,7 +172,9 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     while (true) {
       auto free = co_await ring_.take_free();
       if (free == ring::none) co_return;
+      auto asked = clock::now();
       auto* item = co_await upstream.next();
+      bump(counters_.input_wait, (clock::now() - asked).count());
       if (!item) co_return;
       bump(counters_.in);
       auto& filled = slots_[free];

@@ -29,14 +29,18 @@ class reactor_await {
 
   // On the reactor's thread: starts the work, after which `complete` is called once; and makes
   // that happen soon.
-  virtual void begin(reactor& where) noexcept = 0;
-  virtual void end_early(reactor& where) noexcept = 0;
+  virtual void begin() noexcept = 0;
+  virtual void end_early() noexcept = 0;
 
   // On the reactor's thread: the work is done.
   void complete() noexcept;
 
-  // Whether the coroutine was asked to stop before the work was begun.
+  // Whether the coroutine was asked to stop: before the work was begun, so that it never was; or
+  // at any time.
   bool stopped() const noexcept { return stopped_; }
+  bool ended_early() const noexcept { return ended_early_; }
+
+  reactor& where() const noexcept { return *reactor_; }
 
  private:
   struct request_stop {
@@ -56,17 +60,18 @@ class reactor_await {
   bool begun_ = false;
   bool completed_ = false;
   bool stopped_ = false;
+  bool ended_early_ = false;
 };
 
 // `co_await operation({...})` makes the system call and gives its result (>= 0, or -errno); it
-// gives -ECANCELED when the coroutine is asked to stop. The buffer and the path that it names
-// are the caller's, and the kernel's until the await returns.
+// gives -ECANCELED when the coroutine is asked to stop, and starts anew after a signal (-EINTR).
+// The buffer and the path that it names are the caller's, and the kernel's until the await
+// returns.
 //
 // (Awaiters of the reactor cannot be copied, and GCC 12 copies what is awaited directly. Hence
 // what is awaited is a description, which makes its awaiter in place.)
 class operation {
  public:
-  using sets_suspended = void;
   class awaiter;
 
   explicit operation(const io_operation& call) noexcept : call_(call) {}
@@ -83,8 +88,9 @@ class operation::awaiter final : public reactor_await, private io_operation {
   std::int64_t await_resume() const noexcept;
 
  private:
-  void begin(reactor& where) noexcept override;
-  void end_early(reactor& where) noexcept override;
+  void ended() noexcept;
+  void begin() noexcept override;
+  void end_early() noexcept override;
 };
 
 inline operation::awaiter operation::operator co_await() const noexcept { return awaiter(call_); }
@@ -92,7 +98,6 @@ inline operation::awaiter operation::operator co_await() const noexcept { return
 // `co_await sleep_until(time)` gives whether the time has come; false when asked to stop.
 class sleep_until {
  public:
-  using sets_suspended = void;
   class awaiter;
 
   explicit sleep_until(clock::time_point time) noexcept : time_(time) {}
@@ -109,8 +114,8 @@ class sleep_until::awaiter final : public reactor_await, private timer {
   bool await_resume() const noexcept { return slept_; }
 
  private:
-  void begin(reactor& where) noexcept override;
-  void end_early(reactor& where) noexcept override;
+  void begin() noexcept override;
+  void end_early() noexcept override;
 
   bool slept_ = false;
 };

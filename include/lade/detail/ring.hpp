@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/buffer_pool.hpp>
 #include <lade/context.hpp>
 #include <lade/stats.hpp>
 
@@ -28,8 +29,9 @@ class ring {
   static constexpr std::size_t none = ~std::size_t{0};
 
   // `home` is where the feeder and the consumer run, `workers_home` where the workers do.
+  // Items are begun as long as what they will likely need fits into `memory`.
   ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
-       stage_counters& counters);
+       const buffer_pool& memory, stage_counters& counters);
 
   // Each is awaited and gives a slot, or `none` when there will be no more. A worker passes the
   // slot that it has finished, the consumer the slot that it is done with, at first `none`.
@@ -81,11 +83,14 @@ class ring {
   bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
   std::size_t pop_done();
   waiting* finish(std::size_t slot);
-  waiting* free(std::size_t slot);
+  bool may_begin() const;
+  std::size_t begin_item();
+  waiting* claim_feeder();
   waiting* claim_consumer(std::size_t slot);
 
   executor& home_;
   executor& workers_home_;
+  const buffer_pool& memory_;
   stage_counters& counters_;
   const item_order order_;
   const std::size_t wake_feeder_at_;  // so many free slots
@@ -95,7 +100,9 @@ class ring {
   std::deque<std::size_t> filled_;
   std::deque<std::size_t> ready_;  // in the order of delivery; the front may not be done yet
   std::vector<char> done_;
-  std::size_t in_flight_ = 0;  // filled and not yet taken by the consumer
+  std::size_t in_flight_ = 0;   // filled and not yet taken by the consumer
+  std::size_t unfinished_ = 0;  // begun by the feeder and not yet done
+  std::uint64_t finished_ = 0;
   bool input_over_ = false;
   bool closed_ = false;
   waiting* feeder_ = nullptr;

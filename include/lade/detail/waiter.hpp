@@ -20,6 +20,7 @@ class waiter;
 class wait_list {
  public:
   bool empty() const noexcept { return !first_; }
+  waiter* first() const noexcept { return first_; }  // null if there is none
   void push_back(waiter& added) noexcept;
   void remove(waiter& gone) noexcept;
 

@@ -46,7 +46,8 @@ struct image_options {
   std::array<float, 3> stddev{1, 1, 1};  // grey uses the first of each
 
   // Resizes JPEGs before their colours are converted, and decodes large ones at a half, quarter or
-  // eighth of their size. Differs from the exact result by noise of about 45 dB.
+  // eighth of their size, where that is faster. Differs from the exact result by noise of about
+  // 50 dB.
   bool fast = false;
 
   // Turns images as their Exif orientation says.

@@ -11,12 +11,12 @@
 
 namespace lade::detail {
 
-class ring final : public reactor {
+class uring final : public reactor {
  public:
   // Throws error with the kernel's reason when io_uring is refused. The ring is usable from the
   // reactor's thread only, and only after enter_thread.
-  ring();
-  ~ring() override;
+  uring();
+  ~uring() override;
 
   std::string describe() const override;
   void close(int fd) noexcept override;

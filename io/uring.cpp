@@ -1,4 +1,4 @@
-#include "ring.hpp"
+#include "uring.hpp"
 
 #include <lade/error.hpp>
 
@@ -23,7 +23,7 @@ static void ring_check(int result, std::string_view doing) {
   if (result < 0) raise(-result, doing);
 }
 
-ring::ring() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+uring::uring() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) raise(errno, "make a reactor");
   try {
     set_up();
@@ -33,7 +33,7 @@ ring::ring() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   }
 }
 
-ring::~ring() {
+uring::~uring() {
   io_uring_queue_exit(&uring_);
   ::close(wake_);
   for (int fd : closing_) ::close(fd);
@@ -41,7 +41,7 @@ ring::~ring() {
 
 // Takes the newest features that the kernel knows. They change little in speed; the ring is made
 // disabled, so that the reactor's thread, which enables it, becomes its single issuer.
-void ring::set_up() {
+void uring::set_up() {
   constexpr unsigned entries = 256;
   constexpr unsigned always = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | IORING_SETUP_R_DISABLED;
   constexpr unsigned cooperative =
@@ -71,7 +71,7 @@ void ring::set_up() {
 
 // A sandbox may refuse any of the three system calls, and an old kernel (before 5.13) lacks the
 // timeouts and the multishot polls that the loop is made of.
-void ring::require_all_calls() {
+void uring::require_all_calls() {
   constexpr unsigned features = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_RSRC_TAGS;
   if ((uring_.features & features) != features) raise(ENOSYS, "set up io_uring");
   auto* probe = io_uring_get_probe_ring(&uring_);
@@ -86,7 +86,7 @@ void ring::require_all_calls() {
   if (entered < 0 && entered != -EBADFD) raise(-entered, "enter io_uring");
 }
 
-void ring::enter_thread() {
+void uring::enter_thread() {
   // By hand: the shared library of liburing 2.3 lacks io_uring_enable_rings.
   auto fd = static_cast<unsigned>(uring_.ring_fd);
   ring_check(io_uring_register(fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0), "enable io_uring");
@@ -95,22 +95,22 @@ void ring::enter_thread() {
   (void)io_uring_register_iowq_max_workers(&uring_, bounded_and_unbounded.data());
 }
 
-std::string ring::describe() const {
+std::string uring::describe() const {
   utsname kernel{};
   uname(&kernel);
   return std::string("io_uring (Linux ") + kernel.release + ", " + mode_ + ")";
 }
 
-void ring::close(int fd) noexcept { closing_.push_back(fd); }
+void uring::close(int fd) noexcept { closing_.push_back(fd); }
 
-void ring::cancel_begun(io_operation& operation) noexcept {
+void uring::cancel_begun(io_operation& operation) noexcept {
   cancelled_.push(operation, io_operation::status::cancelling);
 }
 
 // Written and never read: the multishot poll tells of every write.
-void ring::wake() noexcept { (void)eventfd_write(wake_, 1); }
+void uring::wake() noexcept { (void)eventfd_write(wake_, 1); }
 
-void ring::turn(clock::time_point deadline) {
+void uring::turn(clock::time_point deadline) {
   fill();
   int result = submit_and_wait(waiting_for_space() ? clock::time_point::min() : deadline);
   constexpr std::array passing{-ETIME, -EINTR, -EAGAIN, -EBUSY, -ENOMEM};
@@ -118,11 +118,11 @@ void ring::turn(clock::time_point deadline) {
   collect();
 }
 
-void ring::fill() {
+void uring::fill() {
   while (io_uring_sq_space_left(&uring_) > 0 && fill_next()) {}
 }
 
-bool ring::fill_next() {
+bool uring::fill_next() {
   if (!wake_polled_) {
     add_wake();
   } else if (auto* cancelled = cancelled_.pop()) {
@@ -138,32 +138,32 @@ bool ring::fill_next() {
   return true;
 }
 
-bool ring::waiting_for_space() const noexcept {
+bool uring::waiting_for_space() const noexcept {
   return !cancelled_.empty() || !submitted_.empty() || !closing_.empty() || !wake_polled_;
 }
 
-void ring::add_wake() {
+void uring::add_wake() {
   auto* entry = io_uring_get_sqe(&uring_);
   io_uring_prep_poll_multishot(entry, wake_, POLLIN);
   io_uring_sqe_set_data64(entry, ring_wake);
   wake_polled_ = true;
 }
 
-void ring::add_close(int fd) {
+void uring::add_close(int fd) {
   auto* entry = io_uring_get_sqe(&uring_);
   io_uring_prep_close(entry, fd);
   io_uring_sqe_set_data64(entry, ring_nobody);
   if (uring_.features & IORING_FEAT_CQE_SKIP) io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
 }
 
-void ring::add_cancel(io_operation& operation) {
+void uring::add_cancel(io_operation& operation) {
   auto* entry = io_uring_get_sqe(&uring_);
   io_uring_prep_cancel64(entry, reinterpret_cast<std::uintptr_t>(&operation), 0);
   io_uring_sqe_set_data64(entry, ring_nobody);
   operation.progress = io_operation::status::outside;
 }
 
-void ring::add(io_operation& operation) {
+void uring::add(io_operation& operation) {
   auto* entry = io_uring_get_sqe(&uring_);
   switch (operation.what) {
     case io_operation::kind::open:
@@ -187,7 +187,7 @@ void ring::add(io_operation& operation) {
   operation.progress = io_operation::status::begun;
 }
 
-int ring::submit_and_wait(clock::time_point deadline) {
+int uring::submit_and_wait(clock::time_point deadline) {
   if (deadline == clock::time_point::min()) return io_uring_submit_and_get_events(&uring_);
   io_uring_cqe* first = nullptr;
   if (deadline == clock::time_point::max())
@@ -200,7 +200,7 @@ int ring::submit_and_wait(clock::time_point deadline) {
 
 // Takes all completions out. Those that did not fit into the kernel's queue follow in the next
 // turn, which does not wait then.
-void ring::collect() {
+void uring::collect() {
   unsigned head = 0;
   unsigned count = 0;
   io_uring_cqe* completion = nullptr;
@@ -211,7 +211,7 @@ void ring::collect() {
   io_uring_cq_advance(&uring_, count);
 }
 
-void ring::collect(const io_uring_cqe& completion) {
+void uring::collect(const io_uring_cqe& completion) {
   if (completion.user_data == ring_wake) {
     wake_polled_ = (completion.flags & IORING_CQE_F_MORE) != 0;
   } else if (completion.user_data != ring_nobody) {

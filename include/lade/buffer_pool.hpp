@@ -1,0 +1,69 @@
+// Memory that is used again: buffers that come back when nobody holds them any more.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/context.hpp>
+#include <lade/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+
+namespace lade {
+
+// Hands out buffers and keeps what comes back for the next of about the same size, so that the
+// hot path of a loader touches no fresh page. The bytes that are out never exceed the limit:
+// whoever asks for more waits, which is how a run keeps to its budget.
+//
+// Buffers are aligned to 64 bytes, those of more than 4 KiB to 4 KiB, those of 2 MiB and more to
+// huge pages. A buffer counts with the size of its block: at most an eighth more than was asked
+// for, or what is missing to the next 64 bytes or 4 KiB. What is out and what is kept together
+// stay below the limit; a pool without a limit keeps at most 64 MiB.
+//
+// Any thread may use a pool, and a buffer may die on any thread. Buffers may outlive their pool.
+class buffer_pool {
+ public:
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  struct statistics {
+    std::size_t limit_bytes;
+    std::size_t used_bytes;  // of the buffers that are out
+    std::size_t peak_bytes;  // the most that were ever out
+    std::size_t kept_bytes;  // ready to be used again
+    std::uint64_t waits;     // allocations that had to wait
+  };
+
+  explicit buffer_pool(std::size_t limit_bytes = unlimited);
+
+  // Uninitialised bytes; waits until they are free. Who came first is served first. A buffer
+  // larger than the limit is let through when nothing else is out, rather than never. Throws
+  // error(stopped) when the awaiting coroutine is asked to stop while it waits.
+  task<buffer> allocate(std::size_t bytes);
+
+  // Uninitialised bytes, or nothing if one would have to wait for them.
+  std::optional<buffer> try_allocate(std::size_t bytes);
+
+  // Uninitialised bytes at once, beyond the limit if need be: for work that has begun and must go
+  // on for memory to come back. Stages begin no new work while `would_wait`.
+  buffer allocate_now(std::size_t bytes);
+  bool would_wait(std::size_t bytes) const;
+
+  statistics stats() const;
+
+ private:
+  struct state;
+  class reservation;
+
+  static task<buffer> allocate_from(std::shared_ptr<state> pool, std::size_t bytes);
+
+  std::shared_ptr<state> state_;
+};
+
+// Uninitialised bytes from the pool of the surroundings, by allocate_now; fresh memory where they
+// have no pool. Counts to the bytes of the stage of the surroundings.
+buffer allocate(const context& surroundings, std::size_t bytes);
+
+}  // namespace lade

@@ -1,0 +1,103 @@
+// Files, read by the reactor: the awaiting thread computes on, and nothing blocks.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/sample.hpp>
+#include <lade/task.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace lade {
+
+namespace detail {
+
+class reactor;
+
+// An open descriptor, closed with the object: by the reactor when this is the reactor's thread,
+// which must not wait for it, elsewhere at once.
+class descriptor {
+ public:
+  descriptor(int fd, reactor* where) noexcept : fd_(fd), reactor_(where) {}
+  descriptor(descriptor&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), reactor_(other.reactor_) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(reactor_, other.reactor_);
+    return *this;
+  }
+  ~descriptor();
+
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+  reactor* reactor_;
+};
+
+}  // namespace detail
+
+namespace io {
+
+struct file_info {
+  enum class kind : std::uint8_t { regular, directory, other };
+
+  kind type = kind::regular;
+  std::uint64_t size_bytes = 0;
+  std::chrono::sys_time<std::chrono::nanoseconds> modified;
+};
+
+// An open file. Its functions need a runtime, throw error with what they were doing to which
+// file ("read train/x.jpg: Input/output error"), and error(stopped) when asked to stop.
+//
+// Closed by the destructor, which does not wait on the reactor's thread.
+class file {
+ public:
+  const std::string& path() const noexcept { return path_; }
+
+  // What the file system knows of the open file now. Does not wait.
+  file_info info() const;
+  std::uint64_t size() const { return info().size_bytes; }
+
+  // Fills `into` with the bytes from `offset` on. Returns fewer only at the end of the file. Any
+  // number of reads may be in flight; the file and the memory must outlive them.
+  task<std::size_t> read(std::span<std::byte> into, std::uint64_t offset) const;
+
+ private:
+  friend task<std::optional<file>> open_unless(std::string path, bool may_be_absent);
+
+  file(detail::descriptor opened, std::string path) noexcept
+      : descriptor_(std::move(opened)), path_(std::move(path)) {}
+
+  detail::descriptor descriptor_;
+  std::string path_;
+};
+
+// Opens a file for reading.
+task<file> open(std::string path);
+
+// The same, or nothing if there is no such file. Any other failure is thrown.
+task<std::optional<file>> try_open(std::string path);
+
+// What the file system knows of a file or directory.
+task<file_info> stat(std::string path);
+
+// The content of a whole file, in memory from the pool of the surroundings (see allocate). The
+// file's size when it is opened decides how much that is: of a file that grows meanwhile, what it
+// had; of one that shrinks, what is left. Files that do not know their size (those of /proc,
+// pipes) are read to their end, into fresh memory.
+task<buffer> read_file(std::string path);
+
+// The sample with the content of the file that is its key:
+//
+//   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read, {...})
+task<sample> read(sample from);
+
+}  // namespace io
+}  // namespace lade

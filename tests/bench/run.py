@@ -1,0 +1,514 @@
+#!/usr/bin/env python3
+"""Runs lade and what it is measured by, in turns, and compares them.
+
+All commands of a group run once a round, one after the other, so that what disturbs the machine
+disturbs all of them. A ratio is taken within a round; the median over the rounds is printed, with
+the smallest and the largest. Writes BUILD/bench.json with every figure of every run, and
+BUILD/bench.md, the tables of docs/benchmarks.md. Ends with status 1 when a gate is not passed."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+NOT_INSTALLED = 77
+
+IMAGES = 4096  # of each run of a loader
+LOADERS = {
+    "val": "--transform val",
+    "val fast": "--transform val --quality fast",
+    "train": "--transform train --layout chw_f32",
+    "resize": "--transform resize",
+    "resize fast": "--transform resize --quality fast",
+}
+
+
+@dataclass
+class Row:
+    """A comparison. `ours` and `theirs` name commands, or a line of one as `command:line`; of
+    several of theirs the best counts. Without theirs, the figure itself is held to the gate."""
+
+    name: str
+    ours: str
+    theirs: list
+    figure: str
+    gate: float | None = None
+    higher_is_better: bool = True
+
+    def passes(self, value):
+        if self.gate is None:
+            return None
+        return value >= self.gate if self.higher_is_better else value <= self.gate
+
+    def gate_text(self):
+        return "" if self.gate is None else f"{'≥' if self.higher_is_better else '≤'} {self.gate:g}"
+
+
+def lower(name, ours, theirs, figure, gate=None):
+    return Row(name, ours, theirs, figure, gate, higher_is_better=False)
+
+
+@dataclass
+class Group:
+    name: str
+    about: str
+    commands: dict = field(default_factory=dict)
+    rows: list = field(default_factory=list)
+    rounds: int | None = None
+    memory: bool = False
+
+
+def loader(program, options, threads, images=IMAGES, batch=256):
+    return (
+        f"{{bin}}/{program} --dir {{corpus}} {options} --threads {threads}"
+        f" --images {images} --batch {batch}"
+    )
+
+
+def limit_group():
+    group = Group("limit", "lade against a bare loop that does the same without a library")
+    for threads in (1, 2):
+        for name in ("val", "val fast", "train"):
+            ours, theirs = f"lade {name} {threads}", f"bare {name} {threads}"
+            group.commands[ours] = loader("loader_bench", LOADERS[name], threads)
+            group.commands[theirs] = loader("bare_loop", LOADERS[name], threads)
+            for figure in ("images_per_cpu_s", "images_per_s"):
+                what = f"{name}, {threads} thread{'s' * (threads > 1)}"
+                group.rows.append(Row(what, ours, [theirs], figure, 0.95))
+    return group
+
+
+def decode_group():
+    group = Group("decode", "CPU time of an image, against libjpeg-turbo's own full decode to RGB")
+    group.commands["libjpeg-turbo"] = loader("bare_loop", "--transform decode", 1)
+    for name, gate in {"train": 1.05, "val": 1.35, "val fast": 1.15}.items():
+        group.commands[f"lade {name}"] = loader("loader_bench", LOADERS[name], 1)
+        group.commands[f"bare {name}"] = loader("bare_loop", LOADERS[name], 1)
+        group.rows.append(
+            lower(f"{name}, lade", f"lade {name}", ["libjpeg-turbo"], "cpu_ms_per_image", gate)
+        )
+        group.rows.append(
+            lower(f"{name}, bare loop", f"bare {name}", ["libjpeg-turbo"], "cpu_ms_per_image")
+        )
+    group.commands["decode_bench"] = "{bin}/decode_bench"
+    for name, gate in {"train": 1.05, "val": 1.35, "val_fast": 1.15}.items():
+        group.rows.append(
+            lower(f"{name}, decoder alone", f"decode_bench:{name}", [], "ratio", gate)
+        )
+    return group
+
+
+def simd_group():
+    group = Group("simd", "the bare loop's instruction sets against each other")
+    for name in ("val", "val fast", "resize"):
+        for build in ("bare_loop", "bare_loop_avx2", "bare_loop_plain"):
+            group.commands[f"{build} {name}"] = loader(build, LOADERS[name], 1, images=1024)
+        for build in ("bare_loop_avx2", "bare_loop_plain"):
+            group.rows.append(
+                lower(name, f"bare_loop {name}", [f"{build} {name}"], "cpu_ms_per_image")
+            )
+    return group
+
+
+def peers_group():
+    group = Group("peers", "lade against other loaders, each at its documented best", memory=True)
+    for name in ("train", "val", "resize", "resize fast"):
+        group.commands[f"lade {name}"] = loader("loader_bench", LOADERS[name], 2)
+        group.commands[f"bare {name}"] = loader("bare_loop", LOADERS[name], 2)
+    torch = "{system_python} {peers}/torch_loader.py --dir {corpus} --threads 2 --images 2048"
+    group.commands["PyTorch train"] = f"{torch} --transform train"
+    group.commands["PyTorch val"] = f"{torch} --transform val"
+    spdl = "{peers_python} {peers}/spdl_loader.py --dir {corpus} --threads 2 --images 4096"
+    group.commands["SPDL bilinear"] = f"{spdl} --scale bilinear"
+    group.commands["SPDL own filter"] = f"{spdl} --scale own"
+    opencv = "{peers_python} {peers}/opencv_loader.py --dir {corpus} --threads 2 --images 4096"
+    group.commands["OpenCV resize"] = f"{opencv} --transform resize"
+    group.commands["OpenCV val"] = f"{opencv} --transform val"
+    comparisons = [
+        ("train", "PyTorch train", 3),
+        ("val", "PyTorch val", None),
+        ("resize", "SPDL bilinear", 1.7),
+        ("resize fast", "SPDL bilinear", 1.9),
+        ("resize", "SPDL own filter", None),
+        ("resize", "OpenCV resize", None),
+        ("val", "OpenCV val", None),
+    ]
+    for ours, theirs, gate in comparisons:
+        for who in ("lade", "bare"):
+            group.rows.append(
+                Row(
+                    f"{who} {ours} / {theirs}",
+                    f"{who} {ours}",
+                    [theirs],
+                    "images_per_cpu_s",
+                    gate if who == "lade" else None,
+                )
+            )
+    for name, theirs in (("train", "PyTorch train"), ("resize", "SPDL bilinear")):
+        for figure in ("images_per_s", "first_batch_ms"):
+            group.rows.append(
+                Row(name, f"lade {name}", [theirs], figure, None, figure != "first_batch_ms")
+            )
+    return group
+
+
+def start_group():
+    group = Group("start", "from main to the first batch of 32, with a warm page cache")
+    for who, program in {"lade": "loader_bench", "bare": "bare_loop"}.items():
+        group.commands[who] = loader(program, LOADERS["val"], 2, images=64, batch=32)
+        group.rows.append(lower(who, who, [], "first_batch_ms", 50 if who == "lade" else None))
+    return group
+
+
+FILE_SIZES = {"110 KB": "{files}", "4 KB": "{files4k}"}
+
+
+def files_group(cold):
+    about = "files whose contents are not in the page cache" if cold else "files in the page cache"
+    group = Group("cold" if cold else "files", f"20,000 {about}", rounds=3 if cold else None)
+    if cold:
+        readers = {
+            "16 threads": "threads --parallel 16",
+            "32 threads, O_DIRECT": "threads --parallel 32 --direct",
+            "ring of 64": "ring --parallel 64 --sized",
+            "chains of 64, O_DIRECT": "chain --parallel 64 --direct",
+            "chains of 256, O_DIRECT": "chain --parallel 256 --direct",
+        }
+    else:
+        readers = {
+            "1 thread": "threads --parallel 1",
+            "2 threads": "threads --parallel 2",
+            "2 threads, size known": "threads --parallel 2 --sized",
+            "16 threads": "threads --parallel 16",
+            "ring of 64, fstat": "ring --parallel 64",
+            "ring of 64, size known": "ring --parallel 64 --sized",
+            "chains of 64": "chain --parallel 64",
+        }
+    tail = " --drop-caches" if cold else ""
+    for size, directory in FILE_SIZES.items():
+        theirs = []
+        for name, options in readers.items():
+            theirs.append(f"{name}, {size}")
+            group.commands[theirs[-1]] = (
+                f"{{bin}}/files_bare --dir {directory} --reader {options}{tail}"
+            )
+        ours = f"lade, {size}"
+        group.commands[ours] = f"{{bin}}/files_bench --dir {directory}{tail}"
+        group.rows.append(Row(size, ours, theirs, "files_per_s", 0.95))
+        group.rows.append(lower(size, ours, theirs, "cpu_s_per_10k"))
+    return group
+
+
+def core_group():
+    group = Group("core", "coroutines: times of one operation")
+    group.commands["lade"] = "{bin}/core_bench"
+    group.commands["floor"] = "{bin}/core_floor"
+    group.commands["asio"] = "{bin}/asio_floor"
+    group.commands["SPDL"] = "{peers_python} {peers}/spdl_engine.py"
+    for name, gate in {
+        "await": 20,
+        "generator": 8,
+        "generator_chain": 30,
+        "when_all": 30,
+        "channel": 15,
+        "map_64": 800,
+        "map_8": 5000,
+    }.items():
+        group.rows.append(lower(name, f"lade:{name}", [], "cpu_ns", gate))
+    queue, batches, asio = (
+        ["floor:queue_of_64"],
+        ["floor:queue_of_64_in_batches_of_32"],
+        ["asio:asio_co_spawn"],
+    )
+    group.rows += [
+        lower("channel of 64, two threads", "lade:channel_threads", queue, "wall_ns", 1.0),
+        lower("the same, CPU", "lade:channel_threads", queue, "cpu_ns"),
+        lower("channel in batches of 32", "lade:channel_batches", [], "wall_ns", 25),
+        lower("channel in batches of 32", "lade:channel_batches", batches, "wall_ns"),
+        lower("spawn and join", "lade:spawn_join", asio, "cpu_ns", 0.5),
+        lower("map of an empty function, 64 slots", "lade:map_64", ["floor:pool_of_two"], "cpu_ns"),
+        lower("map of an empty function, 8 slots", "lade:map_8", ["SPDL:spdl_map_8"], "cpu_ns"),
+    ]
+    return group
+
+
+GROUPS = [
+    limit_group(),
+    decode_group(),
+    simd_group(),
+    start_group(),
+    peers_group(),
+    core_group(),
+    files_group(cold=False),
+    files_group(cold=True),
+]
+
+
+class Bench:
+    def __init__(self, build):
+        self.build = build
+        self.absent = {}  # why a command has no figures
+        self.names = {
+            "bin": build / "tests/bench",
+            "corpus": build / "corpus",
+            "files": build / "files-110k",
+            "files4k": build / "files-4k",
+            "peers": HERE / "peers",
+            "system_python": "/usr/bin/python3",
+            "peers_python": build / "peers/bin/python",
+        }
+
+    def words(self, command):
+        return shlex.split(command.format(**self.names))
+
+    def shown(self, command):
+        """The command as a person in the project's directory would type it."""
+        words = self.words(command)
+        return shlex.join(
+            os.path.relpath(word, ROOT) if Path(word).is_relative_to(ROOT) else word
+            for word in words
+        )
+
+    def run(self, command, memory=False):
+        """The lines of JSON that the command prints, by name; nothing if it is not there."""
+        words = self.words(command)
+        if not Path(words[0]).exists():
+            self.absent[command] = "not built" if "{bin}" in command else "not installed"
+            return {}
+        if memory:
+            words = [sys.executable, str(HERE / "memory.py"), *words]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=self.build)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            missing = done.returncode == NOT_INSTALLED
+            self.absent[command] = "not installed" if missing else "failed"
+            if not missing:
+                print(f"{self.shown(command)}: status {done.returncode}", file=sys.stderr)
+            return {}
+        result = {}
+        for line in lines:
+            if "cpu_s" in line and "images" in line:
+                line["cpu_ms_per_image"] = line["cpu_s"] / line["images"] * 1e3
+            result[line.get("figure") or line["program"]] = line
+        result[""] = lines[0]
+        return result
+
+    def make_missing(self, groups):
+        makers = []
+        if groups & {"limit", "decode", "simd", "start", "peers"}:
+            photos = ROOT / "tests/data/photos"
+            makers.append(("corpus", f"{{bin}}/make_corpus --photos {photos}"))
+        if groups & {"files", "cold"}:
+            makers.append(("files", "{bin}/make_files --bytes 110000"))
+            makers.append(("files4k", "{bin}/make_files --bytes 4096"))
+        for name, command in makers:
+            directory = self.names[name]
+            if directory.exists():
+                continue
+            print(f"making {directory}", flush=True)
+            unfinished = directory.with_name(directory.name + ".unfinished")
+            subprocess.run([*self.words(command), "--out", str(unfinished)], check=True)
+            unfinished.rename(directory)
+
+
+def measure(bench, group, rounds):
+    """For each command its results in each round."""
+    results = {name: [] for name in group.commands}
+    for number in range(rounds):
+        for name, command in group.commands.items():
+            if sys.stderr.isatty():
+                print(f"\r{group.name} {number + 1}/{rounds}: {name:40}", end="", file=sys.stderr)
+            results[name].append(bench.run(command))
+    if sys.stderr.isatty():
+        print(f"\r{'':70}\r", end="", file=sys.stderr)
+    return results
+
+
+def values(results, which, figure):
+    """A figure of `command` or `command:line` in each round; empty when it was not measured."""
+    command, _, line = which.partition(":")
+    rounds = [result.get(line, {}) for result in results[command]]
+    return [result[figure] for result in rounds if figure in result]
+
+
+def compare(bench, group, row, results):
+    """What a row of the table says."""
+
+    def absent(name):
+        return bench.absent.get(group.commands[name.partition(":")[0]], "–")
+
+    ours = values(results, row.ours, row.figure)
+    measured = {name: values(results, name, row.figure) for name in row.theirs}
+    measured = {name: figures for name, figures in measured.items() if figures}
+    best = max if row.higher_is_better else min
+    other = best(measured, key=lambda name: statistics.median(measured[name]), default=None)
+    said = {
+        "name": row.name,
+        "figure": row.figure,
+        "ours": statistics.median(ours) if ours else None,
+        "other_name": other or ", ".join(row.theirs[:1]),
+        "ours_absent": absent(row.ours),
+        "other_absent": absent(row.theirs[0]) if row.theirs else "",
+        "other": statistics.median(measured[other]) if other else None,
+        "gate": row.gate_text(),
+        "ratio": None,
+        "passed": None,
+    }
+    if not ours or (row.theirs and not other):
+        return said
+    ratios = [a / b for a, b in zip(ours, measured[other])] if other else ours
+    said["ratio"] = statistics.median(ratios)
+    said["least"], said["most"] = min(ratios), max(ratios)
+    said["passed"] = row.passes(said["ratio"])
+    return said
+
+
+def number(value):
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def cells(said):
+    ratio = "–"
+    if said["ratio"] is not None and said["other"] is not None:
+        ratio = f"{said['ratio']:.2f} ({said['least']:.2f}–{said['most']:.2f})"
+    verdict = {None: "", True: "yes", False: "**no**"}[said["passed"]]
+    ours = said["ours_absent"] if said["ours"] is None else number(said["ours"])
+    other = said["other_absent"] if said["other"] is None else number(said["other"])
+    figure = said["figure"].replace("_", " ")
+    return [said["name"], figure, ours, said["other_name"], other, ratio, said["gate"], verdict]
+
+
+HEAD = ["", "figure", "first", "compared with", "second", "ratio", "gate", "passed"]
+
+
+def markdown(table):
+    rows = [HEAD, ["---"] * len(table[0] if table else HEAD), *table]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def plain(table):
+    rows = [[cell.replace("**", "") for cell in row] for row in [HEAD, *table]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    )
+
+
+def seconds_table(results):
+    """Wall and CPU time of each command beside each other: medians."""
+    rows = []
+    for name, rounds in results.items():
+        lines = [result[""] for result in rounds if "wall_s" in result.get("", {})]
+        if lines:
+            wall, cpu = (statistics.median(x[key] for x in lines) for key in ("wall_s", "cpu_s"))
+            rows.append([name, f"{wall:.2f}", f"{cpu:.2f}"])
+    return rows
+
+
+def output_of(*command):
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "none"
+    return text.splitlines()[0] if text else "none"
+
+
+def machine():
+    cpu = [x for x in Path("/proc/cpuinfo").read_text().splitlines() if x.startswith("model name")]
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    return {
+        "date": datetime.date.today().isoformat(),
+        "CPU": f"{cpu[0].partition(':')[2].strip() if cpu else platform.machine()}"
+        f", {len(os.sched_getaffinity(0))} logical CPUs",
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') >> 30} GiB",
+        "system": f"{system}, Linux {platform.release().partition('-')[0]}",
+        "compiler": output_of(os.environ.get("CXX", "c++"), "--version"),
+        "libjpeg-turbo": output_of("pkg-config", "--modversion", "libjpeg"),
+        "liburing": output_of("pkg-config", "--modversion", "liburing"),
+        "FFmpeg": output_of("ffmpeg", "-version").partition(" Copyright")[0],
+    }
+
+
+def section(bench, group, results, said, memory):
+    """A group as a part of docs/benchmarks.md."""
+    text = [f"### {group.name}", "", group.about[0].upper() + group.about[1:] + ".", ""]
+    text += [markdown([cells(one) for one in said]), ""]
+    seconds = seconds_table(results)
+    if seconds:
+        text += ["| command | wall s | CPU s |" + " peak PSS MiB |" * bool(memory)]
+        text += ["| --- | --- | --- |" + " --- |" * bool(memory)]
+        for row in seconds:
+            peak = [number(memory[row[0]])] if memory else []
+            text.append("| " + " | ".join(row + peak) + " |")
+        text.append("")
+    text += ["```"]
+    text += [bench.shown(command) for command in dict.fromkeys(group.commands.values())]
+    text += ["```", ""]
+    return "\n".join(text)
+
+
+def peaks(bench, group):
+    """The peak memory of each command, from a run of its own."""
+    found = {}
+    for name, command in group.commands.items():
+        result = bench.run(command, memory=True)
+        if result:
+            found[name] = result[""]["peak_pss_mib"]
+    return found
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [group.name for group in GROUPS]
+    parser.add_argument("build", type=Path, help="a build directory with `bench-programs` built")
+    parser.add_argument("groups", nargs="*", metavar="group", help=f"of {' '.join(names)}")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    for name in arguments.groups:
+        if name not in names:
+            parser.error(f"no group '{name}'; there are: {' '.join(names)}")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    bench = Bench(arguments.build.resolve())
+    groups = [group for group in GROUPS if group.name in (arguments.groups or [group.name])]
+    if os.getloadavg()[0] > 0.5:
+        print("warning: other programs are running; these figures will not repeat", file=sys.stderr)
+    about = {**machine(), "rounds": arguments.rounds, "load before": os.getloadavg()[0]}
+    bench.make_missing({group.name for group in groups})
+    record, sections, failed = {"machine": about}, [], []
+    for group in groups:
+        rounds = min(group.rounds or arguments.rounds, arguments.rounds)
+        results = measure(bench, group, rounds)
+        memory = peaks(bench, group) if group.memory else {}
+        said = [compare(bench, group, row, results) for row in group.rows]
+        failed += [f"{group.name}: {one['name']}" for one in said if one["passed"] is False]
+        failed += [name for name, c in group.commands.items() if bench.absent.get(c) == "failed"]
+        print(f"\n{group.name}: {group.about}\n{plain([cells(one) for one in said])}")
+        for name, peak in memory.items():
+            print(f"peak PSS of {name}: {peak:.0f} MiB")
+        record[group.name] = {"runs": results, "rows": said, "peak_pss_mib": memory}
+        sections.append(section(bench, group, results, said, memory))
+    facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
+    (bench.build / "bench.json").write_text(json.dumps(record, indent=1))
+    (bench.build / "bench.md").write_text(f"{facts}\n\n" + "\n".join(sections))
+    print(f"\nAll figures: {bench.build}/bench.json; as tables: {bench.build}/bench.md")
+    if failed:
+        sys.exit("gates not passed: " + "; ".join(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sleep.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static std::uintptr_t address(const buffer& b) {
+  return reinterpret_cast<std::uintptr_t>(b.data());
+}
+
+TEST(BufferPool, GivesTheSameMemoryAgain) {
+  buffer_pool pool;
+  auto first = address(*pool.try_allocate(110'000));
+  EXPECT_EQ(address(*pool.try_allocate(112'000)), first);
+}
+
+TEST(BufferPool, BlocksAreAlignedAndWasteAtMostAnEighth) {
+  for (std::size_t bytes = 1; bytes < (std::size_t{64} << 20); bytes += 1 + bytes / 7) {
+    buffer_pool pool;
+    auto got = *pool.try_allocate(bytes);
+    EXPECT_EQ(got.size(), bytes);
+    EXPECT_EQ(address(got) % (bytes > 4096 ? 4096 : 64), 0u) << bytes;
+    auto charged = pool.stats().used_bytes;
+    EXPECT_GE(charged, bytes);
+    EXPECT_LE(charged - bytes, std::max(bytes / 8, std::size_t{bytes > 4096 ? 4095u : 63u}))
+        << bytes;
+    got.data()[bytes - 1] = std::byte{1};
+  }
+}
+
+TEST(BufferPool, NoBytesCostNothing) {
+  buffer_pool pool(0);
+  EXPECT_TRUE(pool.try_allocate(0)->empty());
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+}
+
+TEST(BufferPool, AnAbsurdSizeIsRefused) {
+  buffer_pool pool;
+  EXPECT_THROW(pool.try_allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+}
+
+TEST(BufferPool, CountsWhatIsOut) {
+  buffer_pool pool(10'240);
+  auto first = pool.try_allocate(4096);
+  auto second = pool.try_allocate(4096);
+  EXPECT_EQ(pool.stats().used_bytes, 8192u);
+  EXPECT_FALSE(pool.try_allocate(4096));
+  first.reset();
+  EXPECT_TRUE(pool.try_allocate(4096));
+  second.reset();
+  auto stats = pool.stats();
+  EXPECT_EQ(stats.used_bytes, 0u);
+  EXPECT_EQ(stats.peak_bytes, 8192u);
+  EXPECT_EQ(stats.kept_bytes, 8192u);
+}
+
+TEST(BufferPool, WhatIsOutAndWhatIsKeptStayBelowTheLimit) {
+  buffer_pool pool(1 << 20);
+  { auto all = pool.try_allocate(1 << 20); }
+  auto other = pool.try_allocate(4096);
+  EXPECT_EQ(pool.stats().kept_bytes, 0u);
+}
+
+TEST(BufferPool, MoreThanTheLimitIsLetThroughAlone) {
+  buffer_pool pool(1000);
+  auto small = pool.try_allocate(64);
+  EXPECT_FALSE(pool.try_allocate(5000));
+  small.reset();
+  auto large = pool.try_allocate(5000);
+  EXPECT_TRUE(large);
+  EXPECT_FALSE(pool.try_allocate(64));
+}
+
+TEST(BufferPool, BuffersMayOutliveThePool) {
+  std::optional<buffer_pool> pool(std::in_place, 4096);
+  auto survivor = *pool->try_allocate(4096);
+  pool.reset();
+  std::memset(survivor.data(), 1, survivor.size());
+}
+
+static task<> allocate_and_note(buffer_pool& pool, std::size_t bytes, int number,
+                                std::vector<int>& order) {
+  auto got = co_await pool.allocate(bytes);
+  order.push_back(number);
+}
+
+TEST(BufferPool, WhoCameFirstIsServedFirst) {
+  runtime runtime({.threads = 1});
+  buffer_pool pool(4096);
+  auto all = pool.try_allocate(4096);
+  std::vector<int> order;
+  {
+    std::vector<std::jthread> waiting;
+    // The second would fit before the first does, but waits for its turn.
+    for (auto [bytes, number] : {std::pair{4096, 1}, {64, 2}, {2048, 3}}) {
+      waiting.emplace_back([&, bytes = static_cast<std::size_t>(bytes), number = number] {
+        sync_wait(runtime, allocate_and_note(pool, bytes, number, order));
+      });
+      while (pool.stats().waits < static_cast<std::uint64_t>(number)) std::this_thread::yield();
+    }
+    EXPECT_FALSE(pool.try_allocate(64));
+    all.reset();
+  }
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+}
+
+TEST(BufferPool, AStoppedWaiterMakesWayForOthers) {
+  runtime runtime({.threads = 1});
+  buffer_pool pool(4096);
+  auto half = pool.try_allocate(2048);
+  std::stop_source stop;
+  std::jthread large([&] {
+    EXPECT_THAT([&] { sync_wait(runtime, pool.allocate(4096), stop.get_token()); },
+                ThrowsMessage<error>(HasSubstr("allocate 4096 bytes: stopped")));
+  });
+  while (pool.stats().waits < 1) std::this_thread::yield();
+  std::jthread small([&] { sync_wait(runtime, pool.allocate(1024)); });
+  while (pool.stats().waits < 2) std::this_thread::yield();
+  stop.request_stop();
+  small.join();
+}
+
+TEST(BufferPool, AWaiterNeedsNoRuntime) {
+  buffer_pool pool(64);
+  auto all = pool.try_allocate(64);
+  std::jthread waiting([&] { EXPECT_EQ(sync_wait(pool.allocate(10)).size(), 10u); });
+  while (pool.stats().waits < 1) std::this_thread::yield();
+  all.reset();
+}
+
+static task<> churn(buffer_pool& pool, std::uint32_t seed, std::atomic<bool>& wrong) {
+  std::mt19937 random(seed);
+  for (int i = 0; i < 500; ++i) {
+    auto bytes = 1 + random() % (std::size_t{1} << (random() % 17));
+    auto got = co_await pool.allocate(bytes);
+    std::memset(got.data(), static_cast<int>(seed), got.size());
+    co_await sleep(std::chrono::microseconds(1));  // while others want memory
+    if (pool.stats().used_bytes > pool.stats().limit_bytes) wrong = true;
+    if (got.data()[bytes / 2] != static_cast<std::byte>(seed)) wrong = true;
+  }
+}
+
+TEST(BufferPool, ManyThreadsShareItWithinTheLimit) {
+  runtime runtime({.threads = 4});
+  buffer_pool pool(100'000);
+  std::atomic<bool> wrong = false;
+  auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t i = 0; i < 8; ++i)
+      threads.emplace_back([&, i] { sync_wait(runtime, churn(pool, seed + i, wrong)); });
+  }
+  EXPECT_FALSE(wrong);
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+  EXPECT_LE(pool.stats().peak_bytes, 100'000u);
+  EXPECT_GT(pool.stats().waits, 0u);
+}
+
+TEST(BufferPool, AStopMayRaceTheReturnOfMemory) {
+  runtime runtime({.threads = 2});
+  buffer_pool pool(64);
+  for (int i = 0; i < 2'000; ++i) {
+    auto all = pool.try_allocate(64);
+    std::stop_source stop;
+    std::jthread stopper([&, before = pool.stats().waits] {
+      while (pool.stats().waits == before) std::this_thread::yield();
+      stop.request_stop();
+    });
+    std::jthread giver([&, before = pool.stats().waits] {
+      while (pool.stats().waits == before) std::this_thread::yield();
+      all.reset();
+    });
+    try {
+      sync_wait(runtime, pool.allocate(64), stop.get_token());
+    } catch (const error& stopped) {
+      EXPECT_EQ(stopped.code(), errc::stopped);
+    }
+  }
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+}
+
+static task<buffer> allocate_here(std::size_t bytes) { co_return co_await allocate(bytes); }
+
+TEST(BufferPool, SurroundingsWithoutAPoolGiveFreshMemory) {
+  EXPECT_EQ(sync_wait(allocate_here(100)).size(), 100u);
+}
+
+}  // namespace lade

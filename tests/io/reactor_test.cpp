@@ -1,0 +1,390 @@
+#include "../support/reactors.hpp"
+#include "../support/temp_dir.hpp"
+
+#include <lade/detail/operation.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <latch>
+#include <memory>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lade {
+
+using namespace testing_support;
+using namespace std::chrono_literals;
+using detail::io_operation;
+using detail::operation;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct pipe_ends {
+  int read_end = -1;
+  int write_end = -1;
+
+  pipe_ends() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+  pipe_ends(const pipe_ends&) = delete;
+  pipe_ends& operator=(const pipe_ends&) = delete;
+  ~pipe_ends() {
+    close(read_end);
+    close(write_end);
+  }
+  void put(std::string_view text) const {
+    ASSERT_EQ(write(write_end, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+};
+
+static task<std::int64_t> make_call(io_operation call) { co_return co_await operation(call); }
+
+static io_operation open_call(const std::string& path, int flags = O_RDONLY | O_CLOEXEC) {
+  return {.what = io_operation::kind::open, .fd = AT_FDCWD, .path = path.c_str(), .flags = flags};
+}
+
+static io_operation read_call(int fd, std::string& into, std::uint64_t offset = 0) {
+  return {.what = io_operation::kind::read,
+          .fd = fd,
+          .data = into.data(),
+          .bytes = into.size(),
+          .offset = offset};
+}
+
+static io_operation poll_call(int fd, int events) {
+  return {.what = io_operation::kind::poll, .fd = fd, .flags = events};
+}
+
+static auto now() { return detail::clock::now(); }
+
+class Reactor : public ReactorTest {};
+INSTANTIATE_TEST_SUITE_P(Both, Reactor,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+TEST_P(Reactor, OpensReadsAndCloses) {
+  temp_dir dir;
+  auto path = dir.write("text", "0123456789");
+  runtime runtime(options());
+  auto fd = static_cast<int>(sync_wait(runtime, make_call(open_call(path))));
+  ASSERT_GE(fd, 0);
+  std::string text(100, ' ');
+  EXPECT_EQ(sync_wait(runtime, make_call(read_call(fd, text, 4))), 6);
+  EXPECT_EQ(text.substr(0, 7), "456789 ");
+  EXPECT_EQ(sync_wait(runtime, make_call(read_call(fd, text, 10))), 0);
+  EXPECT_EQ(sync_wait(runtime, make_call({.what = io_operation::kind::close, .fd = fd})), 0);
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1);
+}
+
+TEST_P(Reactor, GivesTheErrorOfTheSystemCall) {
+  runtime runtime(options());
+  EXPECT_EQ(sync_wait(runtime, make_call(open_call("/no/such/file"))), -ENOENT);
+  std::string text(1, ' ');
+  EXPECT_EQ(sync_wait(runtime, make_call(read_call(-1, text))), -EBADF);
+}
+
+TEST_P(Reactor, StatsByName) {
+  temp_dir dir;
+  auto path = dir.write("text", "0123456789");
+  runtime runtime(options());
+  struct statx found{};
+  io_operation call{
+      .what = io_operation::kind::stat, .fd = AT_FDCWD, .path = path.c_str(), .data = &found};
+  EXPECT_EQ(sync_wait(runtime, make_call(call)), 0);
+  EXPECT_EQ(found.stx_size, 10u);
+}
+
+TEST_P(Reactor, AReadOfAPipeWaitsForData) {
+  pipe_ends pipe;
+  runtime runtime(options());
+  std::jthread writer([&] {
+    std::this_thread::sleep_for(5ms);
+    pipe.put("late");
+  });
+  std::string text(10, ' ');
+  EXPECT_EQ(sync_wait(runtime, make_call(read_call(pipe.read_end, text))), 4);
+  EXPECT_EQ(text.substr(0, 4), "late");
+}
+
+TEST_P(Reactor, ACancelledReadLeavesItsBufferAloneAfterwards) {
+  pipe_ends pipe;
+  runtime runtime(options());
+  std::stop_source stop;
+  std::string text(10, 'x');
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(5ms);
+    stop.request_stop();
+  });
+  auto call = make_call(read_call(pipe.read_end, text));
+  EXPECT_EQ(sync_wait(runtime, std::move(call), stop.get_token()), -ECANCELED);
+  pipe.put("too late");
+  EXPECT_EQ(text, "xxxxxxxxxx");
+  std::string still_there(10, ' ');
+  EXPECT_EQ(sync_wait(runtime, make_call(read_call(pipe.read_end, still_there))), 8);
+}
+
+TEST_P(Reactor, NothingIsBegunAfterAStop) {
+  runtime runtime(options());
+  std::stop_source stop;
+  stop.request_stop();
+  auto call = make_call(open_call("/dev/null"));
+  EXPECT_EQ(sync_wait(runtime, std::move(call), stop.get_token()), -ECANCELED);
+}
+
+TEST_P(Reactor, AnOpenOfAFifoThatNobodyWritesToCanBeStopped) {
+  temp_dir dir;
+  auto path = dir / "fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  runtime runtime(options());
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(5ms);
+    stop.request_stop();
+  });
+  auto result = sync_wait(runtime, make_call(open_call(path)), stop.get_token());
+  if (result >= 0) close(static_cast<int>(result));
+  EXPECT_TRUE(result >= 0 || result == -ECANCELED || result == -EINTR) << result;
+}
+
+TEST_P(Reactor, PollsOfOneDescriptorAreIndependent) {
+  pipe_ends pipe;
+  runtime runtime(options());
+  std::stop_source stop;
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  {
+    std::jthread a([&] {
+      first = sync_wait(runtime, make_call(poll_call(pipe.read_end, POLLIN)), stop.get_token());
+    });
+    std::jthread b(
+        [&] { second = sync_wait(runtime, make_call(poll_call(pipe.read_end, POLLIN))); });
+    std::this_thread::sleep_for(5ms);
+    stop.request_stop();
+    a.join();
+    pipe.put("x");
+  }
+  EXPECT_EQ(first, -ECANCELED);
+  EXPECT_EQ(second, POLLIN);
+}
+
+TEST_P(Reactor, WhatCannotBePolledIsReady) {
+  temp_dir dir;
+  auto path = dir.write("text", "0123456789");
+  runtime runtime(options());
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(sync_wait(runtime, make_call(poll_call(fd, POLLIN))), POLLIN);
+  close(fd);
+}
+
+// More at once than the queues of a ring hold, all cancelled at once as well.
+TEST_P(Reactor, ManyOperationsCompleteAndCanBeCancelled) {
+  constexpr std::size_t count = 10'000;
+  pipe_ends pipe;
+  runtime runtime(options());
+  struct counted : io_operation {
+    std::latch* left;
+  };
+  std::latch left(count);
+  std::vector<counted> all(count);
+  for (auto& each : all) {
+    static_cast<io_operation&>(each) = poll_call(pipe.read_end, POLLIN);
+    each.left = &left;
+    each.completed = [](io_operation& self) noexcept {
+      static_cast<counted&>(self).left->count_down();
+    };
+  }
+  // The fallback needs a descriptor for each poll.
+  std::size_t used = GetParam() == reactor_kind::fallback ? 500 : count;
+  left.count_down(static_cast<std::ptrdiff_t>(count - used));
+  std::span some(all.data(), used);
+  run_on_reactor(runtime, [&] {
+    for (auto& each : some) runtime.reactor().submit(each);
+  });
+  run_on_reactor(runtime, [&] {
+    for (auto& each : some.first(used / 2)) runtime.reactor().cancel(each);
+  });
+  pipe.put("x");
+  left.wait();
+  auto cancelled = std::ranges::count(some, -ECANCELED, &io_operation::result);
+  auto ready = std::ranges::count(some, POLLIN, &io_operation::result);
+  EXPECT_EQ(static_cast<std::size_t>(cancelled + ready), used);
+  EXPECT_GE(static_cast<std::size_t>(ready), used / 2);
+}
+
+TEST_P(Reactor, ClosesInTheBackground) {
+  pipe_ends pipe;
+  runtime runtime(options());
+  run_on_reactor(runtime, [&] { runtime.reactor().close(dup(pipe.write_end)); });
+  int writer = std::exchange(pipe.write_end, -1);
+  close(writer);
+  std::string text(1, ' ');
+  EXPECT_EQ(sync_wait(runtime, make_call(read_call(pipe.read_end, text))), 0);
+}
+
+TEST_P(Reactor, TimersFireInTheOrderOfTheirDeadlines) {
+  struct numbered : detail::timer {
+    std::vector<detail::clock::time_point>* fired_at = nullptr;
+    std::latch* left = nullptr;
+  };
+  constexpr std::size_t count = 10'000;
+  auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  std::vector<numbered> timers(count);
+  std::vector<detail::clock::time_point> expected;
+  std::vector<detail::clock::time_point> fired;
+  std::vector<numbered*> removed;
+  auto start = now();
+  for (auto& each : timers) {
+    each.deadline = start + std::chrono::microseconds(random() % 50'000);
+    if (random() % 3 == 0)
+      removed.push_back(&each);
+    else
+      expected.push_back(each.deadline);
+  }
+  std::ranges::sort(expected);
+  std::ranges::shuffle(removed, random);
+  std::latch left(static_cast<std::ptrdiff_t>(expected.size()));
+  runtime runtime(options());
+  run_on_reactor(runtime, [&] {
+    for (auto& each : timers) {
+      each.fired_at = &fired;
+      each.left = &left;
+      each.fired = [](detail::timer& self) noexcept {
+        auto& mine = static_cast<numbered&>(self);
+        EXPECT_LE(mine.deadline, now());
+        mine.fired_at->push_back(mine.deadline);
+        mine.left->count_down();
+      };
+      runtime.reactor().start(each);
+    }
+    for (auto* each : removed) runtime.reactor().remove(*each);
+  });
+  left.wait();
+  run_on_reactor(runtime, [] {});
+  EXPECT_EQ(fired, expected);
+}
+
+static task<bool> sleep_for(std::chrono::milliseconds time) {
+  co_return co_await detail::sleep_until(now() + time);
+}
+
+TEST_P(Reactor, ASleepEndsAtItsTimeOrWhenStopped) {
+  runtime runtime(options());
+  auto start = now();
+  EXPECT_TRUE(sync_wait(runtime, sleep_for(20ms)));
+  EXPECT_GE(now() - start, 20ms);
+  std::stop_source stop;
+  std::jthread stopper([&] { stop.request_stop(); });
+  EXPECT_FALSE(sync_wait(runtime, sleep_for(1h), stop.get_token()));
+}
+
+TEST_P(Reactor, PostsFromManyThreadsAllRun) {
+  runtime runtime(options());
+  constexpr int threads = 8;
+  constexpr int posts = 5'000;
+  static int sum;  // written on the reactor's thread only
+  sum = 0;
+  {
+    std::vector<std::jthread> posters;
+    for (int i = 0; i < threads; ++i)
+      posters.emplace_back([&] {
+        for (int j = 0; j < posts; ++j)
+          runtime.reactor().post({[](void*) noexcept { ++sum; }, nullptr});
+      });
+  }
+  run_on_reactor(runtime, [] {});
+  EXPECT_EQ(sum, threads * posts);
+}
+
+// A lost wake shows as a hang: every post meets a reactor that is about to fall asleep.
+TEST_P(Reactor, NoWakeIsLost) {
+  runtime runtime(options());
+  for (int i = 0; i < 20'000; ++i) run_on_reactor(runtime, [] {});
+}
+
+TEST_P(Reactor, AStopMayRaceTheCompletion) {
+  runtime runtime(options());
+  pipe_ends pipe;
+  std::string text(1, ' ');
+  int stopped = 0;
+  std::atomic<std::stop_source*> current = nullptr;
+  std::atomic<int> requested = 0;
+  std::jthread stopper([&](const std::stop_token& end) {
+    while (!end.stop_requested())
+      if (auto* stop = current.exchange(nullptr)) {
+        stop->request_stop();
+        ++requested;
+      }
+  });
+  for (int i = 0; i < 5'000; ++i) {
+    std::stop_source stop;
+    auto call = make_call(read_call(pipe.read_end, text));
+    current = &stop;
+    if (i % 2 == 0) pipe.put("x");
+    auto result = sync_wait(runtime, std::move(call), stop.get_token());
+    ASSERT_TRUE(result == 1 || result == -ECANCELED) << result;
+    if (result == -ECANCELED) {
+      ++stopped;
+      if (i % 2 == 0) {
+        ASSERT_EQ(read(pipe.read_end, text.data(), 1), 1);
+      }
+    }
+    while (requested <= i) std::this_thread::yield();
+    std::this_thread::yield();
+  }
+  EXPECT_GE(stopped, 2'500);
+}
+
+TEST_P(Reactor, ARuntimeEndsAtOnce) {
+  auto start = now();
+  { runtime runtime(options()); }
+  EXPECT_LT(now() - start, 1s);
+}
+
+TEST_P(Reactor, WithoutARuntimeAwaitingIsAnError) {
+  EXPECT_THAT([] { sync_wait(make_call(open_call("/dev/null"))); },
+              ThrowsMessage<error>(HasSubstr("awaited outside of a runtime")));
+}
+
+TEST_P(Reactor, DescribesItself) {
+  auto text = runtime(options(3)).describe();
+  EXPECT_THAT(text, HasSubstr("3 threads"));
+  EXPECT_THAT(text, HasSubstr(GetParam() == reactor_kind::fallback ? "epoll" : "io_uring (Linux"));
+}
+
+class ReactorChoice : public testing::Test {
+ protected:
+  ~ReactorChoice() override { unsetenv("LADE_REACTOR"); }
+};
+
+TEST_F(ReactorChoice, TheEnvironmentDecidesWhereTheProgramDoesNot) {
+  setenv("LADE_REACTOR", "fallback", 1);
+  EXPECT_THAT(runtime().describe(), HasSubstr("fallback"));
+}
+
+TEST_F(ReactorChoice, AnUnknownNameInTheEnvironmentIsAnError) {
+  setenv("LADE_REACTOR", "kqueue", 1);
+  EXPECT_THAT([] { runtime(); },
+              ThrowsMessage<error>(
+                  HasSubstr("read LADE_REACTOR: expected io_uring or fallback, got kqueue")));
+}
+
+}  // namespace lade

@@ -1,0 +1,62 @@
+#include "../../media/exif.hpp"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lade::media {
+
+using namespace std::string_literals;
+
+static int orientation_in(std::string_view file) {
+  return exif_orientation(std::as_bytes(std::span(file)));
+}
+
+// A TIFF structure, high byte first, with a tag before that of the orientation.
+static std::string tiff_of(char orientation) {
+  return "MM\0*\0\0\0\x08\0\x02"s + "\x01\x0f\0\x02\0\0\0\x01\0\0\0\0"s +
+         "\x01\x12\0\x03\0\0\0\x01\0"s + orientation + "\0\0\0\0\0\0"s;
+}
+
+static std::string jpeg_of(const std::string& tiff) {
+  const auto body = "Exif\0\0"s + tiff;
+  return "\xff\xd8\xff\xe0\0\x04JF\xff\xff\xe1\0"s + static_cast<char>(body.size() + 2) + body +
+         "\xff\xda\0\0"s;
+}
+
+TEST(Exif, OrientationIsFoundInEveryContainer) {
+  EXPECT_EQ(orientation_in(tiff_of(6)), 6);
+  EXPECT_EQ(orientation_in(jpeg_of(tiff_of(8))), 8);
+  const auto tiff = tiff_of(3);
+  const auto size = static_cast<char>(tiff.size());
+  const auto rest = "\0\0\0\0"s;
+  EXPECT_EQ(
+      orientation_in("\x89PNG\r\n\x1a\n\0\0\0\x01IHDR.crc.\0\0\0"s + size + "eXIf" + tiff + rest),
+      3);
+  EXPECT_EQ(orientation_in("RIFF....WEBPVP8 \x01\0\0\0x\0"s + "EXIF"s + size + "\0\0\0"s + tiff),
+            3);
+}
+
+TEST(Exif, LowByteFirstIsReadToo) {
+  EXPECT_EQ(orientation_in("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x05\0\0\0"s), 5);
+}
+
+TEST(Exif, NoneOrNonsenseIsUpright) {
+  EXPECT_EQ(orientation_in(""), 1);
+  EXPECT_EQ(orientation_in("\xff\xd8"), 1);
+  EXPECT_EQ(orientation_in(tiff_of(0)), 1);
+  EXPECT_EQ(orientation_in(tiff_of(9)), 1);
+  EXPECT_EQ(orientation_in("MM\0*\xff\xff\xff\xff"s), 1);
+}
+
+TEST(Exif, CutOffAnywhereIsUprightOrRight) {
+  for (const auto& whole : {tiff_of(6), jpeg_of(tiff_of(6))})
+    for (std::size_t kept = 0; kept < whole.size(); ++kept) {
+      const auto orientation = orientation_in(std::string_view(whole).substr(0, kept));
+      EXPECT_TRUE(orientation == 1 || orientation == 6) << kept;
+    }
+}
+
+}  // namespace lade::media

@@ -1,0 +1,108 @@
+#include <lade/stats.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lade {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+static run_statistics run_of(std::vector<stage_statistics> stages) {
+  run_statistics run;
+  run.elapsed = 10s;
+  run.threads = 8;
+  run.delivered = 100;
+  run.stages = std::move(stages);
+  return run;
+}
+
+static stage_statistics reader(std::chrono::nanoseconds busy) {
+  stage_statistics stage;
+  stage.name = "read";
+  stage.workers = 64;
+  stage.on_reactor = true;
+  stage.busy = busy;
+  return stage;
+}
+
+static stage_statistics decoder(std::chrono::nanoseconds busy) {
+  stage_statistics stage;
+  stage.name = "decode_image";
+  stage.workers = 8;
+  stage.busy = busy;
+  return stage;
+}
+
+TEST(Verdict, NamesTheBusyStageAndWhomItHoldsBack) {
+  auto waiting = reader(20s);
+  waiting.output_wait = 8s;
+  EXPECT_EQ(verdict(run_of({waiting, decoder(77600ms)})),
+            "decode_image is the bottleneck: 8 workers busy 97 % of the time; read waits for room "
+            "80 % of the time: raise threads, not the concurrency of read.");
+}
+
+TEST(Verdict, BusyReadsWantMoreConcurrency) {
+  EXPECT_EQ(verdict(run_of({reader(630s), decoder(10s)})),
+            "read is the bottleneck: 64 tasks busy 98 % of the time: raise the concurrency of "
+            "read.");
+}
+
+TEST(Verdict, NamesTheConsumerWhenItemsWaitForIt) {
+  auto run = run_of({decoder(40s)});
+  run.sink_blocked = 9s;
+  EXPECT_THAT(verdict(run), StartsWith("The consumer is the bottleneck"));
+}
+
+TEST(Verdict, NamesThePoolWhenStagesShareIt) {
+  auto augment = decoder(33s);
+  augment.name = "augment";
+  EXPECT_THAT(verdict(run_of({decoder(45s), augment})),
+              AllOf(StartsWith("The CPU pool is the bottleneck"), HasSubstr("decode_image")));
+}
+
+TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
+  auto waiting = reader(2s);
+  waiting.input_wait = 9s;
+  EXPECT_THAT(verdict(run_of({waiting, decoder(3s)})),
+              StartsWith("What comes before read is the bottleneck"));
+}
+
+TEST(Verdict, SaysWhenNothingCame) {
+  run_statistics nothing;
+  EXPECT_EQ(verdict(nothing), "Nothing was delivered.");
+}
+
+TEST(StatisticsTable, AlignsItsColumns) {
+  auto stage = decoder(40s);
+  stage.in = 1'281'167;
+  stage.out = 1'281'160;
+  stage.failed = 7;
+  stage.p50 = 612us;
+  auto text = table(run_of({reader(10s), stage}));
+  EXPECT_THAT(text, HasSubstr("1,281,167"));
+  EXPECT_THAT(text, HasSubstr("612 us"));
+  std::size_t width = text.find('\n');
+  for (std::size_t at = 0; at < text.size(); at += width + 1) EXPECT_EQ(text[at + width], '\n');
+}
+
+TEST(DurationHistogram, QuantilesAreWithinSevenPercent) {
+  detail::duration_histogram histogram;
+  for (int i = 1; i <= 10'000; ++i) histogram.add(std::chrono::nanoseconds(i));
+  for (double part : {0.01, 0.5, 0.9, 0.99}) {
+    auto exact = part * 10'000;
+    EXPECT_NEAR(static_cast<double>(histogram.quantile(part).count()), exact, exact * 0.07);
+  }
+}
+
+TEST(DurationHistogram, TakesAnyDuration) {
+  detail::duration_histogram histogram;
+  histogram.add(0ns);
+  histogram.add(std::chrono::nanoseconds::max());
+  histogram.add(-5ns);
+  EXPECT_EQ(histogram.quantile(0), 1ns);
+}
+
+}  // namespace lade
