@@ -37,21 +37,30 @@ static std::int64_t read_at_once(const io_operation& read, off_t offset) noexcep
   return result_or_errno(preadv2(read.fd, &into, 1, offset, RWF_NOWAIT));
 }
 
-// Opens a file whose name is in the kernel's cache. Everything else fails here, also what would
-// wait for another process (a FIFO).
-static std::int64_t open_at_once(const io_operation& open) noexcept {
+// Opens a file whose name is in the kernel's cache. Everything else fails here.
+static int open_at_once(const io_operation& open) noexcept {
   open_how how{};
   how.flags = static_cast<unsigned>(open.flags) | O_NONBLOCK;
   how.resolve = RESOLVE_CACHED;
-  auto fd = static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &how, sizeof how));
-  if (fd < 0 || lseek(fd, 0, SEEK_CUR) >= 0) return fd;
-  ::close(fd);
-  return -1;
+  return static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &how, sizeof how));
+}
+
+// Waits for the file system, but not for a process at the other end of a FIFO.
+static int open_blocking(const io_operation& open) noexcept {
+  int fd = openat(open.fd, open.path, open.flags | O_NONBLOCK, 0666);
+  bool leased = fd < 0 && errno == EWOULDBLOCK;
+  return leased ? openat(open.fd, open.path, open.flags, 0666) : fd;
+}
+
+static bool is_stream(int fd) noexcept { return lseek(fd, 0, SEEK_CUR) < 0 && errno == ESPIPE; }
+
+static std::int64_t read_waiting(const io_operation& read) noexcept {
+  return result_or_errno(::read(read.fd, read.data, bytes_at_once(read)));
 }
 
 static std::int64_t call_blocking(const io_operation& call) noexcept {
   switch (call.what) {
-    case io_operation::kind::open: return openat(call.fd, call.path, call.flags, 0666);
+    case io_operation::kind::open: return open_blocking(call);
     case io_operation::kind::read:
       return pread(call.fd, call.data, bytes_at_once(call), static_cast<off_t>(call.offset));
     case io_operation::kind::stat:
@@ -68,14 +77,6 @@ static std::int64_t call_until_done(const io_operation& call) noexcept {
     auto result = result_or_errno(call_blocking(call));
     if (result != -EINTR) return result;
   }
-}
-
-// Lets a thread go that waits for somebody to open the other end of a FIFO.
-static void release_opener(const io_operation& open) noexcept {
-  struct stat found;
-  if (fstatat(open.fd, open.path, &found, 0) != 0 || !S_ISFIFO(found.st_mode)) return;
-  int fd = openat(open.fd, open.path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  if (fd >= 0) ::close(fd);
 }
 
 void fallback::helpers::join() {
@@ -181,13 +182,13 @@ int fallback::wait_milliseconds(clock::time_point deadline) {
 void fallback::begin(io_operation& operation) {
   switch (operation.what) {
     case io_operation::kind::open:
-      if (auto fd = open_at_once(operation); fd >= 0) return finish(operation, fd);
+      if (int fd = open_at_once(operation); fd >= 0) return opened(operation, fd);
       return helpers_.add(operation);
     case io_operation::kind::read: return begin_read(operation);
     case io_operation::kind::stat: return helpers_.add(operation);
     case io_operation::kind::close:
       return finish(operation, result_or_errno(::close(operation.fd)));
-    case io_operation::kind::poll: return watch(operation);
+    case io_operation::kind::poll: return watch(operation, operation.fd);
   }
 }
 
@@ -204,33 +205,46 @@ void fallback::begin_read(io_operation& read) {
 // Pipes, sockets, terminals: nobody waits in a read of them, which could not be cancelled.
 void fallback::read_stream(io_operation& read, bool ready) {
   auto result = read_at_once(read, -1);
-  if (result == -EOPNOTSUPP && ready)
-    result = result_or_errno(::read(read.fd, read.data, bytes_at_once(read)));
-  if (result == -EAGAIN || result == -EINTR || result == -EOPNOTSUPP)
-    watch(read);
+  if (result == -EOPNOTSUPP && ready) result = read_waiting(read);
+  if (result == -EAGAIN || result == -EOPNOTSUPP)
+    watch(read, read.fd);
   else
     finish(read, result);
 }
 
-void fallback::watch(io_operation& operation) {
+// The opening of a FIFO ends when there is something to read, as that of a file does at once.
+void fallback::opened(io_operation& open, int fd) {
+  if (!is_stream(fd)) return finish(open, fd);
+  if (open.progress == io_operation::status::begun) return watch(open, fd);
+  ::close(fd);
+  finish(open, -ECANCELED);
+}
+
+void fallback::watch(io_operation& operation, int fd) {
   auto wanted = operation.what == io_operation::kind::poll
                     ? static_cast<std::uint32_t>(operation.flags)
                     : static_cast<std::uint32_t>(EPOLLIN);
   epoll_event event{.events = wanted | EPOLLONESHOT, .data = {.ptr = &operation}};
-  operation.watched = operation.fd;
-  int result = epoll_ctl(epoll_, EPOLL_CTL_ADD, operation.watched, &event);
+  operation.watched = fd;
+  int result = epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
   if (result != 0 && errno == EEXIST) {  // another operation watches it: epoll wants another name
-    operation.watched = fcntl(operation.fd, F_DUPFD_CLOEXEC, 0);
+    operation.watched = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     result =
         operation.watched < 0 ? -1 : epoll_ctl(epoll_, EPOLL_CTL_ADD, operation.watched, &event);
   }
   if (result == 0) return;
+  if (errno == EPERM) return always_ready(operation, wanted);
   auto failure = errno;
   unwatch(operation);
-  if (failure == EPERM)  // what cannot be polled is always ready
-    finish(operation, static_cast<std::int64_t>(wanted & (POLLIN | POLLOUT)));
-  else
-    finish(operation, -failure);
+  finish(operation, -failure);
+}
+
+// What cannot be polled never lets anybody wait.
+void fallback::always_ready(io_operation& operation, std::uint32_t wanted) {
+  if (operation.what != io_operation::kind::read)
+    return happened(operation, wanted & (POLLIN | POLLOUT));
+  unwatch(operation);
+  finish(operation, read_waiting(operation));
 }
 
 void fallback::unwatch(io_operation& operation) noexcept {
@@ -241,6 +255,10 @@ void fallback::unwatch(io_operation& operation) noexcept {
 }
 
 void fallback::happened(io_operation& operation, std::uint32_t events) {
+  if (operation.what == io_operation::kind::open) {
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, operation.watched, nullptr);
+    return finish(operation, std::exchange(operation.watched, -1));
+  }
   unwatch(operation);
   if (operation.what == io_operation::kind::poll)
     finish(operation, events);
@@ -249,21 +267,24 @@ void fallback::happened(io_operation& operation, std::uint32_t events) {
 }
 
 void fallback::cancel_begun(io_operation& operation) noexcept {
-  if (operation.watched >= 0 || helpers_.withdraw(operation)) {
-    unwatch(operation);
-    finish(operation, -ECANCELED);
-  } else if (operation.what == io_operation::kind::open) {
-    release_opener(operation);
+  if (operation.watched < 0 && !helpers_.withdraw(operation)) {
+    operation.progress = io_operation::status::cancelling;
+    return;
   }
+  unwatch(operation);
+  finish(operation, -ECANCELED);
 }
 
 // On a helper's thread.
 void fallback::returned(io_operation& operation, std::int64_t result) noexcept {
   operation.result = result;
   post({[](void* ended) noexcept {
-          auto& returned = *static_cast<io_operation*>(ended);
-          returned.progress = io_operation::status::done;
-          returned.completed(returned);
+          auto& self = *static_cast<fallback*>(this_executor);
+          auto& call = *static_cast<io_operation*>(ended);
+          if (call.what == io_operation::kind::open && call.result >= 0)
+            self.opened(call, static_cast<int>(call.result));
+          else
+            self.finish(call, call.result);
         },
         &operation});
 }

@@ -51,7 +51,9 @@ class fallback final : public reactor {
   void begin(io_operation& operation);
   void begin_read(io_operation& read);
   void read_stream(io_operation& read, bool ready);
-  void watch(io_operation& operation);
+  void opened(io_operation& open, int fd);
+  void watch(io_operation& operation, int fd);
+  void always_ready(io_operation& operation, std::uint32_t wanted);
   void unwatch(io_operation& operation) noexcept;
   void happened(io_operation& operation, std::uint32_t events);
   void returned(io_operation& operation, std::int64_t result) noexcept;

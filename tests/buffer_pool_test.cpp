@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -112,16 +113,17 @@ TEST(BufferPool, WhoCameFirstIsServedFirst) {
   {
     std::vector<std::jthread> waiting;
     // The second would fit before the first does, but waits for its turn.
-    for (auto [bytes, number] : {std::pair{4096, 1}, {64, 2}, {2048, 3}}) {
-      waiting.emplace_back([&, bytes = static_cast<std::size_t>(bytes), number = number] {
-        sync_wait(runtime, allocate_and_note(pool, bytes, number, order));
+    const std::array<std::size_t, 3> sizes{4096, 64, 2048};
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      waiting.emplace_back([&, i] {
+        sync_wait(runtime, allocate_and_note(pool, sizes[i], static_cast<int>(i), order));
       });
-      while (pool.stats().waits < static_cast<std::uint64_t>(number)) std::this_thread::yield();
+      while (pool.stats().waits < i + 1) std::this_thread::yield();
     }
     EXPECT_FALSE(pool.try_allocate(64));
     all.reset();
   }
-  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+  EXPECT_THAT(order, ElementsAre(0, 1, 2));
   EXPECT_EQ(pool.stats().used_bytes, 0u);
 }
 

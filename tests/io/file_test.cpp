@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Both, File,
 TEST_P(File, AWholeFileIsReadWhateverItsSize) {
   temp_dir dir;
   runtime runtime(options());
-  for (std::size_t bytes : {0, 1, 4095, 4096, 110'000, 5'000'000}) {
+  for (std::size_t bytes : {0u, 1u, 4095u, 4096u, 110'000u, 5'000'000u}) {
     auto content = content_of(bytes);
     auto path = dir.write("file", content);
     EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), content) << bytes;
