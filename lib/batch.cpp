@@ -46,19 +46,19 @@ static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
   std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
 }
 
+// The batch of `samples` and their slots, and leaves both empty for the next.
+static sample_batch take_first(tensor& slots, std::vector<sample>& samples) {
+  auto used = std::exchange(slots, {}).slice(0, static_cast<std::int64_t>(samples.size()));
+  return {std::move(used), std::exchange(samples, {})};
+}
+
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
   tensor current;
   std::vector<sample> samples;
-  auto take = [&] {
-    sample_batch full(current.slice(0, static_cast<std::int64_t>(samples.size())),
-                      std::exchange(samples, {}));
-    current = {};
-    return full;
-  };
   while (auto item = co_await in.next().apart()) {
     if (!samples.empty() && item->batch().bytes() != current.bytes()) {
-      auto full = take();
+      auto full = take_first(current, samples);
       co_yield full;
     }
     co_await consume(in.origin());
@@ -66,11 +66,11 @@ async_generator<sample_batch> collect_slots(async_generator<assigned> in,
     move_sample(current, item->slot_number(), samples.size());
     samples.push_back(item->sample());
     if (item->slot_number() + 1 < options.size) continue;
-    auto full = take();
+    auto full = take_first(current, samples);
     co_yield full;
   }
   if (samples.empty() || (options.drop_last && samples.size() < options.size)) co_return;
-  auto rest = take();
+  auto rest = take_first(current, samples);
   co_yield rest;
 }
 

@@ -26,7 +26,7 @@ static std::string percent(double part) {
 static std::string grouped(std::uint64_t number) {
   auto text = std::to_string(number);
   for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<std::size_t>(i), ",");
+    text.insert(static_cast<std::size_t>(i), 1, ',');
   return text;
 }
 

@@ -3,27 +3,6 @@
 
 namespace lade::detail {
 
-void wait_list::push_back(waiter& added) noexcept {
-  added.previous_ = last_;
-  added.next_ = nullptr;
-  (last_ ? last_->next_ : first_) = &added;
-  last_ = &added;
-}
-
-void wait_list::remove(waiter& gone) noexcept {
-  (gone.previous_ ? gone.previous_->next_ : first_) = gone.next_;
-  (gone.next_ ? gone.next_->previous_ : last_) = gone.previous_;
-}
-
-waiter* wait_list::settle_first() noexcept {
-  auto* first = first_;
-  if (!first) return nullptr;
-  remove(*first);
-  first->linked_ = false;
-  first->settled_ = true;
-  return first;
-}
-
 wait_list wait_list::settle_all() noexcept {
   wait_list all;
   while (auto* first = settle_first()) all.push_back(*first);
@@ -38,17 +17,14 @@ void wait_list::resume_all() {
   }
 }
 
-void waiter::watch_stop(const std::stop_token& token) {
-  if (token.stop_possible()) on_stop_.emplace(token, stop_request{*this});
-}
-
 // On the thread that requests the stop, perhaps while on_stop_ is still being made.
 void waiter::stop() noexcept {
   {
     std::lock_guard lock(*mutex_);
-    if (settled_) return;
-    settled_ = stopped_ = true;
-    if (!linked_) return;  // it has not parked yet and now will not
+    if (state_ == state::settled) return;
+    bool parked = state_ == state::parked;
+    state_ = state::stopped;
+    if (!parked) return;  // and now will not park
     list_->remove(*this);
   }
   resume();

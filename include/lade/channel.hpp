@@ -48,7 +48,10 @@ class channel {
   bool accept(T& value, detail::waiter*& woken);
   // Under the mutex: takes the oldest value, and lets a producer that waits fill its place.
   bool provide(std::optional<T>& into, detail::waiter*& woken);
-  void put(T& value) { ring_[(first_ + count_++) % ring_.size()].emplace(std::move(value)); }
+  void put(T& value) {
+    auto place = first_ + count_++;
+    ring_[place < ring_.size() ? place : place - ring_.size()].emplace(std::move(value));
+  }
 
   std::mutex mutex_;
   detail::wait_list producers_;
@@ -132,7 +135,7 @@ bool channel<T>::provide(std::optional<T>& into, detail::waiter*& woken) {
   auto& oldest = ring_[first_];
   into.emplace(std::move(*oldest));
   oldest.reset();
-  first_ = (first_ + 1) % ring_.size();
+  if (++first_ == ring_.size()) first_ = 0;
   --count_;
   if (auto* producer = producers_.settle_first()) {
     put(static_cast<push_awaiter*>(producer)->value_);

@@ -3,13 +3,16 @@
 
 #pragma once
 
+#include "../../io/directory.cpp"
 #include "../../io/fallback.cpp"
 #include "../../io/file.cpp"
+#include "../../io/glob.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/uring.cpp"
 #include "../../lib/batch.cpp"
 #include "../../lib/buffer.cpp"
 #include "../../lib/buffer_pool.cpp"
+#include "../../lib/dlpack.cpp"
 #include "../../lib/error.cpp"
 #include "../../lib/event.cpp"
 #include "../../lib/executor.cpp"

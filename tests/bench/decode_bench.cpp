@@ -41,7 +41,8 @@ static std::vector<sample> make_corpus() {
     const tensor photo = decode_image()(load(files[i % files.size()]));
     const auto height = static_cast<double>(photo.shape()[0]);
     const auto width = static_cast<double>(photo.shape()[1]);
-    const double scale = std::min(width / 500, height / 375) * (0.99 - 0.2 * double(i / files.size()));
+    const double scale =
+        std::min(width / 500, height / 375) * (0.99 - 0.2 * double(i / files.size()));
     tensor pixels(element_type::u8, {375, 500, 3});
     resize(photo, pixels, {.from = {0, 0, 500 * scale, 375 * scale}});
     corpus.push_back(sample(std::to_string(i)).with_data(write_of_size(pixels)));

@@ -54,30 +54,24 @@ class waiter {
   template <class Promise, class Settled>
   bool park(std::coroutine_handle<Promise> coroutine, std::mutex& mutex, wait_list& list,
             Settled settled) {
-    mutex_ = &mutex;
-    list_ = &list;
-    if (auto* base = base_of(coroutine); base && base->context) watch_stop(base->context->stop);
-    return park_unstoppable(coroutine, mutex, list, settled);
+    note(coroutine);
+    if (context_ && context_->stop.stop_possible())
+      return park_until_stop(context_->stop, mutex, list, settled);
+    return park_now(mutex, list, settled);
   }
 
   // The same for a wait that a stop does not end.
   template <class Promise, class Settled>
   bool park_unstoppable(std::coroutine_handle<Promise> coroutine, std::mutex& mutex,
                         wait_list& list, Settled settled) {
-    auto* base = base_of(coroutine);
-    coroutine_ = coroutine;
-    context_ = base ? base->context : nullptr;
-    std::lock_guard lock(mutex);
-    if (!settled_) settled_ = settled();
-    if (settled_) return false;
-    list.push_back(*this);
-    return linked_ = true;
+    note(coroutine);
+    return park_now(mutex, list, settled);
   }
 
   // To be called first when the coroutine goes on: throws error(stopped, doing) if it was stopped.
   void finish(std::string_view doing) {
     on_stop_.reset();
-    if (stopped_) throw_stopped(doing);
+    if (state_ == state::stopped) throw_stopped(doing);
   }
 
  private:
@@ -86,8 +80,51 @@ class waiter {
     waiter& self;
     void operator()() const noexcept { self.stop(); }
   };
+  enum class state : unsigned char { arriving, parked, settled, stopped };
 
-  void watch_stop(const std::stop_token& token);
+  template <class Promise>
+  void note(std::coroutine_handle<Promise> coroutine) noexcept {
+    auto* base = base_of(coroutine);
+    coroutine_ = coroutine;
+    context_ = base ? base->context : nullptr;
+  }
+
+  template <class Settled>
+  bool park_now(std::mutex& mutex, wait_list& list, Settled& settled) {
+    std::lock_guard lock(mutex);
+    return !settled() && link(list);
+  }
+
+  // Most waits end at once: only one that does not pays for being told of a stop.
+  template <class Settled>
+  bool park_until_stop(const std::stop_token& token, std::mutex& mutex, wait_list& list,
+                       Settled& settled) {
+    if (token.stop_requested()) {
+      state_ = state::stopped;
+      return false;
+    }
+    {
+      std::lock_guard lock(mutex);
+      if (settled()) return false;
+    }
+    mutex_ = &mutex;
+    list_ = &list;
+    on_stop_.emplace(token, stop_request{*this});
+    std::lock_guard lock(mutex);
+    if (state_ == state::stopped) return false;
+    if (settled()) {
+      state_ = state::settled;  // a stop comes too late
+      return false;
+    }
+    return link(list);
+  }
+
+  bool link(wait_list& list) noexcept {
+    list.push_back(*this);
+    state_ = state::parked;
+    return true;
+  }
+
   void stop() noexcept;
   [[noreturn]] static void throw_stopped(std::string_view doing);
 
@@ -95,12 +132,31 @@ class waiter {
   waiter* previous_ = nullptr;
   std::coroutine_handle<> coroutine_;
   const context* context_ = nullptr;
-  std::mutex* mutex_ = nullptr;
+  std::mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
-  bool linked_ = false;   // in the list
-  bool settled_ = false;  // has what it waits for, or was stopped
-  bool stopped_ = false;
+  state state_ = state::arriving;  // guarded by the mutex as long as a stop may come
   std::optional<std::stop_callback<stop_request>> on_stop_;
 };
+
+// Short, and called for every item of a channel.
+inline void wait_list::push_back(waiter& added) noexcept {
+  added.previous_ = last_;
+  added.next_ = nullptr;
+  (last_ ? last_->next_ : first_) = &added;
+  last_ = &added;
+}
+
+inline void wait_list::remove(waiter& gone) noexcept {
+  (gone.previous_ ? gone.previous_->next_ : first_) = gone.next_;
+  (gone.next_ ? gone.next_->previous_ : last_) = gone.previous_;
+}
+
+inline waiter* wait_list::settle_first() noexcept {
+  auto* first = first_;
+  if (!first) return nullptr;
+  remove(*first);
+  first->state_ = waiter::state::settled;
+  return first;
+}
 
 }  // namespace lade::detail

@@ -1,0 +1,48 @@
+// How far the work is: a line at the bottom of the terminal, redrawn in place.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+class progress {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  struct status {
+    std::string what;  // "epoch 2 of 3"; may be empty
+    std::uint64_t images = 0;
+    std::uint64_t total = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  // Calls `look` ten times a second, on a thread of its own, and draws what it returns if standard
+  // error is a terminal. The destructor takes the line away, also when an exception passes.
+  explicit progress(std::function<status()> look);
+
+ private:
+  struct sample {
+    clock::time_point time;
+    std::uint64_t images;
+    std::uint64_t bytes;
+  };
+
+  void redraw(const std::stop_token& stop);
+  void draw(const status& now);
+  void remember(const status& now);
+  std::vector<std::string> figures(const status& now) const;
+
+  std::function<status()> look_;
+  std::deque<sample> recent_;  // the last seconds: the speed is that of now, not of all the time
+  std::mutex mutex_;
+  std::condition_variable_any tick_;
+  std::jthread thread_;  // ends before what it uses
+};

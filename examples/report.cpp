@@ -1,0 +1,90 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <string_view>
+
+std::string grouped(std::uint64_t number) {
+  auto text = fmt::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+std::string count_of(std::uint64_t number, const std::string& one, const std::string& many) {
+  return grouped(number) + " " + (number == 1 ? one : many);
+}
+
+static double seconds_of(report::clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+static std::string short_time(double seconds) {
+  return seconds < 1 ? fmt::format("{:.0f} ms", seconds * 1000) : fmt::format("{:.1f} s", seconds);
+}
+
+static void print_row(std::string_view name, const std::string& text) {
+  fmt::print("{:<14} {}\n", name, text);
+}
+
+static std::uint64_t bytes_read(const lade::run_statistics& run) {
+  std::uint64_t most = 0;
+  for (auto& stage : run.stages) most = std::max(most, stage.bytes);
+  return most;
+}
+
+// Each item once, however many epochs it failed in.
+static void print_skipped(const lade::run_statistics& run,
+                          const std::vector<lade::failure_record>& failures) {
+  std::map<std::string_view, std::string> reasons;
+  for (auto& each : failures) {
+    bool named = each.what.find(each.item) != each.what.npos;
+    reasons.emplace(each.item, named ? each.what : each.item + ": " + each.what);
+  }
+  if (reasons.empty()) return;
+  std::uint64_t times = 0;
+  for (auto& stage : run.stages) times += stage.skipped;
+  print_row("skipped", count_of(reasons.size(), "image", "images") +
+                           (times > reasons.size() ? fmt::format(", {} times", times) : ""));
+  for (auto& [item, reason] : reasons) print_row("", reason);
+}
+
+void report::note_batch(const lade::sample_batch& batch) {
+  if (!first_batch_) first_batch_ = clock::now() - started_;
+  if (!spec_) spec_ = batch.tensor().spec();
+  images_ += batch.size();
+  ++batches_;
+}
+
+void report::note_contact_sheet(const std::string& file, std::int64_t images) {
+  auto count = static_cast<std::uint64_t>(images);
+  contact_sheet_ = fmt::format("{}, the first {}", file, count_of(count, "image", "images"));
+}
+
+void report::print(const lade::run_statistics& run,
+                   const std::vector<lade::failure_record>& failures) {
+  fmt::print("\n{}\n{}\n\n", lade::table(run), lade::verdict(run));
+  if (images_ > 0) {
+    auto seconds = seconds_of(run.elapsed);
+    auto images = static_cast<double>(images_);
+    auto speed = grouped(static_cast<std::uint64_t>(images / seconds)) + " images/s";
+    if (auto bytes = static_cast<double>(bytes_read(run)); bytes > 0)
+      speed += fmt::format(", {:.1f} MB/s", bytes / 1e6 / seconds);
+    auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+    print_row("images", fmt::format("{} in {}, {} {}", grouped(images_),
+                                    count_of(batches_, "batch", "batches"), name(spec_->type),
+                                    to_string(spec_->shape)));
+    print_row("time", fmt::format("{}, the first batch after {}", short_time(seconds),
+                                  short_time(seconds_of(*first_batch_))));
+    print_row("speed", speed);
+    print_row("CPU", fmt::format("{:.2f} s per 1,000 images", cpu_seconds * 1000 / images));
+  }
+  if (!contact_sheet_.empty()) print_row("contact sheet", contact_sheet_);
+  print_skipped(run, failures);
+  std::fflush(stdout);
+}

@@ -1,0 +1,183 @@
+// Reading files from a kernel that fails where it hurts: this program has a make_reactor of its
+// own, whose reactor asks the test what each system call is to return.
+
+#include "../support/temp_dir.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace lade {
+
+using detail::io_operation;
+using testing::ThrowsMessage;
+using testing_support::temp_dir;
+
+static std::int64_t real_call(const io_operation& call) {
+  std::int64_t result = -1;
+  if (call.what == io_operation::kind::open)
+    result = openat(call.fd, call.path, call.flags);
+  else if (call.what == io_operation::kind::read)
+    result = pread(call.fd, call.data, call.bytes, static_cast<off_t>(call.offset));
+  return result < 0 ? -errno : result;
+}
+
+constexpr std::int64_t never = -1'000'000;  // the call does not return until it is cancelled
+
+// What the calls return; set before the runtime is made. And how many descriptors were left open.
+static std::function<std::int64_t(const io_operation&)> answer;
+static int open_files = 0;
+
+class scripted_reactor final : public detail::reactor {
+ public:
+  std::string describe() const override { return "scripted"; }
+  void close(int fd) noexcept override {
+    --open_files;
+    ::close(fd);
+  }
+
+ private:
+  void turn(detail::clock::time_point deadline) override {
+    bool asked = !submitted_.empty();  // the test may have posted something then
+    while (auto* call = submitted_.pop()) {
+      call->progress = io_operation::status::begun;
+      auto result = answer(*call);
+      if (result == never) continue;
+      if (call->what == io_operation::kind::open && result >= 0) ++open_files;
+      finish(*call, result);
+    }
+    std::unique_lock lock(mutex_);
+    if (!asked && deadline != detail::clock::time_point::min())
+      woken_.wait(lock, [this] { return wake_; });
+    wake_ = false;
+  }
+  void cancel_begun(io_operation& call) noexcept override { finish(call, -ECANCELED); }
+  void wake() noexcept override {
+    {
+      std::lock_guard lock(mutex_);
+      wake_ = true;
+    }
+    woken_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool wake_ = false;
+};
+
+std::unique_ptr<detail::reactor> detail::make_reactor(reactor_kind) {
+  return std::make_unique<scripted_reactor>();
+}
+
+class Faults : public testing::Test {
+ protected:
+  ~Faults() override {
+    EXPECT_EQ(open_files, 0);
+    EXPECT_EQ(memory_.stats().used_bytes, 0u);
+  }
+
+  static task<std::string> read_here(std::string path, buffer_pool& memory) {
+    context surroundings = co_await this_context();
+    surroundings.home = &surroundings.runtime->reactor();
+    surroundings.memory = &memory;
+    auto content = co_await detail::under(surroundings, io::read_file(std::move(path)));
+    co_return std::string(content.text());
+  }
+
+  std::string read(std::string path, std::stop_token stop = {}) {
+    runtime runtime({.threads = 1});
+    return sync_wait(runtime, read_here(std::move(path), memory_), std::move(stop));
+  }
+
+  buffer_pool memory_;
+  temp_dir dir_;
+  std::string content_ = std::string(100'000, 'a') + std::string(100'000, 'b');
+  std::string path_ = dir_.write("file", content_);
+};
+
+TEST_F(Faults, ShortReadsAreContinued) {
+  answer = [](io_operation call) {
+    call.bytes = std::min(call.bytes, std::size_t{1} + call.offset / 2);
+    return real_call(call);
+  };
+  EXPECT_EQ(read(path_), content_);
+}
+
+TEST_F(Faults, SignalsAreSurvived) {
+  int calls = 0;
+  answer = [&](const io_operation& call) {
+    return ++calls % 3 == 0 ? real_call(call) : std::int64_t{-EINTR};
+  };
+  EXPECT_EQ(read(path_), content_);
+}
+
+TEST_F(Faults, AnErrorInTheMiddleNamesTheFile) {
+  answer = [](io_operation call) {
+    if (call.what == io_operation::kind::read && call.offset > 0) return std::int64_t{-EIO};
+    call.bytes = std::min<std::size_t>(call.bytes, 1000);
+    return real_call(call);
+  };
+  EXPECT_THAT([&] { read(path_); }, ThrowsMessage<error>("read " + path_ + ": Input/output error"));
+}
+
+TEST_F(Faults, AFileThatVanishedNamesIt) {
+  answer = real_call;
+  unlink(path_.c_str());
+  EXPECT_THAT([&] { read(path_); },
+              ThrowsMessage<error>("open " + path_ + ": No such file or directory"));
+}
+
+TEST_F(Faults, AFileThatShrinksEndsThere) {
+  answer = [&](const io_operation& call) {
+    if (call.what == io_operation::kind::read) std::filesystem::resize_file(path_, 10);
+    return real_call(call);
+  };
+  EXPECT_EQ(read(path_), "aaaaaaaaaa");
+}
+
+TEST_F(Faults, TooManyOpenFilesIsAnError) {
+  answer = [](const io_operation&) { return std::int64_t{-EMFILE}; };
+  EXPECT_THAT([&] { read(path_); },
+              ThrowsMessage<error>("open " + path_ + ": Too many open files"));
+}
+
+TEST_F(Faults, AReadThatNeverReturnsCanBeStopped) {
+  std::stop_source stop;
+  answer = [&](const io_operation& call) {
+    if (call.what == io_operation::kind::open) return real_call(call);
+    stop.request_stop();
+    return never;
+  };
+  EXPECT_THAT([&] { read(path_, stop.get_token()); },
+              ThrowsMessage<error>("read " + path_ + ": stopped"));
+}
+
+TEST_F(Faults, ASignalAfterAStopEndsTheRead) {
+  std::stop_source stop;
+  answer = [&](const io_operation& call) {
+    if (call.what == io_operation::kind::open) return real_call(call);
+    stop.request_stop();
+    return std::int64_t{-EINTR};
+  };
+  EXPECT_THAT([&] { read(path_, stop.get_token()); },
+              ThrowsMessage<error>("read " + path_ + ": stopped"));
+}
+
+}  // namespace lade

@@ -1,0 +1,263 @@
+#include "../support/reactors.hpp"
+#include "../support/temp_dir.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lade {
+
+using namespace testing_support;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+// A content in which every part tells where it is.
+static std::string content_of(std::size_t bytes) {
+  std::string content;
+  content.reserve(bytes + 10);
+  while (content.size() < bytes) content += std::to_string(content.size()) + ' ';
+  content.resize(bytes);
+  return content;
+}
+
+static auto open_descriptors() {
+  return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd"));
+}
+
+class File : public ReactorTest {};
+INSTANTIATE_TEST_SUITE_P(Both, File,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+TEST_P(File, AWholeFileIsReadWhateverItsSize) {
+  temp_dir dir;
+  runtime runtime(options());
+  for (std::size_t bytes : {0, 1, 4095, 4096, 110'000, 5'000'000}) {
+    auto content = content_of(bytes);
+    auto path = dir.write("file", content);
+    EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), content) << bytes;
+  }
+}
+
+TEST_P(File, ASampleIsReadByItsKey) {
+  temp_dir dir;
+  runtime runtime(options());
+  sample from(dir.write("cat/1.jpg", "meow"), 3);
+  auto read = sync_wait(runtime, io::read(from));
+  EXPECT_EQ(read.key(), from.key());
+  EXPECT_EQ(read.label(), 3);
+  EXPECT_EQ(read.data().text(), "meow");
+}
+
+static task<std::string> read_part(std::string path, std::uint64_t offset, std::size_t bytes) {
+  auto from = co_await io::open(std::move(path));
+  std::string into(bytes, '?');
+  auto done = co_await from.read(std::as_writable_bytes(std::span(into)), offset);
+  into.resize(done);
+  co_return into;
+}
+
+TEST_P(File, PartsAreReadAndEndWithTheFile) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir.write("file", "0123456789");
+  EXPECT_EQ(sync_wait(runtime, read_part(path, 3, 4)), "3456");
+  EXPECT_EQ(sync_wait(runtime, read_part(path, 8, 4)), "89");
+  EXPECT_EQ(sync_wait(runtime, read_part(path, 10, 4)), "");
+  EXPECT_EQ(sync_wait(runtime, read_part(path, 1'000'000'000'000, 4)), "");
+}
+
+TEST_P(File, MoreThanAGigabyteIsReadInParts) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir.write("sparse", "begin");
+  constexpr std::uint64_t bytes = (std::uint64_t{5} << 30) + 3;
+  std::filesystem::resize_file(path, bytes);
+  std::fstream(path, std::ios::in | std::ios::out).seekp(bytes - 3) << "end";
+  EXPECT_EQ(sync_wait(runtime, read_part(path, bytes - 3, 100)), "end");
+  constexpr std::size_t part = (std::size_t{1} << 30) + 10;  // more than one system call reads
+  auto tail = sync_wait(runtime, read_part(path, bytes - part, part));
+  EXPECT_EQ(tail.size(), part);
+  EXPECT_EQ(tail.substr(part - 3), "end");
+}
+
+TEST_P(File, FilesThatDoNotKnowTheirSizeAreReadToTheirEnd) {
+  runtime runtime(options());
+  auto status = sync_wait(runtime, io::read_file("/proc/self/status"));
+  EXPECT_THAT(std::string(status.text()), StartsWith("Name:"));
+  EXPECT_TRUE(sync_wait(runtime, io::read_file("/dev/null")).empty());
+}
+
+TEST_P(File, AFifoIsReadUntilItsWriterCloses) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir / "fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  auto content = content_of(300'000);
+  std::jthread writer([&] { std::ofstream(path) << content; });
+  EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), content);
+}
+
+// Neither fails: what is read is between the shortest and the longest that the file has been.
+TEST_P(File, AFileMayGrowAndShrinkWhileItIsRead) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto content = content_of(200'000);
+  auto path = dir.write("file", content);
+  std::jthread changer([&](const std::stop_token& end) {
+    for (std::size_t i = 0; !end.stop_requested(); ++i)
+      EXPECT_EQ(truncate(path.c_str(), i % 2 ? 200'000 : 100), 0);
+  });
+  for (int i = 0; i < 300; ++i) {
+    auto got = sync_wait(runtime, io::read_file(path));
+    ASSERT_GE(got.size(), 100u);
+    ASSERT_LE(got.size(), 200'000u);
+    ASSERT_EQ(got.text().substr(0, 100), content.substr(0, 100));
+  }
+}
+
+TEST_P(File, ErrorsNameTheFile) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto absent = dir / "absent.jpg";
+  EXPECT_THAT([&] { sync_wait(runtime, io::read_file(absent)); },
+              ThrowsMessage<error>("open " + absent + ": No such file or directory"));
+  EXPECT_THAT([&] { sync_wait(runtime, io::read(sample(absent))); },
+              ThrowsMessage<error>("open " + absent + ": No such file or directory"));
+  EXPECT_THAT([&] { sync_wait(runtime, io::stat(absent)); },
+              ThrowsMessage<error>("stat " + absent + ": No such file or directory"));
+  EXPECT_THAT([&] { sync_wait(runtime, io::read_file(dir.path().string())); },
+              ThrowsMessage<error>("read " + dir.path().string() + ": Is a directory"));
+  EXPECT_THAT([&] { sync_wait(runtime, read_part("/proc/self/mem", 0, 4)); },
+              ThrowsMessage<error>("read /proc/self/mem: Input/output error"));
+}
+
+TEST_P(File, WhatIsAbsentCanBeTried) {
+  temp_dir dir;
+  runtime runtime(options());
+  EXPECT_FALSE(sync_wait(runtime, io::try_open(dir / "absent")));
+  auto path = dir.write("present", "text");
+  EXPECT_FALSE(sync_wait(runtime, io::try_open(path + "/below")));
+  auto present = sync_wait(runtime, io::try_open(path));
+  ASSERT_TRUE(present);
+  EXPECT_EQ(present->size(), 4u);
+  EXPECT_EQ(present->path(), path);
+}
+
+TEST_P(File, TellsWhatTheFileSystemKnows) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir.write("file", "text");
+  auto found = sync_wait(runtime, io::stat(path));
+  EXPECT_EQ(found.type, io::file_info::kind::regular);
+  EXPECT_EQ(found.size_bytes, 4u);
+  auto age = std::chrono::system_clock::now() - found.modified;
+  EXPECT_LT(std::chrono::abs(age), std::chrono::minutes(1));
+  auto root = sync_wait(runtime, io::stat(dir.path().string()));
+  EXPECT_EQ(root.type, io::file_info::kind::directory);
+}
+
+static task<> read_many(std::vector<sample>& samples, std::size_t times) {
+  for (std::size_t i = 0; i < times; ++i) {
+    auto& from = samples[i % samples.size()];
+    auto got = co_await io::read(from);
+    if (got.data().text() != content_of(got.data().size())) throw std::runtime_error(from.key());
+  }
+}
+
+static task<> read_in_parallel(std::vector<sample>& samples, buffer_pool& memory) {
+  context surroundings = co_await this_context();
+  surroundings.memory = &memory;
+  scope children(surroundings);
+  for (int i = 0; i < 64; ++i) children.start(read_many(samples, 50));
+  co_await children.join();
+}
+
+TEST_P(File, ManyReadersShareABoundedPool) {
+  temp_dir dir;
+  runtime runtime(options());
+  std::vector<sample> samples;
+  for (std::size_t i = 0; i < 30; ++i)
+    samples.emplace_back(dir.write("file" + std::to_string(i), content_of(i * 1000)));
+  buffer_pool memory(100'000);
+  auto before = open_descriptors();
+  sync_wait(runtime, read_in_parallel(samples, memory));
+  EXPECT_EQ(memory.stats().used_bytes, 0u);
+  EXPECT_LE(memory.stats().peak_bytes, 100'000u);
+  run_on_reactor(runtime, [] {});
+  EXPECT_LE(open_descriptors(), before + 1);
+}
+
+TEST_P(File, ReadersCanBeStopped) {
+  temp_dir dir;
+  runtime runtime(options());
+  std::vector<sample> samples{sample(dir.write("file", content_of(1'000'000)))};
+  for (int i = 0; i < 50; ++i) {
+    buffer_pool memory(3'000'000);
+    std::stop_source stop;
+    std::jthread stopper([&] { stop.request_stop(); });
+    try {
+      sync_wait(runtime, read_in_parallel(samples, memory), stop.get_token());
+    } catch (const error& stopped) {
+      EXPECT_EQ(stopped.code(), errc::stopped);
+    }
+    EXPECT_EQ(memory.stats().used_bytes, 0u);
+  }
+}
+
+TEST_P(File, AStoppedReadSaysSo) {
+  temp_dir dir;
+  auto path = dir.write("file", "text");
+  runtime runtime(options());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THAT([&] { sync_wait(runtime, io::read_file(path), stop.get_token()); },
+              ThrowsMessage<error>("open " + path + ": stopped"));
+}
+
+TEST_P(File, TooManyOpenFilesIsOneClearError) {
+  temp_dir dir;
+  auto path = dir.write("file", "text");
+  runtime runtime(options());
+  sync_wait(runtime, io::read_file(path));  // has what the reactor opens for itself
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  std::vector<int> used;
+  rlimit low{64, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &low);
+  for (int fd = dup(0); fd >= 0; fd = dup(0)) used.push_back(fd);
+  EXPECT_THAT([&] { sync_wait(runtime, io::read_file(path)); },
+              ThrowsMessage<error>("open " + path + ": Too many open files"));
+  for (int fd : used) close(fd);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), "text");
+}
+
+TEST(FileAlone, OutsideOfARuntimeThereIsAnError) {
+  EXPECT_THAT([] { sync_wait(io::read_file("/dev/null")); },
+              ThrowsMessage<error>(HasSubstr("awaited outside of a runtime")));
+}
+
+}  // namespace lade
