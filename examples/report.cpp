@@ -8,11 +8,12 @@
 #include <ctime>
 #include <map>
 #include <string_view>
+#include <utility>
 
 std::string grouped(std::uint64_t number) {
   auto text = fmt::to_string(number);
   for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
 }
 
@@ -54,20 +55,24 @@ static void print_skipped(const lade::run_statistics& run,
   for (auto& [item, reason] : reasons) print_row("", reason);
 }
 
-void report::note_batch(const lade::sample_batch& batch) {
-  if (!first_batch_) first_batch_ = clock::now() - started_;
-  if (!spec_) spec_ = batch.tensor().spec();
+report::report(std::string contact_sheet, const lade::media::image_options& how)
+    : contact_sheet_(std::move(contact_sheet)), how_(how) {
+  if (!contact_sheet_.empty()) contact_sheet::require_writable(contact_sheet_);
+}
+
+void report::note(const lade::sample_batch& batch) {
+  if (batches_ == 0) {
+    first_batch_ = clock::now() - started_;
+    spec_ = batch.tensor().spec();
+    if (!contact_sheet_.empty()) sheet_.emplace(batch.tensor(), how_);
+  }
   images_ += batch.size();
   ++batches_;
 }
 
-void report::note_contact_sheet(const std::string& file, std::int64_t images) {
-  auto count = static_cast<std::uint64_t>(images);
-  contact_sheet_ = fmt::format("{}, the first {}", file, count_of(count, "image", "images"));
-}
-
 void report::print(const lade::run_statistics& run,
                    const std::vector<lade::failure_record>& failures) {
+  if (sheet_) sheet_->save(contact_sheet_);
   fmt::print("\n{}\n{}\n\n", lade::table(run), lade::verdict(run));
   if (images_ > 0) {
     auto seconds = seconds_of(run.elapsed);
@@ -77,14 +82,14 @@ void report::print(const lade::run_statistics& run,
       speed += fmt::format(", {:.1f} MB/s", bytes / 1e6 / seconds);
     auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
     print_row("images", fmt::format("{} in {}, {} {}", grouped(images_),
-                                    count_of(batches_, "batch", "batches"), name(spec_->type),
-                                    to_string(spec_->shape)));
+                                    count_of(batches_, "batch", "batches"), name(spec_.type),
+                                    to_string(spec_.shape)));
     print_row("time", fmt::format("{}, the first batch after {}", short_time(seconds),
-                                  short_time(seconds_of(*first_batch_))));
+                                  short_time(seconds_of(first_batch_))));
     print_row("speed", speed);
     print_row("CPU", fmt::format("{:.2f} s per 1,000 images", cpu_seconds * 1000 / images));
   }
-  if (!contact_sheet_.empty()) print_row("contact sheet", contact_sheet_);
+  if (sheet_) print_row("contact sheet", contact_sheet_);
   print_skipped(run, failures);
   std::fflush(stdout);
 }

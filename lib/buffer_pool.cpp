@@ -62,14 +62,15 @@ struct kept_block {
 // Waits until its bytes are reserved.
 class buffer_pool::reservation : private detail::waiter {
  public:
-  reservation(state& pool, std::size_t block_bytes) noexcept : pool_(pool), bytes_(block_bytes) {}
+  reservation(buffer_pool::state& pool, std::size_t block_bytes) noexcept
+      : pool_(pool), bytes_(block_bytes) {}
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<task<buffer>::promise_type> coroutine);
   void await_resume();
 
  private:
-  friend struct state;
+  friend struct buffer_pool::state;
 
   // Not in the middle of the destructor that has given the bytes back.
   void resume_later() {
@@ -79,7 +80,7 @@ class buffer_pool::reservation : private detail::waiter {
       resume();
   }
 
-  state& pool_;
+  buffer_pool::state& pool_;
   std::size_t bytes_;
   std::coroutine_handle<> coroutine_;
   const context* context_ = nullptr;

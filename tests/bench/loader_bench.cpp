@@ -1,5 +1,6 @@
 // lade doing what bare_loop does, with the same options: a folder of images to batches.
 
+#include <lade/io/file.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
@@ -8,34 +9,9 @@
 #include <optional>
 #include <thread>
 
-#if __has_include(<lade/io/file.hpp>)
-#include <lade/io/file.hpp>
-#endif
-
 #include "bench.hpp"
 
 namespace {
-
-#if !__has_include(<lade/io/file.hpp>)
-lade::sample read_whole_file(lade::sample in) {
-  int file = ::open(in.key().c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat about;
-  if (file < 0 || ::fstat(file, &about) < 0) bench::fail("cannot open " + in.key());
-  lade::buffer data(static_cast<std::size_t>(about.st_size));
-  if (::pread(file, data.data(), data.size(), 0) != about.st_size)
-    bench::fail("cannot read " + in.key());
-  ::close(file);
-  return std::move(in).with_data(std::move(data));
-}
-#endif
-
-auto reading() {
-#if __has_include(<lade/io/file.hpp>)
-  return lade::map(lade::io::read, {.concurrency = 64});
-#else
-  return lade::map(read_whole_file);
-#endif
-}
 
 lade::media::image_options decoding(const std::string& transform, bool fast, bool as_float) {
   lade::media::image_options options{.width = 224, .height = 224, .fast = fast};
