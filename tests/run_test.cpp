@@ -280,14 +280,15 @@ static task<bool> next_is_stopped(run<int>& items) {
 }
 
 TEST(Run, StopOfTheConsumerEndsItsWaitButNotTheRun) {
-  runtime runtime({.threads = 2});
+  runtime runtime({.threads = 4});
   test::gate gate;
   auto items = runtime.run(from(up_to(3)) | map([&](int i) {
                              gate.pass();
                              return i;
                            }));
   std::stop_source stop;
-  std::thread stopper([&] { stop.request_stop(); });
+  std::thread stopper([&] {
+    stop.request_stop();}, {.concurrency = 2}));
   EXPECT_TRUE(sync_wait(runtime, next_is_stopped(items), stop.get_token()));
   stopper.join();
   gate.open();

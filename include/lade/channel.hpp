@@ -37,7 +37,11 @@ class channel {
 
   // `co_await pop()` gives the oldest value, or nothing when the channel is closed and empty.
   // Throws error(stopped) when the awaiting coroutine is asked to stop.
-  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
+  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this, false); }
+
+  // The same for a consumer that may destroy its producer: it goes on at home, but never on top of
+  // the stack of whoever pushes.
+  [[nodiscard]] pop_awaiter pop_apart() noexcept { return pop_awaiter(*this, true); }
 
   // Ends the channel: what is in it may still be popped. Any thread.
   void close();
@@ -94,7 +98,7 @@ class channel<T>::push_awaiter : private detail::waiter {
 template <class T>
 class channel<T>::pop_awaiter : private detail::waiter {
  public:
-  explicit pop_awaiter(channel& from) noexcept : channel_(from) {}
+  pop_awaiter(channel& from, bool apart) noexcept : waiter(apart), channel_(from) {}
 
   bool await_ready() const noexcept { return false; }
   template <class Promise>
