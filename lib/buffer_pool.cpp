@@ -123,8 +123,8 @@ struct buffer_pool::state {
   // A block for bytes that have been reserved. Unlocks.
   void* take(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
     if (auto* block = pop(size_class_of(bytes))) return block;
-    auto* surplus =
-        used <= limit && kept > limit - used ? take_kept(kept - (limit - used)) : nullptr;
+    auto room = limit - std::min(used, limit);
+    auto* surplus = kept > room ? take_kept(kept - room) : nullptr;
     lock.unlock();
     delete_blocks(surplus);
     try {
@@ -140,7 +140,8 @@ struct buffer_pool::state {
     {
       std::lock_guard lock(mutex);
       used -= bytes;
-      auto most = limit == unlimited ? most_kept_without_limit : limit - std::min(used, limit);
+      auto room = limit - std::min(used, limit);
+      auto most = limit == unlimited ? most_kept_without_limit : room;
       if (block && kept + bytes <= most) push(std::exchange(block, nullptr), bytes);
       granted = grant();
     }
