@@ -51,8 +51,8 @@ async_generator<sample_batch> collect_slots(async_generator<assigned> in,
   std::shared_ptr<open_batch> current;
   std::vector<sample> samples;
   auto take = [&] {
-    sample_batch full(current->data.slice(0, static_cast<std::int64_t>(samples.size())),
-                      std::exchange(samples, {}));
+    auto written = current->data.slice(0, static_cast<std::int64_t>(samples.size()));
+    sample_batch full(std::move(written), std::exchange(samples, {}));
     current.reset();
     return full;
   };
