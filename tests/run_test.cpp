@@ -81,7 +81,7 @@ TEST(Run, DestroyedBeforeAnItemIsTakenCallsNothingAfterwards) {
       test::pause(round);
     }
     destroyed = true;
-    test::pause(100);
+    test::pause(5);
     EXPECT_FALSE(late);
   }
 }
@@ -104,7 +104,7 @@ TEST(Run, LeavingTheLoopStopsAllFunctions) {
       if (item == round) break;
     EXPECT_EQ(functions.inside(), 0);
     auto before = calls.load();
-    test::pause(100);
+    test::pause(5);
     EXPECT_EQ(calls, before);
   }
 }
@@ -393,7 +393,7 @@ TEST(Run, EndsAtAnyMoment) {
     if (below(2)) items = items | filter([](int i) { return i % 3 > 0; });
     if (below(2)) items = items | map([](int i) { return i; }, some);
     auto running = runtime.run(items);
-    auto most = below(30);
+    auto most = below(20);  // the first 30 items come without a sleep
     std::thread stopper;
     if (below(2))
       stopper = std::thread([&running, turns = static_cast<int>(below(60))] {
