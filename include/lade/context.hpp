@@ -21,7 +21,7 @@ class stage_counters;
 struct context {
   lade::runtime* runtime = nullptr;  // null outside of a runtime
   detail::executor* home = nullptr;  // where its coroutines resume; null: wherever they are woken
-  std::stop_token stop;              // when requested, awaits end early with errc::stopped
+  std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
   detail::stage_counters* stage = nullptr;  // whose statistics it adds to
 };
