@@ -221,7 +221,7 @@ bool buffer_pool::reservation::await_suspend(
     std::coroutine_handle<task<buffer>::promise_type> coroutine) {
   coroutine_ = coroutine;
   context_ = coroutine.promise().context;
-  return park(coroutine, pool_.mutex, pool_.waiters, [this] {
+  return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
     if (pool_.waiters.empty() && pool_.fits(bytes_)) {
       pool_.reserve(bytes_);
       return true;

@@ -280,12 +280,13 @@ static task<bool> next_is_stopped(run<int>& items) {
 }
 
 TEST(Run, StopOfTheConsumerEndsItsWaitButNotTheRun) {
-  runtime runtime({.threads = 2});
+  runtime runtime({.threads = 4});
   test::gate gate;
-  auto items = runtime.run(from(up_to(3)) | map([&](int i) {
-                             gate.pass();
-                             return i;
-                           }));
+  auto held = [&](int i) {
+    gate.pass();
+    return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(held, {.concurrency = 2}));
   std::stop_source stop;
   std::thread stopper([&] { stop.request_stop(); });
   EXPECT_TRUE(sync_wait(runtime, next_is_stopped(items), stop.get_token()));

@@ -28,6 +28,10 @@ struct context {
 
 namespace detail {
 
+// For stops that pass on stops. By value: what is stopped may end inside of the request, and the
+// source that it owns with it.
+inline void request_stop(std::stop_source source) noexcept { source.request_stop(); }
+
 // Resumes a coroutine of this context, where it belongs.
 inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) {
   if (where && where->home)
