@@ -37,7 +37,8 @@ class contact_sheet {
     for (std::int64_t i = 0; i < images_; ++i) place(batch[i], i / columns_, i % columns_);
   }
 
-  std::int64_t images() const noexcept { return images_; }
+  // How many of them it shows.
+  std::uint64_t images() const noexcept { return static_cast<std::uint64_t>(images_); }
 
   // Throws lade::error now rather than after the work if a file could not be written.
   static void require_writable(const std::string& path) {

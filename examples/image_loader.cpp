@@ -104,7 +104,7 @@ static void load(const options& wanted) {
   auto batches = order
       | lade::repeat(wanted.epochs)
       | lade::map(lade::io::read,
-                  {.concurrency = wanted.read_ahead, .on_error = bad, .name = "read"})
+                  {.concurrency = wanted.read_ahead, .on_error = bad})
       | lade::batch_into(lade::media::decode_image(image), {.size = wanted.batch, .on_error = bad});
   // clang-format on
 

@@ -48,10 +48,9 @@ static std::string bar(double share, std::size_t columns) {
   auto halves = static_cast<std::size_t>(std::lround(share * static_cast<double>(2 * columns)));
   bool half = halves % 2 != 0;
   auto rest = columns - halves / 2 - (half ? 1 : 0);
-  if (nl_langinfo(CODESET) != std::string_view("UTF-8"))
-    return "[" + repeat("=", halves / 2) + (half ? "-" : "") + repeat(" ", rest) + "]";
-  return "\x1b[32m" + repeat("━", halves / 2) + (half ? "╸" : "") + "\x1b[90m" + repeat("━", rest) +
-         "\x1b[0m";
+  bool unicode = nl_langinfo(CODESET) == std::string_view("UTF-8");
+  return fmt::format("\x1b[32m{}{}\x1b[90m{}\x1b[0m", repeat(unicode ? "━" : "=", halves / 2),
+                     half ? (unicode ? "╸" : "-") : "", repeat(unicode ? "━" : ".", rest));
 }
 
 static std::string clock_time(double seconds) {
@@ -95,10 +94,10 @@ void progress::draw(const status& now) {
   remember(now);
   auto share = now.total ? static_cast<double>(now.images) / static_cast<double>(now.total) : 0;
   auto columns = terminal_columns();
-  // The last column stays free: some terminals begin a new line when it is written to.
-  auto text = line(now.what, figures(now), std::min(share, 1.0), columns - 1);
+  auto used = columns - std::min<std::size_t>(columns, 3);  // a ^C is echoed behind the line
+  auto text = line(now.what, figures(now), std::min(share, 1.0), used);
   put(rewind(columns) + text + "\x1b[K");
-  drawn_ = columns - 1;
+  drawn_ = used;
 }
 
 // Goes to the beginning of the line. A terminal that has become narrower shows it in several rows.

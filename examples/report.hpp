@@ -19,9 +19,9 @@ class report {
  public:
   using clock = std::chrono::steady_clock;
 
-  // `contact_sheet` is the file for a picture of the first batch, or empty. Throws lade::error if
+  // `sheet_file` is the file for a picture of the first batch, or empty. Throws lade::error if
   // it could not be written. The images are decoded with `how`.
-  report(std::string contact_sheet, const lade::media::image_options& how);
+  report(std::string sheet_file, const lade::media::image_options& how);
 
   void note(const lade::sample_batch& batch);
 
@@ -37,7 +37,7 @@ class report {
   lade::tensor_spec spec_;         // of the first batch
   std::uint64_t images_ = 0;
   std::uint64_t batches_ = 0;
-  std::string contact_sheet_;
+  std::string sheet_file_;
   lade::media::image_options how_;
   std::optional<contact_sheet> sheet_;
 };

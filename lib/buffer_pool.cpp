@@ -222,14 +222,12 @@ bool buffer_pool::reservation::await_suspend(
     std::coroutine_handle<task<buffer>::promise_type> coroutine) {
   coroutine_ = coroutine;
   context_ = coroutine.promise().context;
-  // A wait that can be stopped looks twice before it parks.
-  int looks = context_ && context_->stop.stop_possible() ? 2 : 1;
-  return park(coroutine, pool_.mutex, pool_.waiters, [this, looks]() mutable {
+  return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
     if (pool_.waiters.empty() && pool_.fits(bytes_)) {
       pool_.reserve(bytes_);
       return true;
     }
-    if (--looks == 0) ++pool_.waits;
+    ++pool_.waits;
     return false;
   });
 }

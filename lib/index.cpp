@@ -72,11 +72,12 @@ place visit_order::at(std::uint64_t k) const {
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept {
   auto half_bits =
       static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(size, 2) - 1) + 1) / 2;
+  constexpr unsigned rounds = 8;  // four favour some places when there are only five or ten
   auto mask = (std::uint64_t{1} << half_bits) - 1;
   do {
     auto left = i >> half_bits;
     auto right = i & mask;
-    for (unsigned step = 0; step < 4; ++step) {
+    for (unsigned step = 0; step < rounds; ++step) {
       auto mixed = left ^ (scramble(right ^ scramble(key + step)) & mask);
       left = right;
       right = mixed;

@@ -14,8 +14,7 @@ scope::~scope() {
   if (all_ended()) return;
   stop();
   while (!all_ended()) {
-    if (surroundings_.home && detail::this_executor == surroundings_.home)
-      surroundings_.home->run_some();
+    if (detail::this_executor) detail::this_executor->run_some();
     std::this_thread::yield();
   }
 }

@@ -1,9 +1,11 @@
 #include <lade/thread_pool.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <fstream>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -12,13 +14,20 @@
 
 namespace lade {
 
-// The CPUs' worth of time that cgroup v2's cpu.max grants; 0 if there is no bound.
-static unsigned cgroup_cpu_quota() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
+unsigned detail::cpus_granted(const std::string& cpu_max) {
+  std::istringstream text(cpu_max);
   double quota = 0;
   double period = 0;
-  if (!(file >> quota >> period) || period <= 0) return 0;  // "max 100000" ends here
+  if (!(text >> quota >> period) || quota <= 0 || period <= 0) return 0;  // "max 100000" ends here
   return std::max(1u, static_cast<unsigned>(quota / period + 0.5));
+}
+
+// Empty if there is no such file.
+static std::string cgroup_cpu_max() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string line;
+  std::getline(file, line);
+  return line;
 }
 
 unsigned available_cpus() {
@@ -26,7 +35,7 @@ unsigned available_cpus() {
   auto count = sched_getaffinity(0, sizeof set, &set) == 0
                    ? static_cast<unsigned>(CPU_COUNT(&set))
                    : std::max(1u, std::thread::hardware_concurrency());
-  auto quota = cgroup_cpu_quota();
+  auto quota = detail::cpus_granted(cgroup_cpu_max());
   return quota ? std::min(quota, count) : count;
 }
 
@@ -38,6 +47,16 @@ struct thread_pool::state {
   bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
   bool ending = false;
   std::vector<std::thread> threads;
+
+  // Has the threads run what is queued, then joins them.
+  void end() {
+    {
+      std::lock_guard lock(mutex);
+      ending = true;
+    }
+    work_arrived.notify_all();
+    for (auto& thread : threads) thread.join();
+  }
 
   // Whether to wake a thread for what is queued. Called with the mutex held.
   bool should_wake() {
@@ -70,20 +89,19 @@ struct thread_pool::state {
 thread_pool::thread_pool(unsigned threads, const std::string& name)
     : state_(std::make_unique<state>()) {
   if (threads == 0) threads = available_cpus();
-  for (unsigned i = 0; i < threads; ++i) {
-    auto& thread = state_->threads.emplace_back(&state::work, state_.get(), std::ref(*this));
-    pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+  try {
+    state_->threads.reserve(threads);
+    for (unsigned i = 0; i < threads; ++i) {
+      auto& thread = state_->threads.emplace_back(&state::work, state_.get(), std::ref(*this));
+      pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+    }
+  } catch (...) {  // the system has no more threads
+    state_->end();
+    throw;
   }
 }
 
-thread_pool::~thread_pool() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->ending = true;
-  }
-  state_->work_arrived.notify_all();
-  for (auto& thread : state_->threads) thread.join();
-}
+thread_pool::~thread_pool() { state_->end(); }
 
 unsigned thread_pool::size() const noexcept {
   return static_cast<unsigned>(state_->threads.size());

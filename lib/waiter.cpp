@@ -21,9 +21,9 @@ void wait_list::resume_all() {
 void waiter::stop() noexcept {
   {
     std::lock_guard lock(*mutex_);
-    if (state_ == state::settled) return;
-    bool parked = state_ == state::parked;
-    state_ = state::stopped;
+    if (progress_ == progress::settled) return;
+    bool parked = progress_ == progress::parked;
+    progress_ = progress::stopped;
     if (!parked) return;  // and now will not park
     list_->remove(*this);
   }

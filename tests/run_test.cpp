@@ -81,7 +81,7 @@ TEST(Run, DestroyedBeforeAnItemIsTakenCallsNothingAfterwards) {
       test::pause(round);
     }
     destroyed = true;
-    test::pause(100);
+    test::pause(5);
     EXPECT_FALSE(late);
   }
 }
@@ -104,7 +104,7 @@ TEST(Run, LeavingTheLoopStopsAllFunctions) {
       if (item == round) break;
     EXPECT_EQ(functions.inside(), 0);
     auto before = calls.load();
-    test::pause(100);
+    test::pause(5);
     EXPECT_EQ(calls, before);
   }
 }
@@ -280,12 +280,13 @@ static task<bool> next_is_stopped(run<int>& items) {
 }
 
 TEST(Run, StopOfTheConsumerEndsItsWaitButNotTheRun) {
-  runtime runtime({.threads = 2});
+  runtime runtime({.threads = 4});
   test::gate gate;
-  auto items = runtime.run(from(up_to(3)) | map([&](int i) {
-                             gate.pass();
-                             return i;
-                           }));
+  auto held = [&](int i) {
+    gate.pass();
+    return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(held, {.concurrency = 2}));
   std::stop_source stop;
   std::thread stopper([&] { stop.request_stop(); });
   EXPECT_TRUE(sync_wait(runtime, next_is_stopped(items), stop.get_token()));
@@ -392,7 +393,7 @@ TEST(Run, EndsAtAnyMoment) {
     if (below(2)) items = items | filter([](int i) { return i % 3 > 0; });
     if (below(2)) items = items | map([](int i) { return i; }, some);
     auto running = runtime.run(items);
-    auto most = below(30);
+    auto most = below(20);  // the first 30 items come without a sleep
     std::thread stopper;
     if (below(2))
       stopper = std::thread([&running, turns = static_cast<int>(below(60))] {

@@ -16,7 +16,8 @@
 namespace lade {
 
 // Any number of coroutines push and pop, on any threads; what was pushed first is popped first.
-// A full channel makes its producers wait. Must outlive its waiters.
+// A full channel makes its producers wait until it is half empty, so that they are woken once for
+// many values. Must outlive its waiters.
 template <class T>
 class channel {
  public:
@@ -37,7 +38,11 @@ class channel {
 
   // `co_await pop()` gives the oldest value, or nothing when the channel is closed and empty.
   // Throws error(stopped) when the awaiting coroutine is asked to stop.
-  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
+  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this, false); }
+
+  // The same for a consumer that may destroy its producer: it goes on at home, but never on top of
+  // the stack of whoever pushes.
+  [[nodiscard]] pop_awaiter pop_apart() noexcept { return pop_awaiter(*this, true); }
 
   // Ends the channel: what is in it may still be popped. Any thread.
   void close();
@@ -46,8 +51,8 @@ class channel {
   // Under the mutex: gives the value to a consumer that waits, or puts it into the ring. Returns
   // false when there is no room.
   bool accept(T& value, detail::waiter*& woken);
-  // Under the mutex: takes the oldest value, and lets a producer that waits fill its place.
-  bool provide(std::optional<T>& into, detail::waiter*& woken);
+  // Under the mutex: takes the oldest value, and lets producers that wait fill the free places.
+  bool provide(std::optional<T>& into, detail::wait_list& woken);
   void put(T& value) {
     auto place = first_ + count_++;
     ring_[place < ring_.size() ? place : place - ring_.size()].emplace(std::move(value));
@@ -94,15 +99,15 @@ class channel<T>::push_awaiter : private detail::waiter {
 template <class T>
 class channel<T>::pop_awaiter : private detail::waiter {
  public:
-  explicit pop_awaiter(channel& from) noexcept : channel_(from) {}
+  pop_awaiter(channel& from, bool apart) noexcept : waiter(apart), channel_(from) {}
 
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    detail::waiter* woken = nullptr;
+    detail::wait_list woken;
     bool parked = park(coroutine, channel_.mutex_, channel_.consumers_,
                        [&] { return channel_.provide(value_, woken) || channel_.closed_; });
-    if (woken) woken->resume();
+    woken.resume_all();
     return parked;
   }
   std::optional<T> await_resume() {
@@ -124,22 +129,25 @@ bool channel<T>::accept(T& value, detail::waiter*& woken) {
     woken = consumer;
     return true;
   }
-  if (count_ == ring_.size()) return false;
+  if (count_ == ring_.size() || !producers_.empty()) return false;
   put(value);
   return true;
 }
 
 template <class T>
-bool channel<T>::provide(std::optional<T>& into, detail::waiter*& woken) {
+bool channel<T>::provide(std::optional<T>& into, detail::wait_list& woken) {
   if (count_ == 0) return false;
   auto& oldest = ring_[first_];
   into.emplace(std::move(*oldest));
   oldest.reset();
   if (++first_ == ring_.size()) first_ = 0;
   --count_;
-  if (auto* producer = producers_.settle_first()) {
+  if (producers_.empty() || count_ > ring_.size() / 2) return true;
+  while (count_ < ring_.size()) {
+    auto* producer = producers_.settle_first();
+    if (!producer) break;
     put(static_cast<push_awaiter*>(producer)->value_);
-    woken = producer;
+    woken.push_back(*producer);
   }
   return true;
 }

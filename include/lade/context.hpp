@@ -21,12 +21,16 @@ class stage_counters;
 struct context {
   lade::runtime* runtime = nullptr;  // null outside of a runtime
   detail::executor* home = nullptr;  // where its coroutines resume; null: wherever they are woken
-  std::stop_token stop;              // when requested, awaits end early with errc::stopped
+  std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
   detail::stage_counters* stage = nullptr;  // whose statistics it adds to
 };
 
 namespace detail {
+
+// For stops that pass on stops. By value: what is stopped may end inside of the request, and the
+// source that it owns with it.
+inline void request_stop(std::stop_source source) noexcept { source.request_stop(); }
 
 // Resumes a coroutine of this context, where it belongs.
 inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) {

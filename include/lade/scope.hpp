@@ -48,7 +48,7 @@ class scope {
   [[nodiscard]] join_awaiter join() noexcept;
 
   // Asks all children to stop. Any thread.
-  void stop() noexcept { stop_.request_stop(); }
+  void stop() noexcept { detail::request_stop(stop_); }
 
   // What children are asked to stop by.
   std::stop_token stop_token() const noexcept { return surroundings_.stop; }

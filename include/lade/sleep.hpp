@@ -65,7 +65,7 @@ task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work) {
   auto& outer = co_await this_context();
   std::stop_source late;
   std::stop_source alarm;
-  auto pass_on = [&late] { late.request_stop(); };
+  auto pass_on = [&late] { detail::request_stop(late); };
   std::stop_callback on_outer_stop(outer.stop, pass_on);
   context inner = outer;
   inner.stop = late.get_token();

@@ -16,6 +16,13 @@ namespace lade {
 // The number of CPUs this process may use: its affinity mask, bounded by its cgroup's quota.
 unsigned available_cpus();
 
+namespace detail {
+
+// The number of CPUs that the text of a cgroup's cpu.max grants; 0 if it sets no bound.
+unsigned cpus_granted(const std::string& cpu_max);
+
+}  // namespace detail
+
 // Threads that run jobs in the order of their arrival. A post wakes at most one thread, and none
 // when all are busy. The destructor runs what has been posted, then joins the threads.
 class thread_pool final : public detail::executor {

@@ -41,12 +41,18 @@ class wait_list {
 // for, so that a woken waiter never has to look again.
 class waiter {
  public:
-  waiter() = default;
+  // One that waits `apart` is resumed by a post, never inside of the call that wakes it.
+  explicit waiter(bool apart = false) noexcept : apart_(apart) {}
   waiter(const waiter&) = delete;
   waiter& operator=(const waiter&) = delete;
 
   // Resumes a settled waiter; it is gone when this returns.
-  void resume() { resume_at_home(coroutine_, context_); }
+  void resume() {
+    if (apart_ && context_ && context_->home)
+      context_->home->post(resumption(coroutine_));
+    else
+      resume_at_home(coroutine_, context_);
+  }
 
  protected:
   // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
@@ -55,9 +61,24 @@ class waiter {
   bool park(std::coroutine_handle<Promise> coroutine, std::mutex& mutex, wait_list& list,
             Settled settled) {
     note(coroutine);
-    if (context_ && context_->stop.stop_possible())
-      return park_until_stop(context_->stop, mutex, list, settled);
-    return park_now(mutex, list, settled);
+    if (!stop_possible()) return wait(mutex, list, settled);
+    if (context_->stop.stop_requested()) {
+      progress_ = progress::stopped;
+      return false;
+    }
+    {  // most waits end at once: only one that does not pays for being told of a stop
+      std::lock_guard lock(mutex);
+      if (settled()) return false;
+    }
+    return watch_and_wait(mutex, list, settled);
+  }
+
+  // The same for a waiter that has just looked: `settled` is asked once.
+  template <class Promise, class Settled>
+  bool park_after_look(std::coroutine_handle<Promise> coroutine, std::mutex& mutex, wait_list& list,
+                       Settled settled) {
+    note(coroutine);
+    return stop_possible() ? watch_and_wait(mutex, list, settled) : wait(mutex, list, settled);
   }
 
   // The same for a wait that a stop does not end.
@@ -65,13 +86,13 @@ class waiter {
   bool park_unstoppable(std::coroutine_handle<Promise> coroutine, std::mutex& mutex,
                         wait_list& list, Settled settled) {
     note(coroutine);
-    return park_now(mutex, list, settled);
+    return wait(mutex, list, settled);
   }
 
   // To be called first when the coroutine goes on: throws error(stopped, doing) if it was stopped.
   void finish(std::string_view doing) {
     on_stop_.reset();
-    if (state_ == state::stopped) throw_stopped(doing);
+    if (progress_ == progress::stopped) throw_stopped(doing);
   }
 
  private:
@@ -80,7 +101,7 @@ class waiter {
     waiter& self;
     void operator()() const noexcept { self.stop(); }
   };
-  enum class state : unsigned char { arriving, parked, settled, stopped };
+  enum class progress : unsigned char { arriving, parked, settled, stopped };
 
   template <class Promise>
   void note(std::coroutine_handle<Promise> coroutine) noexcept {
@@ -89,39 +110,26 @@ class waiter {
     context_ = base ? base->context : nullptr;
   }
 
-  template <class Settled>
-  bool park_now(std::mutex& mutex, wait_list& list, Settled& settled) {
-    std::lock_guard lock(mutex);
-    return !settled() && link(list);
-  }
+  bool stop_possible() const noexcept { return context_ && context_->stop.stop_possible(); }
 
-  // Most waits end at once: only one that does not pays for being told of a stop.
   template <class Settled>
-  bool park_until_stop(const std::stop_token& token, std::mutex& mutex, wait_list& list,
-                       Settled& settled) {
-    if (token.stop_requested()) {
-      state_ = state::stopped;
-      return false;
-    }
-    {
-      std::lock_guard lock(mutex);
-      if (settled()) return false;
-    }
+  bool watch_and_wait(std::mutex& mutex, wait_list& list, Settled& settled) {
     mutex_ = &mutex;
     list_ = &list;
-    on_stop_.emplace(token, stop_request{*this});
-    std::lock_guard lock(mutex);
-    if (state_ == state::stopped) return false;
-    if (settled()) {
-      state_ = state::settled;  // a stop comes too late
-      return false;
-    }
-    return link(list);
+    on_stop_.emplace(context_->stop, stop_request{*this});
+    return wait(mutex, list, settled);
   }
 
-  bool link(wait_list& list) noexcept {
+  template <class Settled>
+  bool wait(std::mutex& mutex, wait_list& list, Settled& settled) {
+    std::lock_guard lock(mutex);
+    if (progress_ == progress::stopped) return false;
+    if (settled()) {
+      progress_ = progress::settled;  // a stop comes too late
+      return false;
+    }
     list.push_back(*this);
-    state_ = state::parked;
+    progress_ = progress::parked;
     return true;
   }
 
@@ -134,7 +142,8 @@ class waiter {
   const context* context_ = nullptr;
   std::mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
-  state state_ = state::arriving;  // guarded by the mutex as long as a stop may come
+  progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
+  const bool apart_;
   std::optional<std::stop_callback<stop_request>> on_stop_;
 };
 
@@ -155,7 +164,7 @@ inline waiter* wait_list::settle_first() noexcept {
   auto* first = first_;
   if (!first) return nullptr;
   remove(*first);
-  first->state_ = waiter::state::settled;
+  first->progress_ = waiter::progress::settled;
   return first;
 }
 

@@ -1,0 +1,11 @@
+// error: give the type a
+#include <lade/channel.hpp>
+#include <lade/task.hpp>
+
+#include <string>
+
+struct item {
+  std::string name;
+};
+
+lade::task<> push(lade::channel<item>& to) { co_await to.push(item{"name"}); }

@@ -1,0 +1,131 @@
+#include <lade/lineage.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace lade {
+
+using testing::ElementsAre;
+
+static lineage positions(std::initializer_list<std::uint64_t> all) {
+  lineage result;
+  for (auto position : all) result.add(position);
+  return result;
+}
+
+TEST(Lineage, IsEmptyAtFirst) {
+  lineage none;
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(none.size(), 0u);
+  EXPECT_TRUE(none.ranges().empty());
+  EXPECT_FALSE(none.contains(0));
+  EXPECT_EQ(to_string(none), "");
+}
+
+TEST(Lineage, HasOnePosition) {
+  lineage one(7);
+  EXPECT_FALSE(one.empty());
+  EXPECT_EQ(one.size(), 1u);
+  EXPECT_TRUE(one.contains(7));
+  EXPECT_FALSE(one.contains(6));
+  EXPECT_FALSE(one.contains(8));
+}
+
+TEST(Lineage, KeepsNeighboursAsARange) {
+  EXPECT_EQ(to_string(positions({3, 4, 5, 6, 7, 9})), "3-7, 9");
+  EXPECT_EQ(to_string(positions({9, 7, 5, 3, 4, 6})), "3-7, 9");
+  EXPECT_EQ(positions({1, 2, 3}).ranges().size(), 1u);
+}
+
+TEST(Lineage, ALastNeighbourJoinsTwoRanges) {
+  auto all = positions({1, 2, 4, 5});
+  EXPECT_EQ(all.ranges().size(), 2u);
+  all.add(3);
+  EXPECT_THAT(all.ranges(), ElementsAre(lineage::range{1, 5}));
+}
+
+TEST(Lineage, HasAPositionOnce) {
+  auto all = positions({2, 2, 1, 2});
+  EXPECT_EQ(all.size(), 2u);
+  all.merge(lineage(all));
+  all.merge(all);
+  EXPECT_EQ(to_string(all), "1-2");
+}
+
+TEST(Lineage, ACopyIsIndependent) {
+  auto all = positions({1, 5});
+  auto copy = all;
+  copy.add(9);
+  EXPECT_EQ(to_string(all), "1, 5");
+  EXPECT_EQ(to_string(copy), "1, 5, 9");
+  all = copy;
+  EXPECT_EQ(to_string(all), "1, 5, 9");
+}
+
+TEST(Lineage, MovingLeavesNothingBehind) {
+  auto all = positions({1, 5});
+  auto taken = std::move(all);
+  EXPECT_EQ(to_string(taken), "1, 5");
+  EXPECT_TRUE(all.empty());  // NOLINT(bugprone-use-after-move): that is the question
+  lineage target(3);
+  target.take(taken);
+  EXPECT_EQ(to_string(target), "1, 5");
+  EXPECT_TRUE(taken.empty());
+  target.take(taken);
+  EXPECT_TRUE(target.empty());
+}
+
+// Against a std::set, for random sets of random merges. LADE_SEED repeats a run.
+TEST(Lineage, IsASet) {
+  auto* given = std::getenv("LADE_SEED");
+  auto seed =
+      given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  std::mt19937 random(seed);
+  auto below = [&random](std::uint64_t n) { return random() % n; };
+  for (int round = 0; round < 300; ++round) {
+    const auto span = 1 + below(200);
+    lineage all[4];
+    std::set<std::uint64_t> twin[4];
+    for (int step = 0; step < 100; ++step) {
+      auto to = below(4), from = below(4);
+      switch (below(4)) {
+        case 0:
+          all[to].merge(all[from]);
+          twin[to].merge(std::set(twin[from]));
+          break;
+        case 1:
+          if (to == from) break;
+          all[to].take(all[from]);
+          twin[to] = std::exchange(twin[from], {});
+          break;
+        default:
+          auto position = below(span);
+          all[to].add(position);
+          twin[to].insert(position);
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      std::set<std::uint64_t> listed;
+      std::uint64_t end = 0;  // behind the last range, and one more: ranges do not touch
+      for (auto& r : all[i].ranges()) {
+        EXPECT_TRUE(r.first <= r.last && r.first >= end) << "LADE_SEED=" << seed;
+        end = r.last + 2;
+        for (auto p = r.first; p <= r.last; ++p) listed.insert(p);
+      }
+      ASSERT_EQ(listed, twin[i]) << "LADE_SEED=" << seed;
+      ASSERT_EQ(all[i].size(), twin[i].size()) << "LADE_SEED=" << seed;
+      ASSERT_EQ(all[i].empty(), twin[i].empty()) << "LADE_SEED=" << seed;
+      for (std::uint64_t p = 0; p < span; ++p)
+        ASSERT_EQ(all[i].contains(p), twin[i].contains(p)) << p << ", LADE_SEED=" << seed;
+    }
+  }
+}
+
+}  // namespace lade

@@ -1,0 +1,154 @@
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/sleep.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/coroutines.hpp"
+#include "support/reactors.hpp"
+
+namespace lade {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing_support::code_of;
+
+// Sets an environment variable for a while.
+class environment {
+ public:
+  environment(const char* name, const char* value) : name_(name) {
+    if (auto* before = std::getenv(name)) before_ = before;
+    setenv(name, value, 1);
+  }
+  environment(const environment&) = delete;
+  ~environment() {
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+static task<int> give(int value) { co_return value; }
+
+static task<detail::executor*> go_to(detail::executor& where) {
+  co_await detail::continue_on(where);
+  co_return detail::this_executor;
+}
+
+static task<bool> visit(runtime& home, runtime& other) {
+  auto* there = co_await go_to(other.pool());
+  co_return there == &other.pool() && detail::this_executor == &home.pool();
+}
+
+class Runtime : public testing_support::ReactorTest {};
+
+INSTANTIATE_TEST_SUITE_P(On, Runtime,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         testing_support::reactor_name);
+
+TEST_P(Runtime, SaysWhatItIs) {
+  runtime runtime(options(3));
+  EXPECT_EQ(runtime.pool().size(), 3u);
+  EXPECT_THAT(runtime.describe(), StartsWith("3 threads, "));
+  auto* kind = GetParam() == reactor_kind::fallback ? "fallback" : "io_uring";
+  EXPECT_THAT(runtime.describe(), HasSubstr(kind));
+}
+
+TEST_P(Runtime, StartsAndEndsWithoutWork) {
+  for (int i = 0; i < 20; ++i) runtime runtime(options(2));
+}
+
+TEST_P(Runtime, SeveralAreIndependent) {
+  runtime first(options(1)), second(options(1));
+  EXPECT_EQ(sync_wait(first, give(1)), 1);
+  EXPECT_EQ(sync_wait(second, give(2)), 2);
+  EXPECT_TRUE(sync_wait(first, visit(first, second)));
+  EXPECT_TRUE(sync_wait(second, visit(second, first)));
+}
+
+static task<> sleep_long() { co_await sleep(10min); }
+
+static task<> start_sleepers(int n) {
+  scope children(co_await this_context());
+  for (int i = 0; i < n; ++i) children.start(sleep_long());
+  co_await children.join();
+}
+
+TEST_P(Runtime, StopsInABoundedTimeWithWorkInFlight) {
+  runtime runtime(options(2));
+  std::stop_source source;
+  auto began = std::chrono::steady_clock::now();
+  std::jthread stopper([&source] {
+    std::this_thread::sleep_for(5ms);
+    source.request_stop();
+  });
+  EXPECT_EQ(code_of([&] { sync_wait(runtime, start_sleepers(1000), source.get_token()); }),
+            errc::stopped);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 1min);
+}
+
+// The exit status of a child process that runs `function`.
+template <class F>
+static int status_of_child(F function) {
+  auto child = fork();
+  if (child == 0) _exit(function());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_P(Runtime, AForkedChildIsRefusedAndTheParentGoesOn) {
+  auto parents = std::make_unique<runtime>(options(1));
+  EXPECT_EQ(sync_wait(*parents, give(1)), 1);
+  auto status = status_of_child([&parents] {
+    auto code = code_of([&] { sync_wait(*parents, give(2)); });
+    parents.reset();  // leaves the parent's threads alone
+    return code == errc::wrong_thread ? 7 : 1;
+  });
+  EXPECT_EQ(status, 7);
+  EXPECT_EQ(sync_wait(*parents, give(3)), 3);
+}
+
+TEST(RuntimeEnvironment, ChoosesTheReactor) {
+  environment wanted("LADE_REACTOR", "fallback");
+  EXPECT_THAT(runtime({.threads = 1}).describe(), HasSubstr("fallback"));
+}
+
+TEST(RuntimeEnvironment, AnEmptyChoiceIsNone) {
+  environment wanted("LADE_REACTOR", "");
+  EXPECT_THAT(runtime({.threads = 1}).describe(), StartsWith("1 thread"));
+}
+
+TEST(RuntimeEnvironment, AnUnknownChoiceIsRefusedByName) {
+  environment wanted("LADE_REACTOR", "kqueue");
+  try {
+    runtime runtime({.threads = 1});
+    ADD_FAILURE() << runtime.describe();
+  } catch (const error& refusal) {
+    EXPECT_EQ(refusal.code(), errc::invalid_argument);
+    EXPECT_STREQ(refusal.what(), "read LADE_REACTOR: expected io_uring or fallback, got kqueue");
+  }
+  // Only where the options leave the choice.
+  EXPECT_THAT(runtime({.threads = 1, .reactor = reactor_kind::fallback}).describe(),
+              HasSubstr("fallback"));
+}
+
+}  // namespace lade

@@ -1,0 +1,160 @@
+// What the tests of coroutines share.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lade::testing_support {
+
+// A value that notices when it is destroyed twice or never. Moving from it leaves -1 behind.
+class counted {
+ public:
+  // Checks when it is destroyed that all values made since have been destroyed, and once.
+  class check {
+   public:
+    check() : live_(counted::live_) {}
+    check(const check&) = delete;
+    ~check() {
+      EXPECT_EQ(counted::live_, live_);
+      EXPECT_EQ(counted::faults_.exchange(0), 0);
+    }
+
+   private:
+    long live_;
+  };
+
+  explicit counted(int value = 0) noexcept : value_(value) { ++live_; }
+  counted(const counted& other) noexcept : value_(other.value_) { ++live_; }
+  counted(counted&& other) noexcept : value_(std::exchange(other.value_, -1)) { ++live_; }
+  counted& operator=(counted other) noexcept {
+    value_ = other.value_;
+    return *this;
+  }
+  ~counted() {
+    if (self_ != this) ++faults_;
+    self_ = nullptr;
+    --live_;
+  }
+
+  int value() const noexcept { return value_; }
+
+ private:
+  static inline std::atomic<long> live_ = 0;
+  static inline std::atomic<long> faults_ = 0;
+
+  int value_;
+  const counted* volatile self_ = this;
+};
+
+// Threads that lade knows nothing of: `co_await threads.next()` goes on in a new one.
+class other_threads {
+ public:
+  class awaiter {
+   public:
+    explicit awaiter(other_threads& threads) noexcept : threads_(threads) {}
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> coroutine) { threads_.start(coroutine); }
+    void await_resume() const noexcept {}
+
+   private:
+    other_threads& threads_;
+  };
+
+  other_threads() = default;
+  other_threads(const other_threads&) = delete;
+  ~other_threads() {
+    while (true) {
+      std::thread last;
+      {
+        std::lock_guard lock(mutex_);
+        if (threads_.empty()) return;
+        last = std::move(threads_.back());
+        threads_.pop_back();
+      }
+      last.join();
+    }
+  }
+
+  awaiter next() noexcept { return awaiter(*this); }
+
+ private:
+  void start(std::coroutine_handle<> coroutine) {
+    std::lock_guard lock(mutex_);
+    threads_.emplace_back([coroutine] { coroutine.resume(); });
+  }
+
+  std::mutex mutex_;
+  std::vector<std::thread> threads_;
+};
+
+// A coroutine that is not lade's: it starts at once and is gone when it has ended.
+struct foreign_coroutine {
+  struct promise_type {
+    foreign_coroutine get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+// Awaits `work` in other surroundings.
+template <class T>
+task<T> in(context surroundings, task<T> work) {
+  co_return co_await detail::under(surroundings, std::move(work));
+}
+
+inline context stopped_by(const std::stop_source& source) {
+  context surroundings;
+  surroundings.stop = source.get_token();
+  return surroundings;
+}
+
+inline context at(detail::executor& home) {
+  context surroundings;
+  surroundings.home = &home;
+  return surroundings;
+}
+
+// The code of the error that `function` throws; none if it throws nothing.
+template <class F>
+std::error_code code_of(F function) {
+  try {
+    function();
+  } catch (const std::system_error& failure) {
+    return failure.code();
+  }
+  return {};
+}
+
+// Calls first(i) and second(i) for i from 0 to n - 1, on two threads at about the same time.
+template <class F, class G>
+void race(int n, F first, G second) {
+  std::atomic<int> arrived = 0;
+  auto run = [&arrived, n](auto& function) {
+    for (int i = 0; i < n; ++i) {
+      ++arrived;
+      while (arrived < 2 * (i + 1)) std::this_thread::yield();
+      function(i);
+    }
+  };
+  std::thread other([&] { run(second); });
+  run(first);
+  other.join();
+}
+
+}  // namespace lade::testing_support

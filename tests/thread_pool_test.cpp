@@ -1,0 +1,213 @@
+#include <lade/sync_wait.hpp>
+#include <lade/task.hpp>
+#include <lade/thread_pool.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <semaphore>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "support/coroutines.hpp"
+
+namespace lade {
+
+using testing_support::counted;
+
+// Blocks a pool's thread until it is told to go on.
+class roadblock {
+ public:
+  explicit roadblock(thread_pool& pool) {
+    pool.post({[](void* self) noexcept { static_cast<roadblock*>(self)->stand(); }, this});
+    standing_.acquire();
+  }
+  void lift() { lifted_.release(); }
+
+ private:
+  void stand() {
+    standing_.release();
+    lifted_.acquire();
+  }
+
+  std::binary_semaphore standing_{0};
+  std::binary_semaphore lifted_{0};
+};
+
+struct numbered_job {
+  std::vector<int>& order;
+  int number;
+
+  detail::job job() {
+    return {[](void* self) noexcept {
+              auto& mine = *static_cast<numbered_job*>(self);
+              mine.order.push_back(mine.number);
+            },
+            this};
+  }
+};
+
+TEST(ThreadPool, RunsJobsInTheOrderOfTheirArrival) {
+  std::vector<int> order;
+  std::vector<numbered_job> jobs;
+  for (int i = 0; i < 100; ++i) jobs.push_back({order, i});
+  {
+    thread_pool pool(1);
+    roadblock block(pool);
+    for (auto& each : jobs) pool.post(each.job());
+    EXPECT_TRUE(order.empty());
+    block.lift();
+  }  // runs what has been posted
+  std::vector<int> expected;
+  for (int i = 0; i < 100; ++i) expected.push_back(i);
+  EXPECT_EQ(order, expected);
+}
+
+struct reposting_job {
+  thread_pool& pool;
+  int left;
+
+  void post() {
+    pool.post({[](void* self) noexcept {
+                 auto& mine = *static_cast<reposting_job*>(self);
+                 if (--mine.left > 0) mine.post();
+               },
+               this});
+  }
+};
+
+TEST(ThreadPool, ItsDestructionRunsWhatJobsPost) {
+  std::unique_ptr<thread_pool> pool = std::make_unique<thread_pool>(2);
+  reposting_job job{*pool, 1000};
+  job.post();
+  pool.reset();
+  EXPECT_EQ(job.left, 0);
+}
+
+static int add(int a, int b) { return a + b; }
+static counted pass(counted value) { return value; }
+static void throw_up() { throw std::runtime_error("why"); }
+
+static task<std::thread::id> run_all(thread_pool& pool) {
+  EXPECT_EQ(co_await pool.run(add, 1, 2), 3);
+  int value =
+      co_await pool.run([](const std::string& text) { return std::stoi(text); }, std::string("42"));
+  EXPECT_EQ(value, 42);
+  auto number = std::make_unique<int>(7);
+  auto sum = [](std::unique_ptr<int> a, int b) { return *a + b; };
+  value = co_await pool.run(sum, std::move(number), 1);
+  EXPECT_EQ(value, 8);
+  co_return co_await pool.run([] { return std::this_thread::get_id(); });
+}
+
+TEST(ThreadPool, RunsFunctionsWithArguments) {
+  thread_pool pool(1);
+  EXPECT_NE(sync_wait(run_all(pool)), std::this_thread::get_id());
+}
+
+static task<int> pass_counted(thread_pool& pool) {
+  auto first = co_await pool.run(pass, counted(1));
+  counted named(2);
+  auto second = co_await pool.run(pass, named);
+  auto third = co_await pool.run(pass, std::move(named));
+  co_return first.value() + second.value() + third.value();
+}
+
+TEST(ThreadPool, DestroysArgumentsAndResultsOnce) {
+  counted::check check;
+  thread_pool pool(1);
+  EXPECT_EQ(sync_wait(pass_counted(pool)), 5);
+}
+
+TEST(ThreadPool, ThrowsWhatAFunctionThrows) {
+  thread_pool pool(1);
+  EXPECT_THROW(sync_wait(pool.run(throw_up)), std::runtime_error);
+}
+
+TEST(ThreadPool, ItsThreadsHaveItsName) {
+  thread_pool pool(2, "a name of more than 15 bytes");
+  EXPECT_EQ(pool.size(), 2u);
+  auto name = [] {
+    char text[16] = {};
+    pthread_getname_np(pthread_self(), text, sizeof text);
+    return std::string(text);
+  };
+  EXPECT_EQ(sync_wait(pool.run(name)), "a name of more ");
+}
+
+TEST(ThreadPool, AllItsThreadsWork) {
+  thread_pool pool(3);
+  std::atomic<int> arrived = 0;
+  struct meeting {
+    std::atomic<int>& arrived;
+    static void run(void* self) noexcept {
+      auto& all = static_cast<meeting*>(self)->arrived;
+      ++all;
+      while (all < 3) std::this_thread::yield();
+    }
+  } met{arrived};
+  for (int i = 0; i < 3; ++i) pool.post({meeting::run, &met});
+  while (arrived < 3) std::this_thread::yield();
+}
+
+TEST(ThreadPool, RunSomeRunsOneJobOrNone) {
+  std::vector<int> order;
+  numbered_job first{order, 1}, second{order, 2};
+  thread_pool pool(1);
+  roadblock block(pool);
+  pool.run_some();
+  pool.post(first.job());
+  pool.post(second.job());
+  pool.run_some();
+  EXPECT_THAT(order, testing::ElementsAre(1));
+  block.lift();
+}
+
+TEST(ThreadPool, ManyThreadsMayPost) {
+  std::atomic<int> sum = 0;
+  auto add_one = [](void* count) noexcept { ++*static_cast<std::atomic<int>*>(count); };
+  {
+    thread_pool pool(2);
+    testing_support::race(
+        5000, [&](int) { pool.post({add_one, &sum}); }, [&](int) { pool.post({add_one, &sum}); });
+  }
+  EXPECT_EQ(sum, 10'000);
+}
+
+TEST(AvailableCpus, ObeysTheAffinityMask) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(available_cpus(), 1u);
+  EXPECT_EQ(thread_pool().size(), 1u);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_GE(available_cpus(), 1u);
+  EXPECT_LE(available_cpus(), static_cast<unsigned>(CPU_COUNT(&before)));
+}
+
+TEST(AvailableCpus, ReadsTheQuotaOfACgroup) {
+  EXPECT_EQ(detail::cpus_granted("max 100000\n"), 0u);
+  EXPECT_EQ(detail::cpus_granted(""), 0u);
+  EXPECT_EQ(detail::cpus_granted("nonsense"), 0u);
+  EXPECT_EQ(detail::cpus_granted("100000"), 0u);
+  EXPECT_EQ(detail::cpus_granted("100000 0"), 0u);
+  EXPECT_EQ(detail::cpus_granted("-1 100000"), 0u);
+  EXPECT_EQ(detail::cpus_granted("400000 100000\n"), 4u);
+  EXPECT_EQ(detail::cpus_granted("150000 100000\n"), 2u);
+  EXPECT_EQ(detail::cpus_granted("140000 100000\n"), 1u);
+  EXPECT_EQ(detail::cpus_granted("1000 100000\n"), 1u);
+}
+
+}  // namespace lade
