@@ -6,6 +6,7 @@
 #include <lade/detail/waiter.hpp>
 #include <lade/error.hpp>
 
+#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <mutex>
@@ -23,8 +24,11 @@ class channel {
   class push_awaiter;
   class pop_awaiter;
 
-  // Holds up to `capacity` values, which is at least 1.
-  explicit channel(std::size_t capacity) : ring_(capacity ? capacity : 1) {}
+  // Holds up to `capacity` values, which is at least 1. Producers who found it full go on when
+  // `refill` of its places are free. More than 1 spares them most of their waking up; then a
+  // consumer must not wait for them to go on without popping what there is.
+  explicit channel(std::size_t capacity, std::size_t refill = 1)
+      : ring_(std::max<std::size_t>(capacity, 1)), refill_(std::min(refill, ring_.size())) {}
 
   // `co_await push(value)` waits for room. Throws error(closed) when the channel is closed, and
   // error(stopped) when the awaiting coroutine is asked to stop: the value is then dropped.
@@ -46,8 +50,8 @@ class channel {
   // Under the mutex: gives the value to a consumer that waits, or puts it into the ring. Returns
   // false when there is no room.
   bool accept(T& value, detail::waiter*& woken);
-  // Under the mutex: takes the oldest value, and lets a producer that waits fill its place.
-  bool provide(std::optional<T>& into, detail::waiter*& woken);
+  // Under the mutex: takes the oldest value, and lets producers that wait fill the free places.
+  bool provide(std::optional<T>& into, detail::wait_list& woken);
   void put(T& value) {
     auto place = first_ + count_++;
     ring_[place < ring_.size() ? place : place - ring_.size()].emplace(std::move(value));
@@ -57,6 +61,7 @@ class channel {
   detail::wait_list producers_;
   detail::wait_list consumers_;
   std::vector<std::optional<T>> ring_;
+  const std::size_t refill_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   bool closed_ = false;
@@ -99,10 +104,10 @@ class channel<T>::pop_awaiter : private detail::waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    detail::waiter* woken = nullptr;
+    detail::wait_list woken;
     bool parked = park(coroutine, channel_.mutex_, channel_.consumers_,
                        [&] { return channel_.provide(value_, woken) || channel_.closed_; });
-    if (woken) woken->resume();
+    if (!woken.empty()) woken.resume_all();
     return parked;
   }
   std::optional<T> await_resume() {
@@ -124,22 +129,24 @@ bool channel<T>::accept(T& value, detail::waiter*& woken) {
     woken = consumer;
     return true;
   }
-  if (count_ == ring_.size()) return false;
+  if (count_ == ring_.size() || !producers_.empty()) return false;
   put(value);
   return true;
 }
 
 template <class T>
-bool channel<T>::provide(std::optional<T>& into, detail::waiter*& woken) {
+bool channel<T>::provide(std::optional<T>& into, detail::wait_list& woken) {
   if (count_ == 0) return false;
   auto& oldest = ring_[first_];
   into.emplace(std::move(*oldest));
   oldest.reset();
   if (++first_ == ring_.size()) first_ = 0;
   --count_;
-  if (auto* producer = producers_.settle_first()) {
+  if (producers_.empty() || ring_.size() - count_ < refill_) return true;
+  while (count_ < ring_.size() && !producers_.empty()) {
+    auto* producer = producers_.settle_first();
     put(static_cast<push_awaiter*>(producer)->value_);
-    woken = producer;
+    woken.push_back(*producer);
   }
   return true;
 }

@@ -33,7 +33,7 @@ class run {
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : state_(std::make_shared<detail::run_state>(where, options, children_)),
-        items_(options.ready),
+        items_(options.ready, options.ready / 2),
         children_(state_->surroundings()) {
     where.require_same_process();
     children_.start(fill(what, state_, items_));
