@@ -13,8 +13,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
+
+#include <unistd.h>
 
 class contact_sheet {
  public:
@@ -28,13 +31,23 @@ class contact_sheet {
     columns_ = std::clamp<std::int64_t>(std::llround(std::sqrt(1.3 * static_cast<double>(images_))),
                                         1, most_columns);
     rows_ = (images_ + columns_ - 1) / columns_;
-    sheet_ = lade::tensor(lade::element_type::u8,
-                          {gap + rows_ * (how.height + gap), gap + columns_ * (how.width + gap), 3});
+    sheet_ = lade::tensor(lade::element_type::u8, {gap + rows_ * (how.height + gap),
+                                                   gap + columns_ * (how.width + gap), 3});
     std::memset(sheet_.bytes(), background, sheet_.spec().bytes());
     for (std::int64_t i = 0; i < images_; ++i) place(batch[i], i / columns_, i % columns_);
   }
 
-  std::int64_t images() const noexcept { return images_; }
+  // How many of them it shows.
+  std::uint64_t images() const noexcept { return static_cast<std::uint64_t>(images_); }
+
+  // Throws lade::error now rather than after the work if a file could not be written.
+  static void require_writable(const std::string& path) {
+    namespace fs = std::filesystem;
+    if (fs::is_directory(path)) lade::raise(EISDIR, "write " + path);
+    auto folder = fs::path(path).parent_path();
+    auto asked = fs::exists(path) ? fs::path(path) : folder.empty() ? fs::path(".") : folder;
+    if (access(asked.c_str(), W_OK) != 0) lade::raise(errno, "write " + path);
+  }
 
   // Throws lade::error naming the file when it cannot be written.
   void save(const std::string& path) const {

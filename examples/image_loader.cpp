@@ -6,7 +6,6 @@
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
-#include "contact_sheet.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -14,46 +13,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cctype>
 #include <clocale>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-static std::atomic<bool> interrupted = false;  // by Ctrl-C
+static std::atomic<int> interrupted_by = 0;  // a signal, such as Ctrl-C
 
 // The first Ctrl-C asks the run to stop, the second one ends the program as usual.
 static void catch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
+  struct sigaction action{};
+  action.sa_handler = [](int signal) { interrupted_by = signal; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
 
-static bool is_image(const lade::sample& file) {
-  constexpr std::array<std::string_view, 8> endings{".jpg", ".jpeg", ".png", ".webp",
-                                                    ".gif", ".bmp",  ".tif", ".tiff"};
-  auto ending = std::filesystem::path(file.key()).extension().string();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(endings, ending) != endings.end();
-}
-
 static std::vector<lade::sample> find_images(const std::string& directory) {
-  auto files = lade::io::labelled_files(directory, "**/*").list_all();
-  std::erase_if(files, [](const lade::sample& file) { return !is_image(file); });
-  if (files.empty()) throw std::runtime_error(directory + ": no images in it or below it");
-  return files;
+  const auto* pattern = "**/*.{jpg,jpeg,png,webp,gif,bmp,tif,tiff}";
+  auto images = lade::io::labelled_files(directory, pattern, {.ignore_case = true}).list_all();
+  if (images.empty()) throw std::runtime_error(directory + ": no images in it or below it");
+  return images;
 }
 
 static lade::media::image_options image_options(const options& wanted) {
@@ -79,12 +66,14 @@ static lade::runtime_options runtime_options(const options& wanted) {
   return {.threads = wanted.threads, .reactor = reactor};
 }
 
-static void print_heading(const options& wanted, const std::vector<lade::sample>& images,
+static void print_heading(const std::string& directory, const std::vector<lade::sample>& images,
                           const lade::runtime& runtime) {
-  std::set<std::int64_t> labels;
-  for (auto& image : images) labels.insert(image.label());
-  fmt::print("{}: {}, {}\n{}\n", wanted.directory, count_of(images.size(), "image", "images"),
-             count_of(labels.size(), "label", "labels"), runtime.describe());
+  std::set<std::int64_t> classes;
+  for (auto& image : images)
+    if (image.label() != lade::sample::no_label) classes.insert(image.label());
+  fmt::print("{}: {}", directory, count_of(images.size(), "image", "images"));
+  if (!classes.empty()) fmt::print(", {}", count_of(classes.size(), "class", "classes"));
+  fmt::print("\n{}\n", runtime.describe());
   std::fflush(stdout);
 }
 
@@ -101,49 +90,38 @@ static progress::status status_of(const lade::run_statistics& run, std::uint64_t
   return now;
 }
 
-static int load(const options& wanted) {
-  report result;
+static void load(const options& wanted) {
+  const auto image = image_options(wanted);
+  const auto bad = wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
+  report result(wanted.contact_sheet, image);
   const auto images = find_images(wanted.directory);
-  const auto how = image_options(wanted);
-  const auto policy = wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
   lade::runtime runtime(runtime_options(wanted));
-  print_heading(wanted, images, runtime);
+  print_heading(wanted.directory, images, runtime);
 
+  // clang-format off
   auto order = lade::from(images);
   if (wanted.train) order = order | lade::shuffle({.seed = wanted.seed});
-
-  auto batches =
-      order                                                                  //
-      | lade::repeat(wanted.epochs)                                          //
-      | lade::map(lade::io::read, {.concurrency = wanted.read_ahead, .on_error = policy,
-                                   .name = "read"})
-      | lade::batch_into(lade::media::decode_image(how), {.size = wanted.batch,
-                                                          .on_error = policy});
+  auto batches = order
+      | lade::repeat(wanted.epochs)
+      | lade::map(lade::io::read,
+                  {.concurrency = wanted.read_ahead, .on_error = bad})
+      | lade::batch_into(lade::media::decode_image(image), {.size = wanted.batch, .on_error = bad});
+  // clang-format on
 
   auto run = runtime.run(batches, {.seed = wanted.seed});
-  std::optional<contact_sheet> sheet;
   catch_interrupts();
   try {
     progress bar([&] {
-      if (interrupted) run.stop();
+      if (interrupted_by) run.stop();
       return status_of(run.statistics(), images.size(), wanted.epochs);
     });
-    for (auto& batch : run) {  // a trainer would train here
-      result.note_batch(batch);
-      if (!sheet && !wanted.contact_sheet.empty()) sheet.emplace(batch.tensor(), how);
-    }
+    for (auto& batch : run) result.note(batch);  // a trainer would train here
   } catch (const lade::error& failure) {
-    if (!interrupted || failure.code() != lade::errc::stopped) throw;
-  }
-
-  if (sheet) {
-    sheet->save(wanted.contact_sheet);
-    result.note_contact_sheet(wanted.contact_sheet, sheet->images());
+    if (!interrupted_by || failure.code() != lade::errc::stopped) throw;
   }
   result.print(run.statistics(), run.failures());
-  if (interrupted) throw std::runtime_error("interrupted");
-  if (result.images() == 0) throw std::runtime_error(wanted.directory + ": no image could be used");
-  return 0;
+  if (result.images() == 0 && !interrupted_by)
+    throw std::runtime_error(wanted.directory + ": no image could be used");
 }
 
 static int complain(const std::exception& failure, std::string_view hint, int status) {
@@ -158,9 +136,11 @@ int main(int argc, char** argv) try {
     fmt::print("{}", help_text());
     return 0;
   }
-  return load(wanted);
+  load(wanted);
+  if (interrupted_by) std::raise(interrupted_by);  // what waits for the program should know
+  return 0;
 } catch (const usage_error& failure) {
-  return complain(failure, " (image_loader --help lists the options)", 2);
+  return complain(failure, " (see image_loader --help)", 2);
 } catch (const std::exception& failure) {
   return complain(failure, "", 1);
 }

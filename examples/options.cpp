@@ -131,7 +131,7 @@ std::string help_text() {
       "name of the directory that it is in.\n\n";
   for (auto& each : make_table()) {
     auto left = fmt::format("{} {}", each.name, each.value);
-    text += fmt::format("  {:<21}{}", left, each.help);
+    text += fmt::format("  {:<23}{}", left, each.help);
     text += each.fallback.empty() ? "\n" : fmt::format(" ({})\n", each.fallback);
   }
   return text;

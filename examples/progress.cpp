@@ -48,10 +48,9 @@ static std::string bar(double share, std::size_t columns) {
   auto halves = static_cast<std::size_t>(std::lround(share * static_cast<double>(2 * columns)));
   bool half = halves % 2 != 0;
   auto rest = columns - halves / 2 - (half ? 1 : 0);
-  if (nl_langinfo(CODESET) != std::string_view("UTF-8"))
-    return "[" + repeat("=", halves / 2) + (half ? "-" : "") + repeat(" ", rest) + "]";
-  return "\x1b[32m" + repeat("━", halves / 2) + (half ? "╸" : "") + "\x1b[90m" +
-         repeat("━", rest) + "\x1b[0m";
+  bool unicode = nl_langinfo(CODESET) == std::string_view("UTF-8");
+  return fmt::format("\x1b[32m{}{}\x1b[90m{}\x1b[0m", repeat(unicode ? "━" : "=", halves / 2),
+                     half ? (unicode ? "╸" : "-") : "", repeat(unicode ? "━" : ".", rest));
 }
 
 static std::string clock_time(double seconds) {
@@ -88,20 +87,28 @@ void progress::redraw(const std::stop_token& stop) {
     auto now = look_();
     if (visible) draw(now);
   }
-  if (visible) put("\r\x1b[K");
+  if (visible) put(rewind(terminal_columns()) + "\x1b[K");
 }
 
 void progress::draw(const status& now) {
   remember(now);
   auto share = now.total ? static_cast<double>(now.images) / static_cast<double>(now.total) : 0;
-  // The last column stays free: some terminals begin a new line when it is written to.
-  put("\r" + line(now.what, figures(now), std::min(share, 1.0), terminal_columns() - 1) + "\x1b[K");
+  auto columns = terminal_columns();
+  auto used = columns - std::min<std::size_t>(columns, 3);  // a ^C is echoed behind the line
+  auto text = line(now.what, figures(now), std::min(share, 1.0), used);
+  put(rewind(columns) + text + "\x1b[K");
+  drawn_ = used;
+}
+
+// Goes to the beginning of the line. A terminal that has become narrower shows it in several rows.
+std::string progress::rewind(std::size_t columns) const {
+  auto rows_above = drawn_ > 0 ? (drawn_ - 1) / columns : 0;
+  return rows_above > 0 ? fmt::format("\x1b[{}A\r\x1b[J", rows_above) : "\r";
 }
 
 void progress::remember(const status& now) {
   recent_.push_back({clock::now(), now.images, now.bytes});
-  while (recent_.size() > 2 && recent_.back().time - recent_.front().time > 3s)
-    recent_.pop_front();
+  while (recent_.size() > 2 && recent_.back().time - recent_.front().time > 3s) recent_.pop_front();
 }
 
 std::vector<std::string> progress::figures(const status& now) const {
@@ -115,7 +122,8 @@ std::vector<std::string> progress::figures(const status& now) const {
   auto speed = static_cast<double>(last.images - first.images) / seconds;
   all.push_back(fmt::format("{:>6} images/s", grouped(static_cast<std::uint64_t>(speed))));
   if (last.bytes > first.bytes)
-    all.push_back(fmt::format("{:>4.0f} MB/s", static_cast<double>(last.bytes - first.bytes) / 1e6 / seconds));
+    all.push_back(fmt::format("{:>4.0f} MB/s",
+                              static_cast<double>(last.bytes - first.bytes) / 1e6 / seconds));
   if (now.images <= now.total)
     all.push_back(clock_time(static_cast<double>(now.total - now.images) / speed) + " left");
   return all;

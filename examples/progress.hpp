@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -37,11 +38,13 @@ class progress {
 
   void redraw(const std::stop_token& stop);
   void draw(const status& now);
+  std::string rewind(std::size_t columns) const;
   void remember(const status& now);
   std::vector<std::string> figures(const status& now) const;
 
   std::function<status()> look_;
   std::deque<sample> recent_;  // the last seconds: the speed is that of now, not of all the time
+  std::size_t drawn_ = 0;      // characters that stand on the terminal
   std::mutex mutex_;
   std::condition_variable_any tick_;
   std::jthread thread_;  // ends before what it uses

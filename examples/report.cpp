@@ -8,11 +8,12 @@
 #include <ctime>
 #include <map>
 #include <string_view>
+#include <utility>
 
 std::string grouped(std::uint64_t number) {
   auto text = fmt::to_string(number);
   for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
 }
 
@@ -26,6 +27,17 @@ static double seconds_of(report::clock::duration time) {
 
 static std::string short_time(double seconds) {
   return seconds < 1 ? fmt::format("{:.0f} ms", seconds * 1000) : fmt::format("{:.1f} s", seconds);
+}
+
+// With line breaks instead of some spaces, so that no line is longer than `columns`.
+static std::string wrapped(std::string text, std::size_t columns) {
+  for (std::size_t begin = 0; text.size() - begin > columns;) {
+    auto space = text.rfind(' ', begin + columns);
+    if (space == text.npos || space < begin) break;
+    text[space] = '\n';
+    begin = space + 1;
+  }
+  return text;
 }
 
 static void print_row(std::string_view name, const std::string& text) {
@@ -49,42 +61,51 @@ static void print_skipped(const lade::run_statistics& run,
   if (reasons.empty()) return;
   std::uint64_t times = 0;
   for (auto& stage : run.stages) times += stage.skipped;
-  print_row("skipped", count_of(reasons.size(), "image", "images") +
-                           (times > reasons.size() ? fmt::format(", {} times", times) : ""));
+  auto count = count_of(reasons.size(), "image", "images");
+  if (times > reasons.size()) count += fmt::format(", {} times", grouped(times));
+  if (times > failures.size()) count += fmt::format("; these are of the first {}", failures.size());
+  print_row("skipped", count);
   for (auto& [item, reason] : reasons) print_row("", reason);
 }
 
-void report::note_batch(const lade::sample_batch& batch) {
-  if (!first_batch_) first_batch_ = clock::now() - started_;
-  if (!spec_) spec_ = batch.tensor().spec();
+report::report(std::string sheet_file, const lade::media::image_options& how)
+    : sheet_file_(std::move(sheet_file)), how_(how) {
+  if (!sheet_file_.empty()) contact_sheet::require_writable(sheet_file_);
+}
+
+void report::note(const lade::sample_batch& batch) {
+  if (batches_ == 0) {
+    first_batch_ = clock::now() - started_;
+    spec_ = batch.tensor().spec();
+    if (!sheet_file_.empty()) sheet_.emplace(batch.tensor(), how_);
+  }
   images_ += batch.size();
   ++batches_;
 }
 
-void report::note_contact_sheet(const std::string& file, std::int64_t images) {
-  auto count = static_cast<std::uint64_t>(images);
-  contact_sheet_ = fmt::format("{}, the first {}", file, count_of(count, "image", "images"));
-}
-
 void report::print(const lade::run_statistics& run,
                    const std::vector<lade::failure_record>& failures) {
-  fmt::print("\n{}\n{}\n\n", lade::table(run), lade::verdict(run));
+  auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  fmt::print("\n{}\n{}\n\n", lade::table(run), wrapped(lade::verdict(run), 100));
   if (images_ > 0) {
     auto seconds = seconds_of(run.elapsed);
     auto images = static_cast<double>(images_);
     auto speed = grouped(static_cast<std::uint64_t>(images / seconds)) + " images/s";
     if (auto bytes = static_cast<double>(bytes_read(run)); bytes > 0)
       speed += fmt::format(", {:.1f} MB/s", bytes / 1e6 / seconds);
-    auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
     print_row("images", fmt::format("{} in {}, {} {}", grouped(images_),
-                                    count_of(batches_, "batch", "batches"), name(spec_->type),
-                                    to_string(spec_->shape)));
+                                    count_of(batches_, "batch", "batches"), name(spec_.type),
+                                    to_string(spec_.shape)));
     print_row("time", fmt::format("{}, the first batch after {}", short_time(seconds),
-                                  short_time(seconds_of(*first_batch_))));
+                                  short_time(seconds_of(first_batch_))));
     print_row("speed", speed);
     print_row("CPU", fmt::format("{:.2f} s per 1,000 images", cpu_seconds * 1000 / images));
   }
-  if (!contact_sheet_.empty()) print_row("contact sheet", contact_sheet_);
+  if (sheet_) {
+    sheet_->save(sheet_file_);
+    print_row("contact sheet",
+              fmt::format("{}, {}", sheet_file_, count_of(sheet_->images(), "image", "images")));
+  }
   print_skipped(run, failures);
   std::fflush(stdout);
 }

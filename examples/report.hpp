@@ -3,8 +3,11 @@
 #pragma once
 
 #include <lade/batch.hpp>
+#include <lade/media/image.hpp>
 #include <lade/stats.hpp>
 #include <lade/tensor.hpp>
+
+#include "contact_sheet.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -16,21 +19,27 @@ class report {
  public:
   using clock = std::chrono::steady_clock;
 
-  void note_batch(const lade::sample_batch& batch);
-  void note_contact_sheet(const std::string& file, std::int64_t images);
+  // `sheet_file` is the file for a picture of the first batch, or empty. Throws lade::error if
+  // it could not be written. The images are decoded with `how`.
+  report(std::string sheet_file, const lade::media::image_options& how);
+
+  void note(const lade::sample_batch& batch);
 
   std::uint64_t images() const noexcept { return images_; }
 
-  // Prints the table of stages, which of them limited the run, the figures, and what was skipped.
+  // Writes the contact sheet, and prints the table of stages, which of them limited the run, the
+  // figures, and what was skipped.
   void print(const lade::run_statistics& run, const std::vector<lade::failure_record>& failures);
 
  private:
   clock::time_point started_ = clock::now();
-  std::optional<clock::duration> first_batch_;
-  std::optional<lade::tensor_spec> spec_;  // of the first batch
+  clock::duration first_batch_{};  // how long it took to come
+  lade::tensor_spec spec_;         // of the first batch
   std::uint64_t images_ = 0;
   std::uint64_t batches_ = 0;
-  std::string contact_sheet_;
+  std::string sheet_file_;
+  lade::media::image_options how_;
+  std::optional<contact_sheet> sheet_;
 };
 
 // 1234567 as "1,234,567".

@@ -146,10 +146,11 @@ static task<buffer> read_whole(const std::string& path) {
 
 task<buffer> read_file(std::string path) { co_return co_await read_whole(path); }
 
-task<sample> read(sample from) {
-  auto content = co_await read_whole(from.key());
+}  // namespace io
+
+task<sample> detail::read::operator()(sample from) const {
+  auto content = co_await io::read_whole(from.key());
   co_return std::move(from).with_data(std::move(content));
 }
 
-}  // namespace io
 }  // namespace lade

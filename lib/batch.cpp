@@ -26,14 +26,16 @@ void require_batch_size(std::size_t size, std::string_view stage) {
 
 async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch) {
   auto size = static_cast<std::size_t>(batch.shape[0]);
-  tensor current;
+  std::shared_ptr<open_batch> current;
   std::size_t slot = size;
   while (auto item = co_await in.next()) {
     if (slot == size) {
-      current = tensor(batch, allocate(co_await this_context(), batch.bytes()));
+      auto memory = allocate(co_await this_context(), batch.bytes());
+      current = std::make_shared<open_batch>(tensor(batch, std::move(memory)));
       slot = 0;
     }
     assigned next(std::move(*item), current, slot++);
+    current->assigned = slot;
     co_yield next;
   }
 }
@@ -47,29 +49,30 @@ static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
 }
 
 // The batch of `samples` and their slots, and leaves both empty for the next.
-static sample_batch take_first(tensor& slots, std::vector<sample>& samples) {
-  auto used = std::exchange(slots, {}).slice(0, static_cast<std::int64_t>(samples.size()));
+static sample_batch take_first(std::shared_ptr<open_batch>& batch, std::vector<sample>& samples) {
+  auto used = batch->data.slice(0, static_cast<std::int64_t>(samples.size()));
+  batch.reset();
   return {std::move(used), std::exchange(samples, {})};
 }
 
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
-  tensor current;
+  std::shared_ptr<open_batch> current;
   std::vector<sample> samples;
   while (auto item = co_await in.next().apart()) {
-    if (!samples.empty() && item->batch().bytes() != current.bytes()) {
+    if (!samples.empty() && item->batch() != current) {
       auto full = take_first(current, samples);
       co_yield full;
     }
     co_await consume(in.origin());
     current = item->batch();
-    move_sample(current, item->slot_number(), samples.size());
+    move_sample(current->data, item->slot_number(), samples.size());
     samples.push_back(item->sample());
     if (item->slot_number() + 1 < options.size) continue;
     auto full = take_first(current, samples);
     co_yield full;
   }
-  if (samples.empty() || (options.drop_last && samples.size() < options.size)) co_return;
+  if (samples.empty() || (options.drop_last && current->assigned < options.size)) co_return;
   auto rest = take_first(current, samples);
   co_yield rest;
 }

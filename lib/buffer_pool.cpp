@@ -62,14 +62,15 @@ struct kept_block {
 // Waits until its bytes are reserved.
 class buffer_pool::reservation : private detail::waiter {
  public:
-  reservation(state& pool, std::size_t block_bytes) noexcept : pool_(pool), bytes_(block_bytes) {}
+  reservation(buffer_pool::state& pool, std::size_t block_bytes) noexcept
+      : pool_(pool), bytes_(block_bytes) {}
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<task<buffer>::promise_type> coroutine);
   void await_resume();
 
  private:
-  friend struct state;
+  friend struct buffer_pool::state;
 
   // Not in the middle of the destructor that has given the bytes back.
   void resume_later() {
@@ -79,7 +80,7 @@ class buffer_pool::reservation : private detail::waiter {
       resume();
   }
 
-  state& pool_;
+  buffer_pool::state& pool_;
   std::size_t bytes_;
   std::coroutine_handle<> coroutine_;
   const context* context_ = nullptr;
@@ -122,8 +123,8 @@ struct buffer_pool::state {
   // A block for bytes that have been reserved. Unlocks.
   void* take(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
     if (auto* block = pop(size_class_of(bytes))) return block;
-    auto* surplus =
-        used <= limit && kept > limit - used ? take_kept(kept - (limit - used)) : nullptr;
+    auto room = limit - std::min(used, limit);
+    auto* surplus = kept > room ? take_kept(kept - room) : nullptr;
     lock.unlock();
     delete_blocks(surplus);
     try {
@@ -139,7 +140,8 @@ struct buffer_pool::state {
     {
       std::lock_guard lock(mutex);
       used -= bytes;
-      auto most = limit == unlimited ? most_kept_without_limit : limit - std::min(used, limit);
+      auto room = limit - std::min(used, limit);
+      auto most = limit == unlimited ? most_kept_without_limit : room;
       if (block && kept + bytes <= most) push(std::exchange(block, nullptr), bytes);
       granted = grant();
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 namespace lade::detail {
 
@@ -12,6 +13,12 @@ struct overloaded : Fs... {
 };
 template <class... Fs>
 overloaded(Fs...) -> overloaded<Fs...>;
+
+// The product, or the largest number if that is less: nobody visits so many items.
+static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(size, count, &product) ? ~std::uint64_t{0} : product;
+}
 
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
   return std::visit(overloaded{
@@ -23,7 +30,7 @@ static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
                         },
                         [&](const take_step& s) { return std::min(size, s.count); },
                         [&](const skip_step& s) { return size - std::min(size, s.count); },
-                        [&](const repeat_step& s) { return size * s.count; },
+                        [&](const repeat_step& s) { return times(size, s.count); },
                     },
                     step);
 }
@@ -35,15 +42,13 @@ visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std
 
 place visit_order::at(std::uint64_t k) const {
   auto round = epoch_;
-  std::uint64_t position = 0;
-  std::uint64_t earlier_rounds = 0;
-  bool shuffled = false;
+  std::optional<std::uint64_t> position;  // behind the last shuffle
+  std::uint64_t earlier_rounds = 0;       // of the repeats behind that
   for (auto i = steps_.size(); i-- > 0;) {
     auto size = sizes_[i];
     std::visit(overloaded{
                    [&](const shuffle_step& s) {
-                     if (!shuffled) position = k;
-                     shuffled = true;
+                     if (!position) position = earlier_rounds * size + k;
                      k = permute(k, size, random(s.seed, round)());
                    },
                    [&](const shard_step& s) {
@@ -52,25 +57,27 @@ place visit_order::at(std::uint64_t k) const {
                    },
                    [&](const take_step&) {},
                    [&](const skip_step& s) { k += s.count; },
-                   [&](const repeat_step&) {
-                     earlier_rounds += k / size;
-                     round = random(round, k / size)();
+                   [&](const repeat_step& s) {
+                     auto earlier = k / size;
+                     earlier_rounds = earlier_rounds * s.count + earlier;
+                     if (earlier > 0) round = random(round, earlier)();
                      k %= size;
                    },
                },
                steps_[i]);
   }
-  return {k, (shuffled ? position : k) + earlier_rounds * sizes_.front()};
+  return {k, position.value_or(earlier_rounds * sizes_.front() + k)};
 }
 
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept {
   auto half_bits =
       static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(size, 2) - 1) + 1) / 2;
+  constexpr unsigned rounds = 8;  // four favour some places when there are only five or ten
   auto mask = (std::uint64_t{1} << half_bits) - 1;
   do {
     auto left = i >> half_bits;
     auto right = i & mask;
-    for (unsigned step = 0; step < 4; ++step) {
+    for (unsigned step = 0; step < rounds; ++step) {
       auto mixed = left ^ (scramble(right ^ scramble(key + step)) & mask);
       left = right;
       right = mixed;

@@ -1,5 +1,7 @@
 #include <lade/detail/run_state.hpp>
 
+#include <algorithm>
+
 namespace lade::detail {
 
 context run_state::surroundings(std::stop_token stop) noexcept {
@@ -11,9 +13,45 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   return result;
 }
 
-stage_counters& run_state::add_stage(std::string name) {
+stage_counters& run_state::add_stage(std::string name, const void* stage) {
   std::lock_guard lock(mutex_);
+  auto known = std::ranges::find(opened_, stage);
+  if (known != opened_.end()) return stages_[static_cast<std::size_t>(known - opened_.begin())];
+  opened_.push_back(stage);
   return stages_.emplace_back(std::move(name));
+}
+
+void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor) {
+  std::lock_guard lock(mutex_);
+  stage.workers = workers;
+  stage.on_reactor = on_reactor;
+}
+
+opening opening::of(const void* opened) const {
+  auto result = *this;
+  result.stage = opened;
+  return result;
+}
+
+opening opening::until(std::stop_token requested) const {
+  auto result = *this;
+  result.stop = std::move(requested);
+  return result;
+}
+
+std::uint64_t opening::round() const noexcept {
+  auto epoch = run->options().epoch;
+  return first == 0 ? epoch : random(epoch, first)();
+}
+
+void opening::throw_if_stopped(std::string_view doing) const {
+  if (stop.stop_requested()) throw error(errc::stopped, doing);
+}
+
+std::exception_ptr opening::failure(stage_counters& counters, on_error policy, std::string item,
+                                    const lineage& origin) const {
+  if (stop.stop_requested()) return std::current_exception();
+  return run->fail(counters, policy, std::move(item), origin);
 }
 
 std::exception_ptr run_state::fail(stage_counters& stage, on_error policy, std::string item,

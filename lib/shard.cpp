@@ -37,6 +37,12 @@ shard_options rank_from_environment() {
   return {};
 }
 
+void shard_stage::require_no_copies() const {
+  if (options_.remainder != remainder::drop)
+    throw error(errc::invalid_argument, "shard",
+                "items that cannot be copied can be neither padded nor wrapped");
+}
+
 shard_stage::shard_stage(const shard_options& options) : options_(options) {
   if (options.rank >= options.world)
     throw error(errc::invalid_argument, "shard",

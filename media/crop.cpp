@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <cstdint>
 #include <utility>
 
 namespace lade::media {
@@ -28,18 +28,16 @@ static axis_range cut_axis(std::int64_t begin, std::int64_t length) {
 }
 
 // The part of an axis of `size` whose resize is the middle `count` of a resize of all to `resized`.
-static axis_range middle_of_resized(int size, int resized, int count) {
-  const double scale = static_cast<double>(size) / resized;
-  const double begin = std::nearbyint((resized - count) / 2.0);
+static axis_range middle_of_resized(int size, std::int64_t resized, int count) {
+  const double scale = static_cast<double>(size) / static_cast<double>(resized);
+  const double begin = std::nearbyint(static_cast<double>(resized - count) / 2);
   return {begin * scale, count * scale, 0, size};
 }
 
 static void crop_centre(int width, int height, const image_options& options, image_crop& crop) {
-  const auto longer = [&](int side, int other) {
-    return static_cast<int>(static_cast<std::int64_t>(options.shorter_side) * side / other);
-  };
-  const int resized_width = width <= height ? options.shorter_side : longer(width, height);
-  const int resized_height = width <= height ? longer(height, width) : options.shorter_side;
+  const std::int64_t shorter = options.shorter_side;
+  const auto resized_width = width <= height ? shorter : shorter * width / height;
+  const auto resized_height = width <= height ? shorter * height / width : shorter;
   crop.x = middle_of_resized(width, resized_width, options.width);
   crop.y = middle_of_resized(height, resized_height, options.height);
 }

@@ -2,8 +2,7 @@
 #include "gif.hpp"
 #include "webp_colour.hpp"
 
-#include <algorithm>
-#include <array>
+#include <climits>
 #include <cstring>
 #include <string>
 
@@ -67,6 +66,8 @@ void frame_reader::open(std::span<const std::byte> file, std::string_view doing,
     throw error(errc::unsupported, doing, "the first bytes are of no known image format");
   if (id == AV_CODEC_ID_GIF && !gif_is_whole(file))
     throw error(errc::invalid_data, doing, "the first image is cut off");
+  if (file.size() > static_cast<std::size_t>(INT_MAX - AV_INPUT_BUFFER_PADDING_SIZE))
+    throw error(errc::unsupported, doing, "the file has more than 2 GiB");
   auto& with = context_for(id);
   with.max_pixels = max_pixels;
   with.refused_width = 0;

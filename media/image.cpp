@@ -107,15 +107,13 @@ static void decode_jpeg_rows(image_worker& worker, const image_crop& crop,
 
 // The factor by which libjpeg shrinks the part that is wanted, to no less than twice the result:
 // its way is sharper than a triangle, and differs less the more of the shrinking is left to us.
-static int reduction_of(const image_crop& crop, int width, int height) {
-  for (int factor : {8, 4, 2})
-    if (crop.x.length >= 2 * factor * width && crop.y.length >= 2 * factor * height) return factor;
-  return 1;
-}
-
 static int reduction_of(const image_crop& crop) {
   const bool turned = crop.turn.transposed;
-  return reduction_of(crop, turned ? crop.height : crop.width, turned ? crop.width : crop.height);
+  const double shrinking = std::min(crop.x.length / (turned ? crop.height : crop.width),
+                                    crop.y.length / (turned ? crop.width : crop.height));
+  for (int factor : {8, 4, 2})
+    if (shrinking >= 2 * factor) return factor;
+  return 1;
 }
 
 // Planes are decoded in full width from the top, rows only where they are wanted: planes win where
@@ -132,9 +130,7 @@ static memory_rows rows_of(const jpeg_plane& plane, const plane_plan& plan) {
 
 static void decode_jpeg_planes(image_worker& worker, image_crop crop, const image_options& options,
                                const tensor& slot) {
-  const bool turned = crop.turn.transposed;
-  const int reduction =
-      reduction_of(crop, turned ? crop.height : crop.width, turned ? crop.width : crop.height);
+  const int reduction = reduction_of(crop);
   worker.jpeg.start_planes(reduction);
   const auto& y = worker.jpeg.plane(0);
   const auto& cb = worker.jpeg.plane(1);
@@ -211,6 +207,8 @@ decode_image::decode_image(const image_options& options)
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
   decode_into(in, options_, draw, [&](const tensor_spec& spec, std::string_view doing) {
+    if (slot.where().type == device::kind::cuda)
+      throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
     if (slot.spec() != spec || !slot.contiguous())
       throw error(errc::invalid_argument, doing,
                   "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +

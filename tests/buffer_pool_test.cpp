@@ -201,10 +201,13 @@ TEST(BufferPool, AStopMayRaceTheReturnOfMemory) {
   EXPECT_EQ(pool.stats().used_bytes, 0u);
 }
 
-static task<buffer> allocate_here(std::size_t bytes) { co_return co_await allocate(bytes); }
-
-TEST(BufferPool, SurroundingsWithoutAPoolGiveFreshMemory) {
-  EXPECT_EQ(sync_wait(allocate_here(100)).size(), 100u);
+TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
+  context surroundings;
+  EXPECT_EQ(allocate(surroundings, 100).size(), 100u);
+  buffer_pool pool;
+  surroundings.memory = &pool;
+  auto got = allocate(surroundings, 100);
+  EXPECT_EQ(pool.stats().used_bytes, 128u);
 }
 
 }  // namespace lade

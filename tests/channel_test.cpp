@@ -73,8 +73,8 @@ TEST(Channel, AConsumerThatWaitsIsHandedTheValue) {
   sync_wait(join(children));
 }
 
-TEST(Channel, MayLetProducersWaitForSeveralPlaces) {
-  channel<int> places(4, 2);
+TEST(Channel, ItsProducersWaitUntilItIsHalfEmpty) {
+  channel<int> places(4);
   std::atomic<int> pushed = 0;
   auto push_more = [](channel<int>& to, int first, int end, std::atomic<int>& count) -> task<> {
     for (int i = first; i < end; ++i, ++count) co_await to.push(i);
@@ -91,14 +91,6 @@ TEST(Channel, MayLetProducersWaitForSeveralPlaces) {
   std::vector<int> values;
   for (int i = 2; i < 9; ++i) values.push_back(*sync_wait(pop(places)));
   EXPECT_THAT(values, ElementsAre(2, 3, 4, 8, 5, 6, 7));
-  sync_wait(join(children));
-}
-
-TEST(Channel, ARefillOfMoreThanThereIsMeansAllOfIt) {
-  channel<int> places(2, 100);
-  scope children;
-  children.start(push_range(places, 0, 5));
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(sync_wait(pop(places)), i);
   sync_wait(join(children));
 }
 

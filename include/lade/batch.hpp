@@ -10,6 +10,7 @@
 #include <lade/tensor.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,8 @@ class batch_stage {
   pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
-          return collect(in.open(run), options, run.run->add_stage("batch"));
+          auto& counters = run.add_stage("batch");
+          return collect(in.open(run), options, counters);
         });
   }
 
@@ -137,17 +139,25 @@ concept sample_writer =
 
 namespace detail {
 
+// A batch that is being written.
+struct open_batch {
+  explicit open_batch(tensor memory) : data(std::move(memory)) {}
+
+  tensor data;
+  std::atomic<std::size_t> assigned = 0;  // slots; samples of some of them may be dropped
+};
+
 // A sample and the slot it is to be written to.
 class assigned {
  public:
-  assigned(lade::sample from, tensor batch, std::size_t slot)
+  assigned(lade::sample from, std::shared_ptr<open_batch> batch, std::size_t slot)
       : sample_(std::move(from)), batch_(std::move(batch)), slot_(slot) {}
 
   const std::string& key() const noexcept { return sample_.key(); }
   const lade::sample& sample() const noexcept { return sample_; }
-  const tensor& batch() const noexcept { return batch_; }
+  const std::shared_ptr<open_batch>& batch() const noexcept { return batch_; }
   std::size_t slot_number() const noexcept { return slot_; }
-  tensor slot() const { return batch_[static_cast<std::int64_t>(slot_)]; }
+  tensor slot() const { return batch_->data[static_cast<std::int64_t>(slot_)]; }
 
   // The same without the sample's bytes, which have been decoded.
   assigned without_data() && {
@@ -157,7 +167,7 @@ class assigned {
 
  private:
   lade::sample sample_;
-  tensor batch_;
+  std::shared_ptr<open_batch> batch_;
   std::size_t slot_;
 };
 
@@ -188,8 +198,9 @@ class batch_into_stage {
           detail::stage_random draws(run.run->options(), length);
           auto written = detail::open_concurrent<detail::assigned, detail::assigned>(
               slots, run, self.name_, stage,
-              [writer = self.writer_, draws](detail::assigned&& item, const lineage& origin) {
-                write(writer, item, draws(origin));
+              [writer = self.writer_, draws](detail::assigned&& item,
+                                             const detail::item_identity& identity) {
+                write(writer, item, draws(identity));
                 return std::move(item).without_data();
               });
           return detail::collect_slots(std::move(written), self.options_);
@@ -239,7 +250,8 @@ batch_into_stage<W>::batch_into_stage(W writer, const batch_into_options& option
 // samples in them keep the order of the input.
 //
 // A batch of which samples were skipped is delivered with fewer samples, so that the number of
-// batches does not depend on the data. Throws error(invalid_argument) for a size of 0.
+// batches does not depend on the data, unless all samples of a batch are skipped. Throws
+// error(invalid_argument) for a size of 0.
 template <sample_writer W>
 batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
   return {std::move(writer), options};

@@ -6,7 +6,6 @@
 #include <lade/detail/waiter.hpp>
 #include <lade/error.hpp>
 
-#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <mutex>
@@ -17,18 +16,16 @@
 namespace lade {
 
 // Any number of coroutines push and pop, on any threads; what was pushed first is popped first.
-// A full channel makes its producers wait. Must outlive its waiters.
+// A full channel makes its producers wait until it is half empty, so that they are woken once for
+// many values. Must outlive its waiters.
 template <class T>
 class channel {
  public:
   class push_awaiter;
   class pop_awaiter;
 
-  // Holds up to `capacity` values, which is at least 1. Producers who found it full go on when
-  // `refill` of its places are free. More than 1 spares them most of their waking up; then a
-  // consumer must not wait for them to go on without popping what there is.
-  explicit channel(std::size_t capacity, std::size_t refill = 1)
-      : ring_(std::max<std::size_t>(capacity, 1)), refill_(std::min(refill, ring_.size())) {}
+  // Holds up to `capacity` values, which is at least 1.
+  explicit channel(std::size_t capacity) : ring_(capacity ? capacity : 1) {}
 
   // `co_await push(value)` waits for room. Throws error(closed) when the channel is closed, and
   // error(stopped) when the awaiting coroutine is asked to stop: the value is then dropped.
@@ -41,7 +38,11 @@ class channel {
 
   // `co_await pop()` gives the oldest value, or nothing when the channel is closed and empty.
   // Throws error(stopped) when the awaiting coroutine is asked to stop.
-  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
+  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this, false); }
+
+  // The same for a consumer that may destroy its producer: it goes on at home, but never on top of
+  // the stack of whoever pushes.
+  [[nodiscard]] pop_awaiter pop_apart() noexcept { return pop_awaiter(*this, true); }
 
   // Ends the channel: what is in it may still be popped. Any thread.
   void close();
@@ -61,7 +62,6 @@ class channel {
   detail::wait_list producers_;
   detail::wait_list consumers_;
   std::vector<std::optional<T>> ring_;
-  const std::size_t refill_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   bool closed_ = false;
@@ -99,7 +99,7 @@ class channel<T>::push_awaiter : private detail::waiter {
 template <class T>
 class channel<T>::pop_awaiter : private detail::waiter {
  public:
-  explicit pop_awaiter(channel& from) noexcept : channel_(from) {}
+  pop_awaiter(channel& from, bool apart) noexcept : waiter(apart), channel_(from) {}
 
   bool await_ready() const noexcept { return false; }
   template <class Promise>
@@ -107,7 +107,7 @@ class channel<T>::pop_awaiter : private detail::waiter {
     detail::wait_list woken;
     bool parked = park(coroutine, channel_.mutex_, channel_.consumers_,
                        [&] { return channel_.provide(value_, woken) || channel_.closed_; });
-    if (!woken.empty()) woken.resume_all();
+    woken.resume_all();
     return parked;
   }
   std::optional<T> await_resume() {
@@ -142,9 +142,10 @@ bool channel<T>::provide(std::optional<T>& into, detail::wait_list& woken) {
   oldest.reset();
   if (++first_ == ring_.size()) first_ = 0;
   --count_;
-  if (producers_.empty() || ring_.size() - count_ < refill_) return true;
-  while (count_ < ring_.size() && !producers_.empty()) {
+  if (producers_.empty() || count_ > ring_.size() / 2) return true;
+  while (count_ < ring_.size()) {
     auto* producer = producers_.settle_first();
+    if (!producer) break;
     put(static_cast<push_awaiter*>(producer)->value_);
     woken.push_back(*producer);
   }

@@ -8,7 +8,10 @@
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace lade {
@@ -89,8 +92,13 @@ class repeat_stage {
   template <class T>
   static async_generator<T> again(pipeline<T> in, detail::opening run, std::uint64_t count) {
     for (; count > 0; --count) {
+      run.throw_if_stopped("repeat");
       auto items = in.open(run);
-      while (auto item = co_await items.next()) co_yield *item;
+      while (auto item = co_await items.next()) {
+        auto positions = items.origin().ranges();
+        if (!positions.empty()) run.first = std::max(run.first, positions.back().last + 1);
+        co_yield *item;
+      }
     }
   }
 
@@ -105,11 +113,11 @@ class prefetch_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
-          auto& counters = run.run->add_stage("prefetch");
+          auto& counters = run.add_stage("prefetch");
           detail::concurrent_options options{.slots = count, .workers = 0};
           using stage = detail::concurrent_stage<T, T>;
           auto ahead = std::make_shared<stage>(run, counters, options);
-          ahead->start(in.open({run.run, ahead->stop_token()}));
+          ahead->start(in.open(run.until(ahead->stop_token())));
           return stage::deliver(ahead);
         });
   }

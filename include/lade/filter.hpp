@@ -36,15 +36,14 @@ class filter_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(in.length() + 1,
                                     [in, self = *this](const detail::opening& run) {
-                                      auto& counters = run.run->add_stage(self.name_);
-                                      return keep(in.open(run), self, run.run, counters);
+                                      auto& counters = run.add_stage(self.name_);
+                                      return keep(in.open(run), self, run, counters);
                                     });
   }
 
  private:
   template <class T>
-  static async_generator<T> keep(async_generator<T> in, filter_stage self,
-                                 std::shared_ptr<detail::run_state> run,
+  static async_generator<T> keep(async_generator<T> in, filter_stage self, detail::opening run,
                                  detail::stage_counters& counters) {
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
@@ -52,7 +51,7 @@ class filter_stage {
       try {
         kept = std::invoke(self.predicate_, std::as_const(*item));
       } catch (...) {
-        auto failure = run->fail(counters, self.policy_, detail::name_of(*item), in.origin());
+        auto failure = run.failure(counters, self.policy_, detail::name_of(*item), in.origin());
         if (failure) std::rethrow_exception(failure);
       }
       if (!kept) continue;
@@ -87,8 +86,8 @@ class flat_map_stage {
     using out = typename element<std::remove_cvref_t<many>>::type;
     return detail::make_pipeline<out>(in.length() + 1,
                                       [in, self = *this](const detail::opening& run) {
-                                        auto& counters = run.run->add_stage(self.name_);
-                                        return spread<out>(in.open(run), self, run.run, counters);
+                                        auto& counters = run.add_stage(self.name_);
+                                        return spread<out>(in.open(run), self, run, counters);
                                       });
   }
 
@@ -106,8 +105,7 @@ class flat_map_stage {
   // yielded before it.
   template <class Out, class In>
   static async_generator<Out> spread(async_generator<In> in, flat_map_stage self,
-                                     std::shared_ptr<detail::run_state> run,
-                                     detail::stage_counters& counters) {
+                                     detail::opening run, detail::stage_counters& counters) {
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       auto name = detail::name_of(*item);
@@ -118,7 +116,7 @@ class flat_map_stage {
         try {
           part = co_await parts.next();
         } catch (...) {
-          failure = run->fail(counters, self.policy_, name, in.origin());
+          failure = run.failure(counters, self.policy_, name, in.origin());
         }
         if (failure) std::rethrow_exception(failure);
         if (!part) break;

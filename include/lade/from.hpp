@@ -22,13 +22,19 @@ namespace lade {
 
 namespace detail {
 
+// Gives a source's items their positions, and names the source in what it throws.
 template <class T>
-async_generator<T> number_items(async_generator<T> items, stage_counters& counters) {
-  std::uint64_t position = 0;
-  while (auto item = co_await items.next()) {
-    bump(counters.out);
-    positioned<T> yielded{position++, *item};
-    co_yield yielded;
+async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters) {
+  auto position = run.first;
+  try {
+    while (auto item = co_await items.next()) {
+      run.throw_if_stopped(counters.name());
+      bump(counters.out);
+      positioned<T> yielded{position++, *item};
+      co_yield yielded;
+    }
+  } catch (...) {
+    std::rethrow_exception(run.failure(counters, on_error::fail, {}, {}));
   }
 }
 
@@ -65,10 +71,11 @@ class indexed_pipeline : public pipeline<T> {
      public:
       source(load_list load, open_stream stream, std::vector<detail::order_step> steps)
           : load_(std::move(load)), stream_(std::move(stream)), steps_(std::move(steps)) {}
-      async_generator<T> open(const detail::opening& run) const override {
-        auto& counters = run.run->add_stage("source");
-        if (stream_ && steps_.empty()) return detail::number_items(stream_(), counters);
-        return visit(load_, steps_, run.run->options().epoch, counters);
+      async_generator<T> open(const detail::opening& from) const override {
+        auto run = from.of(this);
+        auto& counters = run.add_stage("source");
+        if (stream_ && steps_.empty()) return detail::number_items(stream_(), run, counters);
+        return visit(load_, steps_, run, counters);
       }
 
      private:
@@ -80,15 +87,22 @@ class indexed_pipeline : public pipeline<T> {
   }
 
   static async_generator<T> visit(load_list load, std::vector<detail::order_step> steps,
-                                  std::uint64_t epoch, detail::stage_counters& counters) {
-    auto list = load();
-    detail::visit_order order(std::move(steps), list->size(), epoch);
-    for (std::uint64_t k = 0; k < order.size(); ++k) {
-      auto place = order.at(k);
-      T item = list->at(place.index);
-      detail::bump(counters.out);
-      detail::positioned<T> yielded{place.position, item};
-      co_yield yielded;
+                                  detail::opening run, detail::stage_counters& counters) {
+    lineage position;  // of the item that is being made
+    try {
+      auto list = load();
+      detail::visit_order order(std::move(steps), list->size(), run.round());
+      for (std::uint64_t k = 0; k < order.size(); ++k) {
+        run.throw_if_stopped(counters.name());
+        auto place = order.at(k);
+        position = lineage(run.first + place.position);
+        T item = list->at(place.index);
+        detail::bump(counters.out);
+        detail::with_lineage<T> yielded{position, item};
+        co_yield yielded;
+      }
+    } catch (...) {
+      std::rethrow_exception(run.failure(counters, on_error::fail, {}, position));
     }
   }
 
@@ -150,7 +164,8 @@ concept optional_function =
 template <class T, class Make>
 pipeline<T> make_source(Make make) {
   return make_pipeline<T>(1, [make = std::move(make)](const opening& run) {
-    return number_items<T>(make(), run.run->add_stage("source"));
+    auto& counters = run.add_stage("source");
+    return number_items<T>(make(), run, counters);
   });
 }
 

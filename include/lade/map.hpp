@@ -55,9 +55,8 @@ class stage_random {
  public:
   stage_random(const run_options& run, std::uint64_t stage) noexcept
       : seed_(run.seed), epoch_(run.epoch), stage_(stage) {}
-  random operator()(const lineage& origin) const noexcept {
-    auto ranges = origin.ranges();
-    return random(seed_, epoch_, ranges.empty() ? 0 : ranges.front().first, stage_);
+  random operator()(const item_identity& item) const noexcept {
+    return random(seed_, epoch_, item.position, stage_, item.part);
   }
 
  private:
@@ -80,6 +79,7 @@ class map_stage {
   auto attach(const pipeline<In>& in) const {
     using result = detail::outcome_of<std::remove_cvref_t<detail::applied<F, In>>>;
     using out = typename result::type;
+    static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
     auto length = in.length() + 1;
     return detail::make_pipeline<out>(
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
@@ -94,23 +94,25 @@ class map_stage {
   template <class Out, class In>
   async_generator<Out> inlined(const pipeline<In>& in, const detail::opening& run,
                                detail::stage_random draws) const {
-    auto& counters = run.run->add_stage(name_);
-    return each<Out, In>(in.open(run), function_, options_.on_error, draws, run.run, counters);
+    auto& counters = run.add_stage(name_);
+    return each<Out, In>(in.open(run), function_, options_.on_error, draws, run, counters);
   }
 
   template <class Out, class In>
   static async_generator<Out> each(async_generator<In> in, F function, lade::on_error policy,
-                                   detail::stage_random draws,
-                                   std::shared_ptr<detail::run_state> run,
+                                   detail::stage_random draws, detail::opening run,
                                    detail::stage_counters& counters) {
+    detail::identify identity;
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       std::optional<Out> out;
-      auto name = detail::name_of(*item);
+      std::string name;
+      auto draw = draws(identity(in.origin()));
       try {
-        out.emplace(detail::apply_to(function, std::move(*item), draws(in.origin())));
+        name = detail::name_of(*item);
+        out.emplace(detail::apply_to(function, std::move(*item), draw));
       } catch (...) {
-        auto failure = run->fail(counters, policy, std::move(name), in.origin());
+        auto failure = run.failure(counters, policy, std::move(name), in.origin());
         if (failure) std::rethrow_exception(failure);
       }
       if (!out) continue;
@@ -131,8 +133,9 @@ class map_stage {
         .order = options_.order,
         .policy = options_.on_error};
     return detail::open_concurrent<In, Out>(
-        in, run, name_, options, [function = function_, draws](In&& item, const lineage& origin) {
-          return detail::apply_to(function, std::move(item), draws(origin));
+        in, run, name_, options,
+        [function = function_, draws](In&& item, const detail::item_identity& identity) {
+          return detail::apply_to(function, std::move(item), draws(identity));
         });
   }
 

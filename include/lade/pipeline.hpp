@@ -72,7 +72,7 @@ pipeline<T> make_pipeline(std::uint64_t length, Open open) {
   class opened_by final : public node<T> {
    public:
     explicit opened_by(Open function) : open_(std::move(function)) {}
-    async_generator<T> open(const opening& run) const override { return open_(run); }
+    async_generator<T> open(const opening& run) const override { return open_(run.of(this)); }
 
    private:
     Open open_;

@@ -33,7 +33,7 @@ class run {
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : state_(std::make_shared<detail::run_state>(where, options, children_)),
-        items_(options.ready, options.ready / 2),
+        items_(options.ready),
         children_(state_->surroundings()) {
     where.require_same_process();
     children_.start(fill(what, state_, items_));
@@ -47,7 +47,8 @@ class run {
     std::optional<T> item;
     {
       detail::stopwatch waiting(state_->sink.starving);
-      item = co_await items_.pop();
+      auto next = co_await items_.pop_apart();
+      if (next) item.emplace(std::move(next->item));
     }
     if (item) {
       detail::bump(state_->sink.out);
@@ -76,31 +77,39 @@ class run {
   std::vector<failure_record> failures() const { return state_->failures(); }
 
  private:
+  // An item that waits for the consumer. A class around it because items may be aggregates, which
+  // GCC 12 does not let a channel carry.
+  class ready {
+   public:
+    explicit ready(T&& next) : item(std::move(next)) {}
+    T item;
+  };
+
   class closer {
    public:
-    explicit closer(channel<T>& items) noexcept : items_(items) {}
+    explicit closer(channel<ready>& items) noexcept : items_(items) {}
     closer(const closer&) = delete;
     ~closer() { items_.close(); }
 
    private:
-    channel<T>& items_;
+    channel<ready>& items_;
   };
 
   // Pulls the items and has them ready for the consumer.
   static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
-                     channel<T>& items) {
+                     channel<ready>& items) {
     closer at_the_end(items);
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     auto source = what.open(opening);
     while (auto item = co_await source.next()) {
       detail::stopwatch waiting(state->sink.output_wait);
-      co_await items.push(std::move(*item));
+      co_await items.push(ready(std::move(*item)));
     }
   }
 
   std::shared_ptr<detail::run_state> state_;
-  channel<T> items_;
+  channel<ready> items_;
   bool ended_ = false;
   scope children_;  // ends before what its children use
 };

@@ -21,6 +21,7 @@ class sample {
   sample() : sample(std::string()) {}
   explicit sample(std::string key, std::int64_t label = no_label)
       : key_(std::make_shared<const std::string>(std::move(key))), label_(label) {}
+  explicit sample(const char* key) : sample(std::string(key)) {}
   sample(const std::filesystem::path& path) : sample(path.string()) {}
 
   const std::string& key() const noexcept { return *key_; }

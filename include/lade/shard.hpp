@@ -6,6 +6,7 @@
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -34,6 +35,7 @@ class shard_stage {
   }
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    if (!std::copyable<T>) require_no_copies();
     return detail::make_pipeline<T>(in.length() + 1,
                                     [in, options = options_](const detail::opening& run) {
                                       return every_world_th(in.open(run), options);
@@ -44,38 +46,44 @@ class shard_stage {
   template <class T>
   static async_generator<T> every_world_th(async_generator<T> in, shard_options options);
 
+  // Throws error(invalid_argument) if items must be copied to make the shards even.
+  void require_no_copies() const;
+
   shard_options options_;
 };
 
 // Keeps every world-th item, beginning with the rank-th. All ranks get the same number of items;
 // where these do not divide evenly, `remainder` says how. Of items that come one by one, all
 // ranks must see the same; items are then copied to pad or wrap. Throws error(invalid_argument)
-// if rank is not below world.
+// if rank is not below world, or if items would have to be copied and cannot be.
 inline shard_stage shard(const shard_options& options) { return shard_stage(options); }
 
 template <class T>
 async_generator<T> shard_stage::every_world_th(async_generator<T> in, shard_options options) {
-  std::vector<T> first;    // of the stream, for wrap
-  std::optional<T> mine;   // of the present round of `world` items
-  std::optional<T> last;   // for pad
-  std::uint64_t seen = 0;  // of the present round
-  while (auto item = co_await in.next()) {
-    if (options.remainder == remainder::wrap && first.size() < options.world)
-      first.push_back(*item);
-    if (options.remainder == remainder::pad) last = *item;
-    if (seen == options.rank) mine = std::move(*item);
+  using held = detail::held_item<T>;
+  std::vector<held> first;   // of the stream, for wrap
+  std::optional<held> mine;  // of the present round of `world` items
+  std::optional<held> last;  // for pad
+  std::uint64_t seen = 0;    // of the present round
+  while (auto item = co_await in.next().apart()) {
+    if constexpr (std::copyable<T>) {
+      if (options.remainder == remainder::wrap && first.size() < options.world)
+        first.emplace_back(*item, in.origin());
+      if (options.remainder == remainder::pad) last.emplace(*item, in.origin());
+    }
+    if (seen == options.rank) mine.emplace(std::move(*item), in.origin());
     if (++seen < options.world) continue;
-    co_yield *mine;
+    detail::with_lineage<T> yielded{mine->origin, mine->item};
+    co_yield yielded;
     mine.reset();
     seen = 0;
   }
   if (seen == 0 || options.remainder == remainder::drop) co_return;
-  if (mine)
-    co_yield *mine;
-  else if (options.remainder == remainder::pad)
-    co_yield *last;
-  else
-    co_yield first[(options.rank - seen) % first.size()];
+  held* rest = mine ? &*mine : nullptr;
+  if (!rest && options.remainder == remainder::pad) rest = &*last;
+  if (!rest) rest = &first[(options.rank - seen) % first.size()];
+  detail::with_lineage<T> yielded{rest->origin, rest->item};
+  co_yield yielded;
 }
 
 }  // namespace lade

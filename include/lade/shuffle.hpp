@@ -33,19 +33,12 @@ class shuffle_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(in.length() + 1,
                                     [in, options = options_](const detail::opening& run) {
-                                      random draw(options.seed, run.run->options().epoch);
+                                      random draw(options.seed, run.round());
                                       return from_window(in.open(run), options.window, draw);
                                     });
   }
 
  private:
-  template <class T>
-  struct held {
-    held(T value, lineage positions) : item(std::move(value)), origin(std::move(positions)) {}
-    T item;
-    lineage origin;
-  };
-
   template <class T>
   static async_generator<T> from_window(async_generator<T> in, std::size_t window, random draw);
 
@@ -62,7 +55,7 @@ inline shuffle_stage shuffle(const shuffle_options& options = {}) noexcept {
 template <class T>
 async_generator<T> shuffle_stage::from_window(async_generator<T> in, std::size_t window,
                                               random draw) {
-  std::vector<held<T>> items;
+  std::vector<detail::held_item<T>> items;
   auto pick = [&] {
     std::swap(items[draw.below(items.size())], items.back());
     auto picked = std::move(items.back());

@@ -17,15 +17,14 @@ namespace detail {
 
 // Passes a stage's items on, counts them, and names the stage in what it throws.
 template <class T>
-async_generator<T> observe(async_generator<T> stage, std::shared_ptr<run_state> run,
-                           stage_counters& counters) {
+async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters) {
   try {
     while (auto item = co_await stage.next()) {
       bump(counters.out);
       co_yield *item;
     }
   } catch (...) {
-    std::rethrow_exception(run->fail(counters, on_error::fail, {}, {}));
+    std::rethrow_exception(run.failure(counters, on_error::fail, {}, {}));
   }
 }
 
@@ -43,12 +42,12 @@ class through_stage {
     using out = typename generator::value_type;
     return detail::make_pipeline<out>(
         in.length() + 1, [in, stage = stage_, arguments = arguments_](const detail::opening& run) {
-          auto& counters = run.run->add_stage(detail::stage_name<F>({}, "through"));
+          auto& counters = run.add_stage(detail::stage_name<F>({}, "through"));
           auto items = in.open(run);
           auto opened = std::apply(
               [&](const Args&... each) { return std::invoke(stage, std::move(items), each...); },
               arguments);
-          return detail::observe<out>(std::move(opened), run.run, counters);
+          return detail::observe<out>(std::move(opened), run, counters);
         });
   }
 

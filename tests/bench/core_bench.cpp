@@ -137,17 +137,12 @@ task<> produce_batches(lade::channel<std::vector<std::size_t>>& to, std::size_t 
 
 task<> both(task<> first, task<> second) { co_await when_all(std::move(first), std::move(second)); }
 
-void channel(std::size_t items, std::size_t refill) {
-  lade::channel<std::size_t> places(64, refill);
+void channel(std::size_t items) {
+  lade::channel<std::size_t> places(64);
   std::size_t popped = 0;
   sync_wait(both(produce(places, items), consume(places, popped)));
   expect(popped == items, "the channel lost an item");
 }
-
-void channel_64(std::size_t items) { channel(items, 1); }
-
-// The producer goes on when half of the places are free.
-void channel_refill(std::size_t items) { channel(items, 32); }
 
 // Awaits `work` on a pool.
 task<> on(const lade::context& there, task<> work) {
@@ -232,8 +227,7 @@ constexpr figure figures[] = {
     {"generator_chain", generator_chain, 1},
     {"when_all", when_all_of_ten, 1},
     {"when_all_vector", when_all_vector, 1},
-    {"channel", channel_64, 1},
-    {"channel_refill", channel_refill, 1},
+    {"channel", channel, 1},
     {"channel_threads", channel_threads, 4},
     {"channel_batches", channel_batches, 1},
     {"spawn_join", spawn_join, 1},

@@ -1,5 +1,6 @@
 // lade doing what bare_loop does, with the same options: a folder of images to batches.
 
+#include <lade/io/file.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
@@ -8,34 +9,9 @@
 #include <optional>
 #include <thread>
 
-#if __has_include(<lade/io/file.hpp>)
-#include <lade/io/file.hpp>
-#endif
-
 #include "bench.hpp"
 
 namespace {
-
-#if !__has_include(<lade/io/file.hpp>)
-lade::sample read_whole_file(lade::sample in) {
-  int file = ::open(in.key().c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat about;
-  if (file < 0 || ::fstat(file, &about) < 0) bench::fail("cannot open " + in.key());
-  lade::buffer data(static_cast<std::size_t>(about.st_size));
-  if (::pread(file, data.data(), data.size(), 0) != about.st_size)
-    bench::fail("cannot read " + in.key());
-  ::close(file);
-  return std::move(in).with_data(std::move(data));
-}
-#endif
-
-auto reading() {
-#if __has_include(<lade/io/file.hpp>)
-  return lade::map(lade::io::read, {.concurrency = 64});
-#else
-  return lade::map(read_whole_file);
-#endif
-}
 
 lade::media::image_options decoding(const std::string& transform, bool fast, bool as_float) {
   lade::media::image_options options{.width = 224, .height = 224, .fast = fast};
@@ -81,7 +57,7 @@ int main(int argc, char** argv) {
   auto batch = options.number("batch", 256, "images to a batch");
   auto seed = options.number("seed", 1, "of the random crops");
   auto dump = options.text("dump", "", "file to write the first batch to");
-  auto budget = options.number("budget-mib", 1024, "what the run may hold");
+  auto budget = options.number("budget-mib", 1024, "what buffers and batches may hold");
   auto stall = options.number("stall-ms", 0, "how long the consumer looks at the first batch");
   bool stop = options.flag("stop", "end the run after the first batch, with all in flight");
   options.done();
@@ -89,16 +65,17 @@ int main(int argc, char** argv) {
   auto samples = list_samples(directory, images);
   images = samples.size();
   lade::media::decode_image decode(decoding(transform, quality == "fast", layout == "chw_f32"));
-  auto batches =
-      lade::from(std::move(samples)) | reading() | lade::batch_into(decode, {.size = batch});
+  auto batches = lade::from(std::move(samples)) | lade::map(lade::io::read, {.concurrency = 64}) |
+                 lade::batch_into(decode, {.size = batch});
 
   double first_batch_s = 0, stop_s = 0;
   std::size_t done = 0;
   {
-    lade::runtime runtime({.threads = static_cast<unsigned>(threads)});
+    lade::runtime runtime(
+        {.threads = static_cast<unsigned>(threads), .memory_bytes = budget << 20});
     std::optional<bench::stopwatch> stopping;
     {
-      auto run = runtime.run(batches, {.seed = seed, .budget_bytes = budget << 20});
+      auto run = runtime.run(batches, {.seed = seed});
       for (auto& one : run) {
         if (done == 0) {
           first_batch_s = clock.wall_s();

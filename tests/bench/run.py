@@ -161,11 +161,27 @@ def peers_group():
     return group
 
 
-def start_group():
-    group = Group("start", "from main to the first batch of 32, with a warm page cache")
+def bounds_group():
+    group = Group("bounds", "the first batch of 32, the end in the middle, a consumer that stalls")
     for who, program in {"lade": "loader_bench", "bare": "bare_loop"}.items():
         group.commands[who] = loader(program, LOADERS["val"], 2, images=64, batch=32)
-        group.rows.append(lower(who, who, [], "first_batch_ms", 50 if who == "lade" else None))
+        group.rows.append(
+            lower(f"{who}, first batch", who, [], "first_batch_ms", 50 if who == "lade" else None)
+        )
+    train = loader("loader_bench", LOADERS["train"], 2)
+    group.commands["stop"] = f"{train} --stop"
+    group.commands["stall"] = f"{train} --stall-ms 3000 --budget-mib 256"
+    group.rows.append(lower("stop with all in flight", "stop", [], "stop_ms", 100))
+    group.rows.append(lower("consumer stalls, budget 256 MiB", "stall", [], "mib_over_budget", 64))
+    return group
+
+
+def agree_group():
+    group = Group("agree", "whether lade and the bare loop make the same bytes", rounds=1)
+    group.commands["pixels"] = "{python} {here}/agree.py {bin} {corpus}"
+    for name, gate in {"val_exact": 1, "resize_exact": 1, "val_fast": None, "resize_fast": None}.items():
+        group.rows.append(lower(name, f"pixels:{name}", [], "largest", gate))
+        group.rows.append(lower(name, f"pixels:{name}", [], "mean"))
     return group
 
 
@@ -234,6 +250,7 @@ def core_group():
         lower("the same, CPU", "lade:channel_threads", queue, "cpu_ns"),
         lower("channel in batches of 32", "lade:channel_batches", [], "wall_ns", 25),
         lower("channel in batches of 32", "lade:channel_batches", batches, "wall_ns"),
+        lower("hand-off between threads", "lade:hand_off", ["floor:hand_off"], "wall_ns"),
         lower("spawn and join", "lade:spawn_join", asio, "cpu_ns", 0.5),
         lower("map of an empty function, 64 slots", "lade:map_64", ["floor:pool_of_two"], "cpu_ns"),
         lower("map of an empty function, 8 slots", "lade:map_8", ["SPDL:spdl_map_8"], "cpu_ns"),
@@ -242,10 +259,11 @@ def core_group():
 
 
 GROUPS = [
+    agree_group(),
     limit_group(),
     decode_group(),
     simd_group(),
-    start_group(),
+    bounds_group(),
     peers_group(),
     core_group(),
     files_group(cold=False),
@@ -262,7 +280,9 @@ class Bench:
             "corpus": build / "corpus",
             "files": build / "files-110k",
             "files4k": build / "files-4k",
+            "here": HERE,
             "peers": HERE / "peers",
+            "python": sys.executable,
             "system_python": "/usr/bin/python3",
             "peers_python": build / "peers/bin/python",
         }
@@ -281,17 +301,19 @@ class Bench:
     def run(self, command, memory=False):
         """The lines of JSON that the command prints, by name; nothing if it is not there."""
         words = self.words(command)
+        missing = "not built" if "{bin}" in command else "not installed"
         if not Path(words[0]).exists():
-            self.absent[command] = "not built" if "{bin}" in command else "not installed"
+            self.absent[command] = missing
             return {}
         if memory:
             words = [sys.executable, str(HERE / "memory.py"), *words]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=self.build)
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if not lines:
-            missing = done.returncode == NOT_INSTALLED
-            self.absent[command] = "not installed" if missing else "failed"
-            if not missing:
+            if done.returncode == NOT_INSTALLED:
+                self.absent[command] = missing
+            else:
+                self.absent[command] = "failed"
                 print(f"{self.shown(command)}: status {done.returncode}", file=sys.stderr)
             return {}
         result = {}
@@ -304,7 +326,7 @@ class Bench:
 
     def make_missing(self, groups):
         makers = []
-        if groups & {"limit", "decode", "simd", "start", "peers"}:
+        if groups & {"agree", "limit", "decode", "simd", "bounds", "peers"}:
             photos = ROOT / "tests/data/photos"
             makers.append(("corpus", f"{{bin}}/make_corpus --photos {photos}"))
         if groups & {"files", "cold"}:

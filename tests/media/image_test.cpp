@@ -246,6 +246,14 @@ TEST(Image, ASlotOfAnotherShapeIsRefused) {
               ThrowsMessage<error>(HasSubstr("the slot is u8[30, 20, 3]")));
 }
 
+TEST(Image, ExtremeShapesAreDecoded) {
+  for (const tensor& pixels : {photo_of(1, 5000), photo_of(5000, 1), photo_of(1, 1)})
+    for (auto fit : {image_fit::stretch, image_fit::centre_crop, image_fit::random_crop})
+      for (bool fast : {false, true})
+        EXPECT_NO_THROW(decode_image({.width = 224, .height = 224, .fit = fit, .fast = fast})(
+            named("thin.jpg", write_jpeg(pixels)), random(3)));
+}
+
 // The same picture in every format that has a decoder.
 static std::vector<sample> good_samples() {
   const tensor pixels = photo_of(48, 64);

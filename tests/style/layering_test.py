@@ -18,6 +18,7 @@ RULES = [
     ("include/lade/io/*", [CORE, r"lade/io/\w+\.hpp"]),
     ("include/lade/media/*", [CORE, r"lade/media/\w+\.hpp"]),
     ("include/lade/*", [CORE]),
+    ("lib/dlpack.cpp", [CORE, r"dlpack/dlpack\.h"]),
     ("lib/*", [CORE, POSIX, BESIDE]),
     ("io/*", [CORE, r"lade/io/\w+\.hpp", POSIX, BESIDE, r"liburing\.h"]),
     ("media/*", [CORE, r"lade/media/\w+\.hpp", BESIDE, FFMPEG, JPEG, r"immintrin\.h"]),

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/ring.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
@@ -12,6 +12,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -58,6 +59,29 @@ struct concurrent_options {
   on_error policy = on_error::fail;
 };
 
+// What tells the items of one stage apart, whatever the threads do: the last source position that
+// an item came from, and its number among the items that share it (parts of a flat_map).
+struct item_identity {
+  std::uint64_t position = 0;
+  std::uint64_t part = 0;
+};
+
+// Identifies the items of a stage, one after the other.
+class identify {
+ public:
+  item_identity operator()(const lineage& origin) noexcept {
+    auto ranges = origin.ranges();
+    auto position = ranges.empty() ? 0 : ranges.back().last;
+    last_ = {position, started_ && position == last_.position ? last_.part + 1 : 0};
+    started_ = true;
+    return last_;
+  }
+
+ private:
+  item_identity last_;
+  bool started_ = false;
+};
+
 // Runs coroutines of its own beside the stages: one feeder, which fills slots from the generator
 // before, and workers, which apply a function to them. Ends with the generator of `deliver`.
 template <class In, class Out>
@@ -68,13 +92,12 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         counters_(counters),
         options_(options),
         slots_(options.slots),
-        ring_(options.slots, options.order, pool(), workers_home(), run_->runtime().memory(),
-              counters),
+        ring_(options.slots, options.workers, options.order, pool(), workers_home(),
+              run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
         worker_context_(feeder_context_),
         on_consumer_stop_(run.stop, close_stage{*this}) {
-    counters_.workers = options.workers;
-    counters_.on_reactor = options.on_reactor;
+    run_->note_workers(counters, options.workers, options.on_reactor);
     worker_context_.home = &workers_home();
     feeder_context_.stage = worker_context_.stage = &counters_;
   }
@@ -82,12 +105,13 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
-  // Starts the coroutines. `work(in, origin)` gives an optional Out, or a task of one.
+  // Starts the coroutines. `work(in, identity)` gives an Out, or a task of one.
   template <class Work>
   void start(async_generator<In> upstream, Work work) {
     auto self = this->shared_from_this();
+    auto shared = std::make_shared<const Work>(std::move(work));
     for (unsigned i = 0; i < options_.workers; ++i)
-      run_->children().start(run_in(worker_context_, self, work_on(self, work)));
+      run_->children().start(run_in(worker_context_, self, work_on(self, shared)));
     run_->children().start(run_in(feeder_context_, self, feed(self, std::move(upstream))));
   }
 
@@ -99,12 +123,48 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     run_->children().start(run_in(feeder_context_, self, feed(self, std::move(upstream))));
   }
 
-  static async_generator<Out> deliver(std::shared_ptr<concurrent_stage> self) {
-    closing_guard guard(*self);
-    std::size_t taken = ring::none;
-    while ((taken = co_await self->ring_.take_done(taken)) != ring::none) {
+  // The stage's items. Destroying the generator, also one that was never asked for an item, ends
+  // the stage.
+  static async_generator<Out> deliver(std::shared_ptr<concurrent_stage> stage) {
+    return deliver_from(owner(std::move(stage)));
+  }
+
+ private:
+  struct slot {
+    std::optional<In> in;
+    std::optional<Out> out;  // stays empty when the item is dropped
+    std::exception_ptr failure;
+    lineage origin;
+    item_identity identity;
+  };
+
+  struct close_stage {
+    concurrent_stage& self;
+    void operator()() const noexcept { self.close(); }
+  };
+
+  // Ends the stage when the generator that holds it is destroyed.
+  class owner {
+   public:
+    explicit owner(std::shared_ptr<concurrent_stage> stage) noexcept : stage_(std::move(stage)) {}
+    owner(owner&&) noexcept = default;
+    ~owner() {
+      if (stage_) stage_->close();
+    }
+    concurrent_stage* operator->() const noexcept { return stage_.get(); }
+
+   private:
+    std::shared_ptr<concurrent_stage> stage_;
+  };
+
+  static async_generator<Out> deliver_from(owner self) {
+    std::size_t taken = slot_ring::none;
+    while ((taken = co_await self->ring_.take_done(taken)) != slot_ring::none) {
       auto& item = self->slots_[taken];
-      if (item.failure) std::rethrow_exception(item.failure);
+      if (item.failure) {
+        self->close();
+        std::rethrow_exception(item.failure);
+      }
       if (item.out) {
         bump(self->counters_.out);
         with_lineage<Out> yielded{item.origin, *item.out};
@@ -117,30 +177,6 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
     if (self->input_failure_) std::rethrow_exception(self->input_failure_);
   }
-
- private:
-  struct slot {
-    std::optional<In> in;
-    std::optional<Out> out;  // stays empty when the item is dropped
-    std::exception_ptr failure;
-    lineage origin;
-  };
-
-  struct close_stage {
-    concurrent_stage& self;
-    void operator()() const noexcept { self.close(); }
-  };
-
-  // Ends the stage when its generator ends, also early.
-  class closing_guard {
-   public:
-    explicit closing_guard(concurrent_stage& stage) noexcept : stage_(stage) {}
-    closing_guard(const closing_guard&) = delete;
-    ~closing_guard() { stage_.close(); }
-
-   private:
-    concurrent_stage& stage_;
-  };
 
   executor& pool() noexcept { return run_->runtime().pool(); }
   executor& workers_home() noexcept {
@@ -169,9 +205,10 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   }
 
   task<> fill_slots(async_generator<In>& upstream) {
+    identify identity;
     while (true) {
       auto free = co_await ring_.take_free();
-      if (free == ring::none) co_return;
+      if (free == slot_ring::none) co_return;
       auto asked = clock::now();
       auto* item = co_await upstream.next();
       bump(counters_.input_wait, (clock::now() - asked).count());
@@ -179,6 +216,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
       bump(counters_.in);
       auto& filled = slots_[free];
       filled.origin = upstream.origin();
+      filled.identity = identity(filled.origin);
       filled.failure = nullptr;
       if constexpr (std::same_as<In, Out>) {
         if (options_.workers == 0) {
@@ -193,19 +231,20 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   }
 
   template <class Work>
-  static task<> work_on(std::shared_ptr<concurrent_stage> self, Work work) {
+  static task<> work_on(std::shared_ptr<concurrent_stage> self, std::shared_ptr<const Work> work) {
     co_await continue_on(self->workers_home());
-    std::size_t taken = ring::none;
-    while ((taken = co_await self->ring_.take_filled(taken)) != ring::none) {
+    std::size_t taken = slot_ring::none;
+    while ((taken = co_await self->ring_.take_filled(taken)) != slot_ring::none) {
       auto& item = self->slots_[taken];
-      auto name = name_of(*item.in);
+      std::string name;
       auto started = clock::now();
       try {
-        using result = decltype(work(std::move(*item.in), item.origin));
+        name = name_of(*item.in);
+        using result = decltype((*work)(std::move(*item.in), item.identity));
         if constexpr (outcome_of<result>::is_task)
-          item.out.emplace(co_await work(std::move(*item.in), item.origin));
+          item.out.emplace(co_await (*work)(std::move(*item.in), item.identity));
         else
-          item.out.emplace(work(std::move(*item.in), item.origin));
+          item.out.emplace((*work)(std::move(*item.in), item.identity));
       } catch (...) {
         self->fail(item, std::move(name));
       }
@@ -214,8 +253,10 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     }
   }
 
+  // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
   void fail(slot& failed, std::string name) {
-    failed.failure = run_->fail(counters_, options_.policy, std::move(name), failed.origin);
+    if (!stop_.stop_requested())
+      failed.failure = run_->fail(counters_, options_.policy, std::move(name), failed.origin);
   }
 
   void note_time(clock::duration taken) noexcept {
@@ -228,7 +269,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   concurrent_options options_;
   std::vector<slot> slots_;
   std::stop_source stop_;
-  ring ring_;
+  slot_ring ring_;
   context feeder_context_;
   context worker_context_;
   std::exception_ptr input_failure_;
@@ -240,9 +281,9 @@ template <class In, class Out, class Work>
 async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
                                      const std::string& name, const concurrent_options& options,
                                      Work work) {
-  auto& counters = run.run->add_stage(name);
+  auto& counters = run.add_stage(name);
   auto stage = std::make_shared<concurrent_stage<In, Out>>(run, counters, options);
-  stage->start(in.open({run.run, stage->stop_token()}), std::move(work));
+  stage->start(in.open(run.until(stage->stop_token())), std::move(work));
   return concurrent_stage<In, Out>::deliver(stage);
 }
 

@@ -60,8 +60,10 @@ class run_state {
   const run_options& options() const noexcept { return options_; }
   context surroundings(std::stop_token stop = {}) noexcept;
 
-  // A stage's counters; the reference is valid as long as the run_state is.
-  stage_counters& add_stage(std::string name);
+  // The counters of a stage, which is known by the address of its description: one that is opened
+  // again goes on with those it had. The reference is valid as long as the run_state is.
+  stage_counters& add_stage(std::string name, const void* stage);
+  void note_workers(stage_counters& stage, unsigned workers, bool on_reactor);
 
   // For a catch block: what becomes of the item whose function has thrown. Gives the failure with
   // stage and item named, or null if the policy drops the item; it is then noted.
@@ -82,14 +84,47 @@ class run_state {
   clock::time_point started_ = clock::now();
   mutable std::mutex mutex_;
   std::deque<stage_counters> stages_;
+  std::vector<const void*> opened_;  // whose counters these are
   std::vector<failure_record> failures_;
   scope& children_;
 };
 
 // What a stage is given when a run begins.
 struct opening {
+  opening(std::shared_ptr<run_state> of_run, std::stop_token until)
+      : run(std::move(of_run)), stop(std::move(until)) {}
+
   std::shared_ptr<run_state> run;
-  std::stop_token stop;  // requested when the stage behind needs no more
+  std::stop_token stop;         // requested when the stage behind needs no more
+  std::uint64_t first = 0;      // the position of the source's first item
+  const void* stage = nullptr;  // which is being opened
+
+  opening of(const void* opened) const;
+  opening until(std::stop_token requested) const;
+
+  stage_counters& add_stage(std::string name) const {
+    return run->add_stage(std::move(name), stage);
+  }
+
+  // What shuffles are keyed by beside their seed: the epoch, and in a repeat the round.
+  std::uint64_t round() const noexcept;
+
+  // Throws error(stopped). Sources call it for every item, so that no stage that drops all items
+  // keeps a run alive.
+  void throw_if_stopped(std::string_view doing) const;
+
+  // For the catch block of a stage that calls the user's function where it stands: as
+  // run_state::fail, but what comes of a stop passes unchanged and is not counted.
+  std::exception_ptr failure(stage_counters& stage, on_error policy, std::string item,
+                             const lineage& origin) const;
+};
+
+// An item that a stage holds back, and where it came from.
+template <class T>
+struct held_item {
+  held_item(T value, lineage positions) : item(std::move(value)), origin(std::move(positions)) {}
+  T item;
+  lineage origin;
 };
 
 // The name that errors and records call an item by.

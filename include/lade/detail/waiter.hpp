@@ -41,12 +41,18 @@ class wait_list {
 // for, so that a woken waiter never has to look again.
 class waiter {
  public:
-  waiter() = default;
+  // One that waits `apart` is resumed by a post, never inside of the call that wakes it.
+  explicit waiter(bool apart = false) noexcept : apart_(apart) {}
   waiter(const waiter&) = delete;
   waiter& operator=(const waiter&) = delete;
 
   // Resumes a settled waiter; it is gone when this returns.
-  void resume() { resume_at_home(coroutine_, context_); }
+  void resume() {
+    if (apart_ && context_ && context_->home)
+      context_->home->post(resumption(coroutine_));
+    else
+      resume_at_home(coroutine_, context_);
+  }
 
  protected:
   // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
@@ -137,6 +143,7 @@ class waiter {
   std::mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
   progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
+  const bool apart_;
   std::optional<std::stop_callback<stop_request>> on_stop_;
 };
 

@@ -41,6 +41,11 @@ class descriptor {
   reactor* reactor_;
 };
 
+// io::read.
+struct read {
+  task<sample> operator()(sample from) const;
+};
+
 }  // namespace detail
 
 namespace io {
@@ -97,7 +102,9 @@ task<buffer> read_file(std::string path);
 // The sample with the content of the file that is its key:
 //
 //   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read, {...})
-task<sample> read(sample from);
+//
+// An object rather than a function, so that statistics call the stage "read".
+inline constexpr detail::read read;
 
 }  // namespace io
 }  // namespace lade

@@ -24,22 +24,24 @@ namespace detail {
 // ones and finish them, a consumer takes done ones and frees them. Feeder, workers and consumer
 // are coroutines; one that has nothing to do parks here, and whoever has a slot for it hands it
 // over and resumes it. What is in the slots is the stage's business.
-class ring {
+class slot_ring {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
   // `home` is where the feeder and the consumer run, `workers_home` where the workers do.
   // Items are begun as long as what they will likely need fits into `memory`.
-  ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
-       const buffer_pool& memory, stage_counters& counters);
+  slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
+            executor& workers_home, const buffer_pool& memory, stage_counters& counters);
 
   // Each is awaited and gives a slot, or `none` when there will be no more. A worker passes the
   // slot that it has finished, the consumer the slot that it is done with, at first `none`.
-  auto take_free() noexcept { return awaiter<&ring::free_or_park>(*this, none); }
+  auto take_free() noexcept { return awaiter<&slot_ring::free_or_park>(*this, none); }
   auto take_filled(std::size_t finished) noexcept {
-    return awaiter<&ring::filled_or_park>(*this, finished);
+    return awaiter<&slot_ring::filled_or_park>(*this, finished);
   }
-  auto take_done(std::size_t freed) noexcept { return awaiter<&ring::done_or_park>(*this, freed); }
+  auto take_done(std::size_t freed) noexcept {
+    return awaiter<&slot_ring::done_or_park>(*this, freed);
+  }
 
   // For the feeder: the slot waits for a worker; the slot needs no work; there is no more input.
   void fill(std::size_t slot);
@@ -55,10 +57,10 @@ class ring {
     std::size_t slot = none;
   };
 
-  template <bool (ring::*Park)(waiting&)>
+  template <bool (slot_ring::*Park)(waiting&)>
   class awaiter : private waiting {
    public:
-    awaiter(ring& slots, std::size_t returned) noexcept
+    awaiter(slot_ring& slots, std::size_t returned) noexcept
         : waiting{nullptr, returned}, ring_(slots) {}
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> parked) {
@@ -68,7 +70,7 @@ class ring {
     std::size_t await_resume() const noexcept { return slot; }
 
    private:
-    ring& ring_;
+    slot_ring& ring_;
   };
 
   // Each gives a slot, or parks the coroutine; returns whether it parked.
@@ -93,7 +95,7 @@ class ring {
   const buffer_pool& memory_;
   stage_counters& counters_;
   const item_order order_;
-  const std::size_t wake_feeder_at_;  // so many free slots
+  const std::size_t wake_feeder_at_;  // so many free slots; the others suffice for the workers
 
   std::mutex mutex_;
   std::vector<std::size_t> free_;

@@ -1,4 +1,4 @@
-#include <lade/detail/ring.hpp>
+#include <lade/detail/slot_ring.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -6,19 +6,19 @@
 
 namespace lade::detail {
 
-ring::ring(std::size_t slots, item_order order, executor& home, executor& workers_home,
-           const buffer_pool& memory, stage_counters& counters)
+slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
+                     executor& workers_home, const buffer_pool& memory, stage_counters& counters)
     : home_(home),
       workers_home_(workers_home),
       memory_(memory),
       counters_(counters),
       order_(order),
-      wake_feeder_at_(std::max<std::size_t>(1, slots / 4)),
+      wake_feeder_at_(std::max<std::size_t>(1, std::min(slots / 4, slots - workers))),
       done_(slots) {
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
 }
 
-bool ring::free_or_park(waiting& feeder) {
+bool slot_ring::free_or_park(waiting& feeder) {
   std::lock_guard lock(mutex_);
   feeder.slot = none;
   if (closed_) return false;
@@ -31,7 +31,7 @@ bool ring::free_or_park(waiting& feeder) {
   return false;
 }
 
-bool ring::filled_or_park(waiting& worker) {
+bool slot_ring::filled_or_park(waiting& worker) {
   std::unique_lock lock(mutex_);
   if (worker.slot != none) {
     auto* consumer = finish(std::exchange(worker.slot, none));
@@ -52,7 +52,7 @@ bool ring::filled_or_park(waiting& worker) {
   return false;
 }
 
-bool ring::done_or_park(waiting& consumer) {
+bool slot_ring::done_or_park(waiting& consumer) {
   std::unique_lock lock(mutex_);
   if (consumer.slot != none) free_.push_back(std::exchange(consumer.slot, none));
   auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
@@ -68,13 +68,13 @@ bool ring::done_or_park(waiting& consumer) {
   return park;
 }
 
-void ring::note_filled(std::size_t slot) {
+void slot_ring::note_filled(std::size_t slot) {
   done_[slot] = false;
   ++in_flight_;
   if (order_ == item_order::input) ready_.push_back(slot);
 }
 
-void ring::fill(std::size_t slot) {
+void slot_ring::fill(std::size_t slot) {
   waiting* worker = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ void ring::fill(std::size_t slot) {
   if (worker) workers_home_.post(resumption(worker->coroutine));
 }
 
-void ring::fill_done(std::size_t slot) {
+void slot_ring::fill_done(std::size_t slot) {
   waiting* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -102,7 +102,7 @@ void ring::fill_done(std::size_t slot) {
   if (consumer) home_.post(resumption(consumer->coroutine));
 }
 
-void ring::end_input() {
+void slot_ring::end_input() {
   std::vector<waiting*> idle;
   waiting* consumer = nullptr;
   {
@@ -115,7 +115,7 @@ void ring::end_input() {
   if (consumer) home_.post(resumption(consumer->coroutine));
 }
 
-void ring::close() {
+void slot_ring::close() {
   std::vector<waiting*> idle;
   waiting* feeder = nullptr;
   waiting* consumer = nullptr;
@@ -131,14 +131,14 @@ void ring::close() {
   if (consumer) home_.post(resumption(consumer->coroutine));
 }
 
-std::size_t ring::pop_done() {
+std::size_t slot_ring::pop_done() {
   auto slot = ready_.front();
   ready_.pop_front();
   --in_flight_;
   return slot;
 }
 
-ring::waiting* ring::finish(std::size_t slot) {
+slot_ring::waiting* slot_ring::finish(std::size_t slot) {
   done_[slot] = true;
   --unfinished_;
   ++finished_;
@@ -146,7 +146,7 @@ ring::waiting* ring::finish(std::size_t slot) {
   return consumer_ && !closed_ && deliverable() ? claim_consumer(pop_done()) : nullptr;
 }
 
-ring::waiting* ring::claim_consumer(std::size_t slot) {
+slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
   if (!consumer_) return nullptr;
   bump(counters_.starving, (clock::now() - consumer_parked_).count());
   consumer_->slot = slot;
@@ -154,21 +154,21 @@ ring::waiting* ring::claim_consumer(std::size_t slot) {
 }
 
 // A stage that has nothing in hand may always begin an item, however little memory there is.
-bool ring::may_begin() const {
+bool slot_ring::may_begin() const {
   if (free_.empty()) return false;
   if (free_.size() == done_.size() || finished_ == 0) return true;
   auto mean = counters_.bytes.load(std::memory_order_relaxed) / finished_;
   return mean == 0 || !memory_.would_wait(mean * (unfinished_ + 1));
 }
 
-std::size_t ring::begin_item() {
+std::size_t slot_ring::begin_item() {
   auto slot = free_.back();
   free_.pop_back();
   ++unfinished_;
   return slot;
 }
 
-ring::waiting* ring::claim_feeder() {
+slot_ring::waiting* slot_ring::claim_feeder() {
   if (!feeder_ || !may_begin()) return nullptr;
   bump(counters_.output_wait, (clock::now() - feeder_parked_).count());
   feeder_->slot = begin_item();

@@ -1,0 +1,75 @@
+// The files of a directory tree, found while the first of them are already being read.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/io/glob.hpp>
+#include <lade/sample.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lade::io {
+
+struct files_options {
+  bool ignore_case = false;  // of the pattern: "*.jpg" matches A.JPG
+};
+
+// The regular files below `root` whose paths relative to it match a pattern (see glob), as samples
+// without data whose keys are their paths:
+//
+//   lade::io::files("train", "**/*.{jpg,jpeg,png}")
+//
+// They come in the order of the bytes of their paths, whatever the file system. Symbolic links
+// are followed, except back to a directory that they are in; one that leads nowhere is listed, so
+// that reading it says so. Names that begin with a dot are skipped unless the pattern asks for
+// them. Directories that cannot match are not opened.
+//
+// A small value that describes a listing; each call of list or list_all lists anew. Both read
+// directories with blocking calls, so they belong on the CPU pool or an ordinary thread. Both
+// throw error, naming the directory, when one (also `root`) cannot be read.
+class files {
+ public:
+  explicit files(std::string root, std::string_view pattern = "**", files_options options = {});
+
+  const std::string& root() const noexcept { return root_; }
+
+  // One after the other. Reads a directory when the one before is exhausted.
+  async_generator<sample> list() const;
+
+  std::vector<sample> list_all() const;
+
+ private:
+  friend class labelled_files;
+  class walk;
+
+  static async_generator<sample> list(files what, bool labelled);
+  std::vector<sample> list_all(bool labelled) const;
+  std::vector<std::string> directories() const;  // in the root
+
+  std::string root_;
+  glob pattern_;
+};
+
+// The same, for data sets with one directory for each class: the label of a sample is the index
+// of the directory in `root` that it is in, among the sorted names of these directories. Files
+// beside them have no label.
+class labelled_files {
+ public:
+  explicit labelled_files(std::string root, std::string_view pattern = "**",
+                          files_options options = {})
+      : files_(std::move(root), pattern, options) {}
+
+  // The names of the directories in `root`, sorted: what labels mean.
+  std::vector<std::string> class_names() const;
+
+  async_generator<sample> list() const;
+  std::vector<sample> list_all() const;
+
+ private:
+  files files_;
+};
+
+}  // namespace lade::io

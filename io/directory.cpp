@@ -1,0 +1,190 @@
+#include <lade/error.hpp>
+#include <lade/io/directory.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace lade {
+namespace detail {
+
+enum class entry_kind : std::uint8_t { file, directory, other };
+
+static entry_kind kind_of_mode(mode_t mode) {
+  if (S_ISDIR(mode)) return entry_kind::directory;
+  return S_ISREG(mode) ? entry_kind::file : entry_kind::other;
+}
+
+// Follows links. One that leads nowhere counts as a file.
+static entry_kind kind_of_entry(int directory, const dirent& entry) {
+  if (entry.d_type == DT_REG) return entry_kind::file;
+  if (entry.d_type == DT_DIR) return entry_kind::directory;
+  if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return entry_kind::other;
+  struct ::stat found;
+  if (fstatat(directory, entry.d_name, &found, 0) != 0) return entry_kind::file;
+  return kind_of_mode(found.st_mode);
+}
+
+// An open directory.
+class directory_reader {
+ public:
+  explicit directory_reader(const std::string& path)
+      : path_(path), stream_(opendir(path.c_str()), closedir) {
+    if (!stream_ || fstat(dirfd(stream_.get()), &identity_) != 0) raise(errno, "list " + path_);
+  }
+
+  // The next entry; null at the end.
+  const dirent* next() {
+    while (true) {
+      errno = 0;
+      auto* entry = readdir(stream_.get());
+      if (!entry && errno != 0) raise(errno, "list " + path_);
+      if (!entry) return nullptr;
+      std::string_view name = entry->d_name;
+      if (name != "." && name != "..") return entry;
+    }
+  }
+
+  entry_kind kind_of(const dirent& entry) const {
+    return kind_of_entry(dirfd(stream_.get()), entry);
+  }
+  const struct ::stat& identity() const noexcept { return identity_; }
+
+ private:
+  const std::string& path_;
+  std::unique_ptr<DIR, int (*)(DIR*)> stream_;
+  struct ::stat identity_{};
+};
+
+}  // namespace detail
+
+namespace io {
+
+using detail::directory_reader;
+using detail::entry_kind;
+
+static std::string path_below(const std::string& root, const std::string& relative) {
+  return root.ends_with('/') ? root + relative : root + '/' + relative;
+}
+
+// Walks a tree depth first. In each directory the names are in order, those of directories with a
+// slash at their end, which makes it the order of the whole paths.
+class files::walk {
+ public:
+  explicit walk(const files& what) : what_(what) { enter("", what_.pattern_.start()); }
+
+  // The path of the next file, relative to the root.
+  std::optional<std::string> next() {
+    while (!levels_.empty()) {
+      auto& here = levels_.back();
+      if (here.next == here.names.size()) {
+        levels_.pop_back();
+        continue;
+      }
+      auto& name = here.names[here.next++];
+      auto path = here.path + name;
+      if (!name.ends_with('/')) return path;
+      name.pop_back();
+      enter(std::move(path), what_.pattern_.enter(here.at, name));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct level {
+    std::string path;  // relative to the root; ends with a slash unless it is the root
+    glob::position at;
+    std::vector<std::string> names;
+    std::size_t next;
+    dev_t device;
+    ino_t inode;
+  };
+
+  void enter(std::string path, glob::position at) {
+    auto full_path = path.empty() ? what_.root_ : path_below(what_.root_, path);
+    directory_reader reader(full_path);
+    auto& identity = reader.identity();
+    if (inside_of(identity.st_dev, identity.st_ino)) return;
+    std::vector<std::string> names;
+    while (auto* entry = reader.next()) add_name(reader, *entry, at, names);
+    std::ranges::sort(names);
+    levels_.push_back(
+        {std::move(path), std::move(at), std::move(names), 0, identity.st_dev, identity.st_ino});
+  }
+
+  void add_name(const directory_reader& reader, const dirent& entry, const glob::position& at,
+                std::vector<std::string>& names) const {
+    auto entered = what_.pattern_.enter(at, entry.d_name);
+    if (!entered.matched() && !entered.may_match_below()) return;
+    auto kind = reader.kind_of(entry);
+    if (kind == entry_kind::file && entered.matched()) names.emplace_back(entry.d_name);
+    if (kind == entry_kind::directory && entered.may_match_below())
+      names.push_back(std::string(entry.d_name) + '/');
+  }
+
+  bool inside_of(dev_t device, ino_t inode) const {
+    return std::ranges::any_of(levels_,
+                               [=](auto& l) { return l.device == device && l.inode == inode; });
+  }
+
+  const files& what_;
+  std::vector<level> levels_;  // the directories that the walk is in
+};
+
+files::files(std::string root, std::string_view pattern, files_options options)
+    : root_(std::move(root)), pattern_(pattern, options.ignore_case) {}
+
+std::vector<std::string> files::directories() const {
+  directory_reader reader(root_);
+  std::vector<std::string> names;
+  while (auto* entry = reader.next())
+    if (entry->d_name[0] != '.' && reader.kind_of(*entry) == entry_kind::directory)
+      names.emplace_back(entry->d_name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// The sample of the file at `path` below `root`, labelled with the place of its first directory
+// among `classes`.
+static sample make_sample(const std::string& root, const std::string& path,
+                          const std::vector<std::string>& classes) {
+  auto label = sample::no_label;
+  auto directory = std::string_view(path).substr(0, path.find('/'));
+  auto place = std::ranges::lower_bound(classes, directory);
+  if (place != classes.end() && *place == directory) label = place - classes.begin();
+  return sample(path_below(root, path), label);
+}
+
+async_generator<sample> files::list(files what, bool labelled) {
+  auto classes = labelled ? what.directories() : std::vector<std::string>();
+  walk tree(what);
+  while (auto path = tree.next()) {
+    auto found = make_sample(what.root_, *path, classes);
+    co_yield std::move(found);
+  }
+}
+
+std::vector<sample> files::list_all(bool labelled) const {
+  auto classes = labelled ? directories() : std::vector<std::string>();
+  std::vector<sample> all;
+  walk tree(*this);
+  while (auto path = tree.next()) all.push_back(make_sample(root_, *path, classes));
+  return all;
+}
+
+async_generator<sample> files::list() const { return list(*this, false); }
+std::vector<sample> files::list_all() const { return list_all(false); }
+
+std::vector<std::string> labelled_files::class_names() const { return files_.directories(); }
+async_generator<sample> labelled_files::list() const { return files::list(files_, true); }
+std::vector<sample> labelled_files::list_all() const { return files_.list_all(true); }
+
+}  // namespace io
+}  // namespace lade

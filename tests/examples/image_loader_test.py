@@ -1,0 +1,265 @@
+# image_loader_test.py PROGRAM PHOTOS: the example as a user meets it.
+import os
+import pathlib
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
+
+PROGRAM = sys.argv[1]
+PHOTOS = pathlib.Path(sys.argv[2])
+TIMEOUT = 240  # sanitizers and valgrind are slow
+
+
+def run(*arguments, **how):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT, **how)
+
+
+# What the program writes to a terminal, and its exit status. `act(process, seen)` is called for
+# all that has been seen so far, whenever there is more.
+def run_on_terminal(*arguments, act=lambda process, seen: None, term="xterm"):
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": term, "LC_ALL": "C.UTF-8"}
+    process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave,
+                               env=environment, start_new_session=True)
+    os.close(slave)
+    seen = b""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        if not select.select([master], [], [], 1)[0]:
+            continue
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # the program has ended
+            break
+        if not part:
+            break
+        seen += part
+        act(process, seen)
+    os.close(master)
+    return seen.decode(), process.wait(timeout=TIMEOUT)
+
+
+class World(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+        self.root = pathlib.Path(self.place.name)
+        self.photos = sorted(PHOTOS.glob("*.jpg"))
+
+    # Copies of some photos, half of them in one class, half in another.
+    def images(self, count):
+        for i, photo in enumerate(self.photos[:count]):
+            folder = self.root / ("cat" if i % 2 else "dog")
+            folder.mkdir(exist_ok=True)
+            shutil.copy(photo, folder)
+        return self.root
+
+    def assert_fails(self, result, status, *parts):
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertRegex(result.stderr, r"^image_loader: [^\n]+\n$")
+        for part in parts:
+            self.assertIn(str(part), result.stderr)
+
+
+class Options(World):
+    def test_help_explains_each_option_in_a_line(self):
+        result = run("--help")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for option in ["batch", "size", "epochs", "threads", "train", "val", "fast", "float", "read-ahead",
+                       "seed", "skip-bad", "contact-sheet", "reactor", "help"]:
+            self.assertRegex(result.stdout, rf"(?m)^  --{option}\b.*  \S")
+        self.assertIn("(256)", result.stdout)
+        self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
+
+    def test_what_makes_no_sense_is_named(self):
+        for arguments, named in [
+            (["--bacth", 2, "."], "--bacth"),
+            (["--batch", "many", "."], "many"),
+            (["--batch", 0, "."], "--batch"),
+            (["--batch", -1, "."], "-1"),
+            (["--batch=12x", "."], "12x"),
+            (["--size", 99999999999, "."], "99999999999"),
+            ([".", "--batch"], "--batch"),
+            ([".", "--fast=yes"], "--fast"),
+            (["--reactor", "epoll", "."], "epoll"),
+            (["one", "two"], "two"),
+            ([], "directory"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_fails(run(*arguments), 2, named, "--help")
+
+    def test_a_value_may_follow_an_equals_sign(self):
+        result = run("--batch=2", "--size=32", self.images(3))
+        self.assertIn("2 batches", result.stdout)
+        self.assertIn("[2, 32, 32, 3]", result.stdout)
+
+
+class Failures(World):
+    def test_a_missing_directory_is_named(self):
+        self.assert_fails(run(self.root / "nowhere"), 1, self.root / "nowhere", "No such file")
+
+    def test_an_empty_directory_is_named(self):
+        (self.root / "notes.txt").write_text("no image")
+        self.assert_fails(run(self.root), 1, self.root, "no images")
+
+    def test_a_truncated_image_is_named(self):
+        path = self.images(3) / "dog" / "truncated.jpg"
+        path.write_bytes(self.photos[0].read_bytes()[:50_000])
+        self.assert_fails(run(self.root, "--val"), 1, path)
+
+    def test_a_file_that_is_no_image_is_named(self):
+        path = self.images(3) / "dog" / "text.png"
+        path.write_text("not an image")
+        self.assert_fails(run(self.root), 1, path)
+
+    def test_a_file_that_is_gone_is_named(self):
+        path = self.images(3) / "dog" / "gone.jpg"
+        path.symlink_to("nowhere")
+        self.assert_fails(run(self.root), 1, path, "No such file")
+
+    def test_an_unreadable_file_is_named(self):
+        path = self.images(3) / "dog" / "secret.jpg"
+        path.write_bytes(b"")
+        path.chmod(0)
+        somebody = {}
+        if os.geteuid() == 0:  # who may read everything
+            self.root.chmod(0o755)
+            somebody = {"user": 65534}
+        try:
+            result = run(self.root, **somebody)
+        except PermissionError:
+            self.skipTest("the program is out of reach for other users")
+        self.assert_fails(result, 1, path, "Permission denied")
+
+    def test_a_contact_sheet_that_cannot_be_written_is_named_before_the_work(self):
+        path = self.root / "nowhere" / "sheet.png"
+        result = run(self.images(3), "--contact-sheet", path)
+        self.assert_fails(result, 1, path)
+        self.assertEqual(result.stdout, "")
+
+
+class SkipBad(World):
+    def test_bad_files_are_counted_and_named(self):
+        bad = self.images(4) / "cat" / "text.png", self.root / "dog" / "gone.jpg"
+        bad[0].write_text("not an image")
+        bad[1].symlink_to("nowhere")
+        result = run(self.root, "--skip-bad", "--epochs", 2, "--size", 32)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^skipped +2 images, 4 times$")
+        self.assertRegex(result.stdout, r"(?m)^images +8 in ")
+        for path in bad:
+            self.assertEqual(result.stdout.count(str(path)), 1)
+
+    def test_nothing_but_bad_files_is_a_failure(self):
+        (self.root / "text.png").write_text("not an image")
+        result = run(self.root, "--skip-bad")
+        self.assert_fails(result, 1, self.root)
+        self.assertIn("text.png", result.stdout)
+
+
+class Output(World):
+    def test_a_directory_is_a_class(self):
+        self.assertIn("4 images, 2 classes\n", run(self.images(4), "--size", 32).stdout)
+        shutil.copy(self.photos[0], self.root)  # beside the classes
+        self.assertIn("5 images, 2 classes\n", run(self.root, "--size", 32).stdout)
+
+    def test_a_report_has_stages_a_verdict_and_figures(self):
+        text = run(self.images(4), "--size", 32, "--threads", 1).stdout
+        for pattern in [r"^1 thread", r"^read +64 ", r"^decode_image +1 +4 +4 ", r"^\w.*\.$",
+                        r"^images +4 in 1 batch, u8 \[4, 32, 32, 3\]$", r"^time .* first batch after \d+ ms$",
+                        r"^speed +[\d,]+ images/s", r"^CPU +[\d.]+ s per 1,000 images$"]:
+            self.assertRegex(text, "(?m)" + pattern)
+
+    def test_the_reactor_can_be_chosen(self):
+        self.assertIn("fallback", run(self.images(2), "--reactor", "fallback").stdout)
+
+    def test_without_a_terminal_there_are_no_control_characters(self):
+        result = run(self.images(4), "--epochs", 20)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotRegex(result.stdout, r"[^\n -~]")
+
+    def test_a_terminal_shows_progress_and_is_left_clean(self):
+        text, status = run_on_terminal(self.images(6), "--epochs", 40)
+        self.assertEqual(status, 0)
+        self.assertRegex(text, r"\repoch \d+ of 40  .*━.*\d+ %")
+        self.assertIn("images/s", text)
+        begin = text.rindex("\x1b[K")  # the last thing the bar does
+        self.assertIn("decode_image", text[begin:])
+        self.assertNotIn("━", text[begin:])
+
+    def test_a_dumb_terminal_shows_no_progress(self):
+        text, _ = run_on_terminal(self.images(4), "--epochs", 20, term="dumb")
+        self.assertNotIn("\x1b", text)
+
+    def test_a_failure_on_a_terminal_takes_the_bar_away(self):
+        (self.images(6) / "dog" / "text.png").write_text("not an image")
+        text, status = run_on_terminal(self.root, "--epochs", 40, "--val")
+        self.assertEqual(status, 1)
+        self.assertRegex(text, r"(\x1b\[K|\n)image_loader: [^\r\n]*text.png[^\r\n]*\r\n$")
+
+
+class Interrupt(World):
+    def test_it_tells_what_was_done_so_far(self):
+        def interrupt(process, seen):
+            if b"images/s" in seen and not self.sent:
+                self.sent = time.monotonic()
+                process.send_signal(signal.SIGINT)
+
+        self.sent = None
+        text, status = run_on_terminal(self.images(6), "--epochs", 100_000, "--batch", 4, act=interrupt)
+        self.assertEqual(status, -signal.SIGINT)
+        self.assertRegex(text, r"images +[\d,]+ in [\d,]+ batch")
+        self.assertLess(time.monotonic() - self.sent, 30)
+
+
+@unittest.skipUnless(Image, "needs Pillow")
+class ContactSheet(World):
+    def sheet(self, *arguments):
+        path = self.root / "sheet.png"
+        result = run(PHOTOS, "--contact-sheet", path, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(str(path), result.stdout)
+        with Image.open(path) as image:
+            image.load()
+            self.assertEqual((image.format, image.mode), ("PNG", "RGB"))
+            return image
+
+    def test_shows_the_batch_with_gaps(self):
+        image = self.sheet("--size", 64)  # the 20 photos, five in a row
+        self.assertEqual(image.size, (5 * (64 + 3) + 3, 4 * (64 + 3) + 3))
+        gaps = image.crop((0, 67, image.width, 70))
+        self.assertEqual(gaps.getcolors(), [(image.width * 3, (255, 255, 255))])
+        cells = [image.crop((x * 67 + 3, y * 67 + 3, x * 67 + 67, y * 67 + 67)).tobytes()
+                 for x in range(5) for y in range(4)]
+        self.assertEqual(len(set(cells)), 20)
+
+    def test_shows_no_more_than_80_images(self):
+        image = self.sheet("--size", 16, "--epochs", 5, "--batch", 100)
+        self.assertEqual(image.size, (10 * 19 + 3, 8 * 19 + 3))
+
+    def test_floats_look_as_bytes_do(self):
+        for mode in ["--val", "--train"]:
+            one, other = self.sheet(mode, "--size", 64), self.sheet(mode, "--size", 64, "--float")
+            worst = max(abs(a - b) for a, b in zip(one.tobytes(), other.tobytes()))
+            self.assertLessEqual(worst, 1)
+
+    def test_a_seed_decides_what_training_sees(self):
+        one, same, other = (self.sheet("--size", 32, "--seed", seed, "--threads", threads).tobytes()
+                            for seed, threads in [(1, 1), (1, 4), (2, 1)])
+        self.assertEqual(one, same)
+        self.assertNotEqual(one, other)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,309 @@
+#include <lade/batch.hpp>
+#include <lade/cut.hpp>
+#include <lade/filter.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/shard.hpp>
+#include <lade/shuffle.hpp>
+#include <lade/sleep.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+using test::collect;
+using test::numbers;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Map, KeepsTheOrderOfItsInputWhateverTheDelaysFailuresAndSkips) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  runtime runtime({.threads = 3});
+  auto slow = [&](int i) {
+    random draw(seed, i);
+    test::pause(static_cast<int>(draw.below(4)));
+    if (draw.below(5) == 0) throw std::runtime_error("bad");
+    return i;
+  };
+  std::vector<int> kept;
+  for (int i = 0; i < 400; ++i) {
+    random draw(seed, i);
+    draw.below(4);
+    if (draw.below(5) != 0) kept.push_back(i);
+  }
+  for (unsigned concurrency : {1u, 2u, 5u, 16u})
+    for (unsigned buffer : {0u, 1u, 30u}) {
+      auto items = runtime.run(
+          from(numbers{400}) |
+          map(slow, {.concurrency = concurrency, .buffer = buffer, .on_error = on_error::skip}));
+      ASSERT_EQ(collect(items), kept);
+      auto failures = items.failures();
+      ASSERT_EQ(failures.size(), 400 - kept.size());
+      for (auto& failure : failures) EXPECT_EQ(failure.what, "bad");
+    }
+}
+
+TEST(Map, TheFirstFailureInInputOrderIsTheRunsFailure) {
+  runtime runtime({.threads = 4});
+  test::gate later;
+  auto fail = [&](int i) -> int {
+    if (i == 2) later.pass();
+    if (i >= 2) {
+      later.open();
+      throw std::runtime_error("no " + std::to_string(i));
+    }
+    return i;
+  };
+  auto items = runtime.run(from(numbers{50}) | map(fail, {.concurrency = 4}));
+  EXPECT_EQ(items.wait_next(), 0);
+  EXPECT_EQ(items.wait_next(), 1);
+  try {
+    items.wait_next();
+    ADD_FAILURE();
+  } catch (const stage_error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("map (2): no 2"));
+  }
+}
+
+TEST(Map, InCompletionOrderTheFastOvertakeTheSlow) {
+  runtime runtime({.threads = 2});
+  test::gate gate;
+  auto slow_first = [&](int i) {
+    if (i == 0) gate.pass();
+    return i;
+  };
+  auto items = runtime.run(
+      from(numbers{5}) |
+      map(slow_first, {.concurrency = 2, .buffer = 8, .order = item_order::completion}));
+  std::vector<int> order;
+  for (int i = 0; i < 4; ++i) order.push_back(items.wait_next().value());
+  EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
+  gate.open();
+  EXPECT_EQ(items.wait_next(), 0);
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Map, InCompletionOrderNothingIsLost) {
+  runtime runtime({.threads = 3});
+  for (unsigned concurrency : {1u, 3u, 8u}) {
+    auto all = collect(runtime, from(numbers{500}) | map(
+                                                         [](int i) {
+                                                           test::pause(i % 3);
+                                                           return i;
+                                                         },
+                                                         {.concurrency = concurrency,
+                                                          .buffer = concurrency / 2,
+                                                          .order = item_order::completion}));
+    std::ranges::sort(all);
+    ASSERT_EQ(all.size(), 500u);
+    for (int i = 0; i < 500; ++i) ASSERT_EQ(all[static_cast<std::size_t>(i)], i);
+  }
+}
+
+// Counts what is taken from it.
+static async_generator<int> counted(std::atomic<int>& taken) {
+  for (int i = 0;; ++i) {
+    ++taken;
+    int item = i;
+    co_yield item;
+  }
+}
+
+TEST(Map, TakesExactlyAsManyItemsAsItHasRoomForWhenItsFunctionsBlock) {
+  runtime runtime({.threads = 6});
+  for (unsigned buffer : {0u, 1u, 5u}) {
+    std::atomic<int> taken = 0;
+    test::gate gate;
+    auto blocked = [&](int i) {
+      gate.pass();
+      return i;
+    };
+    auto items = runtime.run(from([&] { return counted(taken); }) |
+                             map(blocked, {.concurrency = 3, .buffer = buffer}));
+    auto room = static_cast<int>(3 + buffer);
+    test::wait_until([&] { return taken == room; });
+    gate.wait_for(3);
+    test::pause(20);
+    EXPECT_EQ(taken, room);
+    gate.open();
+  }
+}
+
+static task<int> sleep_forever(int i) {
+  co_await sleep(std::chrono::hours(10));
+  co_return i;
+}
+
+TEST(Map, OfTasksTakesExactlyAsManyItemsAsItHasRoomFor) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> taken = 0;
+  auto items = runtime.run(from([&] { return counted(taken); }) |
+                           map(sleep_forever, {.concurrency = 50, .buffer = 20}));
+  test::wait_until([&] { return taken == 70; });
+  test::pause(20);
+  EXPECT_EQ(taken, 70);
+}
+
+TEST(Map, AStalledConsumerBoundsWhatIsTaken) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> taken = 0;
+  auto same = [](int i) { return i; };
+  auto items = runtime.run(from([&] { return counted(taken); }) |
+                           map(same, {.concurrency = 2, .buffer = 3}) |
+                           map(same, {.concurrency = 2, .buffer = 4}));
+  EXPECT_EQ(items.wait_next(), 0);
+  test::pause(50);
+  EXPECT_LE(taken, 1 + 5 + 6 + 3);
+}
+
+TEST(Map, CallsAtMostAsManyFunctionsAtATimeAsItMay) {
+  runtime runtime({.threads = 6});
+  for (unsigned concurrency : {1u, 2u, 4u}) {
+    test::occupancy functions;
+    auto counting = [&](int i) {
+      functions.enter();
+      test::pause(2);
+      functions.leave();
+      return i;
+    };
+    collect(runtime, from(numbers{100}) | map(counting, {.concurrency = concurrency}));
+    EXPECT_LE(functions.most(), static_cast<int>(concurrency));
+  }
+}
+
+TEST(Map, CallsPlainFunctionsOnThePoolAndTasksOnTheReactor) {
+  runtime runtime({.threads = 2});
+  auto plain = [&](int) { return detail::this_executor == &runtime.pool(); };
+  auto asynchronous = [&](int) -> task<bool> {
+    bool here = detail::this_executor == &runtime.reactor();
+    co_return here;
+  };
+  for (unsigned concurrency : {1u, 4u}) {
+    auto on_pool = collect(runtime, from(numbers{20}) | map(plain, {.concurrency = concurrency}));
+    EXPECT_EQ(on_pool, std::vector<bool>(20, true));
+    auto on_reactor =
+        collect(runtime, from(numbers{20}) | map(asynchronous, {.concurrency = concurrency}));
+    EXPECT_EQ(on_reactor, std::vector<bool>(20, true));
+  }
+}
+
+TEST(Map, OfConcurrencyOneRunsWhenTheNextStageAsks) {
+  runtime runtime({.threads = 4});
+  std::atomic<int> calls = 0;
+  auto counting = [&](int i) {
+    ++calls;
+    return i;
+  };
+  auto items = runtime.run(from(numbers{100}) | map(counting, {.concurrency = 1}));
+  items.wait_next();
+  test::pause(20);
+  EXPECT_LE(calls, 3);  // taken, ready, and waiting to be ready
+}
+
+TEST(Map, PassesItemsThatOnlyMove) {
+  runtime runtime({.threads = 2});
+  auto make = [](int i) { return std::make_unique<int>(i); };
+  auto add = [](std::unique_ptr<int> item) {
+    ++*item;
+    return item;
+  };
+  auto add_later = [](std::unique_ptr<int> item) -> task<std::unique_ptr<int>> {
+    ++*item;
+    co_return std::move(item);
+  };
+  auto made = from(numbers{50}) | map(make) | map(add, {.concurrency = 1}) | map(add_later) |
+              filter([](const std::unique_ptr<int>& item) { return *item % 2 == 0; }) |
+              shuffle({.window = 4}) | shard({.rank = 0, .world = 1}) | batch(4) | unbatch();
+  int sum = 0;
+  for (auto& item : runtime.run(made)) sum += *item;
+  EXPECT_EQ(sum, 25 * 26);
+  EXPECT_THROW((from(numbers{1}) | map(make) | shard({.world = 2, .remainder = remainder::pad})),
+               error);
+}
+
+// An aggregate that owns: GCC 12 is wrong about these in many places.
+struct owner {
+  std::string name;
+  std::shared_ptr<int> value;
+  std::string doubled() const { return name + name; }
+};
+
+TEST(Map, PassesAggregatesThatOwnAndDestroysThemOnce) {
+  runtime runtime({.threads = 2});
+  auto shared = std::make_shared<int>(7);
+  auto make = [&](int i) { return owner{std::string(100, static_cast<char>('a' + i)), shared}; };
+  auto pass = [](owner item) -> task<owner> { co_return item; };
+  {
+    auto made = from(numbers{20}) | map(make) | map(pass) |
+                filter([](const owner& item) { return item.name[0] != 'b'; });
+    std::size_t length = 0;
+    for (auto& item : runtime.run(made)) length += item.name.size();
+    EXPECT_EQ(length, 1900u);
+  }
+  EXPECT_EQ(shared.use_count(), 1);
+}
+
+TEST(Map, TakesPointersToMembersAndFunctionObjects) {
+  runtime runtime({.threads = 2});
+  std::vector<owner> owners{{"ab", nullptr}, {"cd", nullptr}};
+  EXPECT_THAT(collect(runtime, from(owners) | map(&owner::name)), ElementsAre("ab", "cd"));
+  EXPECT_THAT(collect(runtime, from(owners) | map(&owner::doubled)), ElementsAre("abab", "cdcd"));
+  EXPECT_THAT(collect(runtime, from(std::vector<int>{1, 2}) | map(std::negate<int>{}) |
+                                   map([](int i) { return -i; })),
+              ElementsAre(1, 2));
+}
+
+static std::vector<std::uint64_t> draws(runtime& runtime, const map_options& options,
+                                        const run_options& run = {}, bool second_stage = false) {
+  auto draw = [](int, random numbers) { return numbers(); };
+  pipeline<int> items = from(numbers{200});
+  if (second_stage) items = items | filter([](int) { return true; });
+  return collect(runtime, items | map(draw, options), run);
+}
+
+TEST(Map, RandomNumbersDependOnSeedEpochPositionAndStageAlone) {
+  runtime one({.threads = 1});
+  runtime many({.threads = 5});
+  auto expected = draws(one, {.concurrency = 1});
+  EXPECT_EQ(std::set(expected.begin(), expected.end()).size(), 200u);
+  EXPECT_EQ(draws(one, {.concurrency = 7}), expected);
+  EXPECT_EQ(draws(many, {.concurrency = 5, .buffer = 1}), expected);
+  EXPECT_NE(draws(one, {}, {.epoch = 1}), expected);
+  EXPECT_NE(draws(one, {}, {.seed = 1}), expected);
+  EXPECT_NE(draws(one, {}, {}, true), expected);
+}
+
+TEST(Map, PartsOfOneItemDrawDifferentNumbers) {
+  runtime runtime({.threads = 2});
+  auto draw = [](int, random numbers) { return numbers(); };
+  auto parts = from(numbers{10}) | flat_map([](int i) { return std::vector<int>(5, i); });
+  for (unsigned concurrency : {1u, 4u}) {
+    auto all = collect(runtime, parts | map(draw, {.concurrency = concurrency}));
+    EXPECT_EQ(std::set(all.begin(), all.end()).size(), 50u);
+    EXPECT_EQ(all, collect(runtime, parts | map(draw, {.concurrency = 3})));
+  }
+}
+
+TEST(Map, RoundsOfARepeatedStreamDrawDifferentNumbers) {
+  runtime runtime({.threads = 2});
+  auto draw = [](int, random numbers) { return numbers(); };
+  auto all =
+      collect(runtime, from(numbers{10}) | map([](int i) { return i; }) | repeat(3) | map(draw));
+  EXPECT_EQ(std::set(all.begin(), all.end()).size(), 30u);
+}
+
+}  // namespace lade

@@ -1,0 +1,412 @@
+#include <lade/cut.hpp>
+#include <lade/event.hpp>
+#include <lade/filter.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/random.hpp>
+#include <lade/run.hpp>
+#include <lade/sleep.hpp>
+#include <lade/through.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lade {
+
+using test::collect;
+using test::numbers;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+static std::vector<int> up_to(int end) {
+  std::vector<int> all(static_cast<std::size_t>(end));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
+  runtime runtime({.threads = 2});
+  auto doubled = from(up_to(100)) | map([](int i) { return 2 * i; });
+  int expected = 0;
+  for (auto& item : runtime.run(doubled)) EXPECT_EQ(item, 2 * expected++);
+  EXPECT_EQ(expected, 100);
+}
+
+TEST(Run, StaysAtItsEnd) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(2)));
+  while (items.wait_next()) {}
+  EXPECT_FALSE(items.wait_next());
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Run, IsAtItsEndAfterAFailure) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(2)) | map([](int) -> int { throw 1; }));
+  EXPECT_THROW(items.wait_next(), stage_error);
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Run, OfAnEmptySourceIsEmpty) {
+  runtime runtime({.threads = 2});
+  EXPECT_TRUE(collect(runtime, from(up_to(0)) | map([](int i) { return i; })).empty());
+}
+
+TEST(Run, DestroyedBeforeAnItemIsTakenCallsNothingAfterwards) {
+  for (int round = 0; round < 50; ++round) {
+    runtime runtime({.threads = 2});
+    std::atomic<bool> destroyed = false;
+    std::atomic<bool> late = false;
+    auto endless = from(numbers{-1}) |
+                   map(
+                       [&](int i) {
+                         if (destroyed) late = true;
+                         return i;
+                       },
+                       {.concurrency = 4}) |
+                   prefetch(3);
+    {
+      auto items = runtime.run(endless);
+      test::pause(round);
+    }
+    destroyed = true;
+    test::pause(5);
+    EXPECT_FALSE(late);
+  }
+}
+
+TEST(Run, LeavingTheLoopStopsAllFunctions) {
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 50; ++round) {
+    test::occupancy functions;
+    std::atomic<int> calls = 0;
+    auto endless = from(numbers{-1}) | map(
+                                           [&](int i) {
+                                             functions.enter();
+                                             ++calls;
+                                             test::pause(i % 3);
+                                             functions.leave();
+                                             return i;
+                                           },
+                                           {.concurrency = 4});
+    for (auto& item : runtime.run(endless))
+      if (item == round) break;
+    EXPECT_EQ(functions.inside(), 0);
+    auto before = calls.load();
+    test::pause(5);
+    EXPECT_EQ(calls, before);
+  }
+}
+
+static task<int> sleep_from(int first, int item) {
+  if (item >= first) co_await sleep(std::chrono::hours(10));
+  co_return item;
+}
+
+TEST(Run, LeavingTheLoopCancelsSleepsOfHours) {
+  runtime runtime({.threads = 2});
+  auto sleepy = from(numbers{-1}) |
+                map([](int i) { return sleep_from(10, i); }, {.concurrency = 64}) |
+                map([](int i) { return i; }, {.concurrency = 2});
+  for (int last : {0, 5, 9})
+    for (auto& item : runtime.run(sleepy))
+      if (item == last) break;
+}
+
+TEST(Run, WhatAStopInterruptsIsNoFailure) {
+  runtime runtime({.threads = 2});
+  auto sleepy = from(numbers{-1}) | map([](int i) { return sleep_from(1, i); },
+                                        {.concurrency = 8, .on_error = on_error::skip});
+  auto items = runtime.run(sleepy);
+  EXPECT_EQ(items.wait_next(), 0);
+  items.stop();
+  EXPECT_THROW(while (items.wait_next()){}, error);
+  EXPECT_TRUE(items.failures().empty());
+}
+
+TEST(Run, StopFromAnotherThreadEndsTheWait) {
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 50; ++round) {
+    auto items = runtime.run(from(numbers{-1}) |
+                             map([](int i) { return sleep_from(5, i); }, {.concurrency = 8}));
+    std::thread stopper([&] {
+      test::pause(round);
+      items.stop();
+    });
+    try {
+      while (items.wait_next()) {}
+      ADD_FAILURE() << "ended without a failure";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::stopped) << e.what();
+    }
+    stopper.join();
+    EXPECT_FALSE(items.wait_next());
+  }
+}
+
+TEST(Run, StopEndsAPipelineThatDropsEverything) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(numbers{-1}) | filter([](int) { return false; }));
+  test::pause(10);
+  items.stop();
+  EXPECT_THROW(items.wait_next(), error);
+  auto lists = runtime.run(from_index(~std::uint64_t{0}, [](std::uint64_t i) { return i; }) |
+                           filter([](std::uint64_t) { return false; }));
+  lists.stop();
+  EXPECT_THROW(lists.wait_next(), error);
+  auto rounds = runtime.run(from(numbers{0}) | repeat(~std::uint64_t{0}));
+  rounds.stop();
+  EXPECT_THROW(rounds.wait_next(), error);
+}
+
+// Stops the run that it is part of while this is being opened.
+TEST(Run, StopWhileStagesAreBeingOpened) {
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 20; ++round) {
+    test::gate published;
+    run<int>* running = nullptr;
+    auto stopping = [&](async_generator<int> in) {
+      published.pass();
+      running->stop();
+      return in;
+    };
+    auto sleepy =
+        from(numbers{-1}) | map([](int i) { return sleep_from(0, i); }, {.concurrency = 4}) |
+        through(stopping) | map([](int i) { return i; }, {.concurrency = 2}) | prefetch(2);
+    auto items = runtime.run(sleepy);
+    running = &items;
+    published.open();
+    EXPECT_THROW(items.wait_next(), error);
+  }
+}
+
+TEST(Run, SeveralOfOnePipelineAtATime) {
+  runtime runtime({.threads = 2});
+  auto halves = from(up_to(500)) | map([](int i) { return i / 2; }, {.concurrency = 4});
+  auto a = runtime.run(halves);
+  auto b = runtime.run(halves);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(a.wait_next(), i / 2);
+    ASSERT_EQ(b.wait_next(), i / 2);
+  }
+  EXPECT_FALSE(a.wait_next());
+  EXPECT_FALSE(b.wait_next());
+}
+
+TEST(Run, OfOnePipelineOnSeveralThreadsAndRuntimes) {
+  runtime first({.threads = 2});
+  runtime second({.threads = 1});
+  auto halves = from(up_to(300)) | map([](int i) { return i / 2; }, {.concurrency = 4});
+  std::vector<std::thread> threads;
+  std::atomic<int> sum = 0;
+  for (auto* where : {&first, &second, &first})
+    threads.emplace_back([&, where] {
+      for (auto item : collect(*where, halves)) sum += item;
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(sum, 3 * 2 * (149 * 150 / 2));
+}
+
+static task<int> sum_of(runtime& where, pipeline<int> what, int most) {
+  auto items = what.start(where);
+  int sum = 0;
+  for (; most > 0; --most) {
+    auto item = co_await items.next();
+    if (!item) break;
+    sum += *item;
+  }
+  co_return sum;
+}
+
+static task<int> sum_on_reactor(runtime& where, pipeline<int> what, int most) {
+  auto surroundings = co_await this_context();
+  surroundings.home = &where.reactor();
+  co_await detail::continue_on(where.reactor());
+  co_return co_await detail::under(surroundings, sum_of(where, std::move(what), most));
+}
+
+TEST(Run, IsConsumedByACoroutineOnThePool) {
+  for (unsigned threads : {1u, 2u, 4u}) {
+    runtime runtime({.threads = threads});
+    auto items = from(up_to(1000)) | map([](int i) { return i; }, {.concurrency = 4});
+    EXPECT_EQ(sync_wait(runtime, sum_of(runtime, items, 2000)), 499'500);
+  }
+}
+
+TEST(Run, IsConsumedByACoroutineOnTheReactor) {
+  runtime runtime({.threads = 2});
+  auto items = from(up_to(1000)) | map([](int i) { return i; }, {.concurrency = 4});
+  EXPECT_EQ(sync_wait(runtime, sum_on_reactor(runtime, items, 2000)), 499'500);
+}
+
+TEST(Run, DestroyedEarlyByACoroutineOnThePool) {
+  for (unsigned threads : {1u, 2u}) {
+    runtime runtime({.threads = threads});
+    auto sleepy = from(numbers{-1}) |
+                  map([](int i) { return sleep_from(3, i); }, {.concurrency = 8}) |
+                  map([](int i) { return i; }, {.concurrency = 2});
+    for (int round = 0; round < 20; ++round)
+      EXPECT_EQ(sync_wait(runtime, sum_of(runtime, sleepy, 2)), 1);
+  }
+}
+
+TEST(Run, DestroyedEarlyByACoroutineOnTheReactor) {
+  runtime runtime({.threads = 2});
+  auto sleepy = from(numbers{-1}) |
+                map([](int i) { return sleep_from(3, i); }, {.concurrency = 8}) |
+                map([](int i) { return i; }, {.concurrency = 2});
+  for (int round = 0; round < 20; ++round)
+    EXPECT_EQ(sync_wait(runtime, sum_on_reactor(runtime, sleepy, 2)), 1);
+}
+
+static task<bool> next_is_stopped(run<int>& items) {
+  try {
+    co_await items.next();
+  } catch (const error& e) {
+    co_return e.code() == errc::stopped;
+  }
+  co_return false;
+}
+
+TEST(Run, StopOfTheConsumerEndsItsWaitButNotTheRun) {
+  runtime runtime({.threads = 4});
+  test::gate gate;
+  auto held = [&](int i) {
+    gate.pass();
+    return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(held, {.concurrency = 2}));
+  std::stop_source stop;
+  std::thread stopper([&] { stop.request_stop(); });
+  EXPECT_TRUE(sync_wait(runtime, next_is_stopped(items), stop.get_token()));
+  stopper.join();
+  gate.open();
+  EXPECT_THAT(collect(items), ElementsAre(0, 1, 2));
+}
+
+TEST(Run, WaitingForItInsideOfAFunctionOfARunIsRefused) {
+  runtime runtime({.threads = 2});
+  auto inner = from(up_to(10)) | map([](int i) { return i; }, {.concurrency = 2});
+  auto outer = from(up_to(1)) | map([&](int) { return collect(runtime, inner).size(); });
+  try {
+    collect(runtime, outer);
+    ADD_FAILURE();
+  } catch (const stage_error& e) {
+    EXPECT_EQ(e.code(), errc::wrong_thread) << e.what();
+  }
+}
+
+TEST(Run, AwaitedInsideOfAStageOfAnotherRun) {
+  runtime runtime({.threads = 2});
+  auto inner = from(up_to(10)) | map([](int i) { return i; }, {.concurrency = 2});
+  auto outer =
+      from(up_to(20)) | map([&](int) { return sum_of(runtime, inner, 100); }, {.concurrency = 4});
+  EXPECT_EQ(collect(runtime, outer), std::vector<int>(20, 45));
+}
+
+TEST(Run, StoppingOneLeavesTheOthersAlone) {
+  runtime runtime({.threads = 2});
+  auto sleepy = from(numbers{-1}) | map([](int i) { return sleep_from(0, i); });
+  auto items = runtime.run(from(up_to(100)) | map([](int i) { return i; }, {.concurrency = 4}));
+  {
+    auto other = runtime.run(sleepy);
+    EXPECT_EQ(items.wait_next(), 0);
+  }
+  EXPECT_EQ(collect(items).size(), 99u);
+}
+
+TEST(Run, FailuresNameStageItemAndCause) {
+  runtime runtime({.threads = 2});
+  auto broken = from(std::vector<std::string>{"a.jpg", "b.jpg", "c.jpg"}) |
+                map(
+                    [](std::string key) {
+                      if (key != "a.jpg") throw error(errc::invalid_data, "decode " + key, "bits");
+                      return key;
+                    },
+                    {.concurrency = 2, .name = "decode"});
+  auto items = runtime.run(broken);
+  EXPECT_EQ(items.wait_next(), "a.jpg");
+  try {
+    items.wait_next();
+    ADD_FAILURE();
+  } catch (const stage_error& e) {
+    EXPECT_STREQ(e.what(), "decode (b.jpg): decode b.jpg: bits");
+    EXPECT_EQ(e.stage(), "decode");
+    EXPECT_EQ(e.item(), "b.jpg");
+    EXPECT_EQ(e.code(), errc::invalid_data);
+    EXPECT_EQ(to_string(e.positions()), "1");
+    EXPECT_THROW(std::rethrow_exception(e.cause()), error);
+  }
+}
+
+TEST(Run, FailuresThatAreNoStdExceptionArriveAsWell) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 4u}) {
+    auto items = runtime.run(from(up_to(5)) | map([](int) -> int { throw 42; },
+                                                  {.concurrency = concurrency, .name = "odd"}));
+    try {
+      items.wait_next();
+      ADD_FAILURE();
+    } catch (const stage_error& e) {
+      EXPECT_THAT(e.what(), HasSubstr("odd (0): an exception of unknown type"));
+      EXPECT_EQ(e.code(), errc::failed);
+      try {
+        std::rethrow_exception(e.cause());
+      } catch (int cause) {
+        EXPECT_EQ(cause, 42);
+      }
+    }
+  }
+}
+
+// Everything at once: pipelines that are left, stopped or drained at random moments.
+TEST(Run, EndsAtAnyMoment) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  auto below = [&](unsigned n) { return static_cast<unsigned>(draw.below(n)); };
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 60; ++round) {
+    auto order = below(2) ? item_order::input : item_order::completion;
+    map_options some{.concurrency = 1 + below(5), .buffer = below(4), .order = order};
+    pipeline<int> items = from(numbers{below(2) ? -1 : 40}) |
+                          map(
+                              [](int i) {
+                                test::pause(i % 5);
+                                return i;
+                              },
+                              some) |
+                          map([](int i) { return sleep_from(30, i); }, some);
+    if (below(2)) items = items | prefetch(1 + below(3));
+    if (below(2)) items = items | take(below(35));
+    if (below(2)) items = items | filter([](int i) { return i % 3 > 0; });
+    if (below(2)) items = items | map([](int i) { return i; }, some);
+    auto running = runtime.run(items);
+    auto most = below(20);  // the first 30 items come without a sleep
+    std::thread stopper;
+    if (below(2))
+      stopper = std::thread([&running, turns = static_cast<int>(below(60))] {
+        test::pause(turns);
+        running.stop();
+      });
+    try {
+      while (most-- > 0 && running.wait_next()) {}
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::stopped) << e.what();
+    }
+    if (stopper.joinable()) stopper.join();
+  }
+}
+
+}  // namespace lade

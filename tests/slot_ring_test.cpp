@@ -1,0 +1,180 @@
+#include <lade/async_generator.hpp>
+#include <lade/detail/slot_ring.hpp>
+#include <lade/scope.hpp>
+#include <lade/task.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+namespace lade::detail {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// An executor that runs what is posted when it is told to.
+class manual final : public executor {
+ public:
+  void post(job work) override { posted_.push_back(work); }
+  void run_some() override {
+    if (posted_.empty()) return;
+    auto next = posted_.front();
+    posted_.pop_front();
+    next();
+  }
+  void run_all() {
+    while (!posted_.empty()) run_some();
+  }
+  std::size_t posted() const { return posted_.size(); }
+
+ private:
+  std::deque<job> posted_;
+};
+
+// A ring with one of each kind of coroutine that returns when there will be no more.
+struct parties {
+  explicit parties(std::size_t count, std::size_t workers = 1, item_order order = item_order::input)
+      : slots(count, workers, order, home, workers_home, counters) {}
+
+  static task<> take_free(slot_ring& slots, std::vector<std::size_t>& taken, int most) {
+    while (most-- > 0) {
+      auto slot = co_await slots.take_free();
+      taken.push_back(slot);
+      if (slot == slot_ring::none) co_return;
+    }
+  }
+  static task<> take_done(slot_ring& slots, std::vector<std::size_t>& taken, int most) {
+    auto slot = slot_ring::none;
+    while (most-- > 0) {
+      slot = co_await slots.take_done(slot);
+      taken.push_back(slot);
+      if (slot == slot_ring::none) co_return;
+    }
+  }
+  // Takes one slot and finishes it as soon as it runs the next time.
+  static task<> take_filled(slot_ring& slots, std::vector<std::size_t>& taken) {
+    auto slot = slot_ring::none;
+    while ((slot = co_await slots.take_filled(slot)) != slot_ring::none) taken.push_back(slot);
+    taken.push_back(slot);
+  }
+
+  void run_all() {
+    while (home.posted() + workers_home.posted() > 0) {
+      home.run_all();
+      workers_home.run_all();
+    }
+  }
+
+  manual home;
+  manual workers_home;
+  stage_counters counters{"stage"};
+  slot_ring slots;
+  std::vector<std::size_t> fed;
+  std::vector<std::size_t> worked;
+  std::vector<std::size_t> delivered;
+  scope children;
+};
+
+static constexpr auto none = slot_ring::none;
+
+TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
+  parties all(4);
+  all.children.start(parties::take_free(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3));
+  all.slots.close();
+  all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3, none));
+}
+
+TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
+  parties all(4);
+  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(parties::take_free(all.slots, all.fed, 2));
+  all.slots.fill(0);
+  all.slots.fill(1);
+  EXPECT_EQ(all.workers_home.posted(), 1u);
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(0, 1));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, none));
+}
+
+TEST(SlotRing, DeliversInInputOrder) {
+  parties all(4);
+  all.children.start(parties::take_free(all.slots, all.fed, 3));
+  all.children.start(parties::take_done(all.slots, all.delivered, 9));
+  for (std::size_t slot : {0u, 1u, 2u}) all.slots.fill(slot);
+  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
+}
+
+TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
+  parties all(8, 4);
+  all.children.start(parties::take_free(all.slots, all.fed, 9));
+  for (std::size_t slot = 0; slot < 8; ++slot) all.slots.fill(slot);
+  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.run_all();
+  EXPECT_EQ(all.fed.size(), 8u);
+  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.run_all();
+  all.slots.close();
+  all.run_all();
+}
+
+TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
+  parties all(8, 8);
+  all.children.start(parties::take_free(all.slots, all.fed, 9));
+  for (std::size_t slot = 0; slot < 8; ++slot) all.slots.fill(slot);
+  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.run_all();
+  EXPECT_EQ(all.fed.size(), 9u);  // one is free, and the feeder has it
+  all.slots.close();
+  all.run_all();
+}
+
+TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
+  parties all(1);
+  all.children.start(parties::take_free(all.slots, all.fed, 2));
+  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.slots.close();
+  all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0, none));
+  EXPECT_THAT(all.worked, ElementsAre(none));
+  EXPECT_THAT(all.delivered, ElementsAre(none));
+  all.slots.fill(0);
+  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(none, none));
+  EXPECT_THAT(all.delivered, ElementsAre(none, none));
+}
+
+TEST(SlotRing, EndOfInputWakesTheConsumerOfAnEmptyRing) {
+  parties all(2);
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  EXPECT_THAT(all.delivered, IsEmpty());
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(none));
+}
+
+TEST(SlotRing, ItemsThatNeedNoWorkGoStraightToTheConsumer) {
+  parties all(2, 0);
+  all.children.start(parties::take_free(all.slots, all.fed, 2));
+  all.children.start(parties::take_done(all.slots, all.delivered, 9));
+  all.slots.fill_done(0);
+  all.slots.fill_done(1);
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(0, 1, none));
+}
+
+}  // namespace lade::detail

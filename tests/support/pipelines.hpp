@@ -1,0 +1,103 @@
+// What tests of pipelines are made of: sources, gates, and loops that collect.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lade::test {
+
+// 0, 1, 2, ... up to below `end`; forever if that is negative.
+inline async_generator<int> count_to(int end) {
+  for (int i = 0; i != end; ++i) {
+    int item = i;
+    co_yield item;
+  }
+}
+
+struct numbers {
+  int end;
+  async_generator<int> operator()() const { return count_to(end); }
+};
+
+template <class T>
+std::vector<T> collect(run<T>& items) {
+  std::vector<T> all;
+  for (auto& item : items) all.push_back(std::move(item));
+  return all;
+}
+
+template <class T>
+std::vector<T> collect(runtime& where, const pipeline<T>& what, const run_options& options = {}) {
+  auto items = where.run(what, options);
+  return collect(items);
+}
+
+// Lets other threads do something else, `turns` times.
+inline void pause(int turns) {
+  for (; turns > 0; --turns) std::this_thread::yield();
+}
+
+template <class Condition>
+void wait_until(Condition condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+// A seed of this run of the test, for SCOPED_TRACE.
+inline std::uint64_t new_seed() { return std::random_device()(); }
+
+// Holds up the threads that pass it until it is opened.
+class gate {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++arrived_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+  }
+  void open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void wait_for(int threads) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return arrived_ >= threads; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  bool open_ = false;
+};
+
+// How many are inside, and how many ever were at a time.
+class occupancy {
+ public:
+  void enter() {
+    auto now = ++inside_;
+    auto most = most_.load();
+    while (most < now && !most_.compare_exchange_weak(most, now)) {}
+  }
+  void leave() { --inside_; }
+  int inside() const { return inside_; }
+  int most() const { return most_; }
+
+ private:
+  std::atomic<int> inside_ = 0;
+  std::atomic<int> most_ = 0;
+};
+
+}  // namespace lade::test
