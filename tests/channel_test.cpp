@@ -73,6 +73,27 @@ TEST(Channel, AConsumerThatWaitsIsHandedTheValue) {
   sync_wait(join(children));
 }
 
+TEST(Channel, ItsProducersWaitUntilItIsHalfEmpty) {
+  channel<int> places(4);
+  std::atomic<int> pushed = 0;
+  auto push_more = [](channel<int>& to, int first, int end, std::atomic<int>& count) -> task<> {
+    for (int i = first; i < end; ++i, ++count) co_await to.push(i);
+  };
+  scope children;
+  children.start(push_more(places, 0, 8, pushed));
+  EXPECT_EQ(pushed, 4);
+  EXPECT_EQ(sync_wait(pop(places)), 0);
+  EXPECT_EQ(pushed, 4);
+  children.start(push_more(places, 8, 9, pushed));  // there is room, but another came first
+  EXPECT_EQ(pushed, 4);
+  EXPECT_EQ(sync_wait(pop(places)), 1);
+  EXPECT_EQ(pushed, 6);
+  std::vector<int> values;
+  for (int i = 2; i < 9; ++i) values.push_back(*sync_wait(pop(places)));
+  EXPECT_THAT(values, ElementsAre(2, 3, 4, 8, 5, 6, 7));
+  sync_wait(join(children));
+}
+
 TEST(Channel, HasAtLeastOnePlace) {
   channel<int> places(0);
   sync_wait(push(places, 1));

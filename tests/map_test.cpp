@@ -163,8 +163,9 @@ TEST(Map, AStalledConsumerBoundsWhatIsTaken) {
   std::atomic<int> taken = 0;
   auto same = [](int i) { return i; };
   auto items = runtime.run(from([&] { return counted(taken); }) |
-                           map(same, {.concurrency = 2, .buffer = 3}) |
-                           map(same, {.concurrency = 2, .buffer = 4}));
+                               map(same, {.concurrency = 2, .buffer = 3}) |
+                               map(same, {.concurrency = 2, .buffer = 4}),
+                           {.ready = 1});
   EXPECT_EQ(items.wait_next(), 0);
   test::pause(50);
   EXPECT_LE(taken, 1 + 5 + 6 + 3);
@@ -208,7 +209,7 @@ TEST(Map, OfConcurrencyOneRunsWhenTheNextStageAsks) {
     ++calls;
     return i;
   };
-  auto items = runtime.run(from(numbers{100}) | map(counting, {.concurrency = 1}));
+  auto items = runtime.run(from(numbers{100}) | map(counting, {.concurrency = 1}), {.ready = 1});
   items.wait_next();
   test::pause(20);
   EXPECT_LE(calls, 3);  // taken, ready, and waiting to be ready

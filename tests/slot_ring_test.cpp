@@ -36,7 +36,7 @@ class manual final : public executor {
 // A ring with one of each kind of coroutine that returns when there will be no more.
 struct parties {
   explicit parties(std::size_t count, std::size_t workers = 1, item_order order = item_order::input)
-      : slots(count, workers, order, home, workers_home, counters) {}
+      : slots(count, workers, order, home, workers_home, memory, counters) {}
 
   static task<> take_free(slot_ring& slots, std::vector<std::size_t>& taken, int most) {
     while (most-- > 0) {
@@ -69,6 +69,7 @@ struct parties {
 
   manual home;
   manual workers_home;
+  buffer_pool memory;
   stage_counters counters{"stage"};
   slot_ring slots;
   std::vector<std::size_t> fed;

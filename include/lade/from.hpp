@@ -121,7 +121,7 @@ class range_list final : public item_list<std::ranges::range_value_t<R>> {
   explicit range_list(R range) : range_(std::move(range)) {}
   std::uint64_t size() const override { return static_cast<std::uint64_t>(range_.size()); }
   value at(std::uint64_t i) const override {
-    return range_[static_cast<std::ranges::range_difference_t<const R>>(i)];
+    return std::ranges::begin(range_)[static_cast<std::ranges::range_difference_t<const R>>(i)];
   }
 
  private:

@@ -194,7 +194,7 @@ void map(std::size_t items, unsigned slots) {
   auto numbered = lade::from(std::views::iota(std::size_t{0}, items));
   auto mapped = numbered | lade::map(nothing, {.concurrency = 2, .buffer = slots - 2});
   std::size_t received = 0;
-  for (auto& item : runtime.run(mapped)) received += item < items;
+  for (auto& item : runtime.run(mapped, {.ready = slots})) received += item < items;
   expect(received == items, "the map lost an item");
 }
 
