@@ -105,7 +105,7 @@ TEST(Glob, ManyStarsTakeNoTime) {
 // The plain twin: tries everything, a character at a time. `begins` says that a component does.
 static bool plain_match(std::string_view p, std::string_view s, bool begins = true) {
   if (p.empty()) return s.empty();
-  if (s.empty() && p.starts_with("/**")) return plain_match(p.substr(3), s, false);
+  if (s.empty() && (p == "/**" || p.starts_with("/**/"))) return plain_match(p.substr(3), s, false);
   if (begins && p == "**") return true;
   if (begins && p.starts_with("**/")) {
     auto slash = s.find('/');
@@ -145,7 +145,6 @@ static std::string random_words(std::mt19937& random, const std::vector<std::str
 
 TEST(Glob, AgreesWithAPlainMatcher) {
   auto seed = std::random_device{}();
-  SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const std::vector<std::string> letters{"a", "b", "c"};
   const std::vector<std::string> parts{"a", "b", "*", "?", "[ab]", "[^a]", "{a,bc}", "{a,*b}"};
@@ -157,7 +156,8 @@ TEST(Glob, AgreesWithAPlainMatcher) {
     glob ours(pattern);
     for (int j = 0; j < 100; ++j) {
       auto path = random_words(random, letters);
-      ASSERT_EQ(ours.matches(path), plain_match(pattern, path)) << pattern << " on " << path;
+      ASSERT_EQ(ours.matches(path), plain_match(pattern, path))
+          << pattern << " on " << path << ", seed " << seed;
       matched += ours.matches(path);
     }
   }
