@@ -32,12 +32,10 @@ bool operation_queue::contains(const io_operation& operation) const noexcept {
 }
 
 void reactor::post(job work) {
-  {
-    std::lock_guard lock(mutex_);
-    posted_.push_back(work);
-  }
-  // The loop sets asleep_ before it looks at posted_ for the last time. Whoever posts later sees
-  // it.
+  // Wakes under the mutex: once it is released, the work may have ended the reactor. The loop sets
+  // asleep_ before it looks at posted_ for the last time. Whoever posts later sees it.
+  std::lock_guard lock(mutex_);
+  posted_.push_back(work);
   if (this_executor != this && asleep_ && asleep_.exchange(false)) wake();
 }
 

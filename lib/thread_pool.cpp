@@ -108,13 +108,10 @@ unsigned thread_pool::size() const noexcept {
 }
 
 void thread_pool::post(detail::job work) {
-  bool wake = false;
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->queue.push_back(work);
-    wake = state_->should_wake();
-  }
-  if (wake) state_->work_arrived.notify_one();
+  // Wakes under the mutex: once it is released, the work may have ended the pool.
+  std::lock_guard lock(state_->mutex);
+  state_->queue.push_back(work);
+  if (state_->should_wake()) state_->work_arrived.notify_one();
 }
 
 void thread_pool::run_some() {
