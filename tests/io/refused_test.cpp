@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstddef>
 #include <string_view>
 
@@ -50,6 +51,7 @@ static int in_sandbox(unsigned first, unsigned last, int failure, bool (*check)(
 }
 
 static bool automatic_falls_back(int failure) {
+  unsetenv("LADE_REACTOR");
   runtime runtime({.threads = 1});
   return contains(runtime.describe(), "fallback") &&
          contains(runtime.describe(),
