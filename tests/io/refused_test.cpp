@@ -8,8 +8,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstddef>
+#include <cstdlib>
 #include <string_view>
 
 #include <linux/filter.h>
