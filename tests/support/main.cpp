@@ -1,74 +1,11 @@
 // Runs the tests of one program. A program whose tests were all skipped exits with 77, which
 // Meson shows as a skip.
-//
-// A test fails that leaves more live allocations than it found: a coroutine frame, a buffer, a
-// waiting item. Sanitizers bring an allocator and a leak check of their own.
 
 #include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdlib>
-#include <new>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LADE_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LADE_SANITIZED
-#endif
-
-static std::atomic<long> live_allocations = 0;
-
-#ifndef LADE_SANITIZED
-
-static void* count_new(std::size_t bytes, std::size_t alignment) {
-  // aligned_alloc wants a multiple of the alignment, and nothing is still something.
-  auto size = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, size ? size : alignment);
-  if (!memory) throw std::bad_alloc();
-  live_allocations.fetch_add(1, std::memory_order_relaxed);
-  return memory;
-}
-
-static void count_delete(void* memory) noexcept {
-  if (!memory) return;
-  live_allocations.fetch_sub(1, std::memory_order_relaxed);
-  std::free(memory);
-}
-
-void* operator new(std::size_t bytes) { return count_new(bytes, alignof(std::max_align_t)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return count_new(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { count_delete(memory); }
-void operator delete(void* memory, std::size_t) noexcept { count_delete(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { count_delete(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { count_delete(memory); }
-
-#endif
-
-namespace {
-
-class leak_check : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo&) override { before_ = live_allocations; }
-
-  void OnTestEnd(const testing::TestInfo& test) override {
-    // What GoogleTest notes of a test, it keeps.
-    if (test.result()->total_part_count() > 0 || test.result()->test_property_count() > 0) return;
-    EXPECT_LE(live_allocations - before_, 0) << "allocations are still live after " << test.name();
-  }
-
-  long before_ = 0;
-};
-
-}  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   auto& all = *testing::UnitTest::GetInstance();
-  all.listeners().Append(new leak_check);
   if (RUN_ALL_TESTS() != 0) return 1;
   return all.skipped_test_count() > 0 && all.skipped_test_count() == all.test_to_run_count() ? 77
                                                                                              : 0;
