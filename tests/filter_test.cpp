@@ -1,7 +1,5 @@
-#include <lade/cut.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
-#include <lade/map.hpp>
 #include <lade/sleep.hpp>
 
 #include "support/pipelines.hpp"
@@ -70,16 +68,6 @@ TEST(FlatMap, IsStoppedWhileItsGeneratorSleeps) {
   items.stop();
   EXPECT_THROW(items.wait_next(), error);
   EXPECT_TRUE(items.failures().empty());
-}
-
-TEST(Take, OfNothingEndsAnEndlessPipeline) {
-  runtime runtime({.threads = 2});
-  auto same = [](int i) { return i; };
-  EXPECT_TRUE(
-      collect(runtime, from(numbers{-1}) | map(same, {.concurrency = 2}) | take(0)).empty());
-  EXPECT_TRUE(
-      collect(runtime, from(numbers{-1}) | prefetch(3) | take(0) | map(same, {.concurrency = 2}))
-          .empty());
 }
 
 }  // namespace lade

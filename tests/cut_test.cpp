@@ -1,0 +1,107 @@
+#include <lade/cut.hpp>
+#include <lade/filter.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/through.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace lade {
+
+using test::collect;
+using test::numbers;
+using testing::ElementsAre;
+
+static int same(int i) { return i; }
+
+// Counts what is taken from it.
+static async_generator<int> counted(std::atomic<int>& taken, int end) {
+  for (int i = 0; i != end; ++i) {
+    ++taken;
+    int item = i;
+    co_yield item;
+  }
+}
+
+TEST(Take, TakesNoItemTooMany) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> taken = 0;
+  auto some = from([&] { return counted(taken, -1); }) | take(3);
+  EXPECT_THAT(collect(runtime, some), ElementsAre(0, 1, 2));
+  EXPECT_EQ(taken, 3);
+}
+
+TEST(Take, OfNothingEndsAnEndlessPipeline) {
+  runtime runtime({.threads = 2});
+  auto endless = from(numbers{-1}) | map(same, {.concurrency = 2}) | prefetch(3);
+  EXPECT_TRUE(collect(runtime, endless | take(0)).empty());
+  EXPECT_TRUE(collect(runtime, endless | take(0) | map(same, {.concurrency = 2})).empty());
+}
+
+TEST(Repeat, OpensItsInputAnewForEveryRound) {
+  runtime runtime({.threads = 2});
+  auto twice = from(numbers{3}) | map(same, {.concurrency = 2}) | repeat(2);
+  EXPECT_THAT(collect(runtime, twice), ElementsAre(0, 1, 2, 0, 1, 2));
+}
+
+TEST(Repeat, CountsAStageOnceHoweverOftenItIsOpened) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(numbers{3}) | map(same, {.concurrency = 2}) | repeat(50));
+  EXPECT_EQ(collect(items).size(), 150u);
+  auto stages = items.statistics().stages;
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0].out, 150u);
+  EXPECT_EQ(stages[1].in, 150u);
+}
+
+TEST(Prefetch, RunsAheadAsFarAsItMay) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> taken = 0;
+  auto stalled = [](async_generator<int> in) -> async_generator<int> {
+    while (auto item = co_await in.next()) co_yield std::move(*item);
+  };
+  auto ahead = from([&] { return counted(taken, -1); }) | prefetch(7) | through(stalled);
+  auto items = runtime.run(ahead, {.ready = 1});
+  // In the ring, one of them waiting in the run's hand; one ready for the consumer.
+  test::wait_until([&] { return taken >= 8; });
+  test::pause(20);
+  EXPECT_LE(taken, 9);
+}
+
+// Adds a number to every item, and ends at the first negative one.
+static async_generator<int> add(async_generator<int> in, int number) {
+  while (auto item = co_await in.next()) {
+    if (*item < 0) throw std::runtime_error("negative");
+    co_yield *item + number;
+  }
+}
+
+TEST(Through, IsAStageOfOnesOwnWithArguments) {
+  runtime runtime({.threads = 2});
+  EXPECT_THAT(collect(runtime, from(numbers{3}) | through(add, 10)), ElementsAre(10, 11, 12));
+}
+
+TEST(Through, IsNamedForWhatItThrowsButNotForTheFailuresOfOthers) {
+  runtime runtime({.threads = 2});
+  auto stage_of = [&](const pipeline<int>& broken) {
+    try {
+      collect(runtime, broken);
+    } catch (const stage_error& e) {
+      return e.stage();
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(stage_of(from(std::vector{1, -1}) | through(add, 1)), "through");
+  auto refuse = [](int) -> int { throw std::runtime_error("no"); };
+  EXPECT_EQ(stage_of(from(numbers{3}) | map(refuse, {.name = "refuse"}) | through(add, 1)),
+            "refuse");
+}
+
+}  // namespace lade
