@@ -15,8 +15,8 @@
 namespace lade {
 
 // Hands out buffers and keeps what comes back for the next of about the same size, so that the
-// hot path of a loader touches no fresh page. The bytes that are out never exceed the limit:
-// whoever asks for more waits, which is how a run keeps to its budget.
+// hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits;
+// only allocate_now goes beyond it, for work that has begun.
 //
 // Buffers are aligned to 64 bytes, those of more than 4 KiB to 4 KiB, those of 2 MiB and more to
 // huge pages. A buffer counts with the size of its block: at most an eighth more than was asked
