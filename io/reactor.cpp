@@ -8,7 +8,8 @@
 
 namespace lade::detail {
 
-std::unique_ptr<reactor> make_reactor(reactor_kind kind) {
+// Weak: a test may put a reactor of its own in its place.
+[[gnu::weak]] std::unique_ptr<reactor> make_reactor(reactor_kind kind) {
   if (kind == reactor_kind::fallback) return std::make_unique<fallback>("io_uring not wanted");
   try {
     return std::make_unique<uring>();

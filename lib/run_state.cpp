@@ -87,6 +87,15 @@ std::vector<failure_record> run_state::failures() const {
   return failures_;
 }
 
+bool run_state::short_of_memory(std::uint64_t items) const {
+  std::uint64_t bytes = 0;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& stage : stages_) bytes += stage.bytes.load(std::memory_order_relaxed);
+  }
+  return runtime_.memory().would_wait(bytes / items);
+}
+
 run_statistics run_state::statistics() const {
   run_statistics result;
   result.elapsed = clock::now() - started_;

@@ -55,7 +55,6 @@ bool slot_ring::filled_or_park(waiting& worker) {
 bool slot_ring::done_or_park(waiting& consumer) {
   std::unique_lock lock(mutex_);
   if (consumer.slot != none) free_.push_back(std::exchange(consumer.slot, none));
-  auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
   bool park = !deliverable() && !drained();
   if (park) {
     consumer_ = &consumer;
@@ -63,6 +62,7 @@ bool slot_ring::done_or_park(waiting& consumer) {
   } else if (deliverable() && !closed_) {
     consumer.slot = pop_done();
   }
+  auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
   lock.unlock();
   if (feeder) home_.post(resumption(feeder->coroutine));
   return park;
@@ -153,12 +153,13 @@ slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
   return std::exchange(consumer_, nullptr);
 }
 
-// A stage that has nothing in hand may always begin an item, however little memory there is.
+// However little memory there is, an item may be begun that somebody waits for.
 bool slot_ring::may_begin() const {
   if (free_.empty()) return false;
-  if (free_.size() == done_.size() || finished_ == 0) return true;
-  auto mean = counters_.bytes.load(std::memory_order_relaxed) / finished_;
-  return mean == 0 || !memory_.would_wait(mean * (unfinished_ + 1));
+  bool nothing_in_hand = free_.size() == done_.size();
+  if (consumer_ && nothing_in_hand) return true;
+  auto mean = finished_ ? counters_.bytes.load(std::memory_order_relaxed) / finished_ : 0;
+  return !memory_.would_wait(mean * (unfinished_ + 1));
 }
 
 std::size_t slot_ring::begin_item() {

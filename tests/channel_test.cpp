@@ -94,6 +94,38 @@ TEST(Channel, ItsProducersWaitUntilItIsHalfEmpty) {
   sync_wait(join(children));
 }
 
+static task<> push_when_wanted(channel<int>& to, int value) {
+  co_await to.wanted();
+  co_await to.push(value);
+}
+
+TEST(Channel, IsWantedAsSoonAsAConsumerWaits) {
+  channel<int> places(2);
+  scope children;
+  children.start(push_when_wanted(places, 2));
+  sync_wait(push(places, 1));
+  EXPECT_EQ(sync_wait(pop(places)), 1);
+  EXPECT_EQ(sync_wait(pop(places)), 2);  // waits, and is served
+  sync_wait(join(children));
+}
+
+TEST(Channel, ClosingEndsWaitingToBeWanted) {
+  channel<int> places(2);
+  scope children;
+  children.start(push_when_wanted(places, 1));
+  places.close();
+  EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::closed);
+}
+
+TEST(Channel, AStopEndsWaitingToBeWanted) {
+  channel<int> places(2);
+  std::stop_source source;
+  scope children;
+  children.start(in(stopped_by(source), push_when_wanted(places, 1)));
+  source.request_stop();
+  EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::stopped);
+}
+
 TEST(Channel, HasAtLeastOnePlace) {
   channel<int> places(0);
   sync_wait(push(places, 1));

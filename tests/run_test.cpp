@@ -1,3 +1,4 @@
+#include <lade/buffer_pool.hpp>
 #include <lade/cut.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
@@ -6,6 +7,7 @@
 #include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
+#include <lade/this_context.hpp>
 #include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
@@ -324,6 +326,22 @@ TEST(Run, StoppingOneLeavesTheOthersAlone) {
     EXPECT_EQ(items.wait_next(), 0);
   }
   EXPECT_EQ(collect(items).size(), 99u);
+}
+
+static task<buffer> fill_buffer(std::size_t bytes) {
+  co_return allocate(co_await this_context(), bytes);
+}
+
+TEST(Run, KeepsToItsMemoryHoweverFarItCouldWorkAhead) {
+  constexpr std::size_t bytes = 1 << 20;
+  runtime runtime({.threads = 2, .memory_bytes = 3 * bytes});
+  auto buffers = from(up_to(200)) |
+                 map([](int) { return fill_buffer(bytes); }, {.concurrency = 2, .buffer = 1}) |
+                 prefetch(16);
+  std::size_t taken = 0;
+  for (auto& item : runtime.run(buffers, {.ready = 16})) taken += item.size();
+  EXPECT_EQ(taken, 200 * bytes);
+  EXPECT_LE(runtime.memory().stats().peak_bytes, 4 * bytes);
 }
 
 TEST(Run, FailuresNameStageItemAndCause) {

@@ -69,7 +69,7 @@ struct parties {
 
   manual home;
   manual workers_home;
-  buffer_pool memory;
+  buffer_pool memory{std::size_t{1} << 20};
   stage_counters counters{"stage"};
   slot_ring slots;
   std::vector<std::size_t> fed;
@@ -112,6 +112,18 @@ TEST(SlotRing, DeliversInInputOrder) {
   all.slots.end_input();
   all.run_all();
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
+}
+
+TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
+  parties all(4);
+  auto too_much = all.memory.allocate_now(2 * all.memory.stats().limit_bytes);
+  all.children.start(parties::take_free(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, IsEmpty());
+  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0));
+  all.slots.close();
+  all.run_all();
 }
 
 TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {

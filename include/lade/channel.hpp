@@ -23,6 +23,7 @@ class channel {
  public:
   class push_awaiter;
   class pop_awaiter;
+  class wanted_awaiter;
 
   // Holds up to `capacity` values, which is at least 1.
   explicit channel(std::size_t capacity) : ring_(capacity ? capacity : 1) {}
@@ -44,6 +45,10 @@ class channel {
   // the stack of whoever pushes.
   [[nodiscard]] pop_awaiter pop_apart() noexcept { return pop_awaiter(*this, true); }
 
+  // `co_await wanted()` waits until a consumer waits for a value, or the channel is closed. Throws
+  // error(stopped) when the awaiting coroutine is asked to stop.
+  [[nodiscard]] wanted_awaiter wanted() noexcept { return wanted_awaiter(*this); }
+
   // Ends the channel: what is in it may still be popped. Any thread.
   void close();
 
@@ -61,6 +66,7 @@ class channel {
   std::mutex mutex_;
   detail::wait_list producers_;
   detail::wait_list consumers_;
+  detail::wait_list watching_;
   std::vector<std::optional<T>> ring_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
@@ -105,8 +111,11 @@ class channel<T>::pop_awaiter : private detail::waiter {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
     detail::wait_list woken;
-    bool parked = park(coroutine, channel_.mutex_, channel_.consumers_,
-                       [&] { return channel_.provide(value_, woken) || channel_.closed_; });
+    bool parked = park(coroutine, channel_.mutex_, channel_.consumers_, [&] {
+      if (channel_.provide(value_, woken) || channel_.closed_) return true;
+      if (!channel_.watching_.empty()) woken = channel_.watching_.settle_all();
+      return false;
+    });
     woken.resume_all();
     return parked;
   }
@@ -120,6 +129,23 @@ class channel<T>::pop_awaiter : private detail::waiter {
 
   channel& channel_;
   std::optional<T> value_;
+};
+
+template <class T>
+class channel<T>::wanted_awaiter : private detail::waiter {
+ public:
+  explicit wanted_awaiter(channel& watched) noexcept : channel_(watched) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return park(coroutine, channel_.mutex_, channel_.watching_,
+                [this] { return !channel_.consumers_.empty() || channel_.closed_; });
+  }
+  void await_resume() { finish("watch a channel"); }
+
+ private:
+  channel& channel_;
 };
 
 template <class T>
@@ -156,10 +182,12 @@ template <class T>
 void channel<T>::close() {
   detail::wait_list producers;
   detail::wait_list consumers;
+  detail::wait_list watching;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
     consumers = consumers_.settle_all();
+    watching = watching_.settle_all();
     while (auto* producer = producers_.settle_first()) {
       static_cast<push_awaiter*>(producer)->closed_ = true;
       producers.push_back(*producer);
@@ -167,6 +195,7 @@ void channel<T>::close() {
   }
   producers.resume_all();
   consumers.resume_all();
+  watching.resume_all();
 }
 
 }  // namespace lade

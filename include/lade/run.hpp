@@ -13,6 +13,7 @@
 #include <lade/sync_wait.hpp>
 #include <lade/this_context.hpp>
 
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -95,16 +96,19 @@ class run {
     channel<ready>& items_;
   };
 
-  // Pulls the items and has them ready for the consumer.
+  // Pulls the items and has them ready for the consumer; one for which there may not be the memory
+  // only when the consumer waits for it.
   static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
                      channel<ready>& items) {
     closer at_the_end(items);
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     auto source = what.open(opening);
+    std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {
       detail::stopwatch waiting(state->sink.output_wait);
       co_await items.push(ready(std::move(*item)));
+      if (state->short_of_memory(++pulled)) co_await items.wanted();
     }
   }
 

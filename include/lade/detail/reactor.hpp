@@ -140,8 +140,7 @@ class reactor : public executor {
 enum class reactor_kind : std::uint8_t { automatic, io_uring, fallback };
 
 // Makes the reactor that was asked for: `automatic` is io_uring where the kernel allows it, else
-// the fallback. Throws error with the kernel's reason if io_uring is demanded and refused. Weak, so
-// that a test can have a reactor of its own.
-[[gnu::weak]] std::unique_ptr<reactor> make_reactor(reactor_kind kind);
+// the fallback. Throws error with the kernel's reason if io_uring is demanded and refused.
+std::unique_ptr<reactor> make_reactor(reactor_kind kind);
 
 }  // namespace lade::detail

@@ -71,6 +71,10 @@ class run_state {
                           const lineage& origin);
   std::vector<failure_record> failures() const;
 
+  // Whether the memory for one more item may be missing, judged by what the run's `items` so far
+  // have needed.
+  bool short_of_memory(std::uint64_t items) const;
+
   scope& children() noexcept { return children_; }
 
   run_statistics statistics() const;
