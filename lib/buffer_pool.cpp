@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <mutex>
 #include <new>
@@ -92,8 +93,8 @@ struct buffer_pool::state {
   static constexpr std::size_t most_kept_without_limit = std::size_t{64} << 20;
 
   const std::size_t limit;
-  std::mutex mutex;  // guards all that follows
-  std::size_t used = 0;
+  std::mutex mutex;                   // guards all that follows
+  std::atomic<std::size_t> used = 0;  // only would_wait reads it without the mutex
   std::size_t peak = 0;
   std::size_t kept = 0;
   std::uint64_t waits = 0;
@@ -104,12 +105,15 @@ struct buffer_pool::state {
   ~state() { delete_blocks(take_kept(kept)); }
 
   bool fits(std::size_t bytes) const noexcept {
-    return used == 0 || (used <= limit && bytes <= limit - used);
+    auto out = used.load(std::memory_order_relaxed);
+    return out == 0 || (out <= limit && bytes <= limit - out);
   }
+
+  std::size_t room() const noexcept { return limit - std::min(used.load(), limit); }
 
   void reserve(std::size_t bytes) noexcept {
     used += bytes;
-    peak = std::max(peak, used);
+    peak = std::max(peak, used.load());
   }
 
   // A block, or nothing if one would have to wait for it.
@@ -123,8 +127,7 @@ struct buffer_pool::state {
   // A block for bytes that have been reserved. Unlocks.
   void* take(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
     if (auto* block = pop(size_class_of(bytes))) return block;
-    auto room = limit - std::min(used, limit);
-    auto* surplus = kept > room ? take_kept(kept - room) : nullptr;
+    auto* surplus = kept > room() ? take_kept(kept - room()) : nullptr;
     lock.unlock();
     delete_blocks(surplus);
     try {
@@ -140,8 +143,7 @@ struct buffer_pool::state {
     {
       std::lock_guard lock(mutex);
       used -= bytes;
-      auto room = limit - std::min(used, limit);
-      auto most = limit == unlimited ? most_kept_without_limit : room;
+      auto most = limit == unlimited ? most_kept_without_limit : room();
       if (block && kept + bytes <= most) push(std::exchange(block, nullptr), bytes);
       granted = grant();
     }
@@ -280,10 +282,7 @@ buffer buffer_pool::allocate_now(std::size_t bytes) {
   return state::make_buffer(state_, block, block_bytes, bytes);
 }
 
-bool buffer_pool::would_wait(std::size_t bytes) const {
-  std::lock_guard lock(state_->mutex);
-  return !state_->fits(bytes);
-}
+bool buffer_pool::would_wait(std::size_t bytes) const { return !state_->fits(bytes); }
 
 buffer allocate(const context& surroundings, std::size_t bytes) {
   if (surroundings.stage) surroundings.stage->bytes.fetch_add(bytes, std::memory_order_relaxed);

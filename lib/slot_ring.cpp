@@ -19,16 +19,23 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
 }
 
 bool slot_ring::free_or_park(waiting& feeder) {
-  std::lock_guard lock(mutex_);
-  feeder.slot = none;
-  if (closed_) return false;
-  if (!may_begin()) {
-    feeder_ = &feeder;
-    feeder_parked_ = clock::now();
-    return true;
+  waiting* worker = nullptr;
+  bool park = false;
+  {
+    std::lock_guard lock(mutex_);
+    auto filled = std::exchange(feeder.slot, none);
+    if (closed_) return false;
+    if (filled != none) worker = fill(filled);
+    park = !may_begin();
+    if (park) {
+      feeder_ = &feeder;
+      feeder_parked_ = clock::now();
+    } else {
+      feeder.slot = begin_item();
+    }
   }
-  feeder.slot = begin_item();
-  return false;
+  if (worker) workers_home_.post(resumption(worker->coroutine));
+  return park;
 }
 
 bool slot_ring::filled_or_park(waiting& worker) {
@@ -74,21 +81,16 @@ void slot_ring::note_filled(std::size_t slot) {
   if (order_ == item_order::input) ready_.push_back(slot);
 }
 
-void slot_ring::fill(std::size_t slot) {
-  waiting* worker = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_) return;
-    note_filled(slot);
-    if (workers_.empty()) {
-      filled_.push_back(slot);
-    } else {
-      worker = workers_.back();
-      workers_.pop_back();
-      worker->slot = slot;
-    }
+slot_ring::waiting* slot_ring::fill(std::size_t slot) {
+  note_filled(slot);
+  if (workers_.empty()) {
+    filled_.push_back(slot);
+    return nullptr;
   }
-  if (worker) workers_home_.post(resumption(worker->coroutine));
+  auto* worker = workers_.back();
+  workers_.pop_back();
+  worker->slot = slot;
+  return worker;
 }
 
 void slot_ring::fill_done(std::size_t slot) {

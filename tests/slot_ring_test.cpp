@@ -38,9 +38,11 @@ struct parties {
   explicit parties(std::size_t count, std::size_t workers = 1, item_order order = item_order::input)
       : slots(count, workers, order, home, workers_home, memory, counters) {}
 
-  static task<> take_free(slot_ring& slots, std::vector<std::size_t>& taken, int most) {
+  // Fills what it takes, as soon as it takes the next.
+  static task<> feed(slot_ring& slots, std::vector<std::size_t>& taken, int most,
+                     std::size_t slot = slot_ring::none) {
     while (most-- > 0) {
-      auto slot = co_await slots.take_free();
+      slot = co_await slots.take_free(slot);
       taken.push_back(slot);
       if (slot == slot_ring::none) co_return;
     }
@@ -82,7 +84,7 @@ static constexpr auto none = slot_ring::none;
 
 TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
   parties all(4);
-  all.children.start(parties::take_free(all.slots, all.fed, 5));
+  all.children.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3));
   all.slots.close();
   all.run_all();
@@ -92,9 +94,7 @@ TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
 TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
   parties all(4);
   all.children.start(parties::take_filled(all.slots, all.worked));
-  all.children.start(parties::take_free(all.slots, all.fed, 2));
-  all.slots.fill(0);
-  all.slots.fill(1);
+  all.children.start(parties::feed(all.slots, all.fed, 3));
   EXPECT_EQ(all.workers_home.posted(), 1u);
   all.run_all();
   EXPECT_THAT(all.worked, ElementsAre(0, 1));
@@ -105,9 +105,8 @@ TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
 
 TEST(SlotRing, DeliversInInputOrder) {
   parties all(4);
-  all.children.start(parties::take_free(all.slots, all.fed, 3));
+  all.children.start(parties::feed(all.slots, all.fed, 4));
   all.children.start(parties::take_done(all.slots, all.delivered, 9));
-  for (std::size_t slot : {0u, 1u, 2u}) all.slots.fill(slot);
   all.children.start(parties::take_filled(all.slots, all.worked));
   all.slots.end_input();
   all.run_all();
@@ -117,7 +116,7 @@ TEST(SlotRing, DeliversInInputOrder) {
 TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
   parties all(4);
   auto too_much = all.memory.allocate_now(2 * all.memory.stats().limit_bytes);
-  all.children.start(parties::take_free(all.slots, all.fed, 5));
+  all.children.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, IsEmpty());
   all.children.start(parties::take_done(all.slots, all.delivered, 1));
   all.run_all();
@@ -128,8 +127,7 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
 
 TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
   parties all(8, 4);
-  all.children.start(parties::take_free(all.slots, all.fed, 9));
-  for (std::size_t slot = 0; slot < 8; ++slot) all.slots.fill(slot);
+  all.children.start(parties::feed(all.slots, all.fed, 9));
   all.children.start(parties::take_filled(all.slots, all.worked));
   all.children.start(parties::take_done(all.slots, all.delivered, 2));
   all.run_all();
@@ -142,8 +140,7 @@ TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
 
 TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
   parties all(8, 8);
-  all.children.start(parties::take_free(all.slots, all.fed, 9));
-  for (std::size_t slot = 0; slot < 8; ++slot) all.slots.fill(slot);
+  all.children.start(parties::feed(all.slots, all.fed, 9));
   all.children.start(parties::take_filled(all.slots, all.worked));
   all.children.start(parties::take_done(all.slots, all.delivered, 2));
   all.run_all();
@@ -154,18 +151,18 @@ TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
 
 TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
   parties all(1);
-  all.children.start(parties::take_free(all.slots, all.fed, 2));
+  all.children.start(parties::feed(all.slots, all.fed, 1));
   all.children.start(parties::take_filled(all.slots, all.worked));
   all.children.start(parties::take_done(all.slots, all.delivered, 2));
   all.slots.close();
   all.run_all();
-  EXPECT_THAT(all.fed, ElementsAre(0, none));
   EXPECT_THAT(all.worked, ElementsAre(none));
   EXPECT_THAT(all.delivered, ElementsAre(none));
-  all.slots.fill(0);
+  all.children.start(parties::feed(all.slots, all.fed, 2, all.fed.front()));
   all.children.start(parties::take_filled(all.slots, all.worked));
   all.children.start(parties::take_done(all.slots, all.delivered, 1));
   all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0, none));
   EXPECT_THAT(all.worked, ElementsAre(none, none));
   EXPECT_THAT(all.delivered, ElementsAre(none, none));
 }
@@ -181,7 +178,7 @@ TEST(SlotRing, EndOfInputWakesTheConsumerOfAnEmptyRing) {
 
 TEST(SlotRing, ItemsThatNeedNoWorkGoStraightToTheConsumer) {
   parties all(2, 0);
-  all.children.start(parties::take_free(all.slots, all.fed, 2));
+  for (int i = 0; i < 2; ++i) all.children.start(parties::feed(all.slots, all.fed, 1));
   all.children.start(parties::take_done(all.slots, all.delivered, 9));
   all.slots.fill_done(0);
   all.slots.fill_done(1);

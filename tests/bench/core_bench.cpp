@@ -189,18 +189,35 @@ void spawn_join(std::size_t items) {
 
 std::size_t nothing(std::size_t item) { return item; }
 
+lade::pipeline<std::size_t> mapped(std::size_t items, unsigned slots) {
+  return lade::from(std::views::iota(std::size_t{0}, items)) |
+         lade::map(nothing, {.concurrency = 2, .buffer = slots - 2});
+}
+
+// The stage, saturated: what it gives is taken as fast as it comes, by the stage behind it.
 void map(std::size_t items, unsigned slots) {
   lade::runtime runtime({.threads = 2});
-  auto numbered = lade::from(std::views::iota(std::size_t{0}, items));
-  auto mapped = numbered | lade::map(nothing, {.concurrency = 2, .buffer = slots - 2});
   std::size_t received = 0;
-  for (auto& item : runtime.run(mapped, {.ready = slots})) received += item < items;
+  for (auto& thousand : runtime.run(mapped(items, slots) | lade::batch(1000)))
+    received += thousand.size();
   expect(received == items, "the map lost an item");
 }
 
 void map_64(std::size_t items) { map(items, 64); }
 
 void map_8(std::size_t items) { map(items, 8); }
+
+// The same, and each item is handed to the thread of the loop by itself.
+void map_delivered(std::size_t items, unsigned slots) {
+  lade::runtime runtime({.threads = 2});
+  std::size_t received = 0;
+  for (auto& item : runtime.run(mapped(items, slots), {.ready = slots})) received += item < items;
+  expect(received == items, "the map lost an item");
+}
+
+void map_64_delivered(std::size_t items) { map_delivered(items, 64); }
+
+void map_8_delivered(std::size_t items) { map_delivered(items, 8); }
 
 task<> go_to_and_fro(lade::thread_pool& here, lade::thread_pool& there, std::size_t hops) {
   for (std::size_t i = 0; i < hops; i += 2) {
@@ -233,6 +250,8 @@ constexpr figure figures[] = {
     {"spawn_join", spawn_join, 1},
     {"map_64", map_64, 10},
     {"map_8", map_8, 10},
+    {"map_64_delivered", map_64_delivered, 10},
+    {"map_8_delivered", map_8_delivered, 10},
     {"hand_off", hand_off, 10},
 };
 

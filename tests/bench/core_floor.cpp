@@ -113,16 +113,38 @@ void pool_of_two(std::size_t items) {
   bench::print_each("pool_of_two", clock, items);
 }
 
+// An allocation of the size of a small coroutine's frame, and its end.
+void allocate(std::size_t items) {
+  bench::stopwatch clock;
+  for (std::size_t i = 0; i < items; ++i) {
+    auto* frame = ::operator new(136);
+    asm volatile("" : "+r"(frame)::"memory");
+    ::operator delete(frame);
+  }
+  bench::print_each("allocation", clock, items);
+}
+
+// A mutex that nobody else wants.
+void lock(std::size_t items) {
+  std::mutex mutex;
+  bench::stopwatch clock;
+  for (std::size_t i = 0; i < items; ++i) std::lock_guard held(mutex);
+  bench::print_each("mutex", clock, items);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "Threads and queues: what coroutines compete with.");
   auto items = options.number("items", 1'000'000, "items and jobs");
-  auto only = options.choice("only", "all|queue|batches|hand_off|pool", "what to run");
+  auto only =
+      options.choice("only", "all|queue|batches|hand_off|pool|allocation|mutex", "what to run");
   options.done();
   auto wanted = [&only](const char* name) { return only == "all" || only == name; };
   if (wanted("queue")) queue_of_64(items);
   if (wanted("batches")) queue_of_64_in_batches(items);
   if (wanted("hand_off")) hand_off(items / 10);
   if (wanted("pool")) pool_of_two(items);
+  if (wanted("allocation")) allocate(items);
+  if (wanted("mutex")) lock(items);
 }

@@ -252,8 +252,10 @@ def core_group():
         lower("channel in batches of 32", "lade:channel_batches", batches, "wall_ns"),
         lower("hand-off between threads", "lade:hand_off", ["floor:hand_off"], "wall_ns"),
         lower("spawn and join", "lade:spawn_join", asio, "cpu_ns", 0.5),
-        lower("map of an empty function, 64 slots", "lade:map_64", ["floor:pool_of_two"], "cpu_ns"),
-        lower("map of an empty function, 8 slots", "lade:map_8", ["SPDL:spdl_map_8"], "cpu_ns"),
+        lower("await", "lade:await", ["floor:allocation"], "cpu_ns"),
+        lower("channel", "lade:channel", ["floor:mutex"], "cpu_ns"),
+        lower("map delivered, 64 slots", "lade:map_64_delivered", ["floor:pool_of_two"], "cpu_ns"),
+        lower("map delivered, 8 slots", "lade:map_8_delivered", ["SPDL:spdl_map_8"], "cpu_ns"),
     ]
     return group
 

@@ -206,8 +206,9 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
 
   task<> fill_slots(async_generator<In>& upstream) {
     identify identity;
+    auto last = slot_ring::none;
     while (true) {
-      auto free = co_await ring_.take_free();
+      auto free = co_await ring_.take_free(std::exchange(last, slot_ring::none));
       if (free == slot_ring::none) co_return;
       auto asked = clock::now();
       auto* item = co_await upstream.next();
@@ -226,7 +227,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         }
       }
       filled.in.emplace(std::move(*item));
-      ring_.fill(free);
+      last = free;
     }
   }
 

@@ -33,9 +33,12 @@ class slot_ring {
   slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
             executor& workers_home, const buffer_pool& memory, stage_counters& counters);
 
-  // Each is awaited and gives a slot, or `none` when there will be no more. A worker passes the
-  // slot that it has finished, the consumer the slot that it is done with, at first `none`.
-  auto take_free() noexcept { return awaiter<&slot_ring::free_or_park>(*this, none); }
+  // Each is awaited and gives a slot, or `none` when there will be no more. The feeder passes the
+  // slot that it has filled for a worker, a worker the slot that it has finished, the consumer the
+  // slot that it is done with; at first `none`.
+  auto take_free(std::size_t filled) noexcept {
+    return awaiter<&slot_ring::free_or_park>(*this, filled);
+  }
   auto take_filled(std::size_t finished) noexcept {
     return awaiter<&slot_ring::filled_or_park>(*this, finished);
   }
@@ -43,8 +46,7 @@ class slot_ring {
     return awaiter<&slot_ring::done_or_park>(*this, freed);
   }
 
-  // For the feeder: the slot waits for a worker; the slot needs no work; there is no more input.
-  void fill(std::size_t slot);
+  // For the feeder: the slot needs no work; there is no more input.
   void fill_done(std::size_t slot);
   void end_input();
 
@@ -81,6 +83,7 @@ class slot_ring {
   // The rest is called with the mutex held. The pointers are to whom to resume after it has been
   // released, or null.
   void note_filled(std::size_t slot);
+  waiting* fill(std::size_t slot);
   bool deliverable() const noexcept { return !ready_.empty() && done_[ready_.front()]; }
   bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
   std::size_t pop_done();
