@@ -7,14 +7,22 @@
 
 namespace lade::detail {
 
-// Tells threads apart. Never inlined, and opaque: compilers would reuse the value across a
-// suspension, after which the thread may be another.
+// Tells threads apart. Opaque: compilers would reuse the value across a suspension, after which the
+// thread may be another. The thread pointer is what every access to a thread_local reads first.
+#if defined(__x86_64__)
+inline const void* this_thread() noexcept {
+  const void* thread;
+  asm volatile("mov %%fs:0, %0" : "=r"(thread));
+  return thread;
+}
+#else
 [[gnu::noinline]] inline const void* this_thread() noexcept {
   static thread_local constinit char here = 0;
   const void* address = &here;
   asm volatile("" : "+r"(address));
   return address;
 }
+#endif
 
 // A parent calls its child as a plain function; the child arrives at its outcome inside of that
 // call, or later, perhaps on another thread. Inside of the call no atomic operation is needed,
