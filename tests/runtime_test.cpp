@@ -84,25 +84,28 @@ TEST_P(Runtime, SeveralAreIndependent) {
   EXPECT_TRUE(sync_wait(second, visit(second, first)));
 }
 
-static task<> sleep_long() { co_await sleep(10min); }
+static task<> sleep_long(std::atomic<int>& sleeping) {
+  ++sleeping;
+  co_await sleep(10min);
+}
 
-static task<> start_sleepers(int n) {
+static task<> start_sleepers(int n, std::atomic<int>& sleeping) {
   scope children(co_await this_context());
-  for (int i = 0; i < n; ++i) children.start(sleep_long());
+  for (int i = 0; i < n; ++i) children.start(sleep_long(sleeping));
   co_await children.join();
 }
 
-TEST_P(Runtime, StopsInABoundedTimeWithWorkInFlight) {
+TEST_P(Runtime, StopsWithWorkInFlight) {
   runtime runtime(options(2));
   std::stop_source source;
-  auto began = std::chrono::steady_clock::now();
-  std::jthread stopper([&source] {
-    std::this_thread::sleep_for(5ms);
+  std::atomic<int> sleeping = 0;
+  std::jthread stopper([&] {
+    while (sleeping < 1000) std::this_thread::yield();
     source.request_stop();
   });
-  EXPECT_EQ(code_of([&] { sync_wait(runtime, start_sleepers(1000), source.get_token()); }),
-            errc::stopped);
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 1min);
+  EXPECT_EQ(
+      code_of([&] { sync_wait(runtime, start_sleepers(1000, sleeping), source.get_token()); }),
+      errc::stopped);
 }
 
 // The exit status of a child process that runs `function`.

@@ -4,6 +4,7 @@
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
+#include <lade/scope.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,6 +75,33 @@ static io_operation poll_call(int fd, int events) {
 
 static auto now() { return detail::clock::now(); }
 
+// A system call that has been begun when the constructor returns.
+class begun_call {
+ public:
+  begun_call(runtime& where, io_operation call, std::stop_token stop = {})
+      : children_(context{.runtime = &where, .home = &where.reactor(), .stop = std::move(stop)}) {
+    children_.start(make(std::move(call), result_));
+    struct statx found{};
+    io_operation later{
+        .what = io_operation::kind::stat, .fd = AT_FDCWD, .path = "/", .data = &found};
+    sync_wait(where, make_call(later));  // its turn comes when the first has had its own
+  }
+
+  std::int64_t wait() {
+    sync_wait(join(children_));
+    return result_;
+  }
+
+ private:
+  static task<> make(io_operation call, std::int64_t& result) {
+    result = co_await make_call(std::move(call));
+  }
+  static task<> join(scope& children) { co_await children.join(); }
+
+  std::int64_t result_ = 0;
+  scope children_;
+};
+
 class Reactor : public ReactorTest {};
 INSTANTIATE_TEST_SUITE_P(Both, Reactor,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
@@ -114,12 +142,10 @@ TEST_P(Reactor, StatsByName) {
 TEST_P(Reactor, AReadOfAPipeWaitsForData) {
   pipe_ends pipe;
   runtime runtime(options());
-  std::jthread writer([&] {
-    std::this_thread::sleep_for(5ms);
-    pipe.put("late");
-  });
   std::string text(10, ' ');
-  EXPECT_EQ(sync_wait(runtime, make_call(read_call(pipe.read_end, text))), 4);
+  begun_call reading(runtime, read_call(pipe.read_end, text));
+  pipe.put("late");
+  EXPECT_EQ(reading.wait(), 4);
   EXPECT_EQ(text.substr(0, 4), "late");
 }
 
@@ -128,12 +154,9 @@ TEST_P(Reactor, ACancelledReadLeavesItsBufferAloneAfterwards) {
   runtime runtime(options());
   std::stop_source stop;
   std::string text(10, 'x');
-  std::jthread stopper([&] {
-    std::this_thread::sleep_for(5ms);
-    stop.request_stop();
-  });
-  auto call = make_call(read_call(pipe.read_end, text));
-  EXPECT_EQ(sync_wait(runtime, std::move(call), stop.get_token()), -ECANCELED);
+  begun_call reading(runtime, read_call(pipe.read_end, text), stop.get_token());
+  stop.request_stop();
+  EXPECT_EQ(reading.wait(), -ECANCELED);
   pipe.put("too late");
   EXPECT_EQ(text, "xxxxxxxxxx");
   std::string still_there(10, ' ');
@@ -154,11 +177,9 @@ TEST_P(Reactor, AnOpenOfAFifoThatNobodyWritesToCanBeStopped) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   runtime runtime(options());
   std::stop_source stop;
-  std::jthread stopper([&] {
-    std::this_thread::sleep_for(5ms);
-    stop.request_stop();
-  });
-  auto result = sync_wait(runtime, make_call(open_call(path)), stop.get_token());
+  begun_call opening(runtime, open_call(path), stop.get_token());
+  stop.request_stop();
+  auto result = opening.wait();
   if (result >= 0) close(static_cast<int>(result));
   EXPECT_TRUE(result >= 0 || result == -ECANCELED || result == -EINTR) << result;
 }
@@ -167,21 +188,12 @@ TEST_P(Reactor, PollsOfOneDescriptorAreIndependent) {
   pipe_ends pipe;
   runtime runtime(options());
   std::stop_source stop;
-  std::int64_t first = 0;
-  std::int64_t second = 0;
-  {
-    std::jthread a([&] {
-      first = sync_wait(runtime, make_call(poll_call(pipe.read_end, POLLIN)), stop.get_token());
-    });
-    std::jthread b(
-        [&] { second = sync_wait(runtime, make_call(poll_call(pipe.read_end, POLLIN))); });
-    std::this_thread::sleep_for(5ms);
-    stop.request_stop();
-    a.join();
-    pipe.put("x");
-  }
-  EXPECT_EQ(first, -ECANCELED);
-  EXPECT_EQ(second, POLLIN);
+  begun_call first(runtime, poll_call(pipe.read_end, POLLIN), stop.get_token());
+  begun_call second(runtime, poll_call(pipe.read_end, POLLIN));
+  stop.request_stop();
+  EXPECT_EQ(first.wait(), -ECANCELED);
+  pipe.put("x");
+  EXPECT_EQ(second.wait(), POLLIN);
 }
 
 TEST_P(Reactor, WhatCannotBePolledIsReady) {
