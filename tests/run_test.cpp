@@ -359,7 +359,7 @@ TEST(Run, FailuresNameStageItemAndCause) {
     items.wait_next();
     ADD_FAILURE();
   } catch (const stage_error& e) {
-    EXPECT_STREQ(e.what(), "decode (b.jpg): decode b.jpg: bits");
+    EXPECT_STREQ(e.what(), "decode: decode b.jpg: bits");
     EXPECT_EQ(e.stage(), "decode");
     EXPECT_EQ(e.item(), "b.jpg");
     EXPECT_EQ(e.code(), errc::invalid_data);

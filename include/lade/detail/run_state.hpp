@@ -25,12 +25,13 @@
 
 namespace lade {
 
-// A failure of a run: what() tells the stage, the item and the cause.
+// A failure of a run: what() tells the stage, the item and the cause. The item is named once: by
+// the cause, where that does it.
 class stage_error : public error {
  public:
   stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,
               lineage positions, std::string_view why)
-      : error(code, item.empty() ? stage : stage + " (" + item + ")", why),
+      : error(code, names(why, item) ? stage : stage + " (" + item + ")", why),
         cause_(std::move(cause)),
         stage_(std::make_shared<const std::string>(std::move(stage))),
         item_(std::make_shared<const std::string>(std::move(item))),
@@ -42,6 +43,11 @@ class stage_error : public error {
   const std::exception_ptr& cause() const noexcept { return cause_; }
 
  private:
+  // As errors of lade do, in "<doing to the item>: <why>".
+  static bool names(std::string_view why, const std::string& item) {
+    return item.empty() || why.find(" " + item + ": ") != std::string_view::npos;
+  }
+
   std::exception_ptr cause_;
   std::shared_ptr<const std::string> stage_;
   std::shared_ptr<const std::string> item_;
