@@ -73,19 +73,8 @@ class buffer_pool::reservation : private detail::waiter {
  private:
   friend struct buffer_pool::state;
 
-  // Not in the middle of the destructor that has given the bytes back.
-  void resume_later() {
-    if (context_ && context_->home)
-      context_->home->post(detail::resumption(coroutine_));
-    else
-      resume();
-  }
-
   buffer_pool::state& pool_;
   std::size_t bytes_;
-  std::coroutine_handle<> coroutine_;
-  const context* context_ = nullptr;
-  reservation* next_granted_ = nullptr;
 };
 
 // Shared by the pool and its buffers.
@@ -139,7 +128,7 @@ struct buffer_pool::state {
   }
 
   void give_back(void* block, std::size_t bytes) noexcept {
-    reservation* granted = nullptr;
+    detail::wait_list granted;
     {
       std::lock_guard lock(mutex);
       used -= bytes;
@@ -148,35 +137,28 @@ struct buffer_pool::state {
       granted = grant();
     }
     if (block) delete_block(block, bytes);
-    resume_all(granted);
+    granted.resume_all();
   }
 
   // Somebody in front has left without being served.
   void waiter_left() noexcept {
-    reservation* granted = nullptr;
+    detail::wait_list granted;
     {
       std::lock_guard lock(mutex);
       granted = grant();
     }
-    resume_all(granted);
+    granted.resume_all();
   }
 
   // Reserves for the waiters, the oldest first, as long as their bytes are free.
-  reservation* grant() noexcept {
-    reservation* first = nullptr;
-    reservation** last = &first;
+  detail::wait_list grant() noexcept {
+    detail::wait_list granted;
     while (auto* waiting = static_cast<reservation*>(waiters.first())) {
       if (!fits(waiting->bytes_)) break;
       reserve(waiting->bytes_);
-      waiters.settle_first();
-      *last = waiting;
-      last = &waiting->next_granted_;
+      granted.push_back(*waiters.settle_first());
     }
-    return first;
-  }
-
-  static void resume_all(reservation* granted) noexcept {
-    while (granted) std::exchange(granted, granted->next_granted_)->resume_later();
+    return granted;
   }
 
   void push(void* block, std::size_t bytes) noexcept {
@@ -222,8 +204,6 @@ struct buffer_pool::state {
 
 bool buffer_pool::reservation::await_suspend(
     std::coroutine_handle<task<buffer>::promise_type> coroutine) {
-  coroutine_ = coroutine;
-  context_ = coroutine.promise().context;
   return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
     if (pool_.waiters.empty() && pool_.fits(bytes_)) {
       pool_.reserve(bytes_);

@@ -75,11 +75,13 @@ void reactor::loop() {
   }
 }
 
-void reactor::run_some() {
+bool reactor::run_some() {
   run_posted();
   fire_timers();
   turn(clock::time_point::min());
+  bool some = !done_.empty();
   complete_done();
+  return some;
 }
 
 void reactor::submit(io_operation& operation) noexcept {

@@ -1,8 +1,11 @@
 #include <lade/scope.hpp>
 
-#include <thread>
+#include <chrono>
 
 namespace lade {
+
+// How long a destructor that finds no work to run waits before it looks again.
+static constexpr std::chrono::microseconds between_looks{50};
 
 scope::scope(const context& surroundings) : surroundings_(surroundings) {
   surroundings_.stop = stop_.get_token();
@@ -11,17 +14,18 @@ scope::scope(const context& surroundings) : surroundings_(surroundings) {
 }
 
 scope::~scope() {
-  if (all_ended()) return;
+  std::unique_lock lock(mutex_);
+  if (live_ == 0) return;
+  lock.unlock();
   stop();
-  while (!all_ended()) {
-    if (detail::this_executor) detail::this_executor->run_some();
-    std::this_thread::yield();
+  lock.lock();
+  if (!detail::this_executor) all_ended_.wait(lock, [this] { return live_ == 0; });
+  while (live_ > 0) {
+    lock.unlock();
+    bool busy = detail::this_executor->run_some();
+    lock.lock();
+    if (!busy) all_ended_.wait_for(lock, between_looks, [this] { return live_ == 0; });
   }
-}
-
-bool scope::all_ended() {
-  std::lock_guard lock(mutex_);
-  return live_ == 0;
 }
 
 void scope::child_ended(std::exception_ptr failure) noexcept {
@@ -35,7 +39,9 @@ void scope::child_ended(std::exception_ptr failure) noexcept {
   detail::wait_list woken;
   {
     std::lock_guard lock(mutex_);
-    if (--live_ == 0) woken = joining_.settle_all();
+    if (--live_ > 0) return;
+    woken = joining_.settle_all();
+    all_ended_.notify_all();  // under the mutex: the scope may end as soon as it is released
   }
   woken.resume_all();
 }

@@ -114,13 +114,14 @@ void thread_pool::post(detail::job work) {
   if (state_->should_wake()) state_->work_arrived.notify_one();
 }
 
-void thread_pool::run_some() {
+bool thread_pool::run_some() {
   std::unique_lock lock(state_->mutex);
-  if (state_->queue.empty()) return;
+  if (state_->queue.empty()) return false;
   auto job = state_->queue.front();
   state_->queue.pop_front();
   lock.unlock();
   job();
+  return true;
 }
 
 }  // namespace lade

@@ -160,6 +160,28 @@ TEST(Scope, ItsDestructorStopsAndWaits) {
   EXPECT_EQ(stopped, 3);
 }
 
+static task<> wake_and_wait(event& woken, event& never, std::atomic<int>& stopped) {
+  woken.set();
+  co_await wait_for(never, stopped);
+}
+
+// Woken by its child, it throws at once.
+static task<> leave_when_woken(event& never, std::atomic<int>& stopped) {
+  event woken;
+  scope children(co_await this_context());
+  children.start(wake_and_wait(woken, never, stopped));
+  co_await woken;
+  throw std::runtime_error("why");
+}
+
+TEST(Scope, MayBeDestroyedByAParentThatItsChildHasWoken) {
+  runtime runtime({.threads = 1});
+  event never;
+  std::atomic<int> stopped = 0;
+  EXPECT_THROW(sync_wait(runtime, leave_when_woken(never, stopped)), std::runtime_error);
+  EXPECT_EQ(stopped, 1);
+}
+
 static task<> sleep_long(std::atomic<int>& ended, detail::executor* where) {
   if (where) co_await detail::continue_on(*where);
   try {

@@ -18,14 +18,15 @@ using testing::IsEmpty;
 class manual final : public executor {
  public:
   void post(job work) override { posted_.push_back(work); }
-  void run_some() override {
-    if (posted_.empty()) return;
+  bool run_some() override {
+    if (posted_.empty()) return false;
     auto next = posted_.front();
     posted_.pop_front();
     next();
+    return true;
   }
   void run_all() {
-    while (!posted_.empty()) run_some();
+    while (run_some()) {}
   }
   std::size_t posted() const { return posted_.size(); }
 

@@ -39,11 +39,7 @@ class channel {
 
   // `co_await pop()` gives the oldest value, or nothing when the channel is closed and empty.
   // Throws error(stopped) when the awaiting coroutine is asked to stop.
-  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this, false); }
-
-  // The same for a consumer that may destroy its producer: it goes on at home, but never on top of
-  // the stack of whoever pushes.
-  [[nodiscard]] pop_awaiter pop_apart() noexcept { return pop_awaiter(*this, true); }
+  [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
 
   // `co_await wanted()` waits until a consumer waits for a value, or the channel is closed. Throws
   // error(stopped) when the awaiting coroutine is asked to stop.
@@ -105,7 +101,7 @@ class channel<T>::push_awaiter : private detail::waiter {
 template <class T>
 class channel<T>::pop_awaiter : private detail::waiter {
  public:
-  pop_awaiter(channel& from, bool apart) noexcept : waiter(apart), channel_(from) {}
+  explicit pop_awaiter(channel& from) noexcept : channel_(from) {}
 
   bool await_ready() const noexcept { return false; }
   template <class Promise>

@@ -17,7 +17,7 @@ class event {
 
   awaiter operator co_await() noexcept;
 
-  // Wakes all who wait. A waiter that belongs to this thread's executor runs inside this call.
+  // Wakes all who wait: they go on where they belong; outside of a runtime, inside of this call.
   // Any thread.
   void set();
 

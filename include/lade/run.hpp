@@ -48,7 +48,7 @@ class run {
     std::optional<T> item;
     {
       detail::stopwatch waiting(state_->sink.starving);
-      auto next = co_await items_.pop_apart();
+      auto next = co_await items_.pop();
       if (next) item.emplace(std::move(next->item));
     }
     if (item) {

@@ -7,6 +7,7 @@
 #include <lade/detail/waiter.hpp>
 #include <lade/task.hpp>
 
+#include <condition_variable>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
@@ -25,8 +26,8 @@ namespace lade {
 //
 // Children run where their parent runs: those of a coroutine on the CPU pool run in parallel. The
 // first failure asks all others to stop. A scope that is destroyed with live children, because
-// an exception passes by, asks them to stop and waits for them, meanwhile running other work of
-// its executor.
+// an exception passes by, asks them to stop and waits for them; on a thread of an executor it
+// meanwhile runs other work of that executor.
 class scope {
  public:
   class join_awaiter;
@@ -62,12 +63,12 @@ class scope {
   };
 
   void child_ended(std::exception_ptr failure) noexcept;
-  bool all_ended();
 
   std::stop_source stop_;
   context surroundings_;
   std::optional<std::stop_callback<pass_on_stop>> on_parent_stop_;
   std::mutex mutex_;
+  std::condition_variable all_ended_;
   std::size_t live_ = 0;
   std::exception_ptr failure_;
   detail::wait_list joining_;

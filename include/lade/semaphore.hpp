@@ -27,8 +27,8 @@ class semaphore {
     return take();
   }
 
-  // Gives permits back. A waiter that belongs to this thread's executor runs inside this call.
-  // Any thread.
+  // Gives permits back. Those who waited for them go on where they belong; outside of a runtime,
+  // inside of this call. Any thread.
   void release(std::size_t permits = 1);
 
  private:

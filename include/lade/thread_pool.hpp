@@ -35,7 +35,7 @@ class thread_pool final : public detail::executor {
   unsigned size() const noexcept;
 
   void post(detail::job work) override;
-  void run_some() override;
+  bool run_some() override;
 
   // Awaits function(arguments...) on a thread of the pool. Arguments are passed by value. Work is
   // a function and its arguments, not a capturing lambda, which GCC 12 destroys twice inside of

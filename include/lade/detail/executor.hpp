@@ -28,9 +28,9 @@ class executor {
   // Has one of the executor's threads run `work`. Any thread may call it.
   virtual void post(job work) = 0;
 
-  // On a thread of the executor: runs some of what is posted, without waiting for more. For
-  // destructors that must wait for work of their own executor.
-  virtual void run_some() = 0;
+  // On a thread of the executor: runs some of what is posted, without waiting for more, and returns
+  // whether there was any. For destructors that must wait for work of their own executor.
+  virtual bool run_some() = 0;
 
   // Resumes `coroutine` on this executor: now, if this thread belongs to it.
   void resume(std::coroutine_handle<> coroutine);

@@ -77,7 +77,7 @@ class reactor : public executor {
   virtual std::string describe() const = 0;
 
   void post(job work) final;
-  void run_some() final;
+  bool run_some() final;
 
   // The members below are for the reactor thread only.
 

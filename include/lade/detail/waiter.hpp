@@ -41,17 +41,17 @@ class wait_list {
 // for, so that a woken waiter never has to look again.
 class waiter {
  public:
-  // One that waits `apart` is resumed by a post, never inside of the call that wakes it.
-  explicit waiter(bool apart = false) noexcept : apart_(apart) {}
+  waiter() = default;
   waiter(const waiter&) = delete;
   waiter& operator=(const waiter&) = delete;
 
-  // Resumes a settled waiter; it is gone when this returns.
+  // Resumes a settled waiter, which is gone when this returns: by a post, so that it may end the
+  // coroutine that wakes it. Without a home it runs inside of this call.
   void resume() {
-    if (apart_ && context_ && context_->home)
+    if (context_ && context_->home)
       context_->home->post(resumption(coroutine_));
     else
-      resume_at_home(coroutine_, context_);
+      coroutine_.resume();
   }
 
  protected:
@@ -143,7 +143,6 @@ class waiter {
   std::mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
   progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
-  const bool apart_;
   std::optional<std::stop_callback<stop_request>> on_stop_;
 };
 
