@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <variant>
 
 namespace lade::detail {
 
@@ -33,6 +34,20 @@ static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
                         [&](const repeat_step& s) { return times(size, s.count); },
                     },
                     step);
+}
+
+std::optional<stretch> stretch_of(const std::vector<order_step>& steps) {
+  stretch left;
+  for (auto& step : steps) {
+    auto size = left.end - left.first;
+    if (auto* take = std::get_if<take_step>(&step))
+      left.end = left.first + std::min(size, take->count);
+    else if (auto* skip = std::get_if<skip_step>(&step))
+      left.first += std::min(size, skip->count);
+    else
+      return std::nullopt;
+  }
+  return left;
 }
 
 visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std::uint64_t epoch)

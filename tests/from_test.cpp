@@ -76,6 +76,7 @@ TEST(From, AListingIsReadAsAWholeOnlyWhereItMustBe) {
   runtime runtime({.threads = 1});
   int whole = 0;
   EXPECT_THAT(collect(runtime, from(listed{&whole})), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(collect(runtime, from(listed{&whole}) | skip(1) | take(2)), ElementsAre(1, 2));
   EXPECT_EQ(whole, 0);
   EXPECT_THAT(collect(runtime, from(listed{&whole}) | shuffle()),
               testing::UnorderedElementsAre(0, 1, 2, 3, 4));

@@ -209,4 +209,32 @@ TEST(VisitOrder, IsWhatAVectorWouldGive) {
   }
 }
 
+TEST(Stretch, IsWhatTheOrderOfTakesAndSkipsVisits) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  for (int round = 0; round < 200; ++round) {
+    auto items = draw() % 20;
+    order steps;
+    for (auto left = draw() % 5; left > 0; --left) {
+      if (draw() % 2)
+        steps.push_back(take_step{draw() % 20});
+      else
+        steps.push_back(skip_step{draw() % 8});
+    }
+    auto wanted = stretch_of(steps);
+    ASSERT_TRUE(wanted);
+    std::vector<std::uint64_t> all;
+    for (auto i = wanted->first; i < std::min(wanted->end, items); ++i) all.push_back(i);
+    ASSERT_EQ(all, indices(steps, items));
+    ASSERT_EQ(all, positions(steps, items));
+  }
+}
+
+TEST(Stretch, IsNothingBehindStepsThatMoveItems) {
+  EXPECT_FALSE(stretch_of({take_step{5}, shuffle_step{1}}));
+  EXPECT_FALSE(stretch_of({shard_step{0, 2, remainder::drop}}));
+  EXPECT_FALSE(stretch_of({repeat_step{2}}));
+}
+
 }  // namespace lade::detail

@@ -22,15 +22,18 @@ namespace lade {
 
 namespace detail {
 
-// Gives a source's items their positions, and names the source in what it throws.
+// Gives the items of a stretch of a source their positions, and names the source in what it throws.
 template <class T>
-async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters) {
-  auto position = run.first;
+async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
+                                stretch wanted = {}) {
   try {
-    while (auto item = co_await items.next()) {
+    for (std::uint64_t i = 0; i < wanted.end; ++i) {
+      auto item = co_await items.next();
+      if (!item) break;
       run.throw_if_stopped(counters.name());
+      if (i < wanted.first) continue;
       bump(counters.out);
-      positioned<T> yielded{position++, *item};
+      positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
     }
   } catch (...) {
@@ -74,7 +77,8 @@ class indexed_pipeline : public pipeline<T> {
       async_generator<T> open(const detail::opening& from) const override {
         auto run = from.of(this);
         auto& counters = run.add_stage("source");
-        if (stream_ && steps_.empty()) return detail::number_items(stream_(), run, counters);
+        if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
+          return detail::number_items(stream_(), run, counters, *wanted);
         return visit(load_, steps_, run, counters);
       }
 
@@ -187,7 +191,8 @@ async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_un
 // A source of the items of
 //   a vector, span, array or other random-access range: reached by index, so that shuffle, shard,
 //     take, skip and repeat are free;
-//   a listing such as io::files: item by item while it is being listed, or by index if shuffled;
+//   a listing such as io::files: item by item while it is being listed, also behind take and skip;
+//     by index, when all is listed, if shuffled, sharded or repeated;
 //   any other range, walked from its beginning in every run;
 //   a function that returns an async_generator, called anew for every run;
 //   a function that returns optionals, copied for every run and called until it gives an empty one.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -47,6 +48,15 @@ struct repeat_step {
   std::uint64_t count;
 };
 using order_step = std::variant<shuffle_step, shard_step, take_step, skip_step, repeat_step>;
+
+// The items of a list from `first` on, up to and without `end`.
+struct stretch {
+  std::uint64_t first = 0;
+  std::uint64_t end = ~std::uint64_t{0};
+};
+
+// The stretch that is left of a list by steps that only take and skip; nothing for other steps.
+std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
 
 // An item's index in its list, and its position: the place it has in the epoch's order across all
 // ranks, which is its place behind the last shuffle.
