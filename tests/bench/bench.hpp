@@ -68,8 +68,10 @@ class options {
   std::string choice(const std::string& name, std::string_view choices, std::string_view help) {
     std::string value = text(name, std::string(choices.substr(0, choices.find('|'))),
                              std::string(choices) + ": " + std::string(help));
-    std::string all = "|" + std::string(choices) + "|";
-    if (all.find("|" + value + "|") == std::string::npos)
+    auto between_bars = [](std::string_view text) {
+      return std::string("|").append(text).append("|");
+    };
+    if (between_bars(choices).find(between_bars(value)) == std::string::npos)
       fail("--" + name + " wants one of " + std::string(choices) + ", not '" + value + "'");
     return value;
   }
