@@ -138,11 +138,10 @@ static void decode_jpeg_planes(image_worker& worker, image_crop crop, const imag
   crop.x = coarser(crop.x, reduction, y.x.size);
   crop.y = coarser(crop.y, reduction, y.y.size);
   begin_writing(worker, crop, options, slot);
-  worker.resize.plan_chroma(cb.x, cb.y);
   const auto& luma = worker.resize.luma();
   const auto& chroma = worker.resize.chroma();
-  worker.jpeg.read_planes(std::min(
-      y.y.size, std::max(luma.rows.last(), static_cast<int>(chroma.rows.last() * cb.y.step))));
+  worker.jpeg.read_planes(luma.rows.last());
+  worker.resize.plan_chroma(cb.x, cb.y);
   memory_rows luma_rows = rows_of(y, luma);
   memory_rows cb_rows = rows_of(cb, chroma);
   memory_rows cr_rows = rows_of(cr, chroma);
