@@ -89,8 +89,11 @@ static void begin_writing(image_worker& worker, const image_crop& crop,
                        .mean = options.mean,
                        .stddev = options.stddev},
                       {.mirrored = crop.turn.mirror_y, .transposed = crop.turn.transposed});
-  worker.resize.plan(crop.x, crop.y, worker.writer.row_width(), worker.writer.row_count(),
-                     crop.turn.mirror_x);
+  worker.resize.plan({.x = crop.x,
+                      .y = crop.y,
+                      .width = worker.writer.row_width(),
+                      .height = worker.writer.row_count(),
+                      .mirrored = crop.turn.mirror_x});
 }
 
 static void decode_jpeg_rows(image_worker& worker, const image_crop& crop,
