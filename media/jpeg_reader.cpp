@@ -174,6 +174,8 @@ void jpeg_reader::read_planes(int bottom) {
     }
     guarded([&] { jpeg_read_raw_data(&jpeg_, planes, lines); });
   }
+  for (auto& plane : planes_)
+    plane.y.size = std::min(plane.y.size, static_cast<int>(jpeg_.output_scanline / plane.y.step));
 }
 
 }  // namespace lade::media

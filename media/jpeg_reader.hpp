@@ -55,7 +55,7 @@ class jpeg_reader final : public row_source {
   const std::uint8_t* row(int y) override;
 
   // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size rounded
-  // up, down to row `bottom` of the luma.
+  // up. After read_planes they end with the blocks that hold the luma down to row `bottom`.
   void start_planes(int reduction);
   void read_planes(int bottom);
   const jpeg_plane& plane(std::size_t i) const noexcept { return planes_[i]; }

@@ -57,9 +57,11 @@ void resize(const tensor& image, const tensor& out, const resize_options& option
 
   thread_local resizer engine;
   thread_local pixel_writer writer;
-  engine.plan({box.left, box.width, 0, static_cast<int>(image.shape()[1])},
-              {box.top, box.height, 0, static_cast<int>(image.shape()[0])}, target.width,
-              target.height, options.flip);
+  engine.plan({.x = {box.left, box.width, 0, static_cast<int>(image.shape()[1])},
+               .y = {box.top, box.height, 0, static_cast<int>(image.shape()[0])},
+               .width = target.width,
+               .height = target.height,
+               .mirrored = options.flip});
   writer.begin(target, {});
   memory_rows rows(image.data<std::uint8_t>() + engine.luma().columns.first() * channels,
                    image.strides()[0]);

@@ -95,6 +95,7 @@ LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis&
   // In registers: stores of bytes may alias anything in memory.
   const int count = blocks->count();
   const int pairs = blocks->pairs();
+  const bool narrow = blocks->narrow();
   const int* bases = blocks->bases();
   const auto* offsets = blocks->offsets(0);
   const auto* weights = blocks->weights(0);
@@ -102,11 +103,12 @@ LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis&
   for (int b = 0; b < count; ++b) {
     const auto* window = in + (bases[b] - first);
     const auto low = _mm512_loadu_si512(window);
-    const auto high = _mm512_loadu_si512(window + 32);
+    const auto high = narrow ? low : _mm512_loadu_si512(window + 32);
     auto from = _mm512_loadu_si512(offsets + b * resize_blocks::outputs);
     auto sums = half;
     for (int k = 0; k < pairs; ++k, weights += resize_blocks::outputs) {
-      const auto samples = _mm512_permutex2var_epi16(low, from, high);
+      const auto samples =
+          narrow ? _mm512_permutexvar_epi16(from, low) : _mm512_permutex2var_epi16(low, from, high);
       sums = _mm512_dpwssd_epi32(sums, samples, _mm512_loadu_si512(weights));
       from = _mm512_add_epi16(from, next_pair);
     }

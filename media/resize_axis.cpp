@@ -57,6 +57,7 @@ void resize_axis::plan_sample(int i, double centre, double support, const axis_r
 bool resize_blocks::plan(const resize_axis& axis) {
   const auto blocks = static_cast<std::size_t>((axis.count() + outputs - 1) / outputs);
   pairs_ = (axis.widest() + 1) / 2;
+  narrow_ = true;
   bases_.resize(blocks);
   offsets_.assign(blocks * outputs, 0);
   weights_.assign(blocks * outputs * static_cast<std::size_t>(pairs_), 0);
@@ -73,6 +74,7 @@ bool resize_blocks::plan_block(const resize_axis& axis, int b) {
   for (int i = begin; i < end; ++i) {
     const int offset = axis.start(i) - base;
     if (offset + axis.taps(i) > window) return false;
+    narrow_ = narrow_ && offset + axis.taps(i) <= narrow_window;
     offsets_[static_cast<std::size_t>(i)] = offset | (offset + 1) << 16;
     auto* pair = weights_.data() + b * pairs_ * outputs + (i - begin);
     for (int k = 0; k < pairs_; ++k) std::memcpy(pair + k * outputs, axis.weights(i) + 2 * k, 4);

@@ -16,6 +16,8 @@ struct axis_range {
   int low = 0;
   int high = 0;
   double blur = 0;
+
+  bool operator==(const axis_range&) const = default;
 };
 
 // The same part of an axis that has one sample for each `step`, `size` in all.
@@ -69,12 +71,14 @@ class resize_blocks {
  public:
   static constexpr int outputs = 16;
   static constexpr int window = 64;
+  static constexpr int narrow_window = 32;
 
   // False when the samples of some sixteen outputs do not fit into a window.
   bool plan(const resize_axis& axis);
 
   int count() const noexcept { return static_cast<int>(bases_.size()); }
   int pairs() const noexcept { return pairs_; }
+  bool narrow() const noexcept { return narrow_; }  // every window's first half is enough
   const int* bases() const noexcept { return bases_.data(); }
   const std::int32_t* offsets(int b) const noexcept { return offsets_.data() + b * outputs; }
   const std::int32_t* weights(int b) const noexcept {
@@ -85,6 +89,7 @@ class resize_blocks {
   bool plan_block(const resize_axis& axis, int b);
 
   int pairs_ = 0;
+  bool narrow_ = false;
   std::vector<int> bases_;
   std::vector<std::int32_t> offsets_;
   std::vector<std::int32_t> weights_;

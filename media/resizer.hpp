@@ -35,14 +35,26 @@ class memory_rows final : public row_source {
   std::ptrdiff_t stride_;
 };
 
-// Both axes of one plane.
+// Which part becomes width x height samples, left to right if `mirrored`.
+struct resize_shape {
+  axis_range x;
+  axis_range y;
+  int width = 0;
+  int height = 0;
+  bool mirrored = false;
+
+  bool operator==(const resize_shape&) const = default;
+};
+
+// Both axes of one plane. Images of one size after another are planned once.
 struct plane_plan {
+  resize_shape shape;
   resize_axis columns;
   resize_axis rows;
   resize_blocks blocks;
   bool blocked = false;
 
-  void plan(const axis_range& x, const axis_range& y, int width, int height, bool mirrored);
+  void plan(const resize_shape& wanted);
 };
 
 // An axis of a plane that has one sample for each `step` of another's.
@@ -57,8 +69,7 @@ class resizer {
  public:
   explicit resizer(simd level = best_simd()) : kernels_(&kernels(level)) {}
 
-  // Plans from the given ranges to width x height, left to right if `mirrored`.
-  void plan(const axis_range& x, const axis_range& y, int width, int height, bool mirrored);
+  void plan(const resize_shape& wanted);
 
   // Plans the colour planes of YUV. To be called after plan.
   void plan_chroma(const coarse_axis& x, const coarse_axis& y);
@@ -72,16 +83,13 @@ class resizer {
   void run_yuv(row_source& y, row_source& cb, row_source& cr, pixel_writer& out);
 
  private:
-  void blend(row_source& from, const plane_plan& plan, int y, int channels);
+  void blend(row_source& from, const plane_plan& plan, int y, int channels, std::int16_t* out);
   void filter(const plane_plan& plan, const std::int16_t* in, std::size_t channel);
   void reserve(int columns);
 
   const resize_kernels* kernels_;
   plane_plan luma_;
   plane_plan chroma_;
-  axis_range x_;
-  axis_range y_;
-  bool mirrored_ = false;
   std::vector<const std::uint8_t*> sources_;
   std::vector<std::int16_t> blended_;
   std::array<std::vector<std::int16_t>, 3> split_;

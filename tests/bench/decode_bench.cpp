@@ -115,7 +115,7 @@ static contestant resizing(std::string figure, simd level) {
   auto engine = std::make_shared<resizer>(level);
   auto writer = std::make_shared<pixel_writer>(level);
   return {std::move(figure), 0, [=](std::size_t, const sample&) {
-            engine->plan({0, 500, 0, 500}, {0, 375, 0, 375}, 224, 224, false);
+            engine->plan({{0, 500, 0, 500}, {0, 375, 0, 375}, 224, 224});
             writer->begin({.data = out.bytes(), .width = 224, .height = 224}, {});
             memory_rows rows(pixels.data<std::uint8_t>(), 1500);
             engine->run(rows, 3, *writer);
