@@ -127,28 +127,19 @@ static bool planes_are_faster(const image_crop& crop, const jpeg_reader& jpeg) {
   return reduction_of(crop) > 1 || crop.x.length * crop.y.length > most * all;
 }
 
-static memory_rows rows_of(const jpeg_plane& plane, const plane_plan& plan) {
-  return {plane.data + plan.columns.first(), plane.stride};
-}
-
 static void decode_jpeg_planes(image_worker& worker, image_crop crop, const image_options& options,
                                const tensor& slot) {
   const int reduction = reduction_of(crop);
   worker.jpeg.start_planes(reduction);
-  const auto& y = worker.jpeg.plane(0);
-  const auto& cb = worker.jpeg.plane(1);
-  const auto& cr = worker.jpeg.plane(2);
-  crop.x = coarser(crop.x, reduction, y.x.size);
-  crop.y = coarser(crop.y, reduction, y.y.size);
+  crop.x = coarser(crop.x, reduction, worker.jpeg.plane(0).x.size);
+  crop.y = coarser(crop.y, reduction, worker.jpeg.plane(0).y.size);
   begin_writing(worker, crop, options, slot);
-  const auto& luma = worker.resize.luma();
-  const auto& chroma = worker.resize.chroma();
-  worker.jpeg.read_planes(luma.rows.last());
-  worker.resize.plan_chroma(cb.x, cb.y);
-  memory_rows luma_rows = rows_of(y, luma);
-  memory_rows cb_rows = rows_of(cb, chroma);
-  memory_rows cr_rows = rows_of(cr, chroma);
-  worker.resize.run_yuv(luma_rows, cb_rows, cr_rows, worker.writer);
+  worker.jpeg.end_planes(worker.resize.luma().rows.last());
+  worker.resize.plan_chroma(worker.jpeg.plane(1).x, worker.jpeg.plane(1).y);
+  plane_rows y(worker.jpeg, 0, worker.resize.luma().columns.first());
+  plane_rows cb(worker.jpeg, 1, worker.resize.chroma().columns.first());
+  plane_rows cr(worker.jpeg, 2, worker.resize.chroma().columns.first());
+  worker.resize.run_yuv(y, cb, cr, worker.writer);
   worker.jpeg.close();
 }
 

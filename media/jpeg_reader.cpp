@@ -159,23 +159,37 @@ void jpeg_reader::start_planes(int reduction) {
   }
 }
 
-void jpeg_reader::read_planes(int bottom) {
+// Of the luma: what libjpeg decodes at a time.
+int jpeg_reader::rows_of_blocks() const noexcept {
+  return jpeg_.max_v_samp_factor * jpeg_.min_DCT_scaled_size;
+}
+
+void jpeg_reader::end_planes(int bottom) noexcept {
+  const int blocks = (bottom + rows_of_blocks() - 1) / rows_of_blocks();
+  for (auto& plane : planes_)
+    plane.y.size =
+        std::min(plane.y.size, static_cast<int>(blocks * rows_of_blocks() / plane.y.step));
+}
+
+const std::uint8_t* jpeg_reader::plane_row(std::size_t i, int y) {
+  while (y * planes_[i].y.step >= jpeg_.output_scanline) read_blocks();
+  return planes_[i].data + y * planes_[i].stride;
+}
+
+void jpeg_reader::read_blocks() {
   constexpr std::size_t most_rows = 4 * DCTSIZE;
   std::array<std::array<JSAMPROW, most_rows>, 3> rows;
   JSAMPARRAY planes[] = {rows[0].data(), rows[1].data(), rows[2].data()};
-  const auto lines = static_cast<JDIMENSION>(jpeg_.max_v_samp_factor * jpeg_.min_DCT_scaled_size);
-  for (unsigned group = 0; static_cast<int>(jpeg_.output_scanline) < bottom; ++group) {
-    for (std::size_t i = 0; i < 3; ++i) {
-      const auto& component = jpeg_.comp_info[i];
-      const auto count =
-          static_cast<std::size_t>(component.v_samp_factor * component.DCT_scaled_size);
-      for (std::size_t y = 0; y < count; ++y)
-        rows[i][y] = plane_memory_[i].data() + (group * count + y) * std::size_t(planes_[i].stride);
-    }
-    guarded([&] { jpeg_read_raw_data(&jpeg_, planes, lines); });
+  const auto lines = static_cast<JDIMENSION>(rows_of_blocks());
+  const std::size_t above = jpeg_.output_scanline / lines;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& component = jpeg_.comp_info[i];
+    const auto count =
+        static_cast<std::size_t>(component.v_samp_factor * component.DCT_scaled_size);
+    for (std::size_t y = 0; y < count; ++y)
+      rows[i][y] = plane_memory_[i].data() + (above * count + y) * std::size_t(planes_[i].stride);
   }
-  for (auto& plane : planes_)
-    plane.y.size = std::min(plane.y.size, static_cast<int>(jpeg_.output_scanline / plane.y.step));
+  guarded([&] { jpeg_read_raw_data(&jpeg_, planes, lines); });
 }
 
 }  // namespace lade::media

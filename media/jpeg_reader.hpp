@@ -55,10 +55,15 @@ class jpeg_reader final : public row_source {
   const std::uint8_t* row(int y) override;
 
   // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size rounded
-  // up. After read_planes they end with the blocks that hold the luma down to row `bottom`.
+  // up, as far as rows are asked for: all three together, so that decoding and what is done with
+  // the rows take turns. A burst of wide vectors after each whole image would slow the decoding of
+  // the next by a tenth.
   void start_planes(int reduction);
-  void read_planes(int bottom);
   const jpeg_plane& plane(std::size_t i) const noexcept { return planes_[i]; }
+  const std::uint8_t* plane_row(std::size_t i, int y);
+
+  // Has the planes end with the blocks that hold the luma down to row `bottom`.
+  void end_planes(int bottom) noexcept;
 
   // Gives up the rest of the image.
   void close() noexcept { jpeg_abort_decompress(&jpeg_); }
@@ -77,6 +82,8 @@ class jpeg_reader final : public row_source {
   void guarded(F call);
   void crop(const axis_range& columns);
   void read_row(std::uint8_t* out);
+  int rows_of_blocks() const noexcept;
+  void read_blocks();
 
   error_manager errors_;
   jpeg_decompress_struct jpeg_;
@@ -89,6 +96,19 @@ class jpeg_reader final : public row_source {
 
   std::array<jpeg_plane, 3> planes_;
   std::array<std::vector<std::uint8_t>, 3> plane_memory_;
+};
+
+// The rows of a plane, from column `left` on.
+class plane_rows final : public row_source {
+ public:
+  plane_rows(jpeg_reader& from, std::size_t plane, int left)
+      : from_(from), plane_(plane), left_(left) {}
+  const std::uint8_t* row(int y) override { return from_.plane_row(plane_, y) + left_; }
+
+ private:
+  jpeg_reader& from_;
+  std::size_t plane_;
+  int left_;
 };
 
 }  // namespace lade::media
