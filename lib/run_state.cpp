@@ -100,6 +100,7 @@ run_statistics run_state::statistics() const {
   run_statistics result;
   result.elapsed = clock::now() - started_;
   result.threads = runtime_.pool().size();
+  result.cpus = available_cpus();
   result.sink_wait = std::chrono::nanoseconds(sink.starving.load());
   result.sink_blocked = std::chrono::nanoseconds(sink.output_wait.load());
   result.delivered = sink.out;

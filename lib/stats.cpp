@@ -125,10 +125,9 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
             percent(share(waiting->output_wait, run.elapsed)) + " of the time";
   if (stage.on_reactor || stage.workers < run.threads)
     return text + ": raise the concurrency of " + stage.name + ".";
-  return text + ": " +
-         (waiting ? "raise threads, not the concurrency of " + waiting->name
-                  : std::string("more threads would help")) +
-         ".";
+  if (run.threads >= run.cpus) return text + ": all CPUs are in use.";
+  return text + (waiting ? ": raise threads, not the concurrency of " + waiting->name + "."
+                         : ": more threads would help.");
 }
 
 static std::string limited_by_source(const run_statistics& run) {
@@ -151,7 +150,7 @@ std::string verdict(const run_statistics& run) {
   if (stage && pool_use(run) >= most)
     return "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
            " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
-           stage->name + ": raise threads.";
+           stage->name + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
   return limited_by_source(run);
 }
 

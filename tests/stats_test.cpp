@@ -14,6 +14,7 @@ static run_statistics run_of(std::vector<stage_statistics> stages) {
   run_statistics run;
   run.elapsed = 10s;
   run.threads = 8;
+  run.cpus = 16;
   run.delivered = 100;
   run.stages = std::move(stages);
   return run;
@@ -42,6 +43,14 @@ TEST(Verdict, NamesTheBusyStageAndWhomItHoldsBack) {
   EXPECT_EQ(verdict(run_of({waiting, decoder(77600ms)})),
             "decode_image is the bottleneck: 8 workers busy 97 % of the time; read waits for room "
             "80 % of the time: raise threads, not the concurrency of read.");
+}
+
+TEST(Verdict, MoreThreadsThanCpusAreNotAdvised) {
+  auto run = run_of({decoder(77600ms)});
+  run.cpus = 8;
+  EXPECT_EQ(
+      verdict(run),
+      "decode_image is the bottleneck: 8 workers busy 97 % of the time: all CPUs are in use.");
 }
 
 TEST(Verdict, BusyReadsWantMoreConcurrency) {

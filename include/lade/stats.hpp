@@ -39,6 +39,7 @@ struct failure_record {
 struct run_statistics {
   std::chrono::nanoseconds elapsed{};
   unsigned threads = 0;                     // of the CPU pool
+  unsigned cpus = 0;                        // that the process may use
   std::chrono::nanoseconds sink_wait{};     // the consumer waited for items
   std::chrono::nanoseconds sink_blocked{};  // finished items waited for the consumer
   std::uint64_t delivered = 0;
