@@ -15,7 +15,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -305,6 +307,54 @@ TEST(Map, RoundsOfARepeatedStreamDrawDifferentNumbers) {
   auto all =
       collect(runtime, from(numbers{10}) | map([](int i) { return i; }) | repeat(3) | map(draw));
   EXPECT_EQ(std::set(all.begin(), all.end()).size(), 30u);
+}
+
+struct point {
+  int x;
+  int y;
+  int sum() const { return x + y; }
+};
+
+TEST(Map, TakesPointersToMembers) {
+  runtime runtime({.threads = 2});
+  auto points = from(std::vector{point{1, 2}, point{3, 4}});
+  EXPECT_THAT(collect(runtime, points | map(&point::y)), ElementsAre(2, 4));
+  EXPECT_THAT(collect(runtime, points | map(&point::sum)), ElementsAre(3, 7));
+}
+
+static std::optional<int> half(int i) {
+  if (i % 2) return std::nullopt;
+  return i / 2;
+}
+
+static task<std::optional<int>> half_later(int i) { co_return half(i); }
+
+TEST(Map, AnEmptyOptionalDropsItsItem) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 4u}) {
+    map_options options{.concurrency = concurrency};
+    EXPECT_THAT(collect(runtime, from(numbers{7}) | map(half, options)), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(collect(runtime, from(numbers{7}) | map(half_later, options)),
+                ElementsAre(0, 1, 2, 3));
+  }
+}
+
+TEST(Map, AContainerIsATableInWhichItemsAreLookedUp) {
+  runtime runtime({.threads = 2});
+  auto keys = from(std::vector<std::size_t>{2, 0});
+  std::map<std::size_t, std::string> names{{0, "cat"}, {2, "dog"}};
+  EXPECT_THAT(collect(runtime, keys | map(names)), ElementsAre("dog", "cat"));
+  EXPECT_THAT(collect(runtime, keys | map(std::vector<int>{7, 8, 9})), ElementsAre(9, 7));
+}
+
+TEST(Map, AnItemThatIsInNoTableIsAFailure) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(numbers{3}) | map(std::map<int, int>{{0, 5}, {2, 6}},
+                                                  {.on_error = on_error::skip, .name = "labels"}));
+  EXPECT_THAT(collect(items), ElementsAre(5, 6));
+  ASSERT_EQ(items.failures().size(), 1u);
+  EXPECT_EQ(items.failures().front().stage, "labels");
+  EXPECT_EQ(items.failures().front().item, "1");
 }
 
 }  // namespace lade

@@ -38,17 +38,32 @@ struct map_options {
 
 namespace detail {
 
-// Calls function(item), or function(item, random) if it takes a random.
+// Calls function(item), or function(item, random) if it takes a random; looks the item up in what
+// is no function but has items of its own.
 template <class F, class In>
 decltype(auto) apply_to(const F& function, In&& item, const random& draw) {
   if constexpr (std::is_invocable_v<const F&, In, random>)
     return std::invoke(function, std::forward<In>(item), draw);
-  else
+  else if constexpr (std::is_invocable_v<const F&, In>)
     return std::invoke(function, std::forward<In>(item));
+  else if constexpr (requires { function.at(item); })
+    return function.at(item);
+  else
+    return function[item];
 }
 
 template <class F, class In>
 using applied = decltype(apply_to(std::declval<const F&>(), std::declval<In>(), random()));
+
+// The item in what a function gives: nothing, if that is an empty optional.
+template <class T>
+struct item_of {
+  using type = T;
+};
+template <class T>
+struct item_of<std::optional<T>> {
+  using type = T;
+};
 
 // The random numbers of the items of one stage.
 class stage_random {
@@ -78,7 +93,7 @@ class map_stage {
   template <class In>
   auto attach(const pipeline<In>& in) const {
     using result = detail::outcome_of<std::remove_cvref_t<detail::applied<F, In>>>;
-    using out = typename result::type;
+    using out = typename detail::item_of<typename result::type>::type;
     static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
     auto length = in.length() + 1;
     return detail::make_pipeline<out>(
@@ -110,7 +125,7 @@ class map_stage {
       auto draw = draws(identity(in.origin()));
       try {
         name = detail::name_of(*item);
-        out.emplace(detail::apply_to(function, std::move(*item), draw));
+        detail::assign(out, detail::apply_to(function, std::move(*item), draw));
       } catch (...) {
         auto failure = run.failure(counters, policy, std::move(name), in.origin());
         if (failure) std::rethrow_exception(failure);
@@ -146,7 +161,11 @@ class map_stage {
 
 // Applies `function` to every item. It takes an item, and a `random` too if it draws random
 // numbers (they depend on the run's seed and epoch and on the item's position alone). What it
-// returns are the new items.
+// returns are the new items; where it returns a std::optional, an empty one drops the item.
+//
+// A function is whatever std::invoke takes, so also a pointer to a member. A container is a table
+// in which the items are looked up: by at(), which throws for an item that is not in it, or by
+// operator[] if it has no at().
 //
 // A plain function runs on the CPU pool. One that returns a task runs on the reactor, where it may
 // only await (read, sleep, ask a server), never compute. It is called by several threads at a

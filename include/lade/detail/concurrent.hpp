@@ -18,6 +18,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,15 @@ struct outcome_of<task<T>> {
   using type = T;
   static constexpr bool is_task = true;
 };
+
+// Puts what a function has given into a slot; an empty optional leaves it empty.
+template <class T, class Result>
+void assign(std::optional<T>& slot, Result&& result) {
+  if constexpr (std::same_as<std::remove_cvref_t<Result>, std::optional<T>>)
+    slot = std::forward<Result>(result);
+  else
+    slot.emplace(std::forward<Result>(result));
+}
 
 // `co_await consume(origin)` counts a lineage to what the awaiting coroutine has consumed.
 class consume {
@@ -243,9 +253,9 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         name = name_of(*item.in);
         using result = decltype((*work)(std::move(*item.in), item.identity));
         if constexpr (outcome_of<result>::is_task)
-          item.out.emplace(co_await (*work)(std::move(*item.in), item.identity));
+          assign(item.out, co_await (*work)(std::move(*item.in), item.identity));
         else
-          item.out.emplace((*work)(std::move(*item.in), item.identity));
+          assign(item.out, (*work)(std::move(*item.in), item.identity));
       } catch (...) {
         self->fail(item, std::move(name));
       }
