@@ -28,7 +28,10 @@ def run(*arguments, **how):
 # What the program writes to a terminal, and its exit status. `act(process, seen)` is called for
 # all that has been seen so far, whenever there is more.
 def run_on_terminal(*arguments, act=lambda process, seen: None, term="xterm"):
-    master, slave = pty.openpty()
+    try:
+        master, slave = pty.openpty()
+    except OSError as error:
+        raise unittest.SkipTest(f"no terminal to be had: {error}") from error
     environment = {**os.environ, "TERM": term, "LC_ALL": "C.UTF-8"}
     process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave,
                                env=environment, start_new_session=True)
