@@ -103,6 +103,7 @@ run_statistics run_state::statistics() const {
   result.cpus = available_cpus();
   result.sink_wait = std::chrono::nanoseconds(sink.starving.load());
   result.sink_blocked = std::chrono::nanoseconds(sink.output_wait.load());
+  result.memory_wait = std::chrono::nanoseconds(memory_wait.load());
   result.delivered = sink.out;
   std::lock_guard lock(mutex_);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on

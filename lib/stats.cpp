@@ -145,6 +145,10 @@ std::string verdict(const run_statistics& run) {
   if (share(run.sink_blocked, run.elapsed) > 0.5)
     return "The consumer is the bottleneck: finished items wait for it " +
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
+  if (share(run.memory_wait, run.elapsed) > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
+    return "Memory is the bottleneck: for want of it nothing was begun " +
+           percent(share(run.memory_wait, run.elapsed)) + " of the time, and the consumer waited " +
+           percent(share(run.sink_wait, run.elapsed)) + ": raise memory_bytes.";
   auto* stage = busiest(run);
   if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
   if (stage && pool_use(run) >= most)

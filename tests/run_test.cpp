@@ -344,6 +344,14 @@ TEST(Run, KeepsToItsMemoryHoweverFarItCouldWorkAhead) {
   EXPECT_LE(runtime.memory().stats().peak_bytes, 4 * bytes);
 }
 
+TEST(Run, TellsThatItWaitedForMemory) {
+  runtime runtime({.threads = 2, .memory_bytes = 1000});
+  auto buffers = from(up_to(3)) | map([](int) { return fill_buffer(1000); }, {.concurrency = 1});
+  auto items = runtime.run(buffers);
+  EXPECT_EQ(collect(items).size(), 3u);
+  EXPECT_GT(items.statistics().memory_wait.count(), 0);
+}
+
 TEST(Run, FailuresNameStageItemAndCause) {
   runtime runtime({.threads = 2});
   auto broken = from(std::vector<std::string>{"a.jpg", "b.jpg", "c.jpg"}) |

@@ -45,6 +45,15 @@ TEST(Verdict, NamesTheBusyStageAndWhomItHoldsBack) {
             "80 % of the time: raise threads, not the concurrency of read.");
 }
 
+TEST(Verdict, ABudgetForOneItemAtATimeIsNamed) {
+  auto run = run_of({decoder(30s)});
+  run.memory_wait = 5s;
+  run.sink_wait = 4s;
+  EXPECT_EQ(verdict(run),
+            "Memory is the bottleneck: for want of it nothing was begun 50 % of the time, and the "
+            "consumer waited 40 %: raise memory_bytes.");
+}
+
 TEST(Verdict, MoreThreadsThanCpusAreNotAdvised) {
   auto run = run_of({decoder(77600ms)});
   run.cpus = 8;

@@ -106,9 +106,13 @@ class run {
     auto source = what.open(opening);
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {
-      detail::stopwatch waiting(state->sink.output_wait);
-      co_await items.push(ready(std::move(*item)));
-      if (state->short_of_memory(++pulled)) co_await items.wanted();
+      {
+        detail::stopwatch waiting(state->sink.output_wait);
+        co_await items.push(ready(std::move(*item)));
+      }
+      if (!state->short_of_memory(++pulled)) continue;
+      detail::stopwatch waiting(state->memory_wait);
+      co_await items.wanted();
     }
   }
 

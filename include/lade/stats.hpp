@@ -42,6 +42,7 @@ struct run_statistics {
   unsigned cpus = 0;                        // that the process may use
   std::chrono::nanoseconds sink_wait{};     // the consumer waited for items
   std::chrono::nanoseconds sink_blocked{};  // finished items waited for the consumer
+  std::chrono::nanoseconds memory_wait{};   // no item was begun, for want of memory
   std::uint64_t delivered = 0;
   std::vector<stage_statistics> stages;  // from the source on
 };

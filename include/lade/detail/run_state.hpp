@@ -11,6 +11,7 @@
 #include <lade/scope.hpp>
 #include <lade/stats.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <deque>
@@ -85,6 +86,7 @@ class run_state {
 
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
+  std::atomic<std::int64_t> memory_wait = 0;  // not to begin an item that might not fit
 
  private:
   static constexpr std::size_t most_failures = 1000;
