@@ -41,8 +41,9 @@ class channel {
   // Throws error(stopped) when the awaiting coroutine is asked to stop.
   [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
 
-  // `co_await wanted()` waits until a consumer waits for a value, or the channel is closed. Throws
-  // error(stopped) when the awaiting coroutine is asked to stop.
+  // For producers of what is better not made in advance: `co_await wanted()` waits until a consumer
+  // waits for a value, or the channel is closed. Throws error(stopped) when the awaiting coroutine
+  // is asked to stop.
   [[nodiscard]] wanted_awaiter wanted() noexcept { return wanted_awaiter(*this); }
 
   // Ends the channel: what is in it may still be popped. Any thread.
