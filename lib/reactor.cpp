@@ -45,6 +45,7 @@ void reactor::start_thread() {
 }
 
 void reactor::stop_thread() {
+  if (!thread_.joinable()) return;
   {
     std::lock_guard lock(mutex_);
     ending_ = true;

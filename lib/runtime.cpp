@@ -27,23 +27,43 @@ runtime::runtime(const runtime_options& options)
     : memory_(options.memory_bytes), process_(getpid()) {
   auto kind = options.reactor;
   if (kind == reactor_kind::automatic) kind = reactor_from_environment();
-  reactor_ = detail::make_reactor(kind);
+  if (options.reactors == 0)
+    throw error(errc::invalid_argument, "make a runtime", "it needs a reactor");
+  for (unsigned i = 0; i < options.reactors; ++i) reactors_.push_back(detail::make_reactor(kind));
   pool_ = std::make_unique<thread_pool>(options.threads);
-  reactor_->start_thread();
+  try {
+    for (auto& each : reactors_) each->start_thread();
+  } catch (...) {  // the system has no more threads
+    stop_reactors();
+    throw;
+  }
+}
+
+// After this none is in the middle of a post to the pool.
+void runtime::stop_reactors() {
+  for (auto& each : reactors_) each->stop_thread();
 }
 
 runtime::~runtime() {
   if (getpid() != process_) {  // the threads are the parent's
     (void)pool_.release();
-    (void)reactor_.release();
+    for (auto& each : reactors_) (void)each.release();
     return;
   }
-  reactor_->stop_thread();  // nor is it in the middle of a post to the pool then
+  stop_reactors();
   pool_.reset();
 }
 
+detail::reactor& runtime::reactor() noexcept {
+  if (reactors_.size() == 1) return *reactors_.front();
+  for (auto& each : reactors_)
+    if (each.get() == detail::this_executor) return *each;
+  return reactor(next_reactor_.fetch_add(1, std::memory_order_relaxed));
+}
+
 std::string runtime::describe() const {
-  return std::to_string(pool_->size()) + " threads, " + reactor_->describe();
+  auto several = reactors_.size() > 1 ? std::to_string(reactors_.size()) + " reactors: " : "";
+  return std::to_string(pool_->size()) + " threads, " + several + reactors_.front()->describe();
 }
 
 void runtime::require_same_process() const {

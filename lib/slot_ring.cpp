@@ -7,9 +7,8 @@
 namespace lade::detail {
 
 slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
-                     executor& workers_home, const buffer_pool& memory, stage_counters& counters)
+                     const buffer_pool& memory, stage_counters& counters)
     : home_(home),
-      workers_home_(workers_home),
       memory_(memory),
       counters_(counters),
       order_(order),
@@ -34,7 +33,7 @@ bool slot_ring::free_or_park(waiting& feeder) {
       feeder.slot = begin_item();
     }
   }
-  if (worker) workers_home_.post(resumption(worker->coroutine));
+  if (worker) worker->post();
   return park;
 }
 
@@ -44,7 +43,7 @@ bool slot_ring::filled_or_park(waiting& worker) {
     auto* consumer = finish(std::exchange(worker.slot, none));
     if (consumer) {
       lock.unlock();
-      home_.resume(consumer->coroutine);
+      consumer->home.resume(consumer->coroutine);
       lock.lock();
     }
   }
@@ -71,7 +70,7 @@ bool slot_ring::done_or_park(waiting& consumer) {
   }
   auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
   lock.unlock();
-  if (feeder) home_.post(resumption(feeder->coroutine));
+  if (feeder) feeder->post();
   return park;
 }
 
@@ -101,7 +100,7 @@ void slot_ring::fill_done(std::size_t slot) {
     note_filled(slot);
     consumer = finish(slot);
   }
-  if (consumer) home_.post(resumption(consumer->coroutine));
+  if (consumer) consumer->post();
 }
 
 void slot_ring::end_input() {
@@ -113,8 +112,8 @@ void slot_ring::end_input() {
     idle.swap(workers_);
     if (drained()) consumer = claim_consumer(none);
   }
-  for (auto* worker : idle) workers_home_.post(resumption(worker->coroutine));
-  if (consumer) home_.post(resumption(consumer->coroutine));
+  for (auto* worker : idle) worker->post();
+  if (consumer) consumer->post();
 }
 
 void slot_ring::close() {
@@ -128,9 +127,9 @@ void slot_ring::close() {
     feeder = std::exchange(feeder_, nullptr);
     consumer = claim_consumer(none);
   }
-  for (auto* worker : idle) workers_home_.post(resumption(worker->coroutine));
-  if (feeder) home_.post(resumption(feeder->coroutine));
-  if (consumer) home_.post(resumption(consumer->coroutine));
+  for (auto* worker : idle) worker->post();
+  if (feeder) feeder->post();
+  if (consumer) consumer->post();
 }
 
 std::size_t slot_ring::pop_done() {

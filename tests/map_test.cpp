@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/event.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -202,6 +203,20 @@ TEST(Map, CallsPlainFunctionsOnThePoolAndTasksOnTheReactor) {
         collect(runtime, from(numbers{20}) | map(asynchronous, {.concurrency = concurrency}));
     EXPECT_EQ(on_reactor, std::vector<bool>(20, true));
   }
+}
+
+TEST(Map, DealsTasksOutToAllReactors) {
+  runtime runtime({.threads = 1, .reactors = 2});
+  event both;
+  std::atomic<int> started = 0;
+  auto where = [&](int) -> task<detail::executor*> {
+    auto* here = detail::this_executor;
+    if (++started == 2) both.set();
+    co_await both;
+    co_return here;
+  };
+  auto executors = collect(runtime, from(numbers{2}) | map(where, {.concurrency = 2}));
+  EXPECT_THAT(executors, testing::UnorderedElementsAre(&runtime.reactor(0), &runtime.reactor(1)));
 }
 
 TEST(Map, OfConcurrencyOneRunsWhenTheNextStageAsks) {

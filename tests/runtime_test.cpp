@@ -72,6 +72,23 @@ TEST_P(Runtime, SaysWhatItIs) {
   EXPECT_THAT(runtime.describe(), HasSubstr(kind));
 }
 
+TEST_P(Runtime, SeveralReactorsTakeTurns) {
+  auto two = options(1);
+  two.reactors = 2;
+  runtime runtime(two);
+  EXPECT_THAT(runtime.describe(), StartsWith("1 threads, 2 reactors: "));
+  EXPECT_NE(&runtime.reactor(), &runtime.reactor());
+  EXPECT_NE(&runtime.reactor(0), &runtime.reactor(1));
+  detail::reactor* own = nullptr;
+  testing_support::run_on_reactor(runtime, [&] { own = &runtime.reactor(); });
+  EXPECT_TRUE(own == &runtime.reactor(0) || own == &runtime.reactor(1));
+}
+
+TEST(RuntimeAlone, WithoutAReactorIsRefused) {
+  EXPECT_THAT([] { runtime runtime({.reactors = 0}); },
+              testing::ThrowsMessage<error>("make a runtime: it needs a reactor"));
+}
+
 TEST_P(Runtime, StartsAndEndsWithoutWork) {
   for (int i = 0; i < 20; ++i) runtime runtime(options(2));
 }

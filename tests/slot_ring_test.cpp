@@ -37,7 +37,7 @@ class manual final : public executor {
 // A ring with one of each kind of coroutine that returns when there will be no more.
 struct parties {
   explicit parties(std::size_t count, std::size_t workers = 1, item_order order = item_order::input)
-      : slots(count, workers, order, home, workers_home, memory, counters) {}
+      : slots(count, workers, order, home, memory, counters) {}
 
   // Fills what it takes, as soon as it takes the next.
   static task<> feed(slot_ring& slots, std::vector<std::size_t>& taken, int most,
@@ -57,10 +57,11 @@ struct parties {
     }
   }
   // Takes one slot and finishes it as soon as it runs the next time.
-  static task<> take_filled(slot_ring& slots, std::vector<std::size_t>& taken) {
+  task<> take_filled() {
     auto slot = slot_ring::none;
-    while ((slot = co_await slots.take_filled(slot)) != slot_ring::none) taken.push_back(slot);
-    taken.push_back(slot);
+    while ((slot = co_await slots.take_filled(slot, workers_home)) != slot_ring::none)
+      worked.push_back(slot);
+    worked.push_back(slot);
   }
 
   void run_all() {
@@ -94,7 +95,7 @@ TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
 
 TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
   parties all(4);
-  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(all.take_filled());
   all.children.start(parties::feed(all.slots, all.fed, 3));
   EXPECT_EQ(all.workers_home.posted(), 1u);
   all.run_all();
@@ -108,7 +109,7 @@ TEST(SlotRing, DeliversInInputOrder) {
   parties all(4);
   all.children.start(parties::feed(all.slots, all.fed, 4));
   all.children.start(parties::take_done(all.slots, all.delivered, 9));
-  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(all.take_filled());
   all.slots.end_input();
   all.run_all();
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
@@ -129,7 +130,7 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
 TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
   parties all(8, 4);
   all.children.start(parties::feed(all.slots, all.fed, 9));
-  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(all.take_filled());
   all.children.start(parties::take_done(all.slots, all.delivered, 2));
   all.run_all();
   EXPECT_EQ(all.fed.size(), 8u);
@@ -142,7 +143,7 @@ TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
 TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
   parties all(8, 8);
   all.children.start(parties::feed(all.slots, all.fed, 9));
-  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(all.take_filled());
   all.children.start(parties::take_done(all.slots, all.delivered, 2));
   all.run_all();
   EXPECT_EQ(all.fed.size(), 9u);  // one is free, and the feeder has it
@@ -153,14 +154,14 @@ TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
 TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
   parties all(1);
   all.children.start(parties::feed(all.slots, all.fed, 1));
-  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(all.take_filled());
   all.children.start(parties::take_done(all.slots, all.delivered, 2));
   all.slots.close();
   all.run_all();
   EXPECT_THAT(all.worked, ElementsAre(none));
   EXPECT_THAT(all.delivered, ElementsAre(none));
   all.children.start(parties::feed(all.slots, all.fed, 2, all.fed.front()));
-  all.children.start(parties::take_filled(all.slots, all.worked));
+  all.children.start(all.take_filled());
   all.children.start(parties::take_done(all.slots, all.delivered, 1));
   all.run_all();
   EXPECT_THAT(all.fed, ElementsAre(0, none));

@@ -10,11 +10,13 @@
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lade {
 
@@ -32,6 +34,10 @@ struct runtime_options {
   // ("io_uring" or "fallback") decides where this says automatic.
   reactor_kind reactor = reactor_kind::automatic;
 
+  // Reactor threads. One copies about 7 GB/s out of the page cache; machines whose disks, network
+  // or memory deliver more may need several. Tasks of a stage are dealt out to them in turn.
+  unsigned reactors = 1;
+
   // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
   // the consumer has not let go of included. Where it is reached, stages begin no new item
   // before memory comes back, but those that have none in hand: a run goes on with one item at
@@ -39,18 +45,24 @@ struct runtime_options {
   std::size_t memory_bytes = std::size_t{1} << 30;
 };
 
-// Owns a reactor thread, which waits for the operating system, and a pool of threads, which
-// compute. A program needs one runtime; several are independent of each other. Whatever uses a
-// runtime (runs, tasks) must end before it. After a fork, only the parent may use it.
+// Owns a reactor thread (or several), which waits for the operating system, and a pool of threads,
+// which compute. A program needs one runtime; several are independent of each other. Whatever uses
+// a runtime (runs, tasks) must end before it. After a fork, only the parent may use it.
 class runtime {
  public:
-  // Throws error(invalid_argument) for an unknown LADE_REACTOR, or the kernel's reason when
-  // io_uring is demanded and refused.
+  // Throws error(invalid_argument) for an unknown LADE_REACTOR or for no reactors, or the kernel's
+  // reason when io_uring is demanded and refused.
   explicit runtime(const runtime_options& options = {});
   ~runtime();
 
   thread_pool& pool() noexcept { return *pool_; }
-  detail::reactor& reactor() noexcept { return *reactor_; }
+
+  // The reactor that this thread belongs to; on other threads, one after the other.
+  detail::reactor& reactor() noexcept;
+  detail::reactor& reactor(std::size_t number) noexcept {
+    return *reactors_[number % reactors_.size()];
+  }
+
   buffer_pool& memory() noexcept { return memory_; }
 
   // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
@@ -66,8 +78,11 @@ class runtime {
   void require_same_process() const;
 
  private:
+  void stop_reactors();
+
   buffer_pool memory_;
-  std::unique_ptr<detail::reactor> reactor_;
+  std::vector<std::unique_ptr<detail::reactor>> reactors_;
+  std::atomic<std::size_t> next_reactor_ = 0;
   std::unique_ptr<thread_pool> pool_;
   int process_;
 };

@@ -102,14 +102,16 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         counters_(counters),
         options_(options),
         slots_(options.slots),
-        ring_(options.slots, options.workers, options.order, pool(), workers_home(),
+        ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
               run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
-        worker_context_(feeder_context_),
         on_consumer_stop_(run.stop, close_stage{*this}) {
     run_->note_workers(counters, options.workers, options.on_reactor);
-    worker_context_.home = &workers_home();
-    feeder_context_.stage = worker_context_.stage = &counters_;
+    feeder_context_.stage = &counters_;
+    worker_contexts_.assign(options.workers, feeder_context_);
+    if (!options.on_reactor) return;
+    for (std::size_t i = 0; i < options.workers; ++i)
+      worker_contexts_[i].home = &run_->runtime().reactor(i);
   }
 
   // What the stage before is stopped by.
@@ -120,8 +122,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   void start(async_generator<In> upstream, Work work) {
     auto self = this->shared_from_this();
     auto shared = std::make_shared<const Work>(std::move(work));
-    for (unsigned i = 0; i < options_.workers; ++i)
-      run_->children().start(run_in(worker_context_, self, work_on(self, shared)));
+    for (auto& surroundings : worker_contexts_)
+      run_->children().start(run_in(surroundings, self, work_on(self, *surroundings.home, shared)));
     run_->children().start(run_in(feeder_context_, self, feed(self, std::move(upstream))));
   }
 
@@ -188,12 +190,6 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     if (self->input_failure_) std::rethrow_exception(self->input_failure_);
   }
 
-  executor& pool() noexcept { return run_->runtime().pool(); }
-  executor& workers_home() noexcept {
-    if (options_.on_reactor) return run_->runtime().reactor();
-    return pool();
-  }
-
   void close() noexcept {
     stop_.request_stop();
     ring_.close();
@@ -242,10 +238,11 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   }
 
   template <class Work>
-  static task<> work_on(std::shared_ptr<concurrent_stage> self, std::shared_ptr<const Work> work) {
-    co_await continue_on(self->workers_home());
+  static task<> work_on(std::shared_ptr<concurrent_stage> self, executor& home,
+                        std::shared_ptr<const Work> work) {
+    co_await continue_on(home);
     std::size_t taken = slot_ring::none;
-    while ((taken = co_await self->ring_.take_filled(taken)) != slot_ring::none) {
+    while ((taken = co_await self->ring_.take_filled(taken, home)) != slot_ring::none) {
       auto& item = self->slots_[taken];
       std::string name;
       auto started = clock::now();
@@ -282,7 +279,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   std::stop_source stop_;
   slot_ring ring_;
   context feeder_context_;
-  context worker_context_;
+  std::vector<context> worker_contexts_;
   std::exception_ptr input_failure_;
   std::stop_callback<close_stage> on_consumer_stop_;
 };

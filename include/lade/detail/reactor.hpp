@@ -33,6 +33,7 @@ struct io_operation {
   void* data = nullptr;        // read: where to; stat: the struct statx to fill
   std::size_t bytes = 0;       // read: at most max_bytes are read
   std::uint64_t offset = 0;    // read; ignored by files that cannot seek
+  bool direct = false;         // read: from a file opened with O_DIRECT
   std::int64_t result = 0;     // what the system call returned, or -errno
   void (*completed)(io_operation&) noexcept = nullptr;
 
@@ -95,7 +96,7 @@ class reactor : public executor {
   void remove(timer& deadline);  // does nothing when it has fired
 
   // Starts the thread; the backend's constructor has run. `stop` makes it return when no posted
-  // job is left, and joins it; no operation or timer may be outstanding.
+  // job is left, and joins it, if it was started; no operation or timer may be outstanding.
   void start_thread();
   void stop_thread();
 

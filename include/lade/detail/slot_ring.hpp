@@ -28,22 +28,22 @@ class slot_ring {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  // `home` is where the feeder and the consumer run, `workers_home` where the workers do.
-  // Items are begun as long as what they will likely need fits into `memory`.
+  // `home` is where the feeder and the consumer run. Items are begun as long as what they will
+  // likely need fits into `memory`.
   slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
-            executor& workers_home, const buffer_pool& memory, stage_counters& counters);
+            const buffer_pool& memory, stage_counters& counters);
 
   // Each is awaited and gives a slot, or `none` when there will be no more. The feeder passes the
   // slot that it has filled for a worker, a worker the slot that it has finished, the consumer the
-  // slot that it is done with; at first `none`.
+  // slot that it is done with; at first `none`. Each worker says where it runs.
   auto take_free(std::size_t filled) noexcept {
-    return awaiter<&slot_ring::free_or_park>(*this, filled);
+    return awaiter<&slot_ring::free_or_park>(*this, filled, home_);
   }
-  auto take_filled(std::size_t finished) noexcept {
-    return awaiter<&slot_ring::filled_or_park>(*this, finished);
+  auto take_filled(std::size_t finished, executor& home) noexcept {
+    return awaiter<&slot_ring::filled_or_park>(*this, finished, home);
   }
   auto take_done(std::size_t freed) noexcept {
-    return awaiter<&slot_ring::done_or_park>(*this, freed);
+    return awaiter<&slot_ring::done_or_park>(*this, freed, home_);
   }
 
   // For the feeder: the slot needs no work; there is no more input.
@@ -55,15 +55,18 @@ class slot_ring {
 
  private:
   struct waiting {
-    std::coroutine_handle<> coroutine;
-    std::size_t slot = none;
+    executor& home;
+    std::size_t slot;
+    std::coroutine_handle<> coroutine = nullptr;
+
+    void post() { home.post(resumption(coroutine)); }
   };
 
   template <bool (slot_ring::*Park)(waiting&)>
   class awaiter : private waiting {
    public:
-    awaiter(slot_ring& slots, std::size_t returned) noexcept
-        : waiting{nullptr, returned}, ring_(slots) {}
+    awaiter(slot_ring& slots, std::size_t returned, executor& where) noexcept
+        : waiting{where, returned}, ring_(slots) {}
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> parked) {
       coroutine = parked;
@@ -94,7 +97,6 @@ class slot_ring {
   waiting* claim_consumer(std::size_t slot);
 
   executor& home_;
-  executor& workers_home_;
   const buffer_pool& memory_;
   stage_counters& counters_;
   const item_order order_;
