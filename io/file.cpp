@@ -1,3 +1,5 @@
+#include "page_cache.hpp"
+
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
@@ -45,12 +47,33 @@ static operation open_call(const std::string& path) {
                     .flags = O_RDONLY | O_CLOEXEC});
 }
 
-static operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset) {
+static operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset,
+                           bool direct = false) {
   return operation({.what = io_operation::kind::read,
                     .fd = fd,
                     .data = into.data(),
                     .bytes = into.size(),
-                    .offset = offset});
+                    .offset = offset,
+                    .direct = direct});
+}
+
+// What O_DIRECT wants offsets, lengths and addresses to be multiples of, at most.
+static constexpr std::size_t direct_bytes = 4096;
+
+// Files that are so small gain little by passing the page cache, and lose what is read ahead.
+static constexpr std::size_t small_bytes = std::size_t{32} << 10;
+
+static std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + direct_bytes - 1) / direct_bytes * direct_bytes;
+}
+
+// Whether a file is to be read past the page cache, and lets itself be. Makes it so.
+static bool pass_page_cache(int fd, std::size_t bytes, page_cache policy) {
+  if (policy == page_cache::fill) return false;
+  if (policy == page_cache::automatic &&
+      (bytes < small_bytes || detail::page_cache_room::of_process().take(bytes)))
+    return false;
+  return detail::misses_page_cache(fd, bytes) && fcntl(fd, F_SETFL, O_DIRECT) == 0;
 }
 
 static file_info::kind kind_of(unsigned mode) {
@@ -127,29 +150,38 @@ static task<buffer> read_to_end(int fd, const std::string& path) {
 
 // What all reading of small files comes down to. One coroutine, since each one more costs a
 // hundredth of reading a cached file of 4 KiB. The path must outlive the await.
-static task<buffer> read_whole(const std::string& path) {
+static task<buffer> read_whole(const std::string& path, read_options options) {
   auto& here = co_await this_context();
   auto opened = file_check(co_await open_call(path), "open", path);
   detail::descriptor from(static_cast<int>(opened), &here.runtime->reactor());
   auto size = static_cast<std::size_t>(stat_of(from.get(), path).st_size);
   if (size == 0) co_return co_await read_to_end(from.get(), path);
 
-  auto content = allocate(here, size);
+  bool direct = pass_page_cache(from.get(), size, options.page_cache);
+  auto content = allocate(here, direct ? whole_pages(size) : size);
   std::size_t done = 0;
   while (done < size) {
-    auto result = co_await read_call(from.get(), content.bytes().subspan(done), done);
-    if (file_check(result, "read", path) == 0) co_return content.slice(0, done);
+    auto rest = content.bytes().subspan(done);
+    auto result = co_await read_call(from.get(), rest, done, direct);
+    if (direct && result % static_cast<std::int64_t>(direct_bytes) != 0) {  // how the last one ends
+      direct = false;
+      fcntl(from.get(), F_SETFL, 0);
+      if (result == -EINVAL) continue;  // the file system cannot, though it said that it could
+    }
+    if (file_check(result, "read", path) == 0) break;
     done += static_cast<std::size_t>(result);
   }
-  co_return content;
+  co_return done == content.size() ? content : content.slice(0, std::min(done, size));
 }
 
-task<buffer> read_file(std::string path) { co_return co_await read_whole(path); }
+task<buffer> read_file(std::string path, read_options options) {
+  co_return co_await read_whole(path, options);
+}
 
 }  // namespace io
 
 task<sample> detail::read::operator()(sample from) const {
-  auto content = co_await io::read_whole(from.key());
+  auto content = co_await io::read_whole(from.key(), options_);
   co_return std::move(from).with_data(std::move(content));
 }
 

@@ -18,7 +18,7 @@ namespace lade {
 // hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits;
 // only allocate_now goes beyond it, for work that has begun.
 //
-// Buffers are aligned to 64 bytes, those of more than 4 KiB to 4 KiB, those of 2 MiB and more to
+// Buffers are aligned to 64 bytes, those of 4 KiB and more to 4 KiB, those of 2 MiB and more to
 // huge pages. A buffer counts with the size of its block: at most an eighth more than was asked
 // for, or what is missing to the next 64 bytes or 4 KiB. What is out and what is kept together
 // stay below the limit; a pool without a limit keeps at most 64 MiB.

@@ -208,12 +208,16 @@ int main(int argc, char** argv) {
                                  "threads, or files in flight in the ring");
   work.sized = options.flag("sized", "the size of a file is known; always so for chain");
   work.direct = options.flag("direct", "O_DIRECT: past the page cache");
+  auto passes = options.number("passes", 1, "how often all are read");
   bool cold = options.flag("drop-caches", "empty the page cache first");
   options.done();
 
   work.paths = bench::list_files(directory);
   work.bytes = std::filesystem::file_size(work.paths.front());
   if (cold) bench::drop_caches(work.paths);
+  auto once = work.paths;
+  for (std::size_t pass = 1; pass < passes; ++pass)
+    work.paths.insert(work.paths.end(), once.begin(), once.end());
   work.sized = work.sized || reader == "chain";
   bench::stopwatch clock;
   std::size_t total = reader == "threads" ? read_in_threads(work)

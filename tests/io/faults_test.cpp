@@ -28,6 +28,7 @@ namespace lade {
 
 using detail::io_operation;
 using testing::ThrowsMessage;
+using testing_support::evict;
 using testing_support::temp_dir;
 
 static std::int64_t real_call(const io_operation& call) {
@@ -93,17 +94,18 @@ class Faults : public testing::Test {
     EXPECT_EQ(memory_.stats().used_bytes, 0u);
   }
 
-  static task<std::string> read_here(std::string path, buffer_pool& memory) {
+  static task<std::string> read_here(std::string path, io::read_options options,
+                                     buffer_pool& memory) {
     context surroundings = co_await this_context();
     surroundings.home = &surroundings.runtime->reactor();
     surroundings.memory = &memory;
-    auto content = co_await detail::under(surroundings, io::read_file(std::move(path)));
+    auto content = co_await detail::under(surroundings, io::read_file(std::move(path), options));
     co_return std::string(content.text());
   }
 
-  std::string read(std::string path, std::stop_token stop = {}) {
+  std::string read(std::string path, std::stop_token stop = {}, io::read_options options = {}) {
     runtime runtime({.threads = 1});
-    return sync_wait(runtime, read_here(std::move(path), memory_), std::move(stop));
+    return sync_wait(runtime, read_here(std::move(path), options, memory_), std::move(stop));
   }
 
   buffer_pool memory_;
@@ -150,6 +152,45 @@ TEST_F(Faults, AFileThatShrinksEndsThere) {
     return real_call(call);
   };
   EXPECT_EQ(read(path_), "aaaaaaaaaa");
+}
+
+// Asks for a file past the page cache, from which it has been taken.
+class DirectFaults : public Faults {
+ protected:
+  void SetUp() override {
+    int direct_reads = 0;
+    evict(path_);
+    answer = [&](const io_operation& call) {
+      direct_reads += call.direct;
+      return real_call(call);
+    };
+    (void)read(path_, {}, {io::page_cache::bypass});
+    if (direct_reads == 0) GTEST_SKIP() << "the file system keeps all files in memory";
+    evict(path_);
+  }
+};
+
+TEST_F(DirectFaults, AFileSystemThatRefusesIsReadThroughThePageCache) {
+  answer = [](const io_operation& call) {
+    return call.direct ? std::int64_t{-EINVAL} : real_call(call);
+  };
+  EXPECT_EQ(read(path_, {}, {io::page_cache::bypass}), content_);
+}
+
+TEST_F(DirectFaults, AReadThatEndsWithinAPageIsContinued) {
+  answer = [](const io_operation& call) {
+    auto result = real_call(call);
+    return call.direct ? std::min<std::int64_t>(result, 5000) : result;
+  };
+  EXPECT_EQ(read(path_, {}, {io::page_cache::bypass}), content_);
+}
+
+TEST_F(DirectFaults, AnErrorOfTheDiskIsNotTriedAgain) {
+  answer = [](const io_operation& call) {
+    return call.what == io_operation::kind::read ? std::int64_t{-EIO} : real_call(call);
+  };
+  EXPECT_THAT([&] { read(path_, {}, {io::page_cache::bypass}); },
+              ThrowsMessage<error>("read " + path_ + ": Input/output error"));
 }
 
 TEST_F(Faults, TooManyOpenFilesIsAnError) {

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -58,6 +59,23 @@ TEST_P(File, AWholeFileIsReadWhateverItsSize) {
     auto content = content_of(bytes);
     auto path = dir.write("file", content);
     EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), content) << bytes;
+  }
+}
+
+TEST_P(File, EveryWayThroughOrPastThePageCacheGivesTheSameBytes) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (std::size_t bytes : {1u, 4095u, 4096u, 4097u, 110'000u, 3'000'000u}) {
+    auto content = content_of(bytes + random() % 1000);
+    auto path = dir.write("file", content);
+    for (auto policy : {io::page_cache::bypass, io::page_cache::fill, io::page_cache::automatic}) {
+      evict(path);
+      EXPECT_EQ(sync_wait(runtime, io::read_file(path, {policy})).text(), content);
+      EXPECT_EQ(sync_wait(runtime, io::read.with({policy})(sample(path))).data().text(), content);
+    }
   }
 }
 
@@ -207,6 +225,19 @@ TEST_P(File, ManyReadersGiveAllMemoryAndDescriptorsBack) {
   EXPECT_EQ(memory.stats().used_bytes, 0u);
   run_on_reactor(runtime, [] {});
   EXPECT_LE(open_descriptors(), before + 1);
+}
+
+TEST_P(File, SeveralReactorsShareTheReaders) {
+  temp_dir dir;
+  auto several = options();
+  several.reactors = 3;
+  runtime runtime(several);
+  std::vector<sample> samples;
+  for (std::size_t i = 0; i < 30; ++i)
+    samples.emplace_back(dir.write("file" + std::to_string(i), content_of(i * 1000)));
+  buffer_pool memory;
+  sync_wait(runtime, read_in_parallel(samples, memory));
+  EXPECT_EQ(memory.stats().used_bytes, 0u);
 }
 
 TEST_P(File, ReadersCanBeStopped) {

@@ -9,6 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace lade::testing_support {
 
 class temp_dir {
@@ -40,5 +43,13 @@ class temp_dir {
  private:
   std::filesystem::path path_;
 };
+
+// Takes a file out of the page cache, where the file system lets that happen.
+inline void evict(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  fsync(fd);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  close(fd);
+}
 
 }  // namespace lade::testing_support

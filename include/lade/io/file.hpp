@@ -41,14 +41,26 @@ class descriptor {
   reactor* reactor_;
 };
 
-// io::read.
-struct read {
-  task<sample> operator()(sample from) const;
-};
+class read;
 
 }  // namespace detail
 
 namespace io {
+
+// Where whole files go that the page cache does not have. What it has is copied from it.
+enum class page_cache : std::uint8_t {
+  // Into it while it has room: later epochs find them there. Then past it: a data set that is
+  // larger than the memory would push out at every epoch what the next would have found, and
+  // passing by takes less than half of the CPU time. Room is half of the memory that is available
+  // when the process reads its first file.
+  automatic,
+  fill,    // into it
+  bypass,  // past it, where the file system can do that (O_DIRECT)
+};
+
+struct read_options {
+  io::page_cache page_cache = io::page_cache::automatic;
+};
 
 struct file_info {
   enum class kind : std::uint8_t { regular, directory, other };
@@ -97,11 +109,29 @@ task<file_info> stat(std::string path);
 // file's size when it is opened decides how much that is: of a file that grows meanwhile, what it
 // had; of one that shrinks, what is left. Files that do not know their size (those of /proc,
 // pipes) are read to their end, into fresh memory.
-task<buffer> read_file(std::string path);
+task<buffer> read_file(std::string path, read_options options = {});
+
+}  // namespace io
+
+// What io::read is.
+class detail::read {
+ public:
+  constexpr explicit read(io::read_options options = {}) noexcept : options_(options) {}
+
+  task<sample> operator()(sample from) const;
+
+  constexpr read with(io::read_options options) const noexcept { return read(options); }
+
+ private:
+  io::read_options options_;
+};
+
+namespace io {
 
 // The sample with the content of the file that is its key:
 //
 //   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read, {...})
+//   lade::map(lade::io::read.with({.page_cache = lade::io::page_cache::bypass}), {...})
 //
 // An object rather than a function, so that statistics call the stage "read".
 inline constexpr detail::read read;
