@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <optional>
 #include <variant>
 
@@ -22,18 +23,21 @@ static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
 }
 
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
-  return std::visit(overloaded{
-                        [&](const shuffle_step&) { return size; },
-                        [&](const shard_step& s) {
-                          return s.remainder == remainder::drop
-                                     ? size / s.world
-                                     : size / s.world + (size % s.world != 0);
-                        },
-                        [&](const take_step& s) { return std::min(size, s.count); },
-                        [&](const skip_step& s) { return size - std::min(size, s.count); },
-                        [&](const repeat_step& s) { return times(size, s.count); },
-                    },
-                    step);
+  return std::visit(
+      overloaded{
+          [&](const shuffle_step&) { return size; },
+          [&](const shard_step& s) {
+            return s.remainder == remainder::drop ? size / s.world
+                                                  : size / s.world + (size % s.world != 0);
+          },
+          [&](const take_step& s) { return std::min(size, s.count); },
+          [&](const skip_step& s) { return size - std::min(size, s.count); },
+          [&](const repeat_step& s) { return times(size, s.count); },
+          [&](const rest_step& s) {
+            return s.undelivered->before(s.first + size) - s.undelivered->before(s.first);
+          },
+      },
+      step);
 }
 
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps) {
@@ -48,6 +52,29 @@ std::optional<stretch> stretch_of(const std::vector<order_step>& steps) {
       return std::nullopt;
   }
   return left;
+}
+
+gaps::gaps(const lineage& taken) {
+  for (auto& range : taken.ranges()) {
+    auto& last = gaps_.back();
+    auto count = last.before + (range.first - last.first);
+    if (count == last.before) gaps_.pop_back();
+    gaps_.push_back({range.last + 1, count});
+  }
+}
+
+std::uint64_t gaps::at(std::uint64_t n) const noexcept {
+  auto behind = std::ranges::upper_bound(gaps_, n, {}, &gap::before);
+  auto& found = *std::prev(behind);
+  return found.first + (n - found.before);
+}
+
+std::uint64_t gaps::before(std::uint64_t position) const noexcept {
+  auto behind = std::ranges::upper_bound(gaps_, position, {}, &gap::first);
+  if (behind == gaps_.begin()) return 0;
+  auto& found = *std::prev(behind);
+  auto count = found.before + (position - found.first);
+  return behind == gaps_.end() ? count : std::min(count, behind->before);
 }
 
 visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std::uint64_t epoch)
@@ -78,10 +105,50 @@ place visit_order::at(std::uint64_t k) const {
                      if (earlier > 0) round = random(round, earlier)();
                      k %= size;
                    },
+                   [&](const rest_step& s) {
+                     k = s.undelivered->at(s.undelivered->before(s.first) + k) - s.first;
+                   },
                },
                steps_[i]);
   }
   return {k, position.value_or(earlier_rounds * sizes_.front() + k)};
+}
+
+visit_order visit_order::rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const {
+  auto steps = undealt().steps_;
+  steps.push_back(rest_step{std::move(undelivered), first + first_position()});
+  steps.insert(steps.end(), steps_.begin() + static_cast<std::ptrdiff_t>(steps.size() - 1),
+               steps_.end());
+  return {std::move(steps), sizes_.front(), epoch_};
+}
+
+visit_order visit_order::undealt() const {
+  bool sharded = !steps_.empty() && std::holds_alternative<shard_step>(steps_.back());
+  return {{steps_.begin(), steps_.end() - (sharded ? 1 : 0)}, sizes_.front(), epoch_};
+}
+
+std::uint64_t visit_order::first_position() const {
+  auto all = undealt();
+  return all.size() > 0 ? all.at(0).position : 0;
+}
+
+std::string visit_order::why_inexact() const {
+  bool cut = false;
+  for (auto& step : steps_) {
+    if (std::holds_alternative<shuffle_step>(step)) cut = false;
+    if (std::holds_alternative<take_step>(step) || std::holds_alternative<skip_step>(step))
+      cut = true;
+    if (std::holds_alternative<repeat_step>(step) && cut)
+      return "take or skip is followed by repeat: put repeat first";
+    if (std::holds_alternative<shard_step>(step) && &step != &steps_.back())
+      return "shard is not the last step of the source: put it behind the others";
+  }
+  return {};
+}
+
+shard_step visit_order::dealt() const {
+  auto* last = steps_.empty() ? nullptr : std::get_if<shard_step>(&steps_.back());
+  return last ? *last : shard_step{0, 1, remainder::drop};
 }
 
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept {

@@ -9,8 +9,9 @@ lineage::lineage(const lineage& other) : one_(other.one_) {
 }
 
 bool lineage::contains(std::uint64_t position) const noexcept {
-  return std::ranges::any_of(
-      ranges(), [=](const range& r) { return r.first <= position && position <= r.last; });
+  auto all = ranges();
+  auto found = std::ranges::lower_bound(all, position, {}, &range::last);
+  return found != all.end() && found->first <= position;
 }
 
 std::uint64_t lineage::size() const noexcept {
@@ -20,7 +21,7 @@ std::uint64_t lineage::size() const noexcept {
 }
 
 void lineage::merge_many(const lineage& other) {
-  for (auto& r : other.ranges()) merge(r);
+  for (auto& r : other.ranges()) add(r);
 }
 
 void lineage::insert(range added) {
@@ -43,6 +44,10 @@ void lineage::insert(range added) {
   if (all.size() > 1) return;
   one_ = all.front();
   many_.reset();
+}
+
+bool operator==(const lineage& a, const lineage& b) noexcept {
+  return std::ranges::equal(a.ranges(), b.ranges());
 }
 
 std::string to_string(const lineage& positions) {

@@ -1,8 +1,28 @@
 #include <lade/detail/run_state.hpp>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace lade::detail {
+
+// The options of a run that goes on from a state.
+static run_options options_of_rest(run_options options) {
+  if (options.state) {
+    options.epoch = options.state->epoch;
+    options.seed = options.state->seed;
+  }
+  return options;
+}
+
+run_state::run_state(lade::runtime& where, const run_options& options, scope& children)
+    : runtime_(where),
+      options_(options_of_rest(options)),
+      progress_(std::exchange(options_.state, std::nullopt)),
+      children_(children) {
+  if (options_.failure_log.empty()) return;
+  failure_log_.open(options_.failure_log, std::ios::app);
+  if (!failure_log_) raise(errno, "open " + options_.failure_log);
+}
 
 context run_state::surroundings(std::stop_token stop) noexcept {
   context result;
@@ -39,34 +59,62 @@ opening opening::until(std::stop_token requested) const {
   return result;
 }
 
+opening opening::mixing_parts(const char* how) const {
+  auto result = *this;
+  result.mixes_parts = how;
+  return result;
+}
+
+void opening::makes_parts(const std::string& how) const {
+  if (mixes_parts) return refuse_state(how + " makes several items of one before " + mixes_parts);
+  run->progress().expect_parts();
+}
+
 std::uint64_t opening::round() const noexcept {
   auto epoch = run->options().epoch;
   return first == 0 ? epoch : random(epoch, first)();
+}
+
+visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run) {
+  auto& progress = run.run->progress();
+  visit_order order(std::move(steps), items, run.round());
+  if (auto why = order.why_inexact(); !why.empty()) run.refuse_state(why);
+  if (progress.resumed()) order = order.rest(progress.undelivered(), run.first);
+  auto part = order.dealt();
+  progress.begin({.items = items,
+                  .rank = part.rank,
+                  .world = part.world,
+                  .first = run.first + order.first_position(),
+                  .own = order.size()});
+  return order;
 }
 
 void opening::throw_if_stopped(std::string_view doing) const {
   if (stop.stop_requested()) throw error(errc::stopped, doing);
 }
 
-std::exception_ptr opening::failure(stage_counters& counters, on_error policy, std::string item,
-                                    const lineage& origin) const {
+std::exception_ptr opening::failure(stage_counters& counters, const failure_policy& policy,
+                                    std::string item, const lineage& origin) const {
   if (stop.stop_requested()) return std::current_exception();
   return run->fail(counters, policy, std::move(item), origin);
 }
 
-std::exception_ptr run_state::fail(stage_counters& stage, on_error policy, std::string item,
-                                   const lineage& origin) {
-  stage.failed.fetch_add(1, std::memory_order_relaxed);
-  if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
+std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& policy,
+                                   std::string item, const lineage& origin, unsigned attempts) {
   auto cause = std::current_exception();
-  auto failure = [&](std::error_code code, std::string_view why) {
-    if (policy == on_error::fail)
+  auto failure = [&](std::error_code code, std::string why) {
+    stage.failed.fetch_add(1, std::memory_order_relaxed);
+    if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
+    auto told = note({stage.name(), item, why, attempts, origin});
+    if (told) return told;
+    bool pass = policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
+    bool too_many = pass && over_budget(stage, policy);
+    if (too_many) why += " (more failures than the budget allows)";
+    if (too_many || !pass)
       return std::make_exception_ptr(
           stage_error(cause, code, stage.name(), std::move(item), origin, why));
-    stage.skipped.fetch_add(1, std::memory_order_relaxed);
-    std::lock_guard lock(mutex_);
-    if (failures_.size() < most_failures)
-      failures_.push_back({stage.name(), std::move(item), std::string(why)});
+    auto& passed = policy.substitutes ? stage.substituted : stage.skipped;
+    passed.fetch_add(1, std::memory_order_relaxed);
     return std::exception_ptr();
   };
   try {
@@ -82,9 +130,41 @@ std::exception_ptr run_state::fail(stage_counters& stage, on_error policy, std::
   }
 }
 
+std::exception_ptr run_state::note(failure_record failure) {
+  std::lock_guard telling(telling_);
+  {
+    std::lock_guard lock(mutex_);
+    ++failed_;
+    failures_.push_back(failure);
+    if (failures_.size() > most_failures) failures_.pop_front();
+  }
+  try {
+    if (failure_log_.is_open()) failure_log_ << to_json(failure) << std::endl;
+    if (options_.on_failure) options_.on_failure(failure);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+bool run_state::over_budget(const stage_counters& stage, const failure_policy& policy) {
+  std::lock_guard lock(mutex_);
+  auto begun = stages_.empty() ? 0 : stages_.back().out.load();  // by the source
+  return exceeds(policy.budget, stage.failed, stage.in) ||
+         exceeds(options_.error_budget, failed_, begun);
+}
+
+std::vector<std::string> run_state::stage_names() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
+    names.push_back(stage->name());
+  return names;
+}
+
 std::vector<failure_record> run_state::failures() const {
   std::lock_guard lock(mutex_);
-  return failures_;
+  return {failures_.begin(), failures_.end()};
 }
 
 bool run_state::short_of_memory(std::uint64_t items) const {
@@ -94,6 +174,13 @@ bool run_state::short_of_memory(std::uint64_t items) const {
     for (auto& stage : stages_) bytes += stage.bytes.load(std::memory_order_relaxed);
   }
   return runtime_.memory().would_wait(bytes / items);
+}
+
+lade::state run_state::state() const {
+  auto result = progress_.now();
+  result.epoch = options_.epoch;
+  result.seed = options_.seed;
+  return result;
 }
 
 run_statistics run_state::statistics() const {

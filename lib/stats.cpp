@@ -192,6 +192,8 @@ stage_statistics stage_counters::snapshot() const {
   now.name = name_;
   now.workers = workers;
   now.on_reactor = on_reactor;
+  now.substituted = substituted;
+  now.retried = retried;
   now.in = in;
   now.out = out;
   now.failed = failed;

@@ -38,7 +38,7 @@ class batch_stage {
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
           auto& counters = run.add_stage("batch");
-          return collect(in.open(run), options, counters);
+          return collect(in.open(run.mixing_parts("batch")), options, counters);
         });
   }
 
@@ -73,8 +73,10 @@ class unbatch_stage {
  public:
   template <class T>
   pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
-    return detail::make_pipeline<T>(
-        in.length() + 1, [in](const detail::opening& run) { return apart(in.open(run)); });
+    return detail::make_pipeline<T>(in.length() + 1, [in](const detail::opening& run) {
+      run.makes_parts("unbatch");
+      return apart(in.open(run));
+    });
   }
 
  private:
@@ -124,7 +126,10 @@ struct batch_into_options {
   // the next batch is ready when the last one has been used.
   std::optional<std::size_t> buffer = {};
 
-  lade::on_error on_error = lade::on_error::fail;
+  // What becomes of samples that cannot be decoded; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  lade::error_budget error_budget = {};
+
   std::string_view name = {};  // in statistics and errors; the type's name if not given
 };
 
@@ -213,7 +218,7 @@ class batch_into_stage {
     spec.shape = spec.shape.prepend(static_cast<std::int64_t>(options_.size));
     return detail::make_pipeline<detail::assigned>(
         in.length(), [in, spec](const detail::opening& run) {
-          return detail::assign_slots(in.open(run), spec);
+          return detail::assign_slots(in.open(run.mixing_parts("batch_into")), spec);
         });
   }
 
@@ -222,7 +227,7 @@ class batch_into_stage {
     auto workers = options_.concurrency ? std::min(options_.concurrency, threads) : threads;
     return {.slots = workers + options_.buffer.value_or(options_.size),
             .workers = workers,
-            .policy = options_.on_error};
+            .policy = {.finally = options_.on_error, .budget = options_.error_budget}};
   }
 
   static void write(const W& writer, const detail::assigned& item, random draw) {

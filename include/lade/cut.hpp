@@ -27,8 +27,10 @@ class take_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        in.length() + 1,
-        [in, count = count_](const detail::opening& run) { return first(in.open(run), count); });
+        in.length() + 1, [in, count = count_](const detail::opening& run) {
+          run.refuse_state("take counts the items of a stage: put it at the source");
+          return first(in.open(run), count);
+        });
   }
 
  private:
@@ -55,8 +57,10 @@ class skip_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        in.length() + 1,
-        [in, count = count_](const detail::opening& run) { return rest(in.open(run), count); });
+        in.length() + 1, [in, count = count_](const detail::opening& run) {
+          run.refuse_state("skip counts the items of a stage: put it at the source");
+          return rest(in.open(run), count);
+        });
   }
 
  private:
@@ -84,8 +88,10 @@ class repeat_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        in.length() + 1,
-        [in, count = count_](const detail::opening& run) { return again(in, run, count); });
+        in.length() + 1, [in, count = count_](const detail::opening& run) {
+          if (count > 1) run.refuse_state("repeat follows other stages: put it at the source");
+          return again(in, run, count);
+        });
   }
 
  private:

@@ -19,7 +19,8 @@
 namespace lade {
 
 struct filter_options {
-  lade::on_error on_error = lade::on_error::fail;
+  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  lade::error_budget error_budget = {};
   std::string_view name = {};  // in statistics and errors
 };
 
@@ -28,7 +29,7 @@ class filter_stage {
  public:
   filter_stage(F predicate, const filter_options& options)
       : predicate_(std::move(predicate)),
-        policy_(options.on_error),
+        policy_{.finally = options.on_error, .budget = options.error_budget},
         name_(detail::stage_name<F>(options.name, "filter")) {}
 
   template <class T>
@@ -61,7 +62,7 @@ class filter_stage {
   }
 
   F predicate_;
-  lade::on_error policy_;
+  detail::failure_policy policy_;
   std::string name_;
 };
 
@@ -77,7 +78,7 @@ class flat_map_stage {
  public:
   flat_map_stage(F function, const filter_options& options)
       : function_(std::move(function)),
-        policy_(options.on_error),
+        policy_{.finally = options.on_error, .budget = options.error_budget},
         name_(detail::stage_name<F>(options.name, "flat_map")) {}
 
   template <class In>
@@ -87,6 +88,7 @@ class flat_map_stage {
     return detail::make_pipeline<out>(in.length() + 1,
                                       [in, self = *this](const detail::opening& run) {
                                         auto& counters = run.add_stage(self.name_);
+                                        run.makes_parts(self.name_);
                                         return spread<out>(in.open(run), self, run, counters);
                                       });
   }
@@ -147,7 +149,7 @@ class flat_map_stage {
   }
 
   F function_;
-  lade::on_error policy_;
+  detail::failure_policy policy_;
   std::string name_;
 };
 

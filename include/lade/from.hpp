@@ -27,17 +27,19 @@ template <class T>
 async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
                                 stretch wanted = {}) {
   try {
+    auto& progress = run.run->progress();
+    progress.begin(dealing{});
     for (std::uint64_t i = 0; i < wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
       run.throw_if_stopped(counters.name());
-      if (i < wanted.first) continue;
+      if (i < wanted.first || progress.is_delivered(run.first + i)) continue;
       bump(counters.out);
       positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
     }
   } catch (...) {
-    std::rethrow_exception(run.failure(counters, on_error::fail, {}, {}));
+    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
 }
 
@@ -95,9 +97,11 @@ class indexed_pipeline : public pipeline<T> {
     lineage position;  // of the item that is being made
     try {
       auto list = load();
-      detail::visit_order order(std::move(steps), list->size(), run.round());
-      for (std::uint64_t k = 0; k < order.size(); ++k) {
+      auto& progress = run.run->progress();
+      auto order = detail::begin_order(std::move(steps), list->size(), run);
+      for (auto k = progress.first_own(); k < order.size(); ++k) {
         run.throw_if_stopped(counters.name());
+        if (progress.is_own_delivered(k)) continue;
         auto place = order.at(k);
         position = lineage(run.first + place.position);
         T item = list->at(place.index);
@@ -106,7 +110,7 @@ class indexed_pipeline : public pipeline<T> {
         co_yield yielded;
       }
     } catch (...) {
-      std::rethrow_exception(run.failure(counters, on_error::fail, {}, position));
+      std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, position));
     }
   }
 

@@ -10,6 +10,7 @@
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/failure.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
 #include <lade/lineage.hpp>
@@ -24,6 +25,7 @@
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
+#include <lade/state.hpp>
 #include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>

@@ -44,14 +44,22 @@ class lineage {
     return many_ ? std::span<const range>(*many_) : std::span(&one_, empty() ? 0 : 1);
   }
 
-  void add(std::uint64_t position) { merge(range{position, position}); }
+  void add(std::uint64_t position) { add(range{position, position}); }
+  void add(range added) {
+    if (!many_ && one_ == nothing)
+      one_ = added;
+    else if (!many_ && one_.last + 1 == added.first)
+      one_.last = added.last;
+    else
+      insert(added);
+  }
 
   // Adds all positions of `other`.
   void merge(const lineage& other) {
     if (other.many_)
       merge_many(other);
     else if (other.one_ != nothing)
-      merge(other.one_);
+      add(other.one_);
   }
 
   // Becomes what `other` was and leaves it empty.
@@ -63,20 +71,14 @@ class lineage {
  private:
   static constexpr range nothing{1, 0};
 
-  void merge(range added) {
-    if (!many_ && one_ == nothing)
-      one_ = added;
-    else if (!many_ && one_.last + 1 == added.first)
-      one_.last = added.last;
-    else
-      insert(added);
-  }
   void merge_many(const lineage& other);
   void insert(range added);
 
   range one_ = nothing;
   std::unique_ptr<std::vector<range>> many_;  // when set, holds all ranges and one_ is not used
 };
+
+bool operator==(const lineage& a, const lineage& b) noexcept;
 
 std::string to_string(const lineage& positions);  // "3-7, 9"
 

@@ -8,6 +8,7 @@
 #include <lade/random.hpp>
 
 #include <algorithm>
+#include <any>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -30,7 +31,13 @@ struct map_options {
   std::optional<unsigned> buffer = {};
 
   item_order order = item_order::input;
-  lade::on_error on_error = lade::on_error::fail;
+
+  // What becomes of items whose function throws; see failure.hpp. A substitute is an item of what
+  // the function gives, which the stage gives instead.
+  lade::retry retry = {};
+  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  std::any substitute = {};
+  lade::error_budget error_budget = {};
 
   // What statistics and errors call the stage; the type's name if not given.
   std::string_view name = {};
@@ -95,12 +102,14 @@ class map_stage {
     using result = detail::outcome_of<std::remove_cvref_t<detail::applied<F, In>>>;
     using out = typename detail::item_of<typename result::type>::type;
     static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
+    require_policy<In, out>();
     auto length = in.length() + 1;
     return detail::make_pipeline<out>(
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
           detail::stage_random draws(run.run->options(), length);
           if constexpr (!result::is_task)
-            if (self.options_.concurrency == 1) return self.template inlined<out>(in, run, draws);
+            if (self.options_.concurrency == 1 && self.options_.retry.attempts == 1)
+              return self.template inlined<out>(in, run, draws);
           return self.template concurrent<out, result::is_task>(in, run, draws);
         });
   }
@@ -110,13 +119,14 @@ class map_stage {
   async_generator<Out> inlined(const pipeline<In>& in, const detail::opening& run,
                                detail::stage_random draws) const {
     auto& counters = run.add_stage(name_);
-    return each<Out, In>(in.open(run), function_, options_.on_error, draws, run, counters);
+    return each<Out, In>(in.open(run), *this, draws, run, counters);
   }
 
   template <class Out, class In>
-  static async_generator<Out> each(async_generator<In> in, F function, lade::on_error policy,
+  static async_generator<Out> each(async_generator<In> in, map_stage self,
                                    detail::stage_random draws, detail::opening run,
                                    detail::stage_counters& counters) {
+    auto policy = self.policy();
     detail::identify identity;
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
@@ -125,10 +135,11 @@ class map_stage {
       auto draw = draws(identity(in.origin()));
       try {
         name = detail::name_of(*item);
-        detail::assign(out, detail::apply_to(function, std::move(*item), draw));
+        detail::assign(out, detail::apply_to(self.function_, std::move(*item), draw));
       } catch (...) {
         auto failure = run.failure(counters, policy, std::move(name), in.origin());
         if (failure) std::rethrow_exception(failure);
+        detail::substitute(out, self.options_.substitute);
       }
       if (!out) continue;
       detail::bump(counters.out);
@@ -146,12 +157,33 @@ class map_stage {
         .workers = is_task ? concurrency : std::min(concurrency, threads),
         .on_reactor = is_task,
         .order = options_.order,
-        .policy = options_.on_error};
+        .policy = policy(),
+        .substitute = options_.substitute};
     return detail::open_concurrent<In, Out>(
         in, run, name_, options,
         [function = function_, draws](In&& item, const detail::item_identity& identity) {
           return detail::apply_to(function, std::move(item), draws(identity));
         });
+  }
+
+  // Throws error(invalid_argument) if the failure options do not fit the items.
+  template <class In, class Out>
+  void require_policy() const {
+    bool fits = !options_.substitute.has_value();
+    if constexpr (std::copy_constructible<Out>)
+      fits = fits || std::any_cast<Out>(&options_.substitute) != nullptr;
+    if (!fits)
+      throw error(errc::invalid_argument, name_,
+                  "the substitute is of another type than its items");
+    if (options_.retry.attempts > 1 && !std::copy_constructible<In>)
+      throw error(errc::invalid_argument, name_, "items that cannot be copied cannot be retried");
+  }
+
+  detail::failure_policy policy() const {
+    return {.finally = options_.on_error,
+            .retry = options_.retry,
+            .budget = options_.error_budget,
+            .substitutes = options_.substitute.has_value()};
   }
 
   F function_;
@@ -169,7 +201,9 @@ class map_stage {
 //
 // A plain function runs on the CPU pool. One that returns a task runs on the reactor, where it may
 // only await (read, sleep, ask a server), never compute. It is called by several threads at a
-// time, through a const reference. If it throws, `on_error` decides.
+// time, through a const reference.
+// If it throws, it may be called again for a copy of the item (`retry`); then the substitute or
+// `on_error` decides.
 template <class F>
 map_stage<std::decay_t<F>> map(F&& function, const map_options& options = {}) {
   return {std::forward<F>(function), options};

@@ -46,13 +46,18 @@ class run {
   task<std::optional<T>> next() {
     if (ended_) co_return std::nullopt;
     std::optional<T> item;
+    lineage origin;
     {
       detail::stopwatch waiting(state_->sink.starving);
       auto next = co_await items_.pop();
-      if (next) item.emplace(std::move(next->item));
+      if (next) {
+        item.emplace(std::move(next->item));
+        origin = std::move(next->origin);
+      }
     }
     if (item) {
       detail::bump(state_->sink.out);
+      state_->progress().note(origin);
     } else {
       ended_ = true;
       co_await children_.join();
@@ -71,10 +76,15 @@ class run {
   // Any thread.
   void stop() noexcept { children_.stop(); }
 
+  // What has been taken so far, to go on from in another run; see state.hpp. Items that are ready
+  // but have not been taken belong to the rest. Takes microseconds. Throws error(invalid_argument)
+  // with the reason if a stage makes it impossible to tell exactly. Any thread, at any time.
+  lade::state state() const { return state_->state(); }
+
   // Any thread, at any time.
   run_statistics statistics() const { return state_->statistics(); }
 
-  // The items that a policy has dropped, the first thousand of them. Any thread, at any time.
+  // The items that have failed, the last thousand of them. Any thread, at any time.
   std::vector<failure_record> failures() const { return state_->failures(); }
 
  private:
@@ -82,8 +92,9 @@ class run {
   // GCC 12 does not let a channel carry.
   class ready {
    public:
-    explicit ready(T&& next) : item(std::move(next)) {}
+    ready(T&& next, lineage positions) : item(std::move(next)), origin(std::move(positions)) {}
     T item;
+    lineage origin;
   };
 
   class closer {
@@ -104,11 +115,13 @@ class run {
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     auto source = what.open(opening);
+    state->progress().begin(state->stage_names());
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {
+      if (state->progress().is_taken(source.origin())) continue;
       {
         detail::stopwatch waiting(state->sink.output_wait);
-        co_await items.push(ready(std::move(*item)));
+        co_await items.push(ready(std::move(*item), source.origin()));
       }
       if (!state->short_of_memory(++pulled)) continue;
       detail::stopwatch waiting(state->memory_wait);

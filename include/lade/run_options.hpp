@@ -2,8 +2,14 @@
 
 #pragma once
 
+#include <lade/failure.hpp>
+#include <lade/state.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 
 namespace lade {
 
@@ -14,12 +20,22 @@ struct run_options {
   // Finished items that may wait for the consumer, beyond those inside of the stages. Raise it
   // where items are small and many: the run is then woken once for half of them.
   std::size_t ready = 2;
-};
 
-// What a stage does with an item whose function throws.
-enum class on_error : std::uint8_t {
-  fail,  // the run ends, and the failure is rethrown to the consumer
-  skip,  // the item is dropped, counted and named in run.failures()
+  // What an earlier run had delivered: this one delivers the rest, with the epoch and the seed of
+  // the state instead of those above.
+  std::optional<lade::state> state = {};
+
+  // For stages that do not say what is to become of items that fail, and for all stages together.
+  lade::on_error on_error = lade::on_error::fail;
+  lade::error_budget error_budget = {};
+
+  // Told of every item that fails, also of the one that ends the run. Called by one thread at a
+  // time, on any; what it throws ends the run.
+  std::function<void(const failure_record&)> on_failure = {};
+
+  // A file to which a line of JSON is added for each of them. The run throws if it cannot be
+  // opened.
+  std::string failure_log = {};
 };
 
 }  // namespace lade

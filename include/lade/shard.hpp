@@ -36,10 +36,11 @@ class shard_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     if (!std::copyable<T>) require_no_copies();
-    return detail::make_pipeline<T>(in.length() + 1,
-                                    [in, options = options_](const detail::opening& run) {
-                                      return every_world_th(in.open(run), options);
-                                    });
+    return detail::make_pipeline<T>(
+        in.length() + 1, [in, options = options_](const detail::opening& run) {
+          run.refuse_state("shard counts the items of a stage: put it at the source");
+          return every_world_th(in.open(run), options);
+        });
   }
 
  private:

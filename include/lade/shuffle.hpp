@@ -31,11 +31,11 @@ class shuffle_stage {
   }
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    return detail::make_pipeline<T>(in.length() + 1,
-                                    [in, options = options_](const detail::opening& run) {
-                                      random draw(options.seed, run.round());
-                                      return from_window(in.open(run), options.window, draw);
-                                    });
+    return detail::make_pipeline<T>(
+        in.length() + 1, [in, options = options_](const detail::opening& run) {
+          random draw(options.seed, run.round());
+          return from_window(in.open(run.mixing_parts("shuffle")), options.window, draw);
+        });
   }
 
  private:

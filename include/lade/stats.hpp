@@ -21,19 +21,14 @@ struct stage_statistics {
   std::uint64_t out = 0;            // items given to the next stage
   std::uint64_t failed = 0;         // items whose function threw
   std::uint64_t skipped = 0;        // of these, dropped by its policy
+  std::uint64_t substituted = 0;    // of these, replaced by its policy
+  std::uint64_t retried = 0;        // calls for an item for which one had failed
   std::uint64_t bytes = 0;          // of what it gave, where items have a size
   std::chrono::nanoseconds busy{};  // spent inside of its function
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
   std::chrono::nanoseconds starving{};     // the next stage waited for this one
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // of the time its function takes for one item
-};
-
-// A failure that a policy has let pass.
-struct failure_record {
-  std::string stage;
-  std::string item;  // its key, or its position in the source
-  std::string what;
 };
 
 struct run_statistics {
@@ -78,7 +73,8 @@ class stage_counters {
 
   unsigned workers = 0;
   bool on_reactor = false;
-  std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, bytes = 0;
+  std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
+                             bytes = 0;
   std::atomic<std::int64_t> busy = 0, input_wait = 0, output_wait = 0, starving = 0;
   duration_histogram latency;
 

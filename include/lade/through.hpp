@@ -24,7 +24,7 @@ async_generator<T> observe(async_generator<T> stage, opening run, stage_counters
       co_yield *item;
     }
   } catch (...) {
-    std::rethrow_exception(run.failure(counters, on_error::fail, {}, {}));
+    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
 }
 
@@ -43,7 +43,7 @@ class through_stage {
     return detail::make_pipeline<out>(
         in.length() + 1, [in, stage = stage_, arguments = arguments_](const detail::opening& run) {
           auto& counters = run.add_stage(detail::stage_name<F>({}, "through"));
-          auto items = in.open(run);
+          auto items = in.open(run.mixing_parts("through"));
           auto opened = std::apply(
               [&](const Args&... each) { return std::invoke(stage, std::move(items), each...); },
               arguments);

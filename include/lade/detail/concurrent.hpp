@@ -3,12 +3,14 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/operation.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 
+#include <any>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -45,6 +47,13 @@ void assign(std::optional<T>& slot, Result&& result) {
     slot.emplace(std::forward<Result>(result));
 }
 
+// Puts the item that stands in for a failed one into a slot, if there is one.
+template <class T>
+void substitute(std::optional<T>& slot, const std::any& item) {
+  if constexpr (std::copy_constructible<T>)
+    if (auto* given = std::any_cast<T>(&item)) slot.emplace(*given);
+}
+
 // `co_await consume(origin)` counts a lineage to what the awaiting coroutine has consumed.
 class consume {
  public:
@@ -66,7 +75,8 @@ struct concurrent_options {
   unsigned workers = 1;
   bool on_reactor = false;
   item_order order = item_order::input;
-  on_error policy = on_error::fail;
+  failure_policy policy = {};
+  std::any substitute = {};
 };
 
 // What tells the items of one stage apart, whatever the threads do: the last source position that
@@ -244,27 +254,50 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_filled(taken, home)) != slot_ring::none) {
       auto& item = self->slots_[taken];
-      std::string name;
-      auto started = clock::now();
-      try {
-        name = name_of(*item.in);
-        using result = decltype((*work)(std::move(*item.in), item.identity));
-        if constexpr (outcome_of<result>::is_task)
-          assign(item.out, co_await (*work)(std::move(*item.in), item.identity));
-        else
-          assign(item.out, (*work)(std::move(*item.in), item.identity));
-      } catch (...) {
-        self->fail(item, std::move(name));
+      for (unsigned attempt = 1;; ++attempt) {
+        auto kept = self->keep_for_retry(item, attempt);
+        std::optional<clock::duration> pause;
+        std::string name;
+        auto started = clock::now();
+        try {
+          name = name_of(*item.in);
+          using result = decltype((*work)(std::move(*item.in), item.identity));
+          if constexpr (outcome_of<result>::is_task)
+            assign(item.out, co_await (*work)(std::move(*item.in), item.identity));
+          else
+            assign(item.out, (*work)(std::move(*item.in), item.identity));
+        } catch (...) {
+          pause = self->failed(item, std::move(name), attempt, std::move(kept));
+        }
+        self->note_time(clock::now() - started);
+        if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
       item.in.reset();
-      self->note_time(clock::now() - started);
     }
   }
 
+  // The item as it is, if the function may be called for it once more.
+  std::optional<In> keep_for_retry(const slot& item, unsigned attempt) const {
+    if constexpr (std::copy_constructible<In>)
+      if (attempt < options_.policy.retry.attempts) return item.in;
+    return std::nullopt;
+  }
+
+  // For the catch block of an attempt: the pause before the next, or nothing if it was the last.
   // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
-  void fail(slot& failed, std::string name) {
-    if (!stop_.stop_requested())
-      failed.failure = run_->fail(counters_, options_.policy, std::move(name), failed.origin);
+  std::optional<clock::duration> failed(slot& item, std::string name, unsigned attempt,
+                                        std::optional<In> kept) {
+    if (stop_.stop_requested()) return std::nullopt;
+    auto& policy = options_.policy;
+    if (kept && is_worth_retrying(policy.retry, std::current_exception())) {
+      item.in.emplace(std::move(*kept));
+      counters_.retried.fetch_add(1, std::memory_order_relaxed);
+      random draw(run_->options().seed, item.identity.position, item.identity.part, attempt);
+      return pause_after(policy.retry, attempt, draw.uniform());
+    }
+    item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
+    if (!item.failure) substitute(item.out, options_.substitute);
+    return std::nullopt;
   }
 
   void note_time(clock::duration taken) noexcept {
@@ -291,7 +324,10 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
                                      Work work) {
   auto& counters = run.add_stage(name);
   auto stage = std::make_shared<concurrent_stage<In, Out>>(run, counters, options);
-  stage->start(in.open(run.until(stage->stop_token())), std::move(work));
+  auto upstream = run.until(stage->stop_token());
+  if (options.order == item_order::completion)
+    upstream = upstream.mixing_parts("a stage that gives items as they finish");
+  stage->start(in.open(upstream), std::move(work));
   return concurrent_stage<In, Out>::deliver(stage);
 }
 

@@ -2,9 +2,12 @@
 
 #pragma once
 
+#include <lade/lineage.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -47,7 +50,33 @@ struct skip_step {
 struct repeat_step {
   std::uint64_t count;
 };
-using order_step = std::variant<shuffle_step, shard_step, take_step, skip_step, repeat_step>;
+
+// The positions that are not in a lineage: the n-th of them, and how many there are before one.
+class gaps {
+ public:
+  gaps() = default;
+  explicit gaps(const lineage& taken);
+
+  std::uint64_t at(std::uint64_t n) const noexcept;
+  std::uint64_t before(std::uint64_t position) const noexcept;
+
+ private:
+  struct gap {
+    std::uint64_t first;   // position
+    std::uint64_t before;  // how many positions all gaps before it have
+  };
+  std::vector<gap> gaps_{{0, 0}};
+};
+
+// What is left of a sequence that has been delivered in part. Its first item has the position
+// `first`, and each further one the next position.
+struct rest_step {
+  std::shared_ptr<const gaps> undelivered;
+  std::uint64_t first;
+};
+
+using order_step =
+    std::variant<shuffle_step, shard_step, take_step, skip_step, repeat_step, rest_step>;
 
 // The items of a list from `first` on, up to and without `end`.
 struct stretch {
@@ -73,7 +102,20 @@ class visit_order {
   std::uint64_t size() const noexcept { return sizes_.back(); }
   place at(std::uint64_t k) const;
 
+  // The order of what is left of the items of all ranks, where all positions count from `first`;
+  // and why it may be another part than was left: empty if it is not.
+  visit_order rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const;
+  std::string why_inexact() const;
+
+  // Which part of all items it is; all of them if the last step is not a shard.
+  shard_step dealt() const;
+
+  // The position of the first item of all ranks; 0 if there is none.
+  std::uint64_t first_position() const;
+
  private:
+  visit_order undealt() const;  // that of all ranks
+
   std::vector<order_step> steps_;
   std::vector<std::uint64_t> sizes_;  // before each step, and at the end
   std::uint64_t epoch_;

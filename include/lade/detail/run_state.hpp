@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/random.hpp>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -60,8 +62,7 @@ namespace detail {
 class run_state {
  public:
   // `children` is where stages start their coroutines; it outlives them.
-  run_state(lade::runtime& where, const run_options& options, scope& children)
-      : runtime_(where), options_(options), children_(children) {}
+  run_state(lade::runtime& where, const run_options& options, scope& children);
 
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
@@ -72,10 +73,10 @@ class run_state {
   stage_counters& add_stage(std::string name, const void* stage);
   void note_workers(stage_counters& stage, unsigned workers, bool on_reactor);
 
-  // For a catch block: what becomes of the item whose function has thrown. Gives the failure with
-  // stage and item named, or null if the policy drops the item; it is then noted.
-  std::exception_ptr fail(stage_counters& stage, on_error policy, std::string item,
-                          const lineage& origin);
+  // For a catch block: what becomes of the item whose function has thrown, in as many attempts.
+  // Gives the failure with stage and item named, or null if the run goes on without the item.
+  std::exception_ptr fail(stage_counters& stage, const failure_policy& policy, std::string item,
+                          const lineage& origin, unsigned attempts = 1);
   std::vector<failure_record> failures() const;
 
   // Whether the memory for one more item may be missing, judged by what the run's `items` so far
@@ -83,7 +84,13 @@ class run_state {
   bool short_of_memory(std::uint64_t items) const;
 
   scope& children() noexcept { return children_; }
+  detail::progress& progress() noexcept { return progress_; }
+  const detail::progress& progress() const noexcept { return progress_; }
 
+  // The names of the stages that have been opened, from the source on.
+  std::vector<std::string> stage_names() const;
+
+  lade::state state() const;
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
   std::atomic<std::int64_t> memory_wait = 0;  // not to begin an item that might not fit
@@ -91,13 +98,21 @@ class run_state {
  private:
   static constexpr std::size_t most_failures = 1000;
 
+  // Notes a failure and tells of it. Gives what the user's function has thrown, or null.
+  std::exception_ptr note(failure_record failure);
+  bool over_budget(const stage_counters& stage, const failure_policy& policy);
+
   lade::runtime& runtime_;
   run_options options_;
+  detail::progress progress_;
   clock::time_point started_ = clock::now();
   mutable std::mutex mutex_;
   std::deque<stage_counters> stages_;
   std::vector<const void*> opened_;  // whose counters these are
-  std::vector<failure_record> failures_;
+  std::deque<failure_record> failures_;
+  std::uint64_t failed_ = 0;
+  std::mutex telling_;  // guards the log and the calls of on_failure
+  std::ofstream failure_log_;
   scope& children_;
 };
 
@@ -111,8 +126,18 @@ struct opening {
   std::uint64_t first = 0;      // the position of the source's first item
   const void* stage = nullptr;  // which is being opened
 
+  // What prevents a state if items are taken apart before this stage; null if nothing.
+  const char* mixes_parts = nullptr;
+
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;
+
+  // For stages behind which parts of one item are no longer to be told apart, or not in order.
+  opening mixing_parts(const char* how) const;
+  // For stages that make several items of one.
+  void makes_parts(const std::string& how) const;
+  // For stages that remember more than lineages tell.
+  void refuse_state(const std::string& why) const { run->progress().refuse(why); }
 
   stage_counters& add_stage(std::string name) const {
     return run->add_stage(std::move(name), stage);
@@ -127,9 +152,12 @@ struct opening {
 
   // For the catch block of a stage that calls the user's function where it stands: as
   // run_state::fail, but what comes of a stop passes unchanged and is not counted.
-  std::exception_ptr failure(stage_counters& stage, on_error policy, std::string item,
+  std::exception_ptr failure(stage_counters& stage, const failure_policy& policy, std::string item,
                              const lineage& origin) const;
 };
+
+// The order in which a run visits a list, or what is left of it.
+visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run);
 
 // An item that a stage holds back, and where it came from.
 template <class T>

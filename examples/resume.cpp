@@ -1,0 +1,76 @@
+// A training that may be killed at any time and goes on where it was.
+//
+//   resume CHECKPOINT LOG
+//
+// "Trains" on shuffled numbers: writes each batch to LOG, a line each. After every third step it
+// saves where it is to CHECKPOINT, from which it goes on when it is started again.
+
+#include <lade/lade.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+using batch = std::vector<std::uint64_t>;
+
+// What belongs together is saved together: the model, here the length of the log, and the state of
+// the data. A file is replaced as a whole, so that a checkpoint is either the old or the new one.
+static void save(const std::string& path, std::uintmax_t model, const lade::state& data) {
+  auto fresh = path + ".new";
+  std::ofstream(fresh) << model << '\n' << to_json(data) << '\n';
+  std::filesystem::rename(fresh, path);
+}
+
+static std::optional<lade::state> load(const std::string& path, std::uintmax_t& model) {
+  std::ifstream file(path);
+  std::string data;
+  if (!(file >> model >> std::ws) || !std::getline(file, data)) return std::nullopt;
+  return lade::state_from_json(data);
+}
+
+static void train(std::ofstream& log, const batch& numbers) {
+  for (auto number : numbers) log << number << ' ';
+  log << std::endl;
+}
+
+static void run(const std::string& checkpoint, const std::string& log_path) {
+  std::uintmax_t model = 0;
+  auto state = load(checkpoint, model);
+  std::ofstream(log_path, std::ios::app).flush();
+  std::filesystem::resize_file(log_path, model);  // what came after the checkpoint is forgotten
+  std::ofstream log(log_path, std::ios::app);
+
+  lade::runtime runtime;
+  auto square = [](std::uint64_t i) { return i * i; };
+  auto batches = lade::from_index(10'000, [](std::uint64_t i) { return i; }) |
+                 lade::shuffle({.seed = 7}) | lade::map(square, {.concurrency = 4}) |
+                 lade::batch(16);
+
+  for (std::uint64_t epoch = state ? state->epoch : 0; epoch < 2; ++epoch) {
+    auto steps = runtime.run(batches, {.epoch = epoch, .state = state});
+    state.reset();
+    for (std::uint64_t step = 1; auto& numbers : steps) {
+      train(log, numbers);
+      if (step++ % 3 == 0) save(checkpoint, std::filesystem::file_size(log_path), steps.state());
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: resume CHECKPOINT LOG\n");
+    return 2;
+  }
+  try {
+    run(argv[1], argv[2]);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "resume: %s\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,85 @@
+// What a run has delivered.
+
+#pragma once
+
+#include <lade/detail/index.hpp>
+#include <lade/lineage.hpp>
+#include <lade/state.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lade::detail {
+
+// How a source deals its items out.
+struct dealing {
+  std::uint64_t items = 0;  // in the source; 0 if it does not know
+  std::uint64_t rank = 0;
+  std::uint64_t world = 1;
+  std::uint64_t first = 0;  // the position of the first item of all ranks
+  std::uint64_t own = 0;    // items of this rank
+};
+
+// Kept by a run, from the state that it begins with on. Sources ask what to leave out, the run's
+// end notes what the consumer has taken. Any thread.
+class progress {
+ public:
+  explicit progress(std::optional<state> from);
+
+  // Whether there is something to leave out.
+  bool resumed() const noexcept { return from_.has_value(); }
+
+  // The positions that nobody has to deliver any more. As long as the progress lives.
+  const std::shared_ptr<const gaps>& undelivered() const noexcept { return undelivered_; }
+  bool is_delivered(std::uint64_t position) const { return before_.contains(position); }
+
+  // Whether this rank had delivered an item of its own, of that number; and the first number that
+  // may be of one that it had not.
+  bool is_own_delivered(std::uint64_t number) const {
+    return from_ && from_->since.contains(number);
+  }
+  std::uint64_t first_own() const noexcept;
+
+  // For stages and sources that keep more than lineages tell: why there is no state.
+  void refuse(const std::string& why);
+
+  // What the run consists of; throws error(invalid_argument) that names the difference to the
+  // state that it goes on from.
+  void begin(std::vector<std::string> stages);
+  void begin(const dealing& source);
+
+  // For a pipeline that makes several items of one: whether the consumer has had this part already.
+  bool is_taken(const lineage& origin);
+  void expect_parts() noexcept { in_parts_ = true; }
+
+  void note(const lineage& origin);
+
+  // Throws error(invalid_argument) with the reason if there is no exact state.
+  state now() const;
+
+ private:
+  void note_whole(const lineage& origin);
+  std::uint64_t first_of_own() const noexcept;
+  std::uint64_t own_number(std::uint64_t position) const noexcept;
+  void require_exact() const;
+
+  const std::optional<state> from_;
+  const lineage before_;
+  const std::shared_ptr<const gaps> undelivered_;
+  bool in_parts_ = false;
+  std::uint64_t parts_to_drop_ = 0;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::string refusal_;
+  std::vector<std::string> stages_;
+  std::optional<dealing> source_;
+  lineage delivered_;  // positions, or on one of several ranks numbers of own items
+  lineage open_;
+  std::uint64_t parts_ = 0;
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,79 @@
+// What becomes of items whose function throws.
+
+#pragma once
+
+#include <lade/lineage.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace lade {
+
+// What a stage does with an item whose function throws, when it is not to be called again.
+enum class on_error : std::uint8_t {
+  fail,  // the run ends, and the failure is rethrown to the consumer
+  skip,  // the item is dropped
+};
+
+// How often a function that throws is called for the same item, which it gets as it was.
+//
+//   lade::map(fetch, {.retry = {.attempts = 5, .pause = 200ms}})
+//
+// Pauses grow by `growth` each time. A random part of each, up to `jitter` of it, is left out, so
+// that those who failed together do not come back together. While an item waits, its place in the
+// stage's concurrency is taken, but no thread.
+struct retry {
+  unsigned attempts = 1;  // calls in all
+  std::chrono::nanoseconds pause = std::chrono::milliseconds(100);
+  double growth = 2;
+  double jitter = 0.5;
+
+  // Which failures are worth another call; all of them if not given. Called with what was thrown.
+  std::function<bool(const std::exception_ptr&)> when = {};
+};
+
+// How many items may fail under a policy that lets the run go on. One more, and it ends with that
+// failure.
+struct error_budget {
+  std::uint64_t count = ~std::uint64_t{0};
+  double rate = 1;              // of all items that were begun ...
+  std::uint64_t probation = 0;  // ... once there were so many
+};
+
+// An item that failed.
+struct failure_record {
+  std::string stage;
+  std::string item;  // its key, or its position in the source
+  std::string what;
+  unsigned attempts;  // calls that failed
+  lineage positions;  // of the item in the source
+};
+
+// One line of JSON.
+std::string to_json(const failure_record& failure);
+
+namespace detail {
+
+// Whether `how` knows no reason against another call. What `when` throws is one.
+bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noexcept;
+
+// The pause before the call that follows the attempt, the first being 1. `draw` is from [0, 1).
+std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept;
+
+// The failure options of one stage.
+struct failure_policy {
+  std::optional<on_error> finally = {};  // the run's if not given
+  lade::retry retry = {};
+  error_budget budget = {};
+  bool substitutes = false;  // the stage has another item to go on with
+};
+
+// Whether so many failures among so many items are too many.
+bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept;
+
+}  // namespace detail
+}  // namespace lade

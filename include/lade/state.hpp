@@ -1,0 +1,58 @@
+// Where a pass over a pipeline is: to be kept, and to go on from.
+
+#pragma once
+
+#include <lade/lineage.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade {
+
+// What a run has delivered, in a few numbers: its size does not depend on that of the data set but
+// on how many items were in flight out of order.
+//
+//   auto saved = to_json(run.state());                                   // after any item
+//   auto rest = runtime.run(batches, {.state = lade::state_from_json(saved)});
+//
+// The rest delivers every item exactly once that the first run has not: with other threads,
+// concurrency and buffers, on the same rank or, from the merged states of all ranks, on any
+// number of ranks. Where the stages keep the input's order, in the order of an uninterrupted run.
+struct state {
+  std::uint64_t epoch = 0;
+  std::uint64_t seed = 0;
+  std::vector<std::string> stages = {};  // their names, from the source on
+  std::uint64_t items = 0;               // of the source; 0 if that does not know
+
+  // The positions of the source that no rank has to deliver any more, as far as this rank knows:
+  // what had been delivered when its run began and, if it is the only rank, since then.
+  lineage delivered = {};
+
+  // On one of several ranks: which of its own items it has delivered since then, by their number
+  // among those, and the number of the first of them among the undelivered items of all ranks.
+  std::uint64_t rank = 0;
+  std::uint64_t world = 1;
+  std::uint64_t first = 0;
+  lineage since = {};
+
+  // An item that is delivered in parts: the positions it is made of, and how many parts of it.
+  lineage open = {};
+  std::uint64_t parts = 0;
+};
+
+// One line of JSON.
+std::string to_json(const state& saved);
+
+// Reads what to_json has written. Throws error(invalid_argument) that tells where the text is
+// something else.
+state state_from_json(std::string_view text);
+
+// The states of all ranks, taken after the same number of steps or not, but after the first, as
+// that of one run, from which any number of ranks may go on. Throws error(invalid_argument) that
+// names the difference if they are not those of one run, or if a rank is missing.
+state merge(std::span<const state> ranks);
+
+}  // namespace lade

@@ -1,0 +1,40 @@
+#include <lade/detail/json.hpp>
+#include <lade/failure.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lade {
+
+std::string to_json(const failure_record& failure) {
+  using detail::json_of, detail::quoted;
+  return "{\"stage\":" + quoted(failure.stage) + ",\"item\":" + quoted(failure.item) +
+         ",\"what\":" + quoted(failure.what) + ",\"attempts\":" + std::to_string(failure.attempts) +
+         ",\"positions\":" + json_of(failure.positions) + "}";
+}
+
+namespace detail {
+
+bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noexcept {
+  try {
+    return !how.when || how.when(failure);
+  } catch (...) {
+    return false;
+  }
+}
+
+std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept {
+  constexpr double longest = 1e9 * 86'400;  // a day
+  auto full = static_cast<double>(how.pause.count()) * std::pow(how.growth, attempt - 1);
+  auto pause = std::clamp(full, 0.0, longest) * (1 - std::clamp(how.jitter, 0.0, 1.0) * draw);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(pause));
+}
+
+bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept {
+  if (failed > budget.count) return true;
+  return budget.rate < 1 && begun >= budget.probation &&
+         static_cast<double>(failed) > budget.rate * static_cast<double>(begun);
+}
+
+}  // namespace detail
+}  // namespace lade

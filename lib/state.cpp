@@ -1,0 +1,266 @@
+#include <lade/detail/index.hpp>
+#include <lade/detail/json.hpp>
+#include <lade/error.hpp>
+#include <lade/state.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace lade {
+
+static constexpr std::uint64_t state_version = 1;
+
+using detail::json_of;
+using detail::quoted;
+
+static std::string json_of(const std::vector<std::string>& texts) {
+  std::string result;
+  for (auto& text : texts) result += (result.empty() ? "" : ",") + quoted(text);
+  return "[" + result + "]";
+}
+
+std::string to_json(const state& saved) {
+  const std::array<std::pair<std::string_view, std::string>, 12> members{{
+      {"lade_state", std::to_string(state_version)},
+      {"epoch", std::to_string(saved.epoch)},
+      {"seed", std::to_string(saved.seed)},
+      {"stages", json_of(saved.stages)},
+      {"items", std::to_string(saved.items)},
+      {"delivered", json_of(saved.delivered)},
+      {"rank", std::to_string(saved.rank)},
+      {"world", std::to_string(saved.world)},
+      {"first", std::to_string(saved.first)},
+      {"since", json_of(saved.since)},
+      {"open", json_of(saved.open)},
+      {"parts", std::to_string(saved.parts)},
+  }};
+  std::string text;
+  for (auto& [name, value] : members)
+    text.append(text.empty() ? "{" : ",").append(quoted(name)).append(":").append(value);
+  return text + "}";
+}
+
+namespace detail {
+
+// Reads the part of JSON (RFC 8259) that states are made of: one object whose members are whole
+// numbers, lists of strings, or lists of pairs of numbers.
+class state_reader {
+ public:
+  explicit state_reader(std::string_view text) noexcept : text_(text) {}
+
+  state read() {
+    state result;
+    std::uint64_t version = 0;
+    const std::map<std::string_view, std::uint64_t*> numbers{
+        {"lade_state", &version}, {"epoch", &result.epoch}, {"seed", &result.seed},
+        {"items", &result.items}, {"rank", &result.rank},   {"world", &result.world},
+        {"first", &result.first}, {"parts", &result.parts},
+    };
+    const std::map<std::string_view, lineage*> positions{
+        {"delivered", &result.delivered}, {"since", &result.since}, {"open", &result.open}};
+    expect('{');
+    do {
+      auto name = read_string();
+      expect(':');
+      if (auto number = numbers.find(name); number != numbers.end())
+        *number->second = read_number();
+      else if (auto ranges = positions.find(name); ranges != positions.end())
+        *ranges->second = read_ranges();
+      else if (name == "stages")
+        result.stages = read_strings();
+      else
+        fail("\"" + name + "\" is not part of a state");
+    } while (accept(','));
+    expect('}');
+    skip_space();
+    if (at_ != text_.size()) fail("more text than a state");
+    if (version != state_version) fail("version " + std::to_string(version) + " of states");
+    if (result.rank >= result.world) fail("no rank of its world");
+    return result;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw error(errc::invalid_argument, "read a state",
+                what + " (at character " + std::to_string(at_) + ")");
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
+  }
+
+  bool accept(char wanted) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(char wanted) {
+    if (!accept(wanted)) fail(std::string("expected ") + wanted);
+  }
+
+  std::uint64_t read_number() {
+    skip_space();
+    std::uint64_t number = 0;
+    auto* end = text_.data() + text_.size();
+    auto [next, failure] = std::from_chars(text_.data() + at_, end, number);
+    if (failure != std::errc()) fail("expected a whole number");
+    at_ = static_cast<std::size_t>(next - text_.data());
+    return number;
+  }
+
+  std::string read_string() {
+    expect('"');
+    std::string result;
+    while (at_ < text_.size() && text_[at_] != '"') result += read_character();
+    if (at_ == text_.size()) fail("a string without an end");
+    ++at_;
+    return result;
+  }
+
+  char read_character() {
+    char c = text_[at_++];
+    if (c != '\\') return c;
+    if (at_ == text_.size()) fail("a string without an end");
+    c = text_[at_++];
+    if (c == '"' || c == '\\') return c;
+    unsigned code = 0;
+    auto digits = text_.substr(std::min(at_, text_.size()), 4);
+    auto [next, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    if (c != 'u' || failure != std::errc() || next != digits.data() + 4 || code >= 0x20)
+      fail("an escape that states do not have");
+    at_ += 4;
+    return static_cast<char>(code);
+  }
+
+  std::vector<std::string> read_strings() {
+    std::vector<std::string> result;
+    expect('[');
+    if (accept(']')) return result;
+    do result.push_back(read_string());
+    while (accept(','));
+    expect(']');
+    return result;
+  }
+
+  lineage read_ranges() {
+    lineage result;
+    expect('[');
+    if (accept(']')) return result;
+    do {
+      expect('[');
+      auto first = read_number();
+      expect(',');
+      auto last = read_number();
+      expect(']');
+      if (last < first || (!result.empty() && first <= result.ranges().back().last))
+        fail("ranges that do not ascend");
+      result.add({first, last});
+    } while (accept(','));
+    expect(']');
+    return result;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+state state_from_json(std::string_view text) { return detail::state_reader(text).read(); }
+
+namespace detail {
+
+// The states of all ranks of one run, in the order of the ranks.
+class merger {
+ public:
+  explicit merger(std::span<const state> ranks) : ranks_(ranks.begin(), ranks.end()) {
+    if (ranks.empty()) fail("there are none");
+    std::ranges::sort(ranks_, {}, &state::rank);
+    for (std::uint64_t i = 0; i < ranks_.size(); ++i) check(ranks_[i], i);
+    if (ranks_.size() != ranks_[0].world)
+      fail(std::to_string(ranks_[0].world) + " ranks are needed, each once");
+  }
+
+  state merged() const {
+    auto result = ranks_[0];
+    gaps undelivered(result.delivered);
+    std::uint64_t apart = 0;
+    for_each_stretch([&](lineage::range steps, const std::vector<const state*>& done) {
+      bool by_all = done.size() == ranks_.size();
+      auto count = by_all ? 1 : steps.last - steps.first + 1;
+      if (!by_all && (apart += count * done.size()) > most_apart) fail("they are too far apart");
+      for (auto step = steps.first; count-- > 0; ++step)
+        for (auto* rank : done) {
+          auto first = rank->first + step * rank->world;
+          auto last =
+              by_all ? first + (steps.last - steps.first) * rank->world + rank->world - 1 : first;
+          result.delivered.add({undelivered.at(first), undelivered.at(last)});
+          if (by_all) break;  // who is first: all others are in between
+        }
+    });
+    result.world = 1;
+    result.first = 0;
+    result.since = {};
+    return result;
+  }
+
+ private:
+  static constexpr std::uint64_t most_apart = 1 << 20;  // items
+
+  [[noreturn]] static void fail(const std::string& why) {
+    throw error(errc::invalid_argument, "merge states", why);
+  }
+
+  void check(const state& each, std::uint64_t rank) const {
+    auto& first = ranks_[0];
+    auto require_same = [](bool same, const char* what) {
+      if (!same) fail(std::string("they differ in ") + what);
+    };
+    require_same(each.epoch == first.epoch, "the epoch");
+    require_same(each.seed == first.seed, "the seed");
+    require_same(each.stages == first.stages, "the stages");
+    require_same(each.items == first.items, "the items of the source");
+    require_same(each.world == first.world, "the number of ranks");
+    require_same(each.delivered == first.delivered, "what they began with");
+    if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");
+    require_same(each.first == first.first + rank, "what they were dealt");
+    if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");
+    auto steps = each.since.ranges();
+    if (!steps.empty() && steps.back().last > each.items / each.world)
+      fail("rank " + std::to_string(rank) + " has delivered more than there is");
+  }
+
+  // Calls `visit` with stretches of steps, and the ranks that have done all of these and no others
+  // have done any of; not for what no rank has done.
+  template <class Visit>
+  void for_each_stretch(Visit visit) const {
+    std::vector<std::uint64_t> ends;
+    for (auto& each : ranks_)
+      for (auto& range : each.since.ranges())
+        ends.insert(ends.end(), {range.first, range.last + 1});
+    std::ranges::sort(ends);
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    for (std::size_t i = 1; i < ends.size(); ++i) {
+      std::vector<const state*> done;
+      for (auto& each : ranks_)
+        if (each.since.contains(ends[i - 1])) done.push_back(&each);
+      if (!done.empty()) visit(lineage::range{ends[i - 1], ends[i] - 1}, done);
+    }
+  }
+
+  std::vector<state> ranks_;
+};
+
+}  // namespace detail
+
+state merge(std::span<const state> ranks) { return detail::merger(ranks).merged(); }
+
+}  // namespace lade

@@ -1,0 +1,238 @@
+#include <lade/batch.hpp>
+#include <lade/error.hpp>
+#include <lade/failure.hpp>
+#include <lade/filter.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+
+#include "support/pipelines.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace lade {
+
+using namespace test;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::ThrowsMessage;
+using testing_support::temp_dir;
+
+static int refuse_all(int) { throw std::runtime_error("no"); }
+
+static int refuse_odd(int i) {
+  if (i % 2) throw std::runtime_error("odd");
+  return i;
+}
+
+TEST(Retry, CallsAgainForTheSameItem) {
+  runtime runtime({.threads = 2});
+  std::array<std::atomic<int>, 20> calls{};
+  auto twice_bad = [&](std::vector<int> item) {
+    auto i = static_cast<std::size_t>(item.at(0));
+    item.clear();
+    if (++calls[i] < 3) throw std::runtime_error("not yet");
+    return static_cast<int>(i);
+  };
+  for (unsigned concurrency : {1u, 8u}) {
+    for (auto& count : calls) count = 0;
+    auto items = runtime.run(
+        from(numbers{20}) | map([](int i) { return std::vector{i}; }) |
+        map(twice_bad,
+            {.concurrency = concurrency, .retry = {.attempts = 3, .pause = 1us}, .name = "twice"}));
+    std::vector<int> all(20);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(collect(items), all);
+    auto stage = items.statistics().stages.at(2);
+    EXPECT_EQ(stage.retried, 40u);
+    EXPECT_EQ(stage.failed, 0u);
+  }
+}
+
+TEST(Retry, OfTasksTheSame) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> calls = 0;
+  auto bad_once = [&](int i) -> task<int> {
+    if (++calls == 1) throw std::runtime_error("not yet");
+    co_return i;
+  };
+  EXPECT_THAT(
+      collect(runtime, from(numbers{2}) | map(bad_once, {.retry = {.attempts = 2, .pause = 0ns}})),
+      ElementsAre(0, 1));
+}
+
+TEST(Retry, AfterTheLastAttemptTheFailureCounts) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> calls = 0;
+  auto bad = [&](int i) -> int {
+    ++calls;
+    return refuse_all(i);
+  };
+  auto items = runtime.run(from(numbers{1}) | map(bad, {.retry = {.attempts = 4, .pause = 1us},
+                                                        .on_error = on_error::skip}));
+  EXPECT_THAT(collect(items), SizeIs(0));
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(items.failures().at(0).attempts, 4u);
+}
+
+TEST(Retry, WhatIsNotWorthItIsNotTriedAgain) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> calls = 0;
+  auto bad = [&](int i) -> int {
+    ++calls;
+    return refuse_all(i);
+  };
+  auto never = [](const std::exception_ptr&) { return false; };
+  auto throws = [](const std::exception_ptr&) -> bool { throw std::runtime_error("undecided"); };
+  for (int expected = 1; const retry& how : {retry{.attempts = 9, .when = never},
+                                             retry{.attempts = 9, .when = throws}}) {
+    EXPECT_THAT([&] { collect(runtime, from(numbers{1}) | map(bad, {.retry = how})); },
+                ThrowsMessage<stage_error>(HasSubstr("no")));
+    EXPECT_EQ(calls, expected++);
+  }
+}
+
+TEST(Retry, PausesEndWithTheRun) {
+  runtime runtime({.threads = 1});
+  std::atomic<bool> called = false;
+  auto bad = [&](int i) -> int {
+    called = true;
+    return refuse_all(i);
+  };
+  auto items = runtime.run(from(numbers{1}) | map(bad, {.retry = {.attempts = 2, .pause = 10min}}));
+  wait_until([&] { return called.load(); });
+  items.stop();
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+}
+
+TEST(Retry, PausesGrowAndAreShortenedAtRandom) {
+  retry how{.pause = 100ms, .growth = 3, .jitter = 0.5};
+  EXPECT_EQ(detail::pause_after(how, 1, 0), 100ms);
+  EXPECT_EQ(detail::pause_after(how, 3, 0), 900ms);
+  EXPECT_EQ(detail::pause_after(how, 1, 0.5), 75ms);
+  EXPECT_EQ(detail::pause_after(how, 1000, 0), 24h);
+}
+
+TEST(Retry, OfItemsThatCannotBeCopiedIsRefused) {
+  auto read = [](std::unique_ptr<int> i) { return *i; };
+  auto items = from(numbers{1}) | map([](int i) { return std::make_unique<int>(i); });
+  EXPECT_THAT([&] { items | map(read, {.retry = {.attempts = 2}, .name = "read"}); },
+              ThrowsMessage<error>("read: items that cannot be copied cannot be retried"));
+}
+
+TEST(Substitute, StandsInForWhatFails) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 4u}) {
+    auto items = runtime.run(from(numbers{5}) |
+                             map(refuse_odd, {.concurrency = concurrency, .substitute = -1}));
+    EXPECT_THAT(collect(items), ElementsAre(0, -1, 2, -1, 4));
+    EXPECT_EQ(items.statistics().stages.at(1).substituted, 2u);
+    EXPECT_EQ(items.statistics().stages.at(1).skipped, 0u);
+  }
+}
+
+TEST(Substitute, OfAnotherTypeIsRefused) {
+  EXPECT_THAT([] { from(numbers{5}) | map(refuse_odd, {.substitute = "none", .name = "odd"}); },
+              ThrowsMessage<error>("odd: the substitute is of another type than its items"));
+}
+
+TEST(OnError, OfTheRunIsForStagesThatDoNotSay) {
+  runtime runtime({.threads = 2});
+  auto odd = from(numbers{5}) | map(refuse_odd);
+  EXPECT_THAT(collect(runtime, odd, {.on_error = on_error::skip}), ElementsAre(0, 2, 4));
+  auto strict = from(numbers{5}) | map(refuse_odd, {.on_error = on_error::fail});
+  EXPECT_THROW(collect(runtime, strict, {.on_error = on_error::skip}), stage_error);
+}
+
+TEST(ErrorBudget, EndsTheRunWithOneFailureMore) {
+  runtime runtime({.threads = 1});
+  auto odd = [](error_budget budget) {
+    return from(numbers{20}) |
+           map(refuse_odd, {.on_error = on_error::skip, .error_budget = budget, .name = "odd"});
+  };
+  EXPECT_THAT(collect(runtime, odd({.count = 10})), SizeIs(10));
+  EXPECT_THAT([&] { collect(runtime, odd({.count = 9})); },
+              ThrowsMessage<stage_error>("odd (19): odd (more failures than the budget allows)"));
+  EXPECT_THAT([&] { collect(runtime, odd({}), {.error_budget = {.count = 9}}); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (19)")));
+}
+
+TEST(ErrorBudget, AsARateCountsAfterAProbation) {
+  EXPECT_FALSE(detail::exceeds({.rate = 0.1, .probation = 100}, 50, 99));
+  EXPECT_TRUE(detail::exceeds({.rate = 0.1, .probation = 100}, 11, 100));
+  EXPECT_FALSE(detail::exceeds({.rate = 0.1, .probation = 100}, 10, 100));
+  EXPECT_FALSE(detail::exceeds({}, 1000, 10));
+}
+
+TEST(ErrorBudget, OfFiltersAndBatches) {
+  runtime runtime({.threads = 1});
+  auto refuse = [](int i) { return refuse_all(i) > 0; };
+  auto filtered = from(numbers{20}) |
+                  filter(refuse, {.on_error = on_error::skip, .error_budget = {.count = 3}});
+  EXPECT_THAT([&] { collect(runtime, filtered); }, ThrowsMessage<stage_error>(HasSubstr("(3)")));
+}
+
+TEST(OnFailure, IsToldOfEveryFailure) {
+  runtime runtime({.threads = 3});
+  std::vector<std::string> told;  // without a lock: one thread at a time
+  auto tell = [&](const failure_record& failure) { told.push_back(failure.item); };
+  auto odd = from(numbers{2000}) | map(refuse_odd, {.concurrency = 8});
+  collect(runtime, odd, {.on_error = on_error::skip, .on_failure = tell});
+  EXPECT_THAT(told, SizeIs(1000));
+  told.clear();
+  EXPECT_THROW(collect(runtime, odd, {.on_failure = tell}), stage_error);
+  EXPECT_THAT(told, testing::Contains("1"));
+}
+
+TEST(OnFailure, MayEndTheRun) {
+  runtime runtime({.threads = 2});
+  auto end = [](const failure_record& failure) {
+    throw std::runtime_error("enough: " + failure.what);
+  };
+  for (unsigned concurrency : {1u, 4u}) {
+    auto odd = from(numbers{20}) | map(refuse_odd, {.concurrency = concurrency});
+    EXPECT_THAT([&] { collect(runtime, odd, {.on_error = on_error::skip, .on_failure = end}); },
+                ThrowsMessage<std::runtime_error>("enough: odd"));
+  }
+}
+
+TEST(FailureLog, HasALineForEveryFailure) {
+  temp_dir dir;
+  runtime runtime({.threads = 1});
+  auto odd = from(numbers{4}) | map(refuse_odd, {.name = "odd"});
+  collect(runtime, odd, {.on_error = on_error::skip, .failure_log = dir / "log"});
+  std::ifstream log(dir / "log");
+  EXPECT_EQ(
+      std::string(std::istreambuf_iterator<char>(log), {}),
+      "{\"stage\":\"odd\",\"item\":\"1\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[1,1]]}\n"
+      "{\"stage\":\"odd\",\"item\":\"3\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[3,3]]}\n");
+  EXPECT_THAT([&] { runtime.run(odd, {.failure_log = dir / "absent/log"}); },
+              ThrowsMessage<error>("open " + (dir / "absent/log") + ": No such file or directory"));
+}
+
+TEST(Failures, TheLastThousandAreKept) {
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(from(numbers{3000}) | map(refuse_odd), {.on_error = on_error::skip});
+  collect(items);
+  auto failures = items.failures();
+  ASSERT_THAT(failures, SizeIs(1000));
+  EXPECT_EQ(failures.front().item, "1001");
+  EXPECT_EQ(failures.back().item, "2999");
+}
+
+}  // namespace lade
