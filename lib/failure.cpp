@@ -7,9 +7,10 @@
 namespace lade {
 
 std::string to_json(const failure_record& failure) {
-  using detail::json_of, detail::quoted;
-  return "{\"stage\":" + quoted(failure.stage) + ",\"item\":" + quoted(failure.item) +
-         ",\"what\":" + quoted(failure.what) + ",\"attempts\":" + std::to_string(failure.attempts) +
+  using detail::json_of;
+  return "{\"stage\":" + json_of(failure.stage) + ",\"item\":" + json_of(failure.item) +
+         ",\"what\":" + json_of(failure.what) +
+         ",\"attempts\":" + std::to_string(failure.attempts) +
          ",\"positions\":" + json_of(failure.positions) + "}";
 }
 

@@ -2,7 +2,7 @@
 
 namespace lade::detail {
 
-std::string quoted(std::string_view text) {
+std::string json_of(std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string result = "\"";
   for (char c : text) {

@@ -1,6 +1,7 @@
 #include <lade/detail/run_state.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 namespace lade::detail {
@@ -33,7 +34,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   return result;
 }
 
-stage_counters& run_state::add_stage(std::string name, const void* stage) {
+stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
   std::lock_guard lock(mutex_);
   auto known = std::ranges::find(opened_, stage);
   if (known != opened_.end()) return stages_[static_cast<std::size_t>(known - opened_.begin())];
@@ -50,6 +51,14 @@ void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_re
 opening opening::of(const void* opened) const {
   auto result = *this;
   result.stage = opened;
+  return result;
+}
+
+opening opening::branch(std::size_t i, std::size_t count) const {
+  auto result = *this;
+  result.span = span / std::bit_ceil(count);
+  result.first = first + i * result.span;
+  result.inside_of = random(inside_of, i + 1)();
   return result;
 }
 

@@ -15,11 +15,10 @@ namespace lade {
 static constexpr std::uint64_t state_version = 1;
 
 using detail::json_of;
-using detail::quoted;
 
 static std::string json_of(const std::vector<std::string>& texts) {
   std::string result;
-  for (auto& text : texts) result += (result.empty() ? "" : ",") + quoted(text);
+  for (auto& text : texts) result += (result.empty() ? "" : ",") + json_of(text);
   return "[" + result + "]";
 }
 
@@ -40,7 +39,7 @@ std::string to_json(const state& saved) {
   }};
   std::string text;
   for (auto& [name, value] : members)
-    text.append(text.empty() ? "{" : ",").append(quoted(name)).append(":").append(value);
+    text.append(text.empty() ? "{" : ",").append(json_of(name)).append(":").append(value);
   return text + "}";
 }
 

@@ -22,6 +22,7 @@
 #include "../../lib/index.cpp"
 #include "../../lib/json.cpp"
 #include "../../lib/lineage.cpp"
+#include "../../lib/merge.cpp"
 #include "../../lib/operation.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"

@@ -15,6 +15,7 @@
 #include <lade/from.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>

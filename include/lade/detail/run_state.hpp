@@ -68,9 +68,16 @@ class run_state {
   const run_options& options() const noexcept { return options_; }
   context surroundings(std::stop_token stop = {}) noexcept;
 
-  // The counters of a stage, which is known by the address of its description: one that is opened
-  // again goes on with those it had. The reference is valid as long as the run_state is.
-  stage_counters& add_stage(std::string name, const void* stage);
+  // What tells stages apart: the address of the description, and the branch that it is opened in.
+  struct stage_key {
+    const void* description;
+    std::uint64_t branch;
+    friend bool operator==(const stage_key&, const stage_key&) = default;
+  };
+
+  // The counters of a stage: one that is opened again goes on with those it had. The reference is
+  // valid as long as the run_state is.
+  stage_counters& add_stage(std::string name, const stage_key& stage);
   void note_workers(stage_counters& stage, unsigned workers, bool on_reactor);
 
   // For a catch block: what becomes of the item whose function has thrown, in as many attempts.
@@ -108,7 +115,7 @@ class run_state {
   clock::time_point started_ = clock::now();
   mutable std::mutex mutex_;
   std::deque<stage_counters> stages_;
-  std::vector<const void*> opened_;  // whose counters these are
+  std::vector<stage_key> opened_;  // whose counters these are
   std::deque<failure_record> failures_;
   std::uint64_t failed_ = 0;
   std::mutex telling_;  // guards the log and the calls of on_failure
@@ -126,11 +133,19 @@ struct opening {
   std::uint64_t first = 0;      // the position of the source's first item
   const void* stage = nullptr;  // which is being opened
 
+  // One of several sources: positions up to `first + span` are its own, and its stages' counters
+  // are kept by `inside_of` too, since the same description may be opened for several.
+  std::uint64_t span = std::uint64_t{1} << 62;
+  std::uint64_t inside_of = 0;
+
   // What prevents a state if items are taken apart before this stage; null if nothing.
   const char* mixes_parts = nullptr;
 
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;
+
+  // For stages that join several sources: what the i-th of `count` is opened with.
+  opening branch(std::size_t i, std::size_t count) const;
 
   // For stages behind which parts of one item are no longer to be told apart, or not in order.
   opening mixing_parts(const char* how) const;
@@ -140,7 +155,7 @@ struct opening {
   void refuse_state(const std::string& why) const { run->progress().refuse(why); }
 
   stage_counters& add_stage(std::string name) const {
-    return run->add_stage(std::move(name), stage);
+    return run->add_stage(std::move(name), {stage, inside_of});
   }
 
   // What shuffles are keyed by beside their seed: the epoch, and in a repeat the round.

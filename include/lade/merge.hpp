@@ -1,0 +1,309 @@
+// merge, zip, combine: several pipelines as one.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/channel.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/error.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/random.hpp>
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+#include <lade/through.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// Whose turn it is among the inputs of a merge.
+enum class merge_order : std::uint8_t {
+  turns,     // one item of each, over and over
+  weighted,  // drawn at random, by weight
+  arrival,   // whose item is ready: inputs work beside each other, and no order is kept
+};
+
+// When a merge ends.
+enum class merge_end : std::uint8_t {
+  last,   // with the input that ends last; the others are left out when they have ended
+  first,  // with the input that ends first, when it is that one's turn
+};
+
+struct merge_options {
+  merge_order order = merge_order::turns;
+  merge_end end = merge_end::last;
+  std::vector<double> weights = {};  // one for each input, if weighted; together more than 0
+  std::uint64_t seed = 0;            // of the draws, which depend on the run's epoch too
+};
+
+namespace detail {
+
+// Whose turn it is. Throws error(invalid_argument) for weights that cannot work.
+class turn_order {
+ public:
+  turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round);
+
+  bool over() const noexcept { return live_ == 0; }
+  std::size_t next();  // an input that has not ended
+  void end(std::size_t input);
+
+ private:
+  merge_options options_;
+  std::vector<double> weights_;  // 0 for those that have ended
+  std::size_t live_;
+  std::size_t last_;
+  random draw_;
+};
+
+template <class T>
+async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_order order) {
+  while (!order.over()) {
+    auto input = order.next();
+    if (auto* item = co_await inputs[input].next())
+      co_yield *item;
+    else
+      order.end(input);
+  }
+}
+
+// Inputs that work beside each other, each with a coroutine of its own.
+template <class T>
+class arrivals : public std::enable_shared_from_this<arrivals<T>> {
+ public:
+  arrivals(const opening& run, stage_counters& counters, std::size_t inputs, merge_end end)
+      : run_(run.run),
+        items_(2 * inputs),
+        live_(end == merge_end::first ? 1 : inputs),
+        surroundings_(run_->surroundings(stop_.get_token())),
+        on_consumer_stop_(run.stop, close_inputs{*this}) {
+    surroundings_.stage = &counters;
+    if (inputs == 0) items_.close();
+  }
+
+  // What the inputs are stopped by.
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  void start(async_generator<T> input) {
+    auto self = this->shared_from_this();
+    run_->children().start(run_in(self, pump(self, std::move(input))));
+  }
+
+  // The items of all inputs. Destroying the generator ends them.
+  static async_generator<T> deliver(std::shared_ptr<arrivals> inputs) {
+    return deliver_from(owner(std::move(inputs)));
+  }
+
+ private:
+  using held = held_item<T>;
+
+  struct close_inputs {
+    arrivals& self;
+    void operator()() const noexcept { self.close(); }
+  };
+
+  class owner {
+   public:
+    explicit owner(std::shared_ptr<arrivals> inputs) noexcept : inputs_(std::move(inputs)) {}
+    owner(owner&&) noexcept = default;
+    ~owner() {
+      if (inputs_) inputs_->close();
+    }
+    arrivals* operator->() const noexcept { return inputs_.get(); }
+
+   private:
+    std::shared_ptr<arrivals> inputs_;
+  };
+
+  static async_generator<T> deliver_from(owner self) {
+    while (auto next = co_await self->items_.pop()) {
+      with_lineage<T> yielded{next->origin, next->item};
+      co_yield yielded;
+    }
+    if (auto failure = self->failure()) std::rethrow_exception(failure);
+    if (self->stop_.stop_requested()) throw error(errc::stopped, "merge");
+  }
+
+  static task<> run_in(std::shared_ptr<arrivals> self, task<> work) {
+    co_await under(self->surroundings_, std::move(work));
+  }
+
+  static task<> pump(std::shared_ptr<arrivals> self, async_generator<T> input) {
+    try {
+      while (auto* item = co_await input.next())
+        co_await self->items_.push(held(std::move(*item), input.origin()));
+      self->end(nullptr);
+    } catch (...) {
+      self->end(std::current_exception());
+    }
+  }
+
+  // One input has ended. What the others throw after the end of all is of no interest.
+  void end(std::exception_ptr failure) noexcept {
+    bool over = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (live_ == 0) return;
+      live_ = failure ? 0 : live_ - 1;
+      failure_ = std::move(failure);
+      over = live_ == 0;
+    }
+    if (over) items_.close();
+  }
+
+  std::exception_ptr failure() const {
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  void close() noexcept {
+    request_stop(stop_);
+    items_.close();
+  }
+
+  std::shared_ptr<run_state> run_;
+  channel<held> items_;
+  std::stop_source stop_;
+  mutable std::mutex mutex_;
+  std::size_t live_;  // inputs that must end before the merge does
+  std::exception_ptr failure_;
+  context surroundings_;
+  std::stop_callback<close_inputs> on_consumer_stop_;
+};
+
+template <class T>
+async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const opening& run,
+                                  stage_counters& counters, merge_end end) {
+  auto merged = std::make_shared<arrivals<T>>(run, counters, inputs.size(), end);
+  auto until = run.until(merged->stop_token());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    merged->start(inputs[i].open(until.branch(i, inputs.size())));
+  return arrivals<T>::deliver(merged);
+}
+
+template <class T>
+std::vector<async_generator<T>> open_all(const std::vector<pipeline<T>>& inputs,
+                                         const opening& run) {
+  std::vector<async_generator<T>> opened;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    opened.push_back(inputs[i].open(run.branch(i, inputs.size())));
+  return opened;
+}
+
+// Items side by side, until one input ends.
+template <class... A, class B>
+async_generator<std::tuple<A..., B>> append_to_tuples(async_generator<std::tuple<A...>> in,
+                                                      async_generator<B> more) {
+  while (auto* front = co_await in.next()) {
+    auto* back = co_await more.next();
+    if (!back) co_return;
+    auto both = std::tuple_cat(std::move(*front), std::tuple<B>(std::move(*back)));
+    co_yield both;
+  }
+}
+
+template <class T>
+async_generator<std::tuple<T>> as_tuples(async_generator<T> in) {
+  while (auto* item = co_await in.next()) {
+    std::tuple<T> alone(std::move(*item));
+    co_yield alone;
+  }
+}
+
+template <class... T>
+async_generator<std::tuple<T...>> zip_rest(async_generator<std::tuple<T...>> all) {
+  return all;
+}
+template <class... T, class Next, class... More>
+auto zip_rest(async_generator<std::tuple<T...>> all, async_generator<Next> next,
+              async_generator<More>... more) {
+  return zip_rest(append_to_tuples(std::move(all), std::move(next)), std::move(more)...);
+}
+
+template <class First, class... More>
+auto zip_opened(async_generator<First> first, async_generator<More>... more) {
+  return zip_rest(as_tuples(std::move(first)), std::move(more)...);
+}
+
+// Runs with several sources have no state yet: lineages tell them apart, the state does not.
+inline void refuse_several_sources(const opening& run, const char* stage) {
+  run.refuse_state(std::string(stage) + " joins several sources");
+}
+
+template <class... In>
+std::uint64_t longest(const pipeline<In>&... inputs) {
+  return std::max({inputs.length()...});
+}
+
+// The live generators of several pipelines.
+template <class... In, std::size_t... I>
+std::tuple<async_generator<In>...> open_each(const opening& run, std::index_sequence<I...>,
+                                             const pipeline<In>&... inputs) {
+  return {inputs.open(run.branch(I, sizeof...(In)))...};
+}
+
+}  // namespace detail
+
+// What a coroutine makes of several pipelines: `coroutine(async_generator<In>...)` returns an
+// async_generator of the new items. Called once for every run. It takes from each input when it
+// wants to, and may leave before they have ended.
+template <class F, class... In>
+auto combine(F coroutine, const pipeline<In>&... inputs) {
+  using generator = std::invoke_result_t<const F&, async_generator<In>...>;
+  using out = typename generator::value_type;
+  return detail::make_pipeline<out>(
+      detail::longest(inputs...) + 1,
+      [coroutine = std::move(coroutine), inputs...](const detail::opening& run) {
+        auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"));
+        detail::refuse_several_sources(run, "combine");
+        auto opened = detail::open_each(run, std::index_sequence_for<In...>(), inputs...);
+        auto items = std::apply(
+            [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); }, opened);
+        return detail::observe<out>(std::move(items), run, counters);
+      });
+}
+
+// Tuples of one item of each input, until one of them ends.
+template <class... In>
+pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
+  return detail::make_pipeline<std::tuple<In...>>(
+      detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
+        run.add_stage("zip");
+        detail::refuse_several_sources(run, "zip");
+        auto opened = detail::open_each(run, std::index_sequence_for<In...>(), inputs...);
+        return std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
+                          opened);
+      });
+}
+
+// The items of all inputs, in the order of `options`. Without `arrival` the order is the same in
+// every run, and an input is asked for an item only when it is its turn; prefetch lets it work
+// ahead. Throws error(invalid_argument) for weights that do not fit the inputs.
+template <class T>
+pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
+  detail::turn_order(options, inputs.size(), 0);
+  std::uint64_t length = 0;
+  for (auto& each : inputs) length = std::max(length, each.length());
+  return detail::make_pipeline<T>(
+      length + 1, [inputs = std::move(inputs), options](const detail::opening& run) {
+        auto& counters = run.add_stage("merge");
+        detail::refuse_several_sources(run, "merge");
+        if (options.order == merge_order::arrival)
+          return detail::merge_arrivals(inputs, run, counters, options.end);
+        return detail::merge_in_turn(detail::open_all(inputs, run),
+                                     detail::turn_order(options, inputs.size(), run.round()));
+      });
+}
+
+}  // namespace lade

@@ -1,0 +1,51 @@
+#include <lade/error.hpp>
+#include <lade/merge.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace lade::detail {
+
+turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)
+    : options_(options),
+      weights_(options.order == merge_order::weighted ? options.weights
+                                                      : std::vector<double>(inputs, 1)),
+      live_(inputs),
+      last_(inputs - 1),
+      draw_(options.seed, round) {
+  auto works = [](double weight) { return weight >= 0 && std::isfinite(weight); };
+  if (weights_.size() != inputs)
+    throw error(
+        errc::invalid_argument, "merge",
+        std::to_string(weights_.size()) + " weights for " + std::to_string(inputs) + " inputs");
+  if (!std::ranges::all_of(weights_, works))
+    throw error(errc::invalid_argument, "merge", "a weight that is not a number from 0 on");
+  if (inputs > 0 && std::ranges::count(weights_, 0.0) == static_cast<std::ptrdiff_t>(inputs))
+    throw error(errc::invalid_argument, "merge", "all weights are 0");
+  live_ -= static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
+}
+
+std::size_t turn_order::next() {
+  if (options_.order == merge_order::weighted) {
+    auto point = draw_.uniform() * std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (weights_[i] == 0) continue;
+      last = i;
+      point -= weights_[i];
+      if (point < 0) break;
+    }
+    return last;
+  }
+  do last_ = (last_ + 1) % weights_.size();
+  while (weights_[last_] == 0);
+  return last_;
+}
+
+void turn_order::end(std::size_t input) {
+  weights_[input] = 0;
+  live_ = options_.end == merge_end::first ? 0 : live_ - 1;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,229 @@
+#include <lade/cut.hpp>
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/merge.hpp>
+#include <lade/run.hpp>
+#include <lade/shuffle.hpp>
+#include <lade/sleep.hpp>
+#include <lade/through.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace lade {
+
+using namespace test;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+using testing::UnorderedElementsAreArray;
+using inputs = std::vector<pipeline<int>>;
+
+// first, first + 1, ...: `count` of them.
+static pipeline<int> run_of(int first, int count) {
+  return from(numbers{count}) | map([first](int i) { return first + i; }, {.concurrency = 1});
+}
+
+static int refuse(int i) { throw std::runtime_error("bad " + std::to_string(i)); }
+
+TEST(Merge, InTurnsLeavesOutWhatHasEnded) {
+  runtime runtime({.threads = 1});
+  auto merged = merge(inputs{run_of(0, 3), run_of(10, 1), run_of(20, 2)});
+  EXPECT_THAT(collect(runtime, merged), ElementsAre(0, 10, 20, 1, 21, 2));
+  EXPECT_THAT(collect(runtime, merge(inputs{})), IsEmpty());
+}
+
+TEST(Merge, MayEndWithTheFirst) {
+  runtime runtime({.threads = 1});
+  auto merged =
+      merge(inputs{run_of(0, 3), run_of(10, 1), run_of(20, 2)}, {.end = merge_end::first});
+  EXPECT_THAT(collect(runtime, merged), ElementsAre(0, 10, 20, 1));
+  auto endless = merge(inputs{run_of(0, -1), run_of(10, 1)}, {.end = merge_end::first});
+  EXPECT_THAT(collect(runtime, endless), ElementsAre(0, 10, 1));
+}
+
+TEST(Merge, ByWeightIsTheSameInEveryRunAndAnotherInEveryEpoch) {
+  runtime runtime({.threads = 2});
+  auto merged = merge(inputs{run_of(0, 1000), run_of(1000, 3000)},
+                      {.order = merge_order::weighted, .weights = {1, 3}, .seed = 7});
+  auto once = collect(runtime, merged);
+  EXPECT_EQ(collect(runtime, merged), once);
+  EXPECT_NE(collect(runtime, merged, {.epoch = 1}), once);
+  auto of_first = std::count_if(once.begin(), once.begin() + 1000, [](int i) { return i < 1000; });
+  EXPECT_NEAR(static_cast<double>(of_first), 250, 60);
+  std::ranges::sort(once);
+  EXPECT_EQ(once, collect(runtime, run_of(0, 4000)));
+}
+
+TEST(Merge, AWeightOfNothingLeavesAnInputOut) {
+  runtime runtime({.threads = 1});
+  auto merged = merge(inputs{run_of(0, 3), run_of(10, 3)},
+                      {.order = merge_order::weighted, .weights = {0, 1}});
+  EXPECT_THAT(collect(runtime, merged), ElementsAre(10, 11, 12));
+}
+
+TEST(Merge, WeightsThatCannotWorkAreRefused) {
+  auto merging = [](std::vector<double> weights) {
+    return [weights] {
+      merge(inputs{run_of(0, 1), run_of(0, 1)},
+            {.order = merge_order::weighted, .weights = weights});
+    };
+  };
+  EXPECT_THAT(merging({1}), ThrowsMessage<error>("merge: 1 weights for 2 inputs"));
+  EXPECT_THAT(merging({1, -1}), ThrowsMessage<error>(HasSubstr("not a number from 0 on")));
+  EXPECT_THAT(merging({0, 0}), ThrowsMessage<error>("merge: all weights are 0"));
+}
+
+TEST(Merge, ByArrivalDoesNotWaitForTheSlow) {
+  runtime runtime({.threads = 2});
+  auto slow = from(numbers{1}) | map([](int) -> task<int> {
+                co_await sleep(10min);
+                co_return 0;
+              });
+  auto items = runtime.run(merge(inputs{slow, run_of(1, 100)}, {.order = merge_order::arrival}));
+  for (int i = 1; i <= 100; ++i) EXPECT_EQ(items.wait_next(), i);
+}
+
+TEST(Merge, ByArrivalDeliversEveryItemOnce) {
+  runtime runtime({.threads = 3});
+  inputs many;
+  for (int i = 0; i < 20; ++i) many.push_back(run_of(100 * i, 100) | prefetch(3));
+  auto merged = merge(many, {.order = merge_order::arrival});
+  EXPECT_THAT(collect(runtime, merged),
+              UnorderedElementsAreArray(collect(runtime, run_of(0, 2000))));
+  EXPECT_THAT(collect(runtime, merge(inputs{}, {.order = merge_order::arrival})), IsEmpty());
+}
+
+TEST(Merge, ByArrivalMayEndWithTheFirst) {
+  runtime runtime({.threads = 2});
+  auto merged = merge(inputs{run_of(0, -1), run_of(-5, 5)},
+                      {.order = merge_order::arrival, .end = merge_end::first});
+  auto items = collect(runtime, merged);
+  EXPECT_EQ(std::ranges::count_if(items, [](int i) { return i < 0; }), 5);
+}
+
+TEST(Merge, AFailureOfAnInputEndsTheRun) {
+  runtime runtime({.threads = 2});
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    auto bad = run_of(7, 1) | map(refuse, {.name = "refuse"});
+    auto merged = merge(inputs{run_of(0, -1), bad}, {.order = order});
+    EXPECT_THAT([&] { collect(runtime, merged); }, ThrowsMessage<stage_error>("refuse (7): bad 7"));
+  }
+}
+
+TEST(Merge, CanBeLeftAtAnyTime) {
+  runtime runtime({.threads = 3});
+  for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival})
+    for (int count = 0; count < 50; ++count) {
+      auto merged = merge(inputs{run_of(0, -1), run_of(0, -1) | prefetch(2)},
+                          {.order = order, .weights = {1, 2}});
+      auto items = runtime.run(merged);
+      for (int i = 0; i < count; ++i) EXPECT_TRUE(items.wait_next());
+    }
+}
+
+static async_generator<std::string> origins(async_generator<int> in) {
+  while (auto* item = co_await in.next()) {
+    auto positions = std::to_string(*item) + " of " + to_string(in.origin());
+    co_yield positions;
+  }
+}
+
+TEST(Merge, LineagesTellTheInputsApart) {
+  runtime runtime({.threads = 2});
+  auto again = merge(inputs{run_of(0, 5), run_of(0, 5)});
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    auto merged = merge(inputs{run_of(0, 5), again, run_of(0, 5)}, {.order = order});
+    auto all = collect(runtime, merged | through(origins));
+    std::ranges::sort(all);
+    EXPECT_EQ(all.size(), 20u);
+    EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+  }
+}
+
+TEST(Merge, TheSamePipelineTwiceHasCountersOfEach) {
+  runtime runtime({.threads = 2});
+  auto one = run_of(0, 5);
+  auto items = runtime.run(merge(inputs{one, one}));
+  collect(items);
+  auto stages = items.statistics().stages;
+  EXPECT_EQ(std::ranges::count_if(stages, [](auto& s) { return s.name == "map" && s.out == 5; }),
+            2);
+}
+
+TEST(Merge, HasNoStateYet) {
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(merge(inputs{run_of(0, 5), run_of(0, 5)}));
+  items.wait_next();
+  EXPECT_THAT([&] { items.state(); },
+              ThrowsMessage<error>("state of a run: merge joins several sources"));
+}
+
+TEST(Zip, PutsItemsSideBySideUntilOneInputEnds) {
+  runtime runtime({.threads = 2});
+  auto names = from(std::vector<std::string>{"a", "b", "c"});
+  using row = std::tuple<int, std::string, int>;
+  EXPECT_THAT(collect(runtime, zip(run_of(0, -1), names, run_of(5, 2))),
+              ElementsAre(row(0, "a", 5), row(1, "b", 6)));
+  EXPECT_THAT(collect(runtime, zip(run_of(0, 2))), ElementsAre(std::tuple(0), std::tuple(1)));
+}
+
+TEST(Zip, CarriesTheLineageOfAll) {
+  runtime runtime({.threads = 1});
+  std::vector<std::uint64_t> sizes;
+  auto rows = zip(run_of(0, 3), run_of(0, 3), run_of(0, 3)) |
+              through([&](async_generator<std::tuple<int, int, int>> in) -> async_generator<int> {
+                while (co_await in.next()) {
+                  sizes.push_back(in.origin().size());
+                  int nothing = 0;
+                  co_yield nothing;
+                }
+              });
+  collect(runtime, rows);
+  EXPECT_THAT(sizes, ElementsAre(3, 3, 3));
+}
+
+// Every second item is of the second input; ends as soon as there is none.
+static async_generator<int> alternate(async_generator<int> in, async_generator<std::string> names) {
+  while (auto* i = co_await in.next()) {
+    co_yield *i;
+    auto* name = co_await names.next();
+    if (!name) co_return;
+    int length = static_cast<int>(name->size());
+    co_yield length;
+  }
+}
+
+TEST(Combine, IsWhateverACoroutineMakesOfItsInputs) {
+  runtime runtime({.threads = 2});
+  auto names = from(std::vector<std::string>{"one", "three"});
+  EXPECT_THAT(collect(runtime, combine(alternate, run_of(0, -1), names)),
+              ElementsAre(0, 3, 1, 5, 2));
+}
+
+TEST(Combine, WhatTheCoroutineThrowsNamesIt) {
+  runtime runtime({.threads = 1});
+  auto failing = [](async_generator<int> in) -> async_generator<int> {
+    co_await in.next();
+    throw std::runtime_error("no");
+    co_return;
+  };
+  EXPECT_THAT([&] { collect(runtime, combine(failing, run_of(0, 1))); },
+              ThrowsMessage<stage_error>("combine: no"));
+}
+
+}  // namespace lade
