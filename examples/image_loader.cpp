@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -108,7 +109,9 @@ static void load(const options& wanted) {
       | lade::batch_into(lade::media::decode_image(image), {.size = wanted.batch, .on_error = bad});
   // clang-format on
 
-  auto run = runtime.run(batches, {.seed = wanted.seed});
+  std::optional<lade::trace> trace;
+  if (!wanted.trace.empty()) trace.emplace(wanted.trace);
+  auto run = runtime.run(batches, {.seed = wanted.seed, .trace = trace ? &*trace : nullptr});
   catch_interrupts();
   try {
     progress bar([&] {

@@ -37,9 +37,10 @@ static void set_flag(options& all, const option&, std::string_view) {
   all.*Member = Value;
 }
 
-static void set_contact_sheet(options& all, const option& which, std::string_view text) {
+template <auto Member>
+static void set_file(options& all, const option& which, std::string_view text) {
   if (text.empty()) refuse(which, text, "the name of a file");
-  all.contact_sheet = text;
+  all.*Member = text;
 }
 
 static void set_reactor(options& all, const option& which, std::string_view text) {
@@ -75,7 +76,9 @@ static std::vector<option> make_table() {
       {"--skip-bad", "", "go on without images that cannot be used; name them at the end", "off",
        set_flag<&options::skip_bad>},
       {"--contact-sheet", "FILE", "write a PNG of the first batch's images", "none",
-       set_contact_sheet},
+       set_file<&options::contact_sheet>},
+      {"--trace", "FILE", "write what every thread did when, for ui.perfetto.dev", "none",
+       set_file<&options::trace>},
       {"--reactor", "NAME", "how files are read: io_uring or fallback", "what the kernel allows",
        set_reactor},
       {"--help", "", "print this", "", set_flag<&options::help>},

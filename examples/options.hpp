@@ -19,6 +19,7 @@ struct options {
   bool skip_bad = false;
   bool help = false;
   std::string contact_sheet;  // a file's name, or none
+  std::string trace;          // the same
   std::string reactor = "automatic";
 };
 

@@ -39,6 +39,9 @@ static void train(std::ofstream& log, const batch& numbers) {
   log << std::endl;
 }
 
+static std::uint64_t number(std::uint64_t index) { return index; }
+static std::uint64_t square(std::uint64_t i) { return i * i; }
+
 static void run(const std::string& checkpoint, const std::string& log_path) {
   std::uintmax_t model = 0;
   auto state = load(checkpoint, model);
@@ -47,10 +50,8 @@ static void run(const std::string& checkpoint, const std::string& log_path) {
   std::ofstream log(log_path, std::ios::app);
 
   lade::runtime runtime;
-  auto square = [](std::uint64_t i) { return i * i; };
-  auto batches = lade::from_index(10'000, [](std::uint64_t i) { return i; }) |
-                 lade::shuffle({.seed = 7}) | lade::map(square, {.concurrency = 4}) |
-                 lade::batch(16);
+  auto batches = lade::from_index(10'000, number) | lade::shuffle({.seed = 7}) |
+                 lade::map(square, {.concurrency = 4}) | lade::batch(16);
 
   for (std::uint64_t epoch = state ? state->epoch : 0; epoch < 2; ++epoch) {
     auto steps = runtime.run(batches, {.epoch = epoch, .state = state});

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lade {
 
 std::string to_json(const failure_record& failure) {
-  using detail::json_of;
-  return "{\"stage\":" + json_of(failure.stage) + ",\"item\":" + json_of(failure.item) +
-         ",\"what\":" + json_of(failure.what) +
-         ",\"attempts\":" + std::to_string(failure.attempts) +
-         ",\"positions\":" + json_of(failure.positions) + "}";
+  const std::pair<const char*, std::string> members[] = {
+      {"stage", detail::json_of(failure.stage)},
+      {"item", detail::json_of(failure.item)},
+      {"what", detail::json_of(failure.what)},
+      {"attempts", std::to_string(failure.attempts)},
+      {"positions", detail::json_of(failure.positions)},
+  };
+  return detail::json_object(members);
 }
 
 namespace detail {

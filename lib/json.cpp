@@ -1,5 +1,9 @@
 #include <lade/detail/json.hpp>
 
+#include <array>
+#include <charconv>
+#include <system_error>
+
 namespace lade::detail {
 
 std::string json_of(std::string_view text) {
@@ -15,6 +19,20 @@ std::string json_of(std::string_view text) {
       result += c;
   }
   return result += '"';
+}
+
+std::string json_of(double number, int digits) {
+  std::array<char, 400> text;  // the largest double has 309 digits before the point
+  auto [end, failure] = std::to_chars(text.data(), text.data() + text.size(), number,
+                                      std::chars_format::fixed, digits);
+  return failure == std::errc() ? std::string(text.data(), end) : "null";
+}
+
+std::string json_object(std::span<const std::pair<const char*, std::string>> members) {
+  std::string text;
+  for (auto& [name, value] : members)
+    text.append(text.empty() ? "{" : ",").append(json_of(name)).append(":").append(value);
+  return text + "}";
 }
 
 std::string json_of(const lineage& positions) {

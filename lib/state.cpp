@@ -4,7 +4,6 @@
 #include <lade/state.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -23,7 +22,7 @@ static std::string json_of(const std::vector<std::string>& texts) {
 }
 
 std::string to_json(const state& saved) {
-  const std::array<std::pair<std::string_view, std::string>, 12> members{{
+  const std::pair<const char*, std::string> members[] = {
       {"lade_state", std::to_string(state_version)},
       {"epoch", std::to_string(saved.epoch)},
       {"seed", std::to_string(saved.seed)},
@@ -36,11 +35,8 @@ std::string to_json(const state& saved) {
       {"since", json_of(saved.since)},
       {"open", json_of(saved.open)},
       {"parts", std::to_string(saved.parts)},
-  }};
-  std::string text;
-  for (auto& [name, value] : members)
-    text.append(text.empty() ? "{" : ",").append(json_of(name)).append(":").append(value);
-  return text + "}";
+  };
+  return detail::json_object(members);
 }
 
 namespace detail {

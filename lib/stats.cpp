@@ -1,9 +1,11 @@
+#include <lade/detail/json.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 namespace lade {
 
@@ -156,6 +158,50 @@ std::string verdict(const run_statistics& run) {
            " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
            stage->name + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
   return limited_by_source(run);
+}
+
+static std::string seconds(nanoseconds time) {
+  return detail::json_of(std::chrono::duration<double>(time).count(), 9);
+}
+
+static std::string to_json(const stage_statistics& stage) {
+  const std::pair<const char*, std::string> members[] = {
+      {"name", detail::json_of(stage.name)},
+      {"workers", std::to_string(stage.workers)},
+      {"on_reactor", stage.on_reactor ? "true" : "false"},
+      {"in", std::to_string(stage.in)},
+      {"out", std::to_string(stage.out)},
+      {"failed", std::to_string(stage.failed)},
+      {"skipped", std::to_string(stage.skipped)},
+      {"substituted", std::to_string(stage.substituted)},
+      {"retried", std::to_string(stage.retried)},
+      {"bytes", std::to_string(stage.bytes)},
+      {"busy", seconds(stage.busy)},
+      {"input_wait", seconds(stage.input_wait)},
+      {"output_wait", seconds(stage.output_wait)},
+      {"starving", seconds(stage.starving)},
+      {"p50", seconds(stage.p50)},
+      {"p90", seconds(stage.p90)},
+      {"p99", seconds(stage.p99)},
+  };
+  return detail::json_object(members);
+}
+
+std::string to_json(const run_statistics& run) {
+  std::string stages;
+  for (auto& stage : run.stages) stages += (stages.empty() ? "" : ",") + to_json(stage);
+  const std::pair<const char*, std::string> members[] = {
+      {"elapsed", seconds(run.elapsed)},
+      {"threads", std::to_string(run.threads)},
+      {"cpus", std::to_string(run.cpus)},
+      {"sink_wait", seconds(run.sink_wait)},
+      {"sink_blocked", seconds(run.sink_blocked)},
+      {"memory_wait", seconds(run.memory_wait)},
+      {"delivered", std::to_string(run.delivered)},
+      {"stages", "[" + stages + "]"},
+      {"verdict", detail::json_of(verdict(run))},
+  };
+  return detail::json_object(members);
 }
 
 namespace detail {

@@ -45,7 +45,7 @@ class traced {
   lineage origin_;
 };
 
-static async_generator<traced> trace(async_generator<int> in) {
+static async_generator<traced> traced_items(async_generator<int> in) {
   while (auto item = co_await in.next()) co_yield traced(*item, in.origin());
 }
 
@@ -208,7 +208,7 @@ TEST(Pipeline, GivesTheItemsAndLineageOfAPlainLoop) {
       text += " | " + std::to_string(static_cast<int>(s.what)) + "(" + std::to_string(s.a) + ", " +
               std::to_string(s.b) + ")";
     }
-    ASSERT_EQ(collect(runtime, made | through(trace)), twin(count, steps, 0)) << text;
+    ASSERT_EQ(collect(runtime, made | through(traced_items)), twin(count, steps, 0)) << text;
   }
 }
 

@@ -123,4 +123,16 @@ TEST(DurationHistogram, TakesAnyDuration) {
   EXPECT_EQ(histogram.quantile(0), 1ns);
 }
 
+TEST(StatisticsText, IsJsonWithTimesInSeconds) {
+  auto waiting = reader(20s);
+  waiting.name = "read \"it\"";
+  waiting.p50 = 1500ns;
+  auto text = to_json(run_of({waiting, decoder(30s)}));
+  EXPECT_THAT(text, StartsWith("{\"elapsed\":10.000000000,\"threads\":8,"));
+  EXPECT_THAT(text, HasSubstr("\"stages\":[{\"name\":\"read \\\"it\\\"\",\"workers\":64,"));
+  EXPECT_THAT(text, HasSubstr("\"p50\":0.000001500,"));
+  EXPECT_THAT(text, HasSubstr("},{\"name\":\"decode_image\","));
+  EXPECT_THAT(text, HasSubstr("\"verdict\":\"What comes before"));
+}
+
 }  // namespace lade

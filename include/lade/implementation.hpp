@@ -36,4 +36,5 @@
 #include "../../lib/stats.cpp"
 #include "../../lib/tensor.cpp"
 #include "../../lib/thread_pool.cpp"
+#include "../../lib/trace.cpp"
 #include "../../lib/waiter.cpp"

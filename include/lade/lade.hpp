@@ -34,4 +34,5 @@
 #include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
+#include <lade/trace.hpp>
 #include <lade/when_all.hpp>

@@ -12,6 +12,7 @@
 #include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/this_context.hpp>
+#include <lade/trace.hpp>
 
 #include <cstdint>
 #include <iterator>
@@ -35,6 +36,7 @@ class run {
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : state_(std::make_shared<detail::run_state>(where, options, children_)),
         items_(options.ready),
+        consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
     children_.start(fill(what, state_, items_));
@@ -45,6 +47,7 @@ class run {
   // the run or the awaiting coroutine has been asked to stop.
   task<std::optional<T>> next() {
     if (ended_) co_return std::nullopt;
+    consumer_.asked();
     std::optional<T> item;
     lineage origin;
     {
@@ -58,6 +61,7 @@ class run {
     if (item) {
       detail::bump(state_->sink.out);
       state_->progress().note(origin);
+      consumer_.given(origin);
     } else {
       ended_ = true;
       co_await children_.join();
@@ -131,6 +135,7 @@ class run {
 
   std::shared_ptr<detail::run_state> state_;
   channel<ready> items_;
+  detail::consumer_trace consumer_;
   bool ended_ = false;
   scope children_;  // ends before what its children use
 };

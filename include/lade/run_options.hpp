@@ -13,6 +13,8 @@
 
 namespace lade {
 
+class trace;
+
 struct run_options {
   std::uint64_t epoch = 0;  // shuffles and random transformations differ from epoch to epoch
   std::uint64_t seed = 0;   // of random transformations; a shuffle has a seed of its own
@@ -32,6 +34,9 @@ struct run_options {
   // Told of every item that fails, also of the one that ends the run. Called by one thread at a
   // time, on any; what it throws ends the run.
   std::function<void(const failure_record&)> on_failure = {};
+
+  // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
+  lade::trace* trace = nullptr;
 
   // A file to which a line of JSON is added for each of them. The run throws if it cannot be
   // opened.

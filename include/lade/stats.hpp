@@ -45,6 +45,9 @@ struct run_statistics {
 // A table of the stages, a line each, for people.
 std::string table(const run_statistics& run);
 
+// One line of JSON with the same names as above; times in seconds.
+std::string to_json(const run_statistics& run);
+
 // One sentence: which stage limits the run, how it shows, and what to change.
 std::string verdict(const run_statistics& run);
 

@@ -1,4 +1,5 @@
 # image_loader_test.py PROGRAM PHOTOS: the example as a user meets it.
+import json
 import os
 import pathlib
 import pty
@@ -80,7 +81,7 @@ class Options(World):
         result = run("--help")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         for option in ["batch", "size", "epochs", "threads", "train", "val", "fast", "float", "read-ahead",
-                       "seed", "skip-bad", "contact-sheet", "reactor", "help"]:
+                       "seed", "skip-bad", "contact-sheet", "trace", "reactor", "help"]:
             self.assertRegex(result.stdout, rf"(?m)^  --{option}\b.*  \S")
         self.assertIn("(256)", result.stdout)
         self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
@@ -139,6 +140,16 @@ class Failures(World):
         if os.geteuid() == 0:  # who may read everything
             bounded = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
         self.assert_fails(run(self.root, under=bounded), 1, path, "Permission denied")
+
+    def test_a_trace_follows_every_image(self):
+        path = self.root / "trace"
+        self.assertEqual(run(self.images(3), "--trace", path).returncode, 0)
+        events = json.loads(path.read_text())
+        spans = [e["name"] for e in events if e["ph"] == "X"]
+        self.assertEqual(len(spans), 3 + 3 + 1)  # read, decoded, and the batch
+        self.assertEqual(sum(e["ph"] == "s" for e in events), 3)
+        self.assertEqual(sum(e["ph"] == "t" for e in events), 6)
+        self.assert_fails(run(self.images(3), "--trace", self.root / "absent/trace"), 1, "absent/trace")
 
     def test_a_contact_sheet_that_cannot_be_written_is_named_before_the_work(self):
         path = self.root / "nowhere" / "sheet.png"

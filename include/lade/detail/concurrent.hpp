@@ -9,6 +9,7 @@
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
+#include <lade/trace.hpp>
 
 #include <any>
 #include <concepts>
@@ -119,6 +120,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     run_->note_workers(counters, options.workers, options.on_reactor);
     feeder_context_.stage = &counters_;
     worker_contexts_.assign(options.workers, feeder_context_);
+    if (options.workers > 0) run_->note_tracing(counters);
     if (!options.on_reactor) return;
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
@@ -250,6 +252,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   template <class Work>
   static task<> work_on(std::shared_ptr<concurrent_stage> self, executor& home,
                         std::shared_ptr<const Work> work) {
+    auto* trace = self->run_->options().trace;
+    auto track = trace ? trace->add_track(self->counters_.name()) : 0;
     co_await continue_on(home);
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_filled(taken, home)) != slot_ring::none) {
@@ -267,9 +271,13 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
           else
             assign(item.out, (*work)(std::move(*item.in), item.identity));
         } catch (...) {
-          pause = self->failed(item, std::move(name), attempt, std::move(kept));
+          pause = self->failed(item, name, attempt, std::move(kept));
         }
-        self->note_time(clock::now() - started);
+        auto ended = clock::now();
+        self->note_time(ended - started);
+        if (trace)
+          trace->add_span(track, name.empty() ? self->counters_.name() : name, started, ended,
+                          item.origin, self->run_->sees_items_first(self->counters_));
         if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
       item.in.reset();

@@ -4,14 +4,22 @@
 
 #include <lade/lineage.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lade::detail {
 
 // A string in quotes, with escapes for what may not stand in one. Bytes that are not ASCII are
 // left as they are: JSON is UTF-8, and so are names.
 std::string json_of(std::string_view text);
+
+// A number with so many digits behind the point, whatever the locale.
+std::string json_of(double number, int digits);
+
+// An object of members whose values are JSON already.
+std::string json_object(std::span<const std::pair<const char*, std::string>> members);
 
 // The ranges of a lineage: [[3,7],[9,9]].
 std::string json_of(const lineage& positions);

@@ -97,6 +97,12 @@ class run_state {
   // The names of the stages that have been opened, from the source on.
   std::vector<std::string> stage_names() const;
 
+  // For traces: the worker stage that is opened last is the first that sees an item.
+  void note_tracing(const stage_counters& stage) noexcept { first_traced_ = &stage; }
+  bool sees_items_first(const stage_counters& stage) const noexcept {
+    return first_traced_ == &stage;
+  }
+
   lade::state state() const;
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
@@ -117,6 +123,7 @@ class run_state {
   std::deque<stage_counters> stages_;
   std::vector<stage_key> opened_;  // whose counters these are
   std::deque<failure_record> failures_;
+  const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
   std::mutex telling_;  // guards the log and the calls of on_failure
   std::ofstream failure_log_;

@@ -1,0 +1,107 @@
+// A record of what ran when, for a person to look at.
+
+#pragma once
+
+#include <lade/lineage.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lade {
+
+// Writes a file in the Trace Event Format (JSON array), which ui.perfetto.dev and chrome://tracing
+// open. Runs that are given it add a span for every item and stage, one track for each worker, and
+// arrows that follow each item from stage to stage; the program may add spans of its own:
+//
+//   lade::trace trace("run.trace.json");
+//   auto batches = runtime.run(pipeline, {.trace = &trace});
+//   for (auto& batch : batches) {
+//     auto step = trace.span("train");
+//     train(batch);
+//   }
+//
+// Must outlive the runs that it is given to. A span costs about a microsecond. Any thread.
+class trace {
+ public:
+  using clock = std::chrono::steady_clock;
+  class open_span;
+
+  // Throws error with the system's reason if the file cannot be written.
+  explicit trace(const std::string& path);
+
+  // Completes the file. One that is not completed, after a crash, can be opened too.
+  ~trace();
+
+  // From now to the end of the object, on the track of this thread.
+  [[nodiscard]] open_span span(std::string name);
+
+  // For stages. A track is a line of spans that do not overlap; `item` is what a span worked on,
+  // and `first` tells that no span before it did.
+  using track = std::uint64_t;
+  track add_track(std::string_view name);
+  void add_span(track where, std::string_view name, clock::time_point start, clock::time_point end,
+                const lineage& item = {}, bool first = false);
+
+ private:
+  std::string microseconds(clock::time_point time) const;
+  void write(const std::string& event);
+
+  const clock::time_point start_ = clock::now();
+  std::mutex mutex_;
+  std::ofstream file_;
+  track tracks_ = 0;
+};
+
+class trace::open_span {
+ public:
+  open_span(trace& to, std::string name)
+      : trace_(&to), name_(std::move(name)), start_(clock::now()) {}
+  open_span(open_span&& other) noexcept
+      : trace_(std::exchange(other.trace_, nullptr)),
+        name_(std::move(other.name_)),
+        start_(other.start_) {}
+  open_span& operator=(open_span&&) = delete;
+  ~open_span();
+
+ private:
+  trace* trace_;
+  std::string name_;
+  clock::time_point start_;
+};
+
+namespace detail {
+
+// What the consumer of a run does with each item: from when it has been given until it asks for the
+// next. Does nothing without a trace.
+class consumer_trace {
+ public:
+  explicit consumer_trace(trace* to) : trace_(to), track_(to ? to->add_track("consumer") : 0) {}
+
+  void given(const lineage& item) {
+    if (!trace_) return;
+    item_ = item;
+    since_ = trace::clock::now();
+  }
+  void asked() {
+    if (!trace_ || item_.empty()) return;
+    trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}));
+  }
+
+ private:
+  trace* trace_;
+  trace::track track_;
+  lineage item_;
+  trace::clock::time_point since_;
+};
+
+}  // namespace detail
+
+inline trace::open_span trace::span(std::string name) { return {*this, std::move(name)}; }
+
+}  // namespace lade

@@ -1,0 +1,70 @@
+#include <lade/detail/json.hpp>
+#include <lade/error.hpp>
+#include <lade/trace.hpp>
+
+#include <cerrno>
+
+#include <unistd.h>
+
+namespace lade {
+
+// Tracks of stages, so that they differ from threads, which have tracks by their number.
+static constexpr trace::track first_track = 1 << 24;
+
+// An event: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+static std::string trace_event(char phase, trace::track where, const std::string& more) {
+  return std::string("{\"ph\":\"") + phase + "\",\"pid\":1,\"tid\":" + std::to_string(where) + "," +
+         more + "},\n";
+}
+
+trace::trace(const std::string& path) : file_(path) {
+  if (!file_) raise(errno, "open " + path);
+  file_ << "[\n";
+}
+
+trace::~trace() {
+  file_ << trace_event('M', 0, R"("name":"process_name","args":{"name":"lade"})");
+  file_.seekp(-2, std::ios::cur);  // the last comma
+  file_ << "\n]\n";
+}
+
+trace::track trace::add_track(std::string_view name) {
+  track added = 0;
+  {
+    std::lock_guard lock(mutex_);
+    added = first_track + tracks_++;
+  }
+  write(trace_event('M', added,
+                    "\"name\":\"thread_name\",\"args\":{\"name\":" + detail::json_of(name) + "}"));
+  return added;
+}
+
+void trace::add_span(track where, std::string_view name, clock::time_point start,
+                     clock::time_point end, const lineage& item, bool first) {
+  auto at = "\"ts\":" + microseconds(start);
+  auto text = trace_event('X', where,
+                          at + ",\"dur\":" + microseconds(start_ + (end - start)) +
+                              ",\"name\":" + detail::json_of(name) + ",\"args\":{\"positions\":\"" +
+                              to_string(item) + "\"}");
+  for (auto& range : item.ranges())
+    for (auto position = range.first; position <= range.last; ++position)
+      text += trace_event(
+          first ? 's' : 't', where,
+          at + R"(,"cat":"item","name":"item","bp":"e","id":)" + std::to_string(position));
+  write(text);
+}
+
+std::string trace::microseconds(clock::time_point time) const {
+  return detail::json_of(std::chrono::duration<double, std::micro>(time - start_).count(), 3);
+}
+
+void trace::write(const std::string& event) {
+  std::lock_guard lock(mutex_);
+  file_ << event;
+}
+
+trace::open_span::~open_span() {
+  if (trace_) trace_->add_span(static_cast<track>(gettid()), name_, start_, clock::now());
+}
+
+}  // namespace lade

@@ -1,0 +1,91 @@
+#include <lade/batch.hpp>
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/trace.hpp>
+
+#include "support/pipelines.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lade {
+
+using namespace test;
+using testing::AllOf;
+using testing::Contains;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+using testing_support::temp_dir;
+
+static std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+static auto count_of(const std::vector<std::string>& lines, const std::string& part) {
+  return std::ranges::count_if(lines,
+                               [&](auto& line) { return line.find(part) != std::string::npos; });
+}
+
+TEST(Trace, IsAListOfEvents) {
+  temp_dir dir;
+  { trace empty(dir / "trace"); }
+  auto lines = lines_of(dir / "trace");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines.front(), "[");
+  EXPECT_THAT(lines[1], AllOf(StartsWith("{\"ph\":\"M\","), EndsWith("}")));
+  EXPECT_EQ(lines.back(), "]");
+}
+
+TEST(Trace, HasASpanForEveryItemAndStageAndArrowsBetween) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto add = [](int i) { return i + 1; };
+  auto made = from(numbers{50}) | map(add, {.concurrency = 2, .name = "first"}) |
+              map(add, {.concurrency = 2, .name = "second"}) | batch(10);
+  {
+    trace record(dir / "trace");
+    collect(runtime, made, {.trace = &record});
+  }
+  auto lines = lines_of(dir / "trace");
+  EXPECT_EQ(count_of(lines, "{\"name\":\"first\"}"), 2);
+  EXPECT_EQ(count_of(lines, "{\"name\":\"second\"}"), 2);
+  EXPECT_EQ(count_of(lines, "\"ph\":\"X\""), 50 + 50 + 5);
+  EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
+  EXPECT_EQ(count_of(lines, "\"ph\":\"t\""), 50 + 50);
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("consumer"), HasSubstr("\"positions\":\"40-49\""))));
+}
+
+TEST(Trace, TakesSpansOfTheProgram) {
+  temp_dir dir;
+  {
+    trace record(dir / "trace");
+    auto outer = record.span("a \"step\"");
+    std::jthread([&] { auto inner = record.span("other thread"); });
+  }
+  auto lines = lines_of(dir / "trace");
+  EXPECT_EQ(count_of(lines, "\"name\":\"a \\\"step\\\"\""), 1);
+  EXPECT_EQ(count_of(lines, "\"name\":\"other thread\""), 1);
+}
+
+TEST(Trace, AFileThatCannotBeWrittenIsAnError) {
+  temp_dir dir;
+  EXPECT_THAT(
+      [&] { trace record(dir / "absent/trace"); },
+      ThrowsMessage<error>("open " + (dir / "absent/trace") + ": No such file or directory"));
+}
+
+}  // namespace lade
