@@ -1,0 +1,32 @@
+// A stage of one's own: a coroutine over what comes before it.
+
+#include <lade/lade.hpp>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+static std::vector<std::string> sentences() {
+  return {"to be", "or not to be", "that is the question"};
+}
+
+// Joins neighbours into texts of at least `letters` letters. Lineages need no line of code: what
+// is yielded has come from all that was taken since the last time.
+static lade::async_generator<std::string> join(lade::async_generator<std::string> in,
+                                               std::size_t letters) {
+  std::string text;
+  while (auto* sentence = co_await in.next()) {
+    text += (text.empty() ? "" : ", ") + *sentence;
+    if (text.size() < letters) continue;
+    auto whole = std::exchange(text, {});
+    co_yield whole;
+  }
+  if (!text.empty()) co_yield text;
+}
+
+int main() {
+  lade::runtime runtime;
+  auto texts = lade::from(sentences()) | lade::through(join, 12u);
+  for (auto& text : runtime.run(texts)) std::printf("%s\n", text.c_str());
+}

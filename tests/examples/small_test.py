@@ -1,0 +1,36 @@
+# small_test.py DIRECTORY: the small examples do what they say.
+import pathlib
+import subprocess
+import sys
+import unittest
+
+DIRECTORY = pathlib.Path(sys.argv[1])
+
+
+def lines_of(program):
+    done = subprocess.run([DIRECTORY / program], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+class Small(unittest.TestCase):
+    def test_custom_stage_joins_neighbours(self):
+        self.assertEqual(lines_of("custom_stage"), ["to be, or not to be", "that is the question"])
+
+    def test_mix_has_every_item_once_an_epoch(self):
+        lines = lines_of("mix")
+        first, second = lines[1:41], lines[42:]
+        everything = [f"  question {i}" for i in range(30)] + [f"  story {i}" for i in range(10)]
+        self.assertEqual(sorted(first), sorted(everything))
+        self.assertEqual(sorted(second), sorted(everything))
+        self.assertNotEqual(first, second)
+        self.assertEqual(lines, lines_of("mix"))
+
+    def test_failures_are_retried_left_out_and_bounded(self):
+        lines = lines_of("failures")
+        self.assertEqual(lines[0], "17 pages, without")
+        self.assertEqual(len([line for line in lines if "broken" in line and "no page" in line]), 4)
+        self.assertEqual(lines[-1], "parse (broken 14): no page (more failures than the budget allows)")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
