@@ -5,11 +5,8 @@
 #include <lade/stats.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
 #include <mutex>
-#include <new>
 #include <string>
 #include <utility>
 

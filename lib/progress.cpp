@@ -48,6 +48,7 @@ void progress::begin(const dealing& source) {
   std::lock_guard lock(mutex_);
   source_ = source;
   if (!from_) return;
+  if (!refusal_.empty()) throw_unlike(refusal_);
   if (!from_->stages.empty() && from_->items != source.items)
     throw_unlike("it is of " + std::to_string(from_->items) + " items, the source has " +
                  std::to_string(source.items));

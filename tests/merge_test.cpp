@@ -136,6 +136,21 @@ TEST(Merge, CanBeLeftAtAnyTime) {
     }
 }
 
+TEST(Merge, SaysThatItWasStopped) {
+  runtime runtime({.threads = 3});
+  for (int i = 0; i < 100; ++i) {
+    auto items =
+        runtime.run(merge(inputs{run_of(0, -1), run_of(0, -1)}, {.order = merge_order::arrival}));
+    EXPECT_TRUE(items.wait_next());
+    items.stop();
+    EXPECT_THAT(
+        [&] {
+          while (items.wait_next()) {}
+        },
+        ThrowsMessage<error>(HasSubstr("stopped")));
+  }
+}
+
 static async_generator<std::string> origins(async_generator<int> in) {
   while (auto* item = co_await in.next()) {
     auto positions = std::to_string(*item) + " of " + to_string(in.origin());

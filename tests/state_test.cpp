@@ -263,6 +263,12 @@ TEST(State, OfAnotherPipelineIsRefused) {
   EXPECT_EQ(refusal(from(up_to(10)) | doubled, saved), "none");
 }
 
+TEST(State, IsNotGoneOnFromWhereThatWouldNotBeExact) {
+  auto saved = state_after(from(up_to(10)), 3);
+  EXPECT_THAT(refusal(from(up_to(10)) | shard({}) | shuffle(), saved),
+              HasSubstr("shard is not the last step of the source"));
+}
+
 TEST(State, OfAnotherRankIsRefused) {
   auto saved = state_after(from(up_to(10)) | shard({.rank = 1, .world = 2}), 3);
   EXPECT_THAT(

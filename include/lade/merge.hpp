@@ -131,8 +131,8 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
       with_lineage<T> yielded{next->origin, next->item};
       co_yield yielded;
     }
-    if (auto failure = self->failure()) std::rethrow_exception(failure);
     if (self->stop_.stop_requested()) throw error(errc::stopped, "merge");
+    if (auto failure = self->failure()) std::rethrow_exception(failure);
   }
 
   static task<> run_in(std::shared_ptr<arrivals> self, task<> work) {

@@ -81,7 +81,7 @@ class run {
   void stop() noexcept { children_.stop(); }
 
   // What has been taken so far, to go on from in another run; see state.hpp. Items that are ready
-  // but have not been taken belong to the rest. Takes microseconds. Throws error(invalid_argument)
+  // but have not been taken belong to the rest. Throws error(invalid_argument)
   // with the reason if a stage makes it impossible to tell exactly. Any thread, at any time.
   lade::state state() const { return state_->state(); }
 

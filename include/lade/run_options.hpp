@@ -15,6 +15,8 @@ namespace lade {
 
 class trace;
 
+// With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
+// numbers.
 struct run_options {
   std::uint64_t epoch = 0;  // shuffles and random transformations differ from epoch to epoch
   std::uint64_t seed = 0;   // of random transformations; a shuffle has a seed of its own

@@ -56,6 +56,7 @@ class progress {
   bool is_taken(const lineage& origin);
   void expect_parts() noexcept { in_parts_ = true; }
 
+  // The consumer has taken an item.
   void note(const lineage& origin);
 
   // Throws error(invalid_argument) with the reason if there is no exact state.
@@ -65,7 +66,6 @@ class progress {
   void note_whole(const lineage& origin);
   std::uint64_t first_of_own() const noexcept;
   std::uint64_t own_number(std::uint64_t position) const noexcept;
-  void require_exact() const;
 
   const std::optional<state> from_;
   const lineage before_;
