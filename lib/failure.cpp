@@ -35,6 +35,13 @@ std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double 
   return std::chrono::nanoseconds(static_cast<std::int64_t>(pause));
 }
 
+std::chrono::nanoseconds time_limits::left(std::chrono::nanoseconds since_first) const noexcept {
+  auto left = std::chrono::nanoseconds::max();
+  if (call.count() > 0) left = call;
+  if (item.count() > 0) left = std::min(left, std::max(item - since_first, {}));
+  return left;
+}
+
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept {
   if (failed > budget.count) return true;
   return budget.rate < 1 && begun >= budget.probation &&

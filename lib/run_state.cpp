@@ -4,7 +4,25 @@
 #include <bit>
 #include <cerrno>
 
-namespace lade::detail {
+namespace lade {
+
+static std::string also_failed(const std::vector<stage_error>& others) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (auto& each : std::span(others).first(std::min(others.size(), most)))
+    text += std::string("; also ") + each.what();
+  if (others.size() > most) text += "; and " + std::to_string(others.size() - most) + " more";
+  return text;
+}
+
+stage_error::stage_error(const stage_error& first, std::vector<stage_error> others)
+    : stage_error(first.cause(), first.code(), first.stage(), first.item(), first.positions(),
+                  first.why() + also_failed(others)) {
+  why_ = first.why_;
+  others_ = std::make_shared<const std::vector<stage_error>>(std::move(others));
+}
+
+namespace detail {
 
 // The options of a run that goes on from a state.
 static run_options options_of_rest(run_options options) {
@@ -120,8 +138,7 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
     bool too_many = pass && over_budget(stage, policy);
     if (too_many) why += " (more failures than the budget allows)";
     if (too_many || !pass)
-      return std::make_exception_ptr(
-          stage_error(cause, code, stage.name(), std::move(item), origin, why));
+      return end_run({cause, code, stage.name(), std::move(item), origin, why});
     auto& passed = policy.substitutes ? stage.substituted : stage.skipped;
     passed.fetch_add(1, std::memory_order_relaxed);
     return std::exception_ptr();
@@ -156,11 +173,45 @@ std::exception_ptr run_state::note(failure_record failure) {
   return nullptr;
 }
 
+std::exception_ptr run_state::end_run(stage_error failure) {
+  std::lock_guard lock(mutex_);
+  if (final_failures_.size() < most_failures) final_failures_.push_back(failure);
+  return std::make_exception_ptr(std::move(failure));
+}
+
+static task<> rethrow(std::exception_ptr failure) {
+  std::rethrow_exception(failure);
+  co_return;
+}
+
+void run_state::end_by(std::exception_ptr failure) { children_.start(rethrow(std::move(failure))); }
+
+std::exception_ptr run_state::with_others(const std::exception_ptr& failure) const {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const stage_error& first) {
+    std::lock_guard lock(mutex_);
+    auto others = final_failures_;
+    std::erase_if(others, [&](auto& each) { return each.cause() == first.cause(); });
+    return others.empty() ? failure
+                          : std::make_exception_ptr(stage_error(first, std::move(others)));
+  } catch (...) {
+    return failure;
+  }
+}
+
 bool run_state::over_budget(const stage_counters& stage, const failure_policy& policy) {
   std::lock_guard lock(mutex_);
   auto begun = stages_.empty() ? 0 : stages_.back().out.load();  // by the source
   return exceeds(policy.budget, stage.failed, stage.in) ||
          exceeds(options_.error_budget, failed_, begun);
+}
+
+std::string run_state::name_of(const stage_key& stage) const {
+  std::lock_guard lock(mutex_);
+  auto known = std::ranges::find(opened_, stage);
+  if (known == opened_.end()) return {};
+  return stages_[static_cast<std::size_t>(known - opened_.begin())].name();
 }
 
 std::vector<std::string> run_state::stage_names() const {
@@ -217,4 +268,5 @@ std::string short_type_name(std::string_view pretty_function, std::string_view o
   return std::string(name);
 }
 
-}  // namespace lade::detail
+}  // namespace detail
+}  // namespace lade

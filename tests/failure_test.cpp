@@ -5,6 +5,7 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
+#include <lade/sleep.hpp>
 
 #include "support/pipelines.hpp"
 #include "support/temp_dir.hpp"
@@ -21,6 +22,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lade {
@@ -233,6 +235,96 @@ TEST(Failures, TheLastThousandAreKept) {
   ASSERT_THAT(failures, SizeIs(1000));
   EXPECT_EQ(failures.front().item, "1001");
   EXPECT_EQ(failures.back().item, "2999");
+}
+
+static task<int> sleep_through_odd(int i) {
+  if (i % 2 == 1) co_await sleep(std::chrono::hours(1));
+  co_return i;
+}
+
+TEST(Failure, ATaskThatTakesTooLongIsStoppedAndFails) {
+  runtime runtime({.threads = 2});
+  auto slow = from(numbers{6}) |
+              map(sleep_through_odd, {.on_error = on_error::skip, .timeout = 1ms, .name = "nap"});
+  auto items = runtime.run(slow);
+  EXPECT_THAT(collect(items), ElementsAre(0, 2, 4));
+  ASSERT_EQ(items.failures().size(), 3u);
+  EXPECT_THAT(items.failures()[0].what, HasSubstr("wait for the stage's function"));
+}
+
+TEST(Failure, AFunctionThatComesTooLateFails) {
+  runtime runtime({.threads = 2});
+  auto late = [](int i) {
+    if (i == 1) std::this_thread::sleep_for(2ms);
+    return i;
+  };
+  for (unsigned concurrency : {1u, 4u}) {
+    map_options options{.concurrency = concurrency, .timeout = 1ms};
+    options.on_error = on_error::skip;
+    auto skipping = from(numbers{3}) | map(late, options);
+    EXPECT_THAT(collect(runtime, skipping), testing::Not(testing::Contains(1)));
+    options.on_error = on_error::fail;
+    try {
+      collect(runtime, from(numbers{2}) | map(late, options));
+      ADD_FAILURE() << "no failure";
+    } catch (const stage_error& e) {
+      EXPECT_EQ(e.code(), errc::timed_out);
+    }
+  }
+}
+
+TEST(Failure, ATimedOutCallIsRetriedUntilTheDeadlineOfItsItem) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  auto nap = [&](int i) {
+    ++calls;
+    return sleep_through_odd(i);
+  };
+  map_options options{.retry = {.attempts = 1'000'000, .pause = 1us, .growth = 1},
+                      .on_error = on_error::skip};
+  options.timeout = 1ms;
+  options.deadline = 20ms;
+  EXPECT_THAT(collect(runtime, from(numbers{2}) | map(nap, options)), ElementsAre(0));
+  EXPECT_GT(calls, 2);
+  EXPECT_LT(calls, 25);
+}
+
+TEST(Failure, AllThatFailTogetherAreReported) {
+  runtime runtime({.threads = 4});
+  test::gate all;
+  auto together = from(numbers{4}) | map(
+                                         [&](int i) -> int {
+                                           all.pass();
+                                           throw std::runtime_error("bad " + std::to_string(i));
+                                         },
+                                         {.concurrency = 4, .name = "meet"});
+  auto items = runtime.run(together);
+  all.wait_for(4);
+  all.open();
+  try {
+    items.wait_next();
+    ADD_FAILURE() << "no failure";
+  } catch (const stage_error& e) {
+    EXPECT_EQ(e.item(), "0");
+    EXPECT_EQ(e.why(), "bad 0");
+    EXPECT_THAT(e.what(), HasSubstr("meet (0): bad 0"));
+    std::vector<std::string> others;
+    for (auto& each : e.others()) others.push_back(each.what());
+    EXPECT_LE(others.size(), 3u);
+    for (auto& each : others) EXPECT_THAT(e.what(), HasSubstr("; also " + each));
+  }
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Failure, ThatIsAloneHasNoOthers) {
+  runtime runtime({.threads = 2});
+  try {
+    collect(runtime, from(numbers{1}) | map(refuse_all));
+    ADD_FAILURE() << "no failure";
+  } catch (const stage_error& e) {
+    EXPECT_THAT(e.others(), SizeIs(0));
+    EXPECT_STREQ(e.what(), "map (0): no");
+  }
 }
 
 }  // namespace lade

@@ -357,7 +357,7 @@ TEST(Run, FailuresNameStageItemAndCause) {
   auto broken = from(std::vector<std::string>{"a.jpg", "b.jpg", "c.jpg"}) |
                 map(
                     [](std::string key) {
-                      if (key != "a.jpg") throw error(errc::invalid_data, "decode " + key, "bits");
+                      if (key == "b.jpg") throw error(errc::invalid_data, "decode " + key, "bits");
                       return key;
                     },
                     {.concurrency = 2, .name = "decode"});
@@ -433,6 +433,49 @@ TEST(Run, EndsAtAnyMoment) {
     }
     if (stopper.joinable()) stopper.join();
   }
+}
+
+TEST(Run, GoesOnAfterATimeout) {
+  runtime runtime({.threads = 2});
+  test::gate held;
+  auto gated = from(up_to(3)) | map([&](int i) {
+                 if (i == 1) held.pass();
+                 return i;
+               });
+  auto items = runtime.run(gated);
+  EXPECT_EQ(items.wait_next(std::chrono::hours(1)), 0);
+  for (int round = 0; round < 3; ++round) {
+    try {
+      items.wait_next(std::chrono::milliseconds(1));
+      ADD_FAILURE() << "there is no item";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::timed_out);
+      EXPECT_THAT(e.what(), HasSubstr("wait for an item of a run"));
+    }
+  }
+  held.open();
+  EXPECT_EQ(items.wait_next(std::chrono::hours(1)), 1);
+  EXPECT_EQ(items.wait_next(), 2);
+  EXPECT_FALSE(items.wait_next(std::chrono::hours(1)));
+}
+
+TEST(Run, LosesNoItemToTimeouts) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(2000)) | map([](int i) {
+                             test::pause(i % 7);
+                             return i;
+                           }));
+  std::vector<int> taken;
+  while (true) {
+    try {
+      auto item = items.wait_next(std::chrono::nanoseconds(20'000 * (taken.size() % 3)));
+      if (!item) break;
+      taken.push_back(*item);
+    } catch (const error& e) {
+      ASSERT_EQ(e.code(), errc::timed_out);
+    }
+  }
+  EXPECT_EQ(taken, up_to(2000));
 }
 
 }  // namespace lade

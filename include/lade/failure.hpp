@@ -72,6 +72,17 @@ struct failure_policy {
   bool substitutes = false;  // the stage has another item to go on with
 };
 
+// How long one call of a stage's function may take, and all calls for one item; 0: no limit.
+struct time_limits {
+  std::chrono::nanoseconds call = {};
+  std::chrono::nanoseconds item = {};
+
+  bool any() const noexcept { return call.count() > 0 || item.count() > 0; }
+
+  // What is left for a call that begins `since_first` after the first call for the item.
+  std::chrono::nanoseconds left(std::chrono::nanoseconds since_first) const noexcept;
+};
+
 // Whether so many failures among so many items are too many.
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept;
 

@@ -49,9 +49,12 @@ class filter_stage {
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       bool kept = false;
+      detail::hooked_call call(*run.run, counters, *item, in.origin());
       try {
         kept = std::invoke(self.predicate_, std::as_const(*item));
+        call.leave(nullptr);
       } catch (...) {
+        call.leave(std::current_exception());
         auto failure = run.failure(counters, self.policy_, detail::name_of(*item), in.origin());
         if (failure) std::rethrow_exception(failure);
       }
@@ -111,13 +114,16 @@ class flat_map_stage {
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       auto name = detail::name_of(*item);
+      detail::hooked_call call(*run.run, counters, name, in.origin());
       auto parts = each(self.function_, std::move(*item), in.origin());
       while (true) {
         Out* part = nullptr;
         std::exception_ptr failure;
         try {
           part = co_await parts.next();
+          if (!part) call.leave(nullptr);
         } catch (...) {
+          call.leave(std::current_exception());
           failure = run.failure(counters, self.policy_, name, in.origin());
         }
         if (failure) std::rethrow_exception(failure);

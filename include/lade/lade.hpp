@@ -13,6 +13,7 @@
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
+#include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <any>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -38,6 +39,12 @@ struct map_options {
   std::optional<lade::on_error> on_error = {};  // the run's if not given
   std::any substitute = {};
   lade::error_budget error_budget = {};
+
+  // How long one call may take, and one item with all its calls and the pauses between them; 0 sets
+  // no limit. What takes longer fails with errc::timed_out. A task is asked to stop then; a plain
+  // function cannot be interrupted: its result is dropped when it comes.
+  std::chrono::nanoseconds timeout = {};
+  std::chrono::nanoseconds deadline = {};
 
   // What statistics and errors call the stage; the type's name if not given.
   std::string_view name = {};
@@ -108,8 +115,7 @@ class map_stage {
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
           detail::stage_random draws(run.run->options(), length);
           if constexpr (!result::is_task)
-            if (self.options_.concurrency == 1 && self.options_.retry.attempts == 1)
-              return self.template inlined<out>(in, run, draws);
+            if (self.works_in_place()) return self.template inlined<out>(in, run, draws);
           return self.template concurrent<out, result::is_task>(in, run, draws);
         });
   }
@@ -131,12 +137,14 @@ class map_stage {
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       std::optional<Out> out;
-      std::string name;
+      auto name = detail::name_of(*item);
       auto draw = draws(identity(in.origin()));
+      detail::hooked_call call(*run.run, counters, name, in.origin());
       try {
-        name = detail::name_of(*item);
         detail::assign(out, detail::apply_to(self.function_, std::move(*item), draw));
+        call.leave(nullptr);
       } catch (...) {
+        call.leave(std::current_exception());
         auto failure = run.failure(counters, policy, std::move(name), in.origin());
         if (failure) std::rethrow_exception(failure);
         detail::substitute(out, self.options_.substitute);
@@ -158,12 +166,19 @@ class map_stage {
         .on_reactor = is_task,
         .order = options_.order,
         .policy = policy(),
-        .substitute = options_.substitute};
+        .substitute = options_.substitute,
+        .limits = limits()};
     return detail::open_concurrent<In, Out>(
         in, run, name_, options,
         [function = function_, draws](In&& item, const detail::item_identity& identity) {
           return detail::apply_to(function, std::move(item), draws(identity));
         });
+  }
+
+  detail::time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
+
+  bool works_in_place() const noexcept {
+    return options_.concurrency == 1 && options_.retry.attempts == 1 && !limits().any();
   }
 
   // Throws error(invalid_argument) if the failure options do not fit the items.

@@ -7,7 +7,9 @@
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace lade {
@@ -26,6 +28,45 @@ class node {
   // Makes the live generator of one run. Called on the run's pool.
   virtual async_generator<T> open(const opening& run) const = 0;
 };
+
+// Tells a run's hooks of a stage. One that is left early is told when it is destroyed.
+class stage_visit {
+ public:
+  stage_visit(std::shared_ptr<run_state> run, std::string stage)
+      : run_(std::move(run)), stage_(std::move(stage)) {
+    run_->tell_hooks([this](run_hooks& hooks) { hooks.enter_stage(stage_); });
+  }
+  stage_visit(const stage_visit&) = delete;
+  ~stage_visit() {
+    run_->tell_hooks([this](run_hooks& hooks) { hooks.leave_stage(stage_, failure_); });
+  }
+
+  void failed(std::exception_ptr failure) noexcept { failure_ = std::move(failure); }
+
+ private:
+  std::shared_ptr<run_state> run_;
+  std::string stage_;
+  std::exception_ptr failure_;
+};
+
+template <class T>
+async_generator<T> visit_stage(async_generator<T> items, std::shared_ptr<run_state> run,
+                               std::string name) {
+  stage_visit visit(std::move(run), std::move(name));
+  try {
+    while (auto* item = co_await items.next()) co_yield *item;
+  } catch (...) {
+    visit.failed(std::current_exception());
+    throw;
+  }
+}
+
+template <class T>
+async_generator<T> with_hooks(async_generator<T> items, const opening& run) {
+  if (!run.run->options().hooks) return items;
+  auto name = run.run->name_of({run.stage, run.inside_of});
+  return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
+}
 
 }  // namespace detail
 
@@ -46,7 +87,9 @@ class pipeline {
   run<T> start(runtime& where, const run_options& options = {}) const;
 
   // For stages: the live generator of one run, and how many steps there are up to here.
-  async_generator<T> open(const detail::opening& run) const { return last_->open(run); }
+  async_generator<T> open(const detail::opening& run) const {
+    return detail::with_hooks(last_->open(run), run.of(last_.get()));
+  }
   std::uint64_t length() const noexcept { return length_; }
 
  private:

@@ -9,12 +9,15 @@
 #include <lade/run_options.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
+#include <lade/sleep.hpp>
 #include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -64,13 +67,22 @@ class run {
       consumer_.given(origin);
     } else {
       ended_ = true;
-      co_await children_.join();
+      co_await end_of_children();
     }
     co_return item;
   }
 
-  // The same for an ordinary thread, which it blocks.
+  // The same, but throws error(timed_out) when no item is ready after `limit`. The run goes on: its
+  // next item may be awaited again. Needs a runtime.
+  task<std::optional<T>> next(std::chrono::nanoseconds limit) {
+    return with_timeout(limit, next(), "wait for an item of a run");
+  }
+
+  // The same for an ordinary thread, which they block.
   std::optional<T> wait_next() { return sync_wait(next()); }
+  std::optional<T> wait_next(std::chrono::nanoseconds limit) {
+    return sync_wait(state_->runtime(), next(limit));
+  }
 
   // For `for (auto& item : run)` in an ordinary thread. The item is valid until the next one.
   iterator begin() { return iterator(*this); }
@@ -110,6 +122,17 @@ class run {
    private:
     channel<ready>& items_;
   };
+
+  // Rethrows what the run has ended with.
+  task<> end_of_children() {
+    std::exception_ptr failure;
+    try {
+      co_await children_.join();
+    } catch (...) {
+      failure = state_->with_others(std::current_exception());
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
 
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.

@@ -13,6 +13,7 @@
 
 namespace lade {
 
+class run_hooks;
 class trace;
 
 // With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
@@ -39,6 +40,9 @@ struct run_options {
 
   // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
   lade::trace* trace = nullptr;
+
+  // Called around every stage and item; see hooks.hpp. Must outlive the run.
+  run_hooks* hooks = nullptr;
 
   // A file to which a line of JSON is added for each of them. The run throws if it cannot be
   // opened.

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <stop_token>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -58,10 +59,11 @@ inline task<> ignore_stop(task<> work) {
 }  // namespace detail
 
 // Awaits `work`, but asks it to stop when it has not finished after `limit`, waits until it has
-// ended, and then throws error(timed_out). What finishes all the same gives its result. Needs a
-// runtime.
+// ended, and then throws error(timed_out, doing). What finishes all the same gives its result.
+// Needs a runtime.
 template <class T>
-task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work) {
+task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
+                     std::string doing = "wait for a task") {
   auto& outer = co_await this_context();
   std::stop_source late;
   std::stop_source alarm;
@@ -83,7 +85,7 @@ task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work) {
   } catch (const error& failure) {
     if (!rang || failure.code() != errc::stopped) throw;
   }
-  throw error(errc::timed_out, "wait for a task");
+  throw error(errc::timed_out, doing);
 }
 
 }  // namespace lade

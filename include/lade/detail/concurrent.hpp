@@ -7,6 +7,7 @@
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/sleep.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
@@ -78,6 +79,7 @@ struct concurrent_options {
   item_order order = item_order::input;
   failure_policy policy = {};
   std::any substitute = {};
+  time_limits limits = {};
 };
 
 // What tells the items of one stage apart, whatever the threads do: the last source position that
@@ -160,7 +162,10 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     std::exception_ptr failure;
     lineage origin;
     item_identity identity;
+    clock::time_point begun;  // when the function was first called for it
   };
+
+  static constexpr auto late = "wait for the stage's function";
 
   struct close_stage {
     concurrent_stage& self;
@@ -258,19 +263,24 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_filled(taken, home)) != slot_ring::none) {
       auto& item = self->slots_[taken];
+      item.begun = clock::now();
       for (unsigned attempt = 1;; ++attempt) {
         auto kept = self->keep_for_retry(item, attempt);
         std::optional<clock::duration> pause;
-        std::string name;
-        auto started = clock::now();
+        auto name = name_of(*item.in);
+        hooked_call call(*self->run_, self->counters_, name, item.origin, attempt);
+        auto started = attempt == 1 ? item.begun : clock::now();
         try {
-          name = name_of(*item.in);
           using result = decltype((*work)(std::move(*item.in), item.identity));
           if constexpr (outcome_of<result>::is_task)
-            assign(item.out, co_await (*work)(std::move(*item.in), item.identity));
+            assign(item.out, co_await self->in_time((*work)(std::move(*item.in), item.identity),
+                                                    started - item.begun));
           else
             assign(item.out, (*work)(std::move(*item.in), item.identity));
+          self->require_in_time(item, started);
+          call.leave(nullptr);
         } catch (...) {
+          call.leave(std::current_exception());
           pause = self->failed(item, name, attempt, std::move(kept));
         }
         auto ended = clock::now();
@@ -284,6 +294,20 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     }
   }
 
+  // The work, asked to stop when the time of its item is over.
+  template <class T>
+  task<T> in_time(task<T> work, clock::duration since_first) const {
+    if (!options_.limits.any()) return work;
+    return with_timeout(options_.limits.left(since_first), std::move(work), late);
+  }
+
+  // A result that comes too late is none.
+  void require_in_time(const slot& item, clock::time_point started) const {
+    if (options_.limits.any() &&
+        clock::now() - started > options_.limits.left(started - item.begun))
+      throw error(errc::timed_out, late);
+  }
+
   // The item as it is, if the function may be called for it once more.
   std::optional<In> keep_for_retry(const slot& item, unsigned attempt) const {
     if constexpr (std::copy_constructible<In>)
@@ -295,13 +319,17 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
   std::optional<clock::duration> failed(slot& item, std::string name, unsigned attempt,
                                         std::optional<In> kept) {
+    item.out.reset();
     if (stop_.stop_requested()) return std::nullopt;
     auto& policy = options_.policy;
     if (kept && is_worth_retrying(policy.retry, std::current_exception())) {
-      item.in.emplace(std::move(*kept));
-      counters_.retried.fetch_add(1, std::memory_order_relaxed);
       random draw(run_->options().seed, item.identity.position, item.identity.part, attempt);
-      return pause_after(policy.retry, attempt, draw.uniform());
+      auto pause = pause_after(policy.retry, attempt, draw.uniform());
+      if (options_.limits.left(clock::now() + pause - item.begun).count() > 0) {
+        item.in.emplace(std::move(*kept));
+        counters_.retried.fetch_add(1, std::memory_order_relaxed);
+        return pause;
+      }
     }
     item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
     if (!item.failure) substitute(item.out, options_.substitute);

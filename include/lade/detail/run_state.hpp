@@ -5,6 +5,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
+#include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/random.hpp>
 #include <lade/run_options.hpp>
@@ -20,6 +21,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -28,8 +30,8 @@
 
 namespace lade {
 
-// A failure of a run: what() tells the stage, the item and the cause. The item is named once: by
-// the cause, where that does it.
+// A failure of a run: what() tells the stage, the item and the cause, and the same of what failed
+// beside it. The item is named once: by the cause, where that does it.
 class stage_error : public error {
  public:
   stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,
@@ -38,12 +40,20 @@ class stage_error : public error {
         cause_(std::move(cause)),
         stage_(std::make_shared<const std::string>(std::move(stage))),
         item_(std::make_shared<const std::string>(std::move(item))),
+        why_(std::make_shared<const std::string>(why)),
         positions_(std::make_shared<const lineage>(std::move(positions))) {}
+
+  // The same failure, and others that happened before the run had ended.
+  stage_error(const stage_error& first, std::vector<stage_error> others);
 
   const std::string& stage() const noexcept { return *stage_; }
   const std::string& item() const noexcept { return *item_; }  // its key, as far as it has one
   const lineage& positions() const noexcept { return *positions_; }
   const std::exception_ptr& cause() const noexcept { return cause_; }
+  const std::string& why() const noexcept { return *why_; }  // the cause's text
+
+  // What else has failed while the run ended, in the order of time.
+  std::span<const stage_error> others() const noexcept;
 
  private:
   // As errors of lade do, in "<doing to the item>: <why>".
@@ -54,8 +64,14 @@ class stage_error : public error {
   std::exception_ptr cause_;
   std::shared_ptr<const std::string> stage_;
   std::shared_ptr<const std::string> item_;
+  std::shared_ptr<const std::string> why_;
   std::shared_ptr<const lineage> positions_;
+  std::shared_ptr<const std::vector<stage_error>> others_;
 };
+
+inline std::span<const stage_error> stage_error::others() const noexcept {
+  return others_ ? std::span(*others_) : std::span<const stage_error>();
+}
 
 namespace detail {
 
@@ -86,6 +102,23 @@ class run_state {
                           const lineage& origin, unsigned attempts = 1);
   std::vector<failure_record> failures() const;
 
+  // Calls a hook, if there are any. What it throws ends the run.
+  template <class Call>
+  void tell_hooks(Call call) noexcept {
+    if (!options_.hooks) return;
+    try {
+      call(*options_.hooks);
+    } catch (...) {
+      end_by(std::current_exception());
+    }
+  }
+
+  // Ends the run with what is not the failure of an item. For coroutines of the run.
+  void end_by(std::exception_ptr failure);
+
+  // What the run has ended with, together with all other failures that would have ended it.
+  std::exception_ptr with_others(const std::exception_ptr& failure) const;
+
   // Whether the memory for one more item may be missing, judged by what the run's `items` so far
   // have needed.
   bool short_of_memory(std::uint64_t items) const;
@@ -93,6 +126,9 @@ class run_state {
   scope& children() noexcept { return children_; }
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
+
+  // The name of an opened stage; empty if it has none.
+  std::string name_of(const stage_key& stage) const;
 
   // The names of the stages that have been opened, from the source on.
   std::vector<std::string> stage_names() const;
@@ -113,6 +149,7 @@ class run_state {
 
   // Notes a failure and tells of it. Gives what the user's function has thrown, or null.
   std::exception_ptr note(failure_record failure);
+  std::exception_ptr end_run(stage_error failure);
   bool over_budget(const stage_counters& stage, const failure_policy& policy);
 
   lade::runtime& runtime_;
@@ -123,6 +160,7 @@ class run_state {
   std::deque<stage_counters> stages_;
   std::vector<stage_key> opened_;  // whose counters these are
   std::deque<failure_record> failures_;
+  std::vector<stage_error> final_failures_;  // each of which ends the run
   const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
   std::mutex telling_;  // guards the log and the calls of on_failure
@@ -189,9 +227,9 @@ struct held_item {
   lineage origin;
 };
 
-// The name that errors and records call an item by.
+// The name that errors and records call an item by; none if its key cannot be told.
 template <class T>
-std::string name_of(const T& item) {
+std::string name_of(const T& item) noexcept try {
   if constexpr (requires {
                   { item.key() } -> std::convertible_to<std::string>;
                 })
@@ -202,7 +240,33 @@ std::string name_of(const T& item) {
     return std::to_string(item);
   else
     return {};
+} catch (...) {
+  return {};
 }
+
+// The call of a stage's function for an item, as hooks are told of it.
+class hooked_call {
+ public:
+  template <class T>
+  hooked_call(run_state& run, const stage_counters& stage, const T& item, const lineage& origin,
+              unsigned attempt = 1) noexcept
+      : run_(run),
+        name_(run.options().hooks ? detail::name_of(item) : std::string()),
+        call_{stage.name(), name_, origin, attempt} {
+    run_.tell_hooks([this](run_hooks& hooks) { hooks.enter_item(call_); });
+  }
+  hooked_call(const hooked_call&) = delete;
+
+  // With what the function has thrown, or null.
+  void leave(const std::exception_ptr& failure) noexcept {
+    run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call_, failure); });
+  }
+
+ private:
+  run_state& run_;
+  std::string name_;
+  item_call call_;
+};
 
 // The last part of a type's name; "map" for lambdas and plain functions.
 std::string short_type_name(std::string_view pretty_function, std::string_view otherwise);

@@ -1,0 +1,48 @@
+// Hooks: a program's own functions, called around every stage and every item of a run.
+
+#pragma once
+
+#include <lade/lineage.hpp>
+
+#include <exception>
+#include <string_view>
+
+namespace lade {
+
+// One call of a stage's function for one item. Valid as long as the hook runs.
+struct item_call {
+  std::string_view stage;
+  std::string_view item;     // its key, as far as it has one
+  const lineage& positions;  // of the item in the source
+  unsigned attempt = 1;      // the number of the call, where a stage retries
+};
+
+// To derive from, and to be given to a run:
+//
+//   class counting : public lade::run_hooks {
+//     void leave_item(const lade::item_call&, const std::exception_ptr& failure) override {
+//       if (failure) ++failures_;
+//     }
+//     std::atomic<int> failures_ = 0;
+//   };
+//   counting hooks;
+//   auto batches = runtime.run(pipeline, {.hooks = &hooks});
+//
+// Hooks are called on the threads that work for the run, by several at a time, and must outlive it.
+// What one throws ends the run and is rethrown to the consumer.
+class run_hooks {
+ public:
+  virtual ~run_hooks() = default;
+
+  // Around a stage: when its first item is asked for, and when it has no more, has failed, or is
+  // left because nobody asks any more. `failure` is null unless it has failed or was stopped.
+  virtual void enter_stage(std::string_view /*stage*/) {}
+  virtual void leave_stage(std::string_view /*stage*/, const std::exception_ptr& /*failure*/) {}
+
+  // Around every call of a stage's function for an item. `failure` is what the function has thrown,
+  // whatever then becomes of the item.
+  virtual void enter_item(const item_call& /*call*/) {}
+  virtual void leave_item(const item_call& /*call*/, const std::exception_ptr& /*failure*/) {}
+};
+
+}  // namespace lade
