@@ -30,7 +30,7 @@ runtime::runtime(const runtime_options& options)
   if (options.reactors == 0)
     throw error(errc::invalid_argument, "make a runtime", "it needs a reactor");
   for (unsigned i = 0; i < options.reactors; ++i) reactors_.push_back(detail::make_reactor(kind));
-  pool_ = std::make_unique<thread_pool>(options.threads);
+  pool_ = std::make_unique<thread_pool>(thread_pool_options{.threads = options.threads});
   try {
     for (auto& each : reactors_) each->start_thread();
   } catch (...) {  // the system has no more threads

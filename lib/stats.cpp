@@ -98,7 +98,7 @@ static const stage_statistics* busiest(const run_statistics& run) {
 static double pool_use(const run_statistics& run) {
   nanoseconds busy{};
   for (auto& stage : run.stages)
-    if (!stage.on_reactor) busy += stage.busy;
+    if (!stage.on_reactor && !stage.own_threads) busy += stage.busy;
   return run.threads ? share(busy, run.elapsed) / run.threads : 0;
 }
 
@@ -168,6 +168,7 @@ static std::string to_json(const stage_statistics& stage) {
   const std::pair<const char*, std::string> members[] = {
       {"name", detail::json_of(stage.name)},
       {"workers", std::to_string(stage.workers)},
+      {"own_threads", std::to_string(stage.own_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
       {"in", std::to_string(stage.in)},
       {"out", std::to_string(stage.out)},
@@ -237,6 +238,7 @@ stage_statistics stage_counters::snapshot() const {
   stage_statistics now;
   now.name = name_;
   now.workers = workers;
+  now.own_threads = own_threads;
   now.on_reactor = on_reactor;
   now.substituted = substituted;
   now.retried = retried;

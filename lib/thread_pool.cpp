@@ -1,6 +1,8 @@
+#include <lade/error.hpp>
 #include <lade/thread_pool.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <condition_variable>
 #include <deque>
 #include <fstream>
@@ -86,14 +88,65 @@ struct thread_pool::state {
   }
 };
 
-thread_pool::thread_pool(unsigned threads, const std::string& name)
-    : state_(std::make_unique<state>()) {
+std::vector<unsigned> detail::cpus_in_list(std::string_view list) {
+  constexpr unsigned most = CPU_SETSIZE;
+  std::vector<unsigned> cpus;
+  auto* at = list.data();
+  auto* end = at + list.size();
+  auto number = [&] {
+    unsigned value = 0;
+    auto [next, failure] = std::from_chars(at, end, value);
+    if (failure != std::errc() || value >= most)
+      throw error(errc::invalid_argument, "read a list of CPUs", std::string(list));
+    at = next;
+    return value;
+  };
+  while (at != end && *at != '\n') {
+    auto first = number();
+    auto last = at != end && *at == '-' ? (++at, number()) : first;
+    for (auto cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    if (at != end && *at == ',') ++at;
+  }
+  return cpus;
+}
+
+static std::vector<unsigned> cpus_of_node(unsigned node) {
+  std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist");
+  std::string list;
+  if (!std::getline(file, list))
+    throw error(errc::invalid_argument, "make a thread pool",
+                "the machine has no NUMA node " + std::to_string(node));
+  return detail::cpus_in_list(list);
+}
+
+// Empty if the threads may run wherever the process may.
+static std::vector<unsigned> cpus_of(const thread_pool_options& options) {
+  if (!options.numa_node) return {options.cpus.begin(), options.cpus.end()};
+  if (!options.cpus.empty())
+    throw error(errc::invalid_argument, "make a thread pool", "both cpus and numa_node are given");
+  return cpus_of_node(*options.numa_node);
+}
+
+static void pin(std::thread& thread, const std::vector<unsigned>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (auto cpu : cpus)
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  auto failure = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  if (failure) raise(failure, "keep the threads of a pool on the CPUs that it is given");
+}
+
+thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_unique<state>()) {
+  auto cpus = cpus_of(options);
+  auto threads = options.threads ? options.threads : static_cast<unsigned>(cpus.size());
   if (threads == 0) threads = available_cpus();
+  auto name = std::string(options.name.substr(0, 15));
   try {
     state_->threads.reserve(threads);
     for (unsigned i = 0; i < threads; ++i) {
       auto& thread = state_->threads.emplace_back(&state::work, state_.get(), std::ref(*this));
-      pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+      pthread_setname_np(thread.native_handle(), name.c_str());
+      if (!cpus.empty()) pin(thread, cpus);
     }
   } catch (...) {  // the system has no more threads
     state_->end();

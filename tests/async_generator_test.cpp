@@ -172,7 +172,7 @@ static task<long> add_up(async_generator<int> in) {
 
 // The item is there while the consumer is about to suspend.
 TEST(AsyncGenerator, AnItemMayRaceWithTheWaitForIt) {
-  thread_pool here(1), there(1);
+  thread_pool here({.threads = 1}), there({.threads = 1});
   auto sum = sync_wait(
       testing_support::in(testing_support::at(here), add_up(yield_from_pool(there, 10'000))));
   EXPECT_EQ(sum, 49'995'000);

@@ -312,7 +312,7 @@ static task<> add_up(channel<int>& from, std::atomic<long>& sum) {
 }
 
 TEST(Channel, ManyProducersAndConsumersShareIt) {
-  thread_pool pool(3);
+  thread_pool pool({.threads = 3});
   channel<int> places(4);
   std::atomic<long> sum = 0;
   scope producers(testing_support::at(pool)), consumers(testing_support::at(pool));
@@ -327,7 +327,7 @@ TEST(Channel, ManyProducersAndConsumersShareIt) {
 }
 
 TEST(Channel, ACloseMayRaceWithPushesAndPops) {
-  thread_pool pool(2);
+  thread_pool pool({.threads = 2});
   for (int i = 0; i < 500; ++i) {
     channel<int> places(1);
     std::atomic<long> sum = 0;

@@ -48,7 +48,7 @@ TEST(Event, WakesAllWhoWait) {
 }
 
 TEST(Event, WakesWaitersAtHome) {
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   event done;
   std::atomic<int> woken = 0;
   scope children(testing_support::at(pool));
@@ -99,7 +99,7 @@ TEST(Event, AStopMayRaceWithTheWaitAndTheSet) {
     scope children;
   };
   std::deque<round> rounds_made(rounds);
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   testing_support::race(
       rounds,
       [&](int i) {

@@ -25,12 +25,15 @@
 #include <utility>
 #include <vector>
 
+#include <pthread.h>
+
 namespace lade {
 
 using test::collect;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 TEST(Map, KeepsTheOrderOfItsInputWhateverTheDelaysFailuresAndSkips) {
   auto seed = test::new_seed();
@@ -370,6 +373,92 @@ TEST(Map, AnItemThatIsInNoTableIsAFailure) {
   ASSERT_EQ(items.failures().size(), 1u);
   EXPECT_EQ(items.failures().front().stage, "labels");
   EXPECT_EQ(items.failures().front().item, "1");
+}
+
+TEST(Map, RunsOnAPoolOfItsOwn) {
+  runtime runtime({.threads = 1});
+  thread_pool own({.threads = 3, .name = "own"});
+  test::gate all;
+  auto where = [&](int i) {
+    all.pass();
+    char text[16] = {};
+    pthread_getname_np(pthread_self(), text, sizeof text);
+    return text + std::to_string(i);
+  };
+  for (unsigned concurrency : {0u, 1u}) {
+    auto items = runtime.run(from(numbers{3}) |
+                             map(where, {.concurrency = concurrency, .pool = &own, .name = "w"}));
+    all.wait_for(3);  // at a time, on as many threads
+    all.open();
+    EXPECT_THAT(collect(items), ElementsAre("own0", "own1", "own2"));
+    EXPECT_EQ(items.statistics().stages.back().own_threads, 3u);
+  }
+}
+
+TEST(Map, SharesAPoolWithOtherStagesAndRuns) {
+  runtime runtime({.threads = 2});
+  thread_pool shared({.threads = 2});
+  auto add = [](int i) { return i + 1; };
+  auto both = from(numbers{500}) | map(add, {.pool = &shared}) | map(add, {.pool = &shared});
+  auto first = runtime.run(both);
+  auto second = runtime.run(both);
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_EQ(first.wait_next(), i + 2);
+    EXPECT_EQ(second.wait_next(), i + 2);
+  }
+}
+
+static task<int> give_task(int i) { co_return i; }
+
+TEST(Map, RefusesAPoolForTasks) {
+  thread_pool pool({.threads = 1});
+  EXPECT_THROW(from(numbers{1}) | map(give_task, {.pool = &pool}), error);
+}
+
+// Counts its calls, without a lock.
+class counter {
+ public:
+  explicit counter(std::atomic<int>& made) { ++made; }
+  int operator()(int) { return ++calls_; }
+
+ private:
+  int calls_ = 0;
+};
+
+TEST(Map, GivesEveryWorkerAnInstanceOfItsOwn) {
+  runtime runtime({.threads = 3});
+  for (unsigned concurrency : {1u, 3u}) {
+    std::atomic<int> made = 0;
+    auto counts = from(numbers{100}) |
+                  map(per_worker([&] { return counter(made); }), {.concurrency = concurrency});
+    auto all = collect(runtime, counts);
+    EXPECT_EQ(all.size(), 100u);
+    EXPECT_LE(made, static_cast<int>(concurrency));
+    EXPECT_EQ(std::ranges::count(all, 1), made.load()) << "a first call for each instance";
+  }
+}
+
+TEST(Map, KeepsTheInstancesOfWorkersForTheNextRun) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> made = 0;
+  auto counts = from(numbers{100}) | map(per_worker([&] { return counter(made); }));
+  for (int epoch = 0; epoch < 5; ++epoch) collect(runtime, counts);
+  EXPECT_LE(made, 3);
+}
+
+TEST(Map, FailsIfAnInstanceCannotBeMade) {
+  runtime runtime({.threads = 2});
+  auto make = [] {
+    throw std::runtime_error("no model");
+    return [](int i) { return i; };
+  };
+  for (unsigned concurrency : {1u, 2u})
+    EXPECT_THAT(
+        [&] {
+          collect(runtime, from(numbers{3}) |
+                               map(per_worker(make), {.concurrency = concurrency, .name = "t"}));
+        },
+        ThrowsMessage<stage_error>(HasSubstr("t: no model")));
 }
 
 }  // namespace lade

@@ -267,7 +267,7 @@ TEST(Scope, ChildrenOnThePoolRunInParallel) {
 
 TEST(Scope, AnyThreadMayStartChildren) {
   std::atomic<int> sum = 0;
-  thread_pool pool(2);
+  thread_pool pool({.threads = 2});
   scope children(testing_support::at(pool));
   testing_support::race(
       2000, [&](int) { children.start(add_one(sum)); }, [&](int) { children.start(add_one(sum)); });
@@ -276,7 +276,7 @@ TEST(Scope, AnyThreadMayStartChildren) {
 }
 
 TEST(Scope, TheLastEndMayRaceWithTheJoin) {
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   std::atomic<int> sum = 0;
   for (int i = 0; i < 5000; ++i) {
     scope children(testing_support::at(pool));

@@ -110,7 +110,7 @@ static task<> use(semaphore& permits, std::atomic<int>& inside, std::atomic<int>
 }
 
 TEST(Semaphore, KeepsTheNumberInsideDown) {
-  thread_pool pool(3);
+  thread_pool pool({.threads = 3});
   semaphore permits(2);
   std::atomic<int> inside = 0, most = 0;
   scope children(testing_support::at(pool));

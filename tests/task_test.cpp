@@ -183,7 +183,7 @@ static task<long> sum_from_pool(thread_pool& pool, int n) {
 
 // The child ends on another thread while its parent is about to suspend.
 TEST(Task, TheEndMayRaceWithTheAwait) {
-  thread_pool here(1), there(1);
+  thread_pool here({.threads = 1}), there({.threads = 1});
   auto sum =
       sync_wait(testing_support::in(testing_support::at(here), sum_from_pool(there, 10'000)));
   EXPECT_EQ(sum, 49'995'000);

@@ -69,7 +69,7 @@ static testing_support::foreign_coroutine ask_in_foreign(context& seen) {
 }
 
 TEST(ThisContext, OfAForeignCoroutineIsEmpty) {
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   context seen = at(pool);
   ask_in_foreign(seen);
   EXPECT_EQ(seen.home, nullptr);
@@ -86,7 +86,7 @@ static task<bool> stay_at_home(thread_pool& home, thread_pool& away) {
 }
 
 TEST(ThisContext, CoroutinesResumeAtHome) {
-  thread_pool home(1), away(1);
+  thread_pool home({.threads = 1}), away({.threads = 1});
   EXPECT_TRUE(sync_wait(in(at(home), stay_at_home(home, away))));
 }
 

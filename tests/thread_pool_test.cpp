@@ -1,3 +1,4 @@
+#include <lade/error.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
@@ -5,12 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <semaphore>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -59,7 +64,7 @@ TEST(ThreadPool, RunsJobsInTheOrderOfTheirArrival) {
   std::vector<numbered_job> jobs;
   for (int i = 0; i < 100; ++i) jobs.push_back({order, i});
   {
-    thread_pool pool(1);
+    thread_pool pool({.threads = 1});
     roadblock block(pool);
     for (auto& each : jobs) pool.post(each.job());
     EXPECT_TRUE(order.empty());
@@ -84,7 +89,8 @@ struct reposting_job {
 };
 
 TEST(ThreadPool, ItsDestructionRunsWhatJobsPost) {
-  std::unique_ptr<thread_pool> pool = std::make_unique<thread_pool>(2);
+  std::unique_ptr<thread_pool> pool =
+      std::make_unique<thread_pool>(thread_pool_options{.threads = 2});
   reposting_job job{*pool, 1000};
   job.post();
   pool.reset();
@@ -108,7 +114,7 @@ static task<std::thread::id> run_all(thread_pool& pool) {
 }
 
 TEST(ThreadPool, RunsFunctionsWithArguments) {
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   EXPECT_NE(sync_wait(run_all(pool)), std::this_thread::get_id());
 }
 
@@ -122,17 +128,17 @@ static task<int> pass_counted(thread_pool& pool) {
 
 TEST(ThreadPool, DestroysArgumentsAndResultsOnce) {
   counted::check check;
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   EXPECT_EQ(sync_wait(pass_counted(pool)), 5);
 }
 
 TEST(ThreadPool, ThrowsWhatAFunctionThrows) {
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   EXPECT_THROW(sync_wait(pool.run(throw_up)), std::runtime_error);
 }
 
 TEST(ThreadPool, ItsThreadsHaveItsName) {
-  thread_pool pool(2, "a name of more than 15 bytes");
+  thread_pool pool({.threads = 2, .name = "a name of more than 15 bytes"});
   EXPECT_EQ(pool.size(), 2u);
   auto name = [] {
     char text[16] = {};
@@ -143,7 +149,7 @@ TEST(ThreadPool, ItsThreadsHaveItsName) {
 }
 
 TEST(ThreadPool, AllItsThreadsWork) {
-  thread_pool pool(3);
+  thread_pool pool({.threads = 3});
   std::atomic<int> arrived = 0;
   struct meeting {
     std::atomic<int>& arrived;
@@ -160,7 +166,7 @@ TEST(ThreadPool, AllItsThreadsWork) {
 TEST(ThreadPool, RunSomeRunsOneJobOrNone) {
   std::vector<int> order;
   numbered_job first{order, 1}, second{order, 2};
-  thread_pool pool(1);
+  thread_pool pool({.threads = 1});
   roadblock block(pool);
   pool.run_some();
   pool.post(first.job());
@@ -174,7 +180,7 @@ TEST(ThreadPool, ManyThreadsMayPost) {
   std::atomic<int> sum = 0;
   auto add_one = [](void* count) noexcept { ++*static_cast<std::atomic<int>*>(count); };
   {
-    thread_pool pool(2);
+    thread_pool pool({.threads = 2});
     testing_support::race(
         5000, [&](int) { pool.post({add_one, &sum}); }, [&](int) { pool.post({add_one, &sum}); });
   }
@@ -208,6 +214,52 @@ TEST(AvailableCpus, ReadsTheQuotaOfACgroup) {
   EXPECT_EQ(detail::cpus_granted("150000 100000\n"), 2u);
   EXPECT_EQ(detail::cpus_granted("140000 100000\n"), 1u);
   EXPECT_EQ(detail::cpus_granted("1000 100000\n"), 1u);
+}
+
+TEST(ThreadPool, KeepsToTheCpusThatItIsGiven) {
+  cpu_set_t mine;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  unsigned last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &mine)) --last;
+  thread_pool pool({.cpus = std::span(&last, 1)});
+  EXPECT_EQ(pool.size(), 1u);
+  auto only = [] {
+    cpu_set_t set;
+    pthread_getaffinity_np(pthread_self(), sizeof set, &set);
+    return std::pair(CPU_COUNT(&set), static_cast<unsigned>(sched_getcpu()));
+  };
+  EXPECT_EQ(sync_wait(pool.run(only)), std::pair(1, last));
+}
+
+TEST(ThreadPool, RefusesCpusThatItCannotHave) {
+  std::array<unsigned, 1> none{CPU_SETSIZE - 1};
+  EXPECT_THROW(thread_pool({.cpus = none}), error);
+  std::array<unsigned, 1> beyond{1'000'000};
+  EXPECT_THROW(thread_pool({.threads = 2, .cpus = beyond}), error);
+}
+
+TEST(ThreadPool, KeepsToANumaNode) {
+  if (!std::filesystem::exists("/sys/devices/system/node/node0/cpulist"))
+    GTEST_SKIP() << "the kernel does not tell of NUMA nodes";
+  EXPECT_GE(thread_pool({.numa_node = 0}).size(), 1u);
+}
+
+TEST(ThreadPool, RefusesANodeThatIsNotThere) {
+  EXPECT_THAT([] { thread_pool({.numa_node = 4711}); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("no NUMA node 4711")));
+  std::array<unsigned, 1> some{0};
+  EXPECT_THAT([&] { thread_pool({.cpus = some, .numa_node = 0}); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("both cpus and numa_node")));
+}
+
+TEST(AvailableCpus, ReadsTheListsOfLinux) {
+  using cpus = std::vector<unsigned>;
+  EXPECT_EQ(detail::cpus_in_list("0-3,8\n"), (cpus{0, 1, 2, 3, 8}));
+  EXPECT_EQ(detail::cpus_in_list("5"), cpus{5});
+  EXPECT_EQ(detail::cpus_in_list(""), cpus{});
+  EXPECT_EQ(detail::cpus_in_list("3-1"), cpus{});
+  for (auto odd : {"x", "1-", "-1", "1,,2", "4096", "99999999999999999999", "0-99999", "1 2"})
+    EXPECT_THROW(detail::cpus_in_list(odd), error) << odd;
 }
 
 }  // namespace lade

@@ -144,7 +144,7 @@ static task<int> await_pool(thread_pool& pool, int rounds) {
 }
 
 TEST(WhenAll, TheEndsMayRaceWithTheAwait) {
-  thread_pool here(1), there(2);
+  thread_pool here({.threads = 1}), there({.threads = 2});
   auto sum = sync_wait(testing_support::in(testing_support::at(here), await_pool(there, 5000)));
   EXPECT_EQ(sum, 10'000);
 }

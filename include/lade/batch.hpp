@@ -8,6 +8,7 @@
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/tensor.hpp>
+#include <lade/thread_pool.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -130,6 +131,9 @@ struct batch_into_options {
   std::optional<lade::on_error> on_error = {};  // the run's if not given
   lade::error_budget error_budget = {};
 
+  // Where samples are decoded, if not on the CPU pool of the runtime. Must outlive the runs.
+  thread_pool* pool = nullptr;
+
   std::string_view name = {};  // in statistics and errors; the type's name if not given
 };
 
@@ -223,10 +227,11 @@ class batch_into_stage {
   }
 
   detail::concurrent_options stage(const detail::opening& run) const {
-    auto threads = run.run->runtime().pool().size();
+    auto threads = options_.pool ? options_.pool->size() : run.run->runtime().pool().size();
     auto workers = options_.concurrency ? std::min(options_.concurrency, threads) : threads;
     return {.slots = workers + options_.buffer.value_or(options_.size),
             .workers = workers,
+            .pool = options_.pool,
             .policy = {.finally = options_.on_error, .budget = options_.error_budget}};
   }
 

@@ -17,6 +17,7 @@
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>

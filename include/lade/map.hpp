@@ -4,8 +4,10 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
+#include <lade/thread_pool.hpp>
 
 #include <algorithm>
 #include <any>
@@ -46,6 +48,10 @@ struct map_options {
   std::chrono::nanoseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
 
+  // Where a plain function is called, if not on the CPU pool of the runtime. May be that of other
+  // stages and runs too; must outlive the runs.
+  thread_pool* pool = nullptr;
+
   // What statistics and errors call the stage; the type's name if not given.
   std::string_view name = {};
 };
@@ -55,10 +61,10 @@ namespace detail {
 // Calls function(item), or function(item, random) if it takes a random; looks the item up in what
 // is no function but has items of its own.
 template <class F, class In>
-decltype(auto) apply_to(const F& function, In&& item, const random& draw) {
-  if constexpr (std::is_invocable_v<const F&, In, random>)
+decltype(auto) apply_to(F& function, In&& item, const random& draw) {
+  if constexpr (std::is_invocable_v<F&, In, random>)
     return std::invoke(function, std::forward<In>(item), draw);
-  else if constexpr (std::is_invocable_v<const F&, In>)
+  else if constexpr (std::is_invocable_v<F&, In>)
     return std::invoke(function, std::forward<In>(item));
   else if constexpr (requires { function.at(item); })
     return function.at(item);
@@ -66,8 +72,26 @@ decltype(auto) apply_to(const F& function, In&& item, const random& draw) {
     return function[item];
 }
 
+// What one worker of a stage calls: the function that all share, or an instance of its own.
+template <class F>
+class worker_function {
+ public:
+  explicit worker_function(const F& shared) noexcept : shared_(shared) {}
+  const F& operator*() const noexcept { return shared_; }
+
+ private:
+  const F& shared_;
+};
+template <class Make>
+class worker_function<per_worker<Make>> : public per_worker<Make>::lease {
+ public:
+  explicit worker_function(const per_worker<Make>& functions)
+      : per_worker<Make>::lease(functions.borrow()) {}
+};
+
 template <class F, class In>
-using applied = decltype(apply_to(std::declval<const F&>(), std::declval<In>(), random()));
+using applied =
+    decltype(apply_to(*std::declval<worker_function<F>&>(), std::declval<In>(), random()));
 
 // The item in what a function gives: nothing, if that is an empty optional.
 template <class T>
@@ -94,6 +118,30 @@ class stage_random {
   std::uint64_t stage_;
 };
 
+// The work of a concurrent map.
+template <class F>
+class map_work {
+ public:
+  map_work(F function, stage_random draws) : function_(std::move(function)), draws_(draws) {}
+
+  class worker {
+   public:
+    explicit worker(const map_work& work) : function_(work.function_), draws_(work.draws_) {}
+    template <class In>
+    decltype(auto) operator()(In&& item, const item_identity& identity) const {
+      return apply_to(*function_, std::forward<In>(item), draws_(identity));
+    }
+
+   private:
+    worker_function<F> function_;
+    stage_random draws_;
+  };
+
+ private:
+  F function_;
+  stage_random draws_;
+};
+
 }  // namespace detail
 
 template <class F>
@@ -110,6 +158,8 @@ class map_stage {
     using out = typename detail::item_of<typename result::type>::type;
     static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
     require_policy<In, out>();
+    if (result::is_task && options_.pool)
+      throw error(errc::invalid_argument, name_, "tasks run on the reactor, not on a pool");
     auto length = in.length() + 1;
     return detail::make_pipeline<out>(
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
@@ -134,6 +184,7 @@ class map_stage {
                                    detail::stage_counters& counters) {
     auto policy = self.policy();
     detail::identify identity;
+    auto function = self.begin_worker(run, counters);
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       std::optional<Out> out;
@@ -141,7 +192,7 @@ class map_stage {
       auto draw = draws(identity(in.origin()));
       detail::hooked_call call(*run.run, counters, name, in.origin());
       try {
-        detail::assign(out, detail::apply_to(self.function_, std::move(*item), draw));
+        detail::assign(out, detail::apply_to(*function, std::move(*item), draw));
         call.leave(nullptr);
       } catch (...) {
         call.leave(std::current_exception());
@@ -155,30 +206,38 @@ class map_stage {
     }
   }
 
+  detail::worker_function<F> begin_worker(const detail::opening& run,
+                                          detail::stage_counters& counters) const {
+    try {
+      return detail::worker_function<F>(function_);
+    } catch (...) {
+      std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
+    }
+  }
+
   template <class Out, bool is_task, class In>
   async_generator<Out> concurrent(const pipeline<In>& in, const detail::opening& run,
                                   detail::stage_random draws) const {
-    auto threads = run.run->runtime().pool().size();
-    auto concurrency = options_.concurrency ? options_.concurrency : is_task ? 16 : threads;
+    auto& pool = options_.pool ? *options_.pool : run.run->runtime().pool();
+    auto concurrency = options_.concurrency ? options_.concurrency : is_task ? 16 : pool.size();
     detail::concurrent_options options{
         .slots = concurrency + options_.buffer.value_or(concurrency),
-        .workers = is_task ? concurrency : std::min(concurrency, threads),
+        .workers = is_task ? concurrency : std::min(concurrency, pool.size()),
         .on_reactor = is_task,
+        .pool = options_.pool,
         .order = options_.order,
         .policy = policy(),
         .substitute = options_.substitute,
         .limits = limits()};
-    return detail::open_concurrent<In, Out>(
-        in, run, name_, options,
-        [function = function_, draws](In&& item, const detail::item_identity& identity) {
-          return detail::apply_to(function, std::move(item), draws(identity));
-        });
+    return detail::open_concurrent<In, Out>(in, run, name_, options,
+                                            detail::map_work<F>(function_, draws));
   }
 
   detail::time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
 
   bool works_in_place() const noexcept {
-    return options_.concurrency == 1 && options_.retry.attempts == 1 && !limits().any();
+    return options_.concurrency == 1 && options_.retry.attempts == 1 && !limits().any() &&
+           !options_.pool;
   }
 
   // Throws error(invalid_argument) if the failure options do not fit the items.
@@ -214,11 +273,11 @@ class map_stage {
 // in which the items are looked up: by at(), which throws for an item that is not in it, or by
 // operator[] if it has no at().
 //
-// A plain function runs on the CPU pool. One that returns a task runs on the reactor, where it may
-// only await (read, sleep, ask a server), never compute. It is called by several threads at a
-// time, through a const reference.
-// If it throws, it may be called again for a copy of the item (`retry`); then the substitute or
-// `on_error` decides.
+// A plain function runs on the CPU pool, or on the pool of the options. One that returns a task
+// runs on the reactor, where it may only await (read, sleep, ask a server), never compute. It is
+// called by several threads at a time, through a const reference; see per_worker.hpp for functions
+// that cannot be. If it throws, it may be called again for a copy of the item (`retry`); then the
+// substitute or `on_error` decides.
 template <class F>
 map_stage<std::decay_t<F>> map(F&& function, const map_options& options = {}) {
   return {std::forward<F>(function), options};

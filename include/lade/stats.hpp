@@ -16,6 +16,7 @@ namespace lade {
 struct stage_statistics {
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
+  unsigned own_threads = 0;         // of its own pool; 0 for a stage on the runtime's
   bool on_reactor = false;          // its workers wait rather than compute
   std::uint64_t in = 0;             // items taken from the stage before
   std::uint64_t out = 0;            // items given to the next stage
@@ -75,6 +76,7 @@ class stage_counters {
   const std::string& name() const noexcept { return name_; }
 
   unsigned workers = 0;
+  unsigned own_threads = 0;
   bool on_reactor = false;
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;

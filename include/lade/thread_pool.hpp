@@ -7,9 +7,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace lade {
 
@@ -21,15 +25,31 @@ namespace detail {
 // The number of CPUs that the text of a cgroup's cpu.max grants; 0 if it sets no bound.
 unsigned cpus_granted(const std::string& cpu_max);
 
+// The CPUs in a list as Linux writes it: "0-3,8" for 0, 1, 2, 3 and 8. Throws
+// error(invalid_argument) for other text.
+std::vector<unsigned> cpus_in_list(std::string_view list);
+
 }  // namespace detail
+
+struct thread_pool_options {
+  unsigned threads = 0;  // 0: one for each CPU that they may run on
+
+  std::string_view name = "lade-cpu";  // what debuggers and `top -H` show, cut to 15 bytes
+
+  // The CPUs that the threads may run on, by their numbers; all that the process may use if empty.
+  std::span<const unsigned> cpus = {};
+
+  // The same, given as the CPUs next to one part of the memory.
+  std::optional<unsigned> numa_node = {};
+};
 
 // Threads that run jobs in the order of their arrival. A post wakes at most one thread, and none
 // when all are busy. The destructor runs what has been posted, then joins the threads.
 class thread_pool final : public detail::executor {
  public:
-  // `threads` of 0 means one per available CPU. `name` is what debuggers and `top -H` show (cut to
-  // 15 bytes).
-  explicit thread_pool(unsigned threads = 0, const std::string& name = "lade-cpu");
+  // Throws error(invalid_argument) for a node that the machine does not have, or for both cpus and
+  // numa_node, and the system's reason for CPUs that the process may not use.
+  explicit thread_pool(const thread_pool_options& options = {});
   ~thread_pool();
 
   unsigned size() const noexcept;

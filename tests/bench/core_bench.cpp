@@ -153,7 +153,7 @@ task<> on(const lade::context& there, task<> work) {
 // A producer and a consumer, each on a pool of one thread.
 template <class T>
 void between_threads(task<> (*producer)(lade::channel<T>&, std::size_t), std::size_t items) {
-  lade::thread_pool here(1), there(1);
+  lade::thread_pool here({.threads = 1}), there({.threads = 1});
   lade::context at_here, at_there;
   at_here.home = &here;
   at_there.home = &there;
@@ -181,7 +181,7 @@ task<> spawn_all(lade::thread_pool& pool, std::size_t items, std::atomic<std::si
 }
 
 void spawn_join(std::size_t items) {
-  lade::thread_pool pool(2);
+  lade::thread_pool pool({.threads = 2});
   std::atomic<std::size_t> done = 0;
   sync_wait(spawn_all(pool, items, done));
   expect(done == items, "the scope lost a child");
@@ -228,7 +228,7 @@ task<> go_to_and_fro(lade::thread_pool& here, lade::thread_pool& there, std::siz
 
 // A coroutine that goes from one sleeping thread to another and back.
 void hand_off(std::size_t items) {
-  lade::thread_pool here(1), there(1);
+  lade::thread_pool here({.threads = 1}), there({.threads = 1});
   sync_wait(go_to_and_fro(here, there, items));
 }
 

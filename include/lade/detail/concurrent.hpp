@@ -10,6 +10,7 @@
 #include <lade/sleep.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
+#include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
 
 #include <any>
@@ -76,6 +77,7 @@ struct concurrent_options {
   std::size_t slots = 1;
   unsigned workers = 1;
   bool on_reactor = false;
+  thread_pool* pool = nullptr;  // where workers compute; null: the runtime's
   item_order order = item_order::input;
   failure_policy policy = {};
   std::any substitute = {};
@@ -105,6 +107,19 @@ class identify {
   bool started_ = false;
 };
 
+// What a worker calls.
+template <class Work>
+struct worker_of_work {
+  using type = const Work&;
+};
+template <class Work>
+  requires requires { typename Work::worker; }
+struct worker_of_work<Work> {
+  using type = typename Work::worker;
+};
+template <class Work>
+using worker_of = typename worker_of_work<Work>::type;
+
 // Runs coroutines of its own beside the stages: one feeder, which fills slots from the generator
 // before, and workers, which apply a function to them. Ends with the generator of `deliver`.
 template <class In, class Out>
@@ -122,6 +137,10 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     run_->note_workers(counters, options.workers, options.on_reactor);
     feeder_context_.stage = &counters_;
     worker_contexts_.assign(options.workers, feeder_context_);
+    if (options.pool) {
+      counters_.own_threads = options.pool->size();
+      for (auto& each : worker_contexts_) each.home = options.pool;
+    }
     if (options.workers > 0) run_->note_tracing(counters);
     if (!options.on_reactor) return;
     for (std::size_t i = 0; i < options.workers; ++i)
@@ -131,7 +150,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
-  // Starts the coroutines. `work(in, identity)` gives an Out, or a task of one.
+  // Starts the coroutines. `work(in, identity)` gives an Out, or a task of one; if there is a
+  // Work::worker, every worker makes one of the work and calls that.
   template <class Work>
   void start(async_generator<In> upstream, Work work) {
     auto self = this->shared_from_this();
@@ -260,6 +280,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     auto* trace = self->run_->options().trace;
     auto track = trace ? trace->add_track(self->counters_.name()) : 0;
     co_await continue_on(home);
+    auto&& call = self->begin_worker(*work);
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_filled(taken, home)) != slot_ring::none) {
       auto& item = self->slots_[taken];
@@ -268,19 +289,19 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         auto kept = self->keep_for_retry(item, attempt);
         std::optional<clock::duration> pause;
         auto name = name_of(*item.in);
-        hooked_call call(*self->run_, self->counters_, name, item.origin, attempt);
+        hooked_call visit(*self->run_, self->counters_, name, item.origin, attempt);
         auto started = attempt == 1 ? item.begun : clock::now();
         try {
-          using result = decltype((*work)(std::move(*item.in), item.identity));
+          using result = decltype(call(std::move(*item.in), item.identity));
           if constexpr (outcome_of<result>::is_task)
-            assign(item.out, co_await self->in_time((*work)(std::move(*item.in), item.identity),
+            assign(item.out, co_await self->in_time(call(std::move(*item.in), item.identity),
                                                     started - item.begun));
           else
-            assign(item.out, (*work)(std::move(*item.in), item.identity));
+            assign(item.out, call(std::move(*item.in), item.identity));
           self->require_in_time(item, started);
-          call.leave(nullptr);
+          visit.leave(nullptr);
         } catch (...) {
-          call.leave(std::current_exception());
+          visit.leave(std::current_exception());
           pause = self->failed(item, name, attempt, std::move(kept));
         }
         auto ended = clock::now();
@@ -291,6 +312,15 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
       item.in.reset();
+    }
+  }
+
+  template <class Work>
+  worker_of<Work> begin_worker(const Work& work) {
+    try {
+      return worker_of<Work>(work);
+    } catch (...) {
+      std::rethrow_exception(run_->fail(counters_, {on_error::fail}, {}, {}));
     }
   }
 
