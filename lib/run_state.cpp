@@ -52,6 +52,11 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   return result;
 }
 
+void run_state::begin() {
+  std::lock_guard lock(mutex_);
+  started_ = clock::now();
+}
+
 stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
   std::lock_guard lock(mutex_);
   auto known = std::ranges::find(opened_, stage);
@@ -245,7 +250,6 @@ lade::state run_state::state() const {
 
 run_statistics run_state::statistics() const {
   run_statistics result;
-  result.elapsed = clock::now() - started_;
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
   result.sink_wait = std::chrono::nanoseconds(sink.starving.load());
@@ -253,6 +257,7 @@ run_statistics run_state::statistics() const {
   result.memory_wait = std::chrono::nanoseconds(memory_wait.load());
   result.delivered = sink.out;
   std::lock_guard lock(mutex_);
+  result.elapsed = clock::now() - started_;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
     result.stages.push_back(stage->snapshot());
   return result;

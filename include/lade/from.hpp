@@ -38,6 +38,7 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
       positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
     }
+    run.run->input_over().set();
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
@@ -109,6 +110,7 @@ class indexed_pipeline : public pipeline<T> {
         detail::with_lineage<T> yielded{position, item};
         co_yield yielded;
       }
+      run.run->input_over().set();
     } catch (...) {
       std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, position));
     }

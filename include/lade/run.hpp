@@ -26,6 +26,9 @@
 
 namespace lade {
 
+template <class T>
+class epochs;
+
 // A live pass over a pipeline, made by runtime::run or pipeline::start. Its stages work from the
 // moment it is made, as far ahead as their buffers go. The destructor stops it: it cancels what
 // is in flight and waits for it, so that none of the pipeline's functions runs afterwards.
@@ -37,13 +40,7 @@ class run {
   class iterator;
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
-      : state_(std::make_shared<detail::run_state>(where, options, children_)),
-        items_(options.ready),
-        consumer_(options.trace),
-        children_(state_->surroundings()) {
-    where.require_same_process();
-    children_.start(fill(what, state_, items_));
-  }
+      : run(where, what, options, nullptr) {}
 
   // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
   // items before it have been taken; after that the run is at its end. Throws error(stopped) when
@@ -100,10 +97,26 @@ class run {
   // Any thread, at any time.
   run_statistics statistics() const { return state_->statistics(); }
 
+  // Which epoch it is.
+  std::uint64_t epoch() const noexcept { return state_->options().epoch; }
+
   // The items that have failed, the last thousand of them. Any thread, at any time.
   std::vector<failure_record> failures() const { return state_->failures(); }
 
  private:
+  friend class epochs<T>;
+
+  // Begins to work when the input of the run before is over.
+  run(runtime& where, const pipeline<T>& what, const run_options& options,
+      std::shared_ptr<detail::run_state> before)
+      : state_(std::make_shared<detail::run_state>(where, options, children_)),
+        items_(options.ready),
+        consumer_(options.trace),
+        children_(state_->surroundings()) {
+    where.require_same_process();
+    children_.start(fill(what, state_, items_, std::move(before)));
+  }
+
   // An item that waits for the consumer. A class around it because items may be aggregates, which
   // GCC 12 does not let a channel carry.
   class ready {
@@ -115,12 +128,17 @@ class run {
 
   class closer {
    public:
-    explicit closer(channel<ready>& items) noexcept : items_(items) {}
+    closer(channel<ready>& items, detail::run_state& state) noexcept
+        : items_(items), state_(state) {}
     closer(const closer&) = delete;
-    ~closer() { items_.close(); }
+    ~closer() {
+      state_.input_over().set();
+      items_.close();
+    }
 
    private:
     channel<ready>& items_;
+    detail::run_state& state_;
   };
 
   // Rethrows what the run has ended with.
@@ -137,8 +155,11 @@ class run {
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.
   static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
-                     channel<ready>& items) {
-    closer at_the_end(items);
+                     channel<ready>& items, std::shared_ptr<detail::run_state> before) {
+    closer at_the_end(items, *state);
+    if (before) co_await before->input_over();
+    before.reset();
+    state->begin();
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     auto source = what.open(opening);

@@ -5,6 +5,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/random.hpp>
@@ -84,6 +85,12 @@ class run_state {
   const run_options& options() const noexcept { return options_; }
   context surroundings(std::stop_token stop = {}) noexcept;
 
+  // From when on the time of the run counts.
+  void begin();
+
+  // Set when a source has come to its end, at the latest when the run has.
+  event& input_over() noexcept { return input_over_; }
+
   // What tells stages apart: the address of the description, and the branch that it is opened in.
   struct stage_key {
     const void* description;
@@ -155,8 +162,9 @@ class run_state {
   lade::runtime& runtime_;
   run_options options_;
   detail::progress progress_;
-  clock::time_point started_ = clock::now();
+  event input_over_;
   mutable std::mutex mutex_;
+  clock::time_point started_ = clock::now();
   std::deque<stage_counters> stages_;
   std::vector<stage_key> opened_;  // whose counters these are
   std::deque<failure_record> failures_;
