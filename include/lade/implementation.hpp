@@ -38,3 +38,4 @@
 #include "../../lib/thread_pool.cpp"
 #include "../../lib/trace.cpp"
 #include "../../lib/waiter.cpp"
+#include "../../lib/window.cpp"

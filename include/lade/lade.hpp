@@ -36,3 +36,4 @@
 #include <lade/through.hpp>
 #include <lade/trace.hpp>
 #include <lade/when_all.hpp>
+#include <lade/window.hpp>
