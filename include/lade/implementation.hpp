@@ -12,6 +12,7 @@
 #include "../../io/uring.cpp"
 #include "../../lib/batch.cpp"
 #include "../../lib/block_store.cpp"
+#include "../../lib/bucket.cpp"
 #include "../../lib/buffer.cpp"
 #include "../../lib/buffer_pool.cpp"
 #include "../../lib/dlpack.cpp"
