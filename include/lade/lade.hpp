@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
 #include <lade/buffer.hpp>
 #include <lade/channel.hpp>
