@@ -210,6 +210,24 @@ TEST(State, AnotherNumberOfRanksDeliversTheRest) {
   }
 }
 
+TEST(State, OfRanksBehindARepeatMergesInAnyRound) {
+  runtime runtime({.threads = 1});
+  auto rounds = from(up_to(6)) | shuffle() | repeat(4);
+  for (std::size_t steps = 1; steps < 12; ++steps) {
+    ints all;
+    std::vector<state> ranks;
+    for (std::uint64_t rank = 0; rank < 2; ++rank) {
+      auto items = runtime.run(rounds | shard({.rank = rank, .world = 2}));
+      auto some = take_some(items, steps);
+      all.insert(all.end(), some.begin(), some.end());
+      ranks.push_back(items.state());
+    }
+    auto rest = collect(runtime, rounds, {.state = merge(ranks)});
+    all.insert(all.end(), rest.begin(), rest.end());
+    ASSERT_EQ(sorted(all), sorted(collect(runtime, rounds)));
+  }
+}
+
 TEST(State, IsSmallHoweverManyItemsThereAre) {
   runtime runtime({.threads = 2});
   auto numbers = from_index(100'000'000, [](std::uint64_t i) { return static_cast<int>(i); }) |
@@ -369,7 +387,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   other.seed = 7;
   EXPECT_THAT(merging({rank(0), other}), says("they differ in the seed"));
   other = rank(1);
-  other.since.add({0, 1000});
+  other.since.add({0, std::uint64_t{1} << 62});
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered more than there is"));
   other = rank(1);
   other.parts = 1;
