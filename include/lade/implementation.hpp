@@ -10,6 +10,7 @@
 #include "../../io/page_cache.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/uring.cpp"
+#include "../../lib/alias_table.cpp"
 #include "../../lib/batch.cpp"
 #include "../../lib/block_store.cpp"
 #include "../../lib/bucket.cpp"

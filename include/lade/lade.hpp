@@ -10,6 +10,7 @@
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
+#include <lade/draw.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
