@@ -26,6 +26,7 @@
 #include "../../lib/lineage.cpp"
 #include "../../lib/merge.cpp"
 #include "../../lib/operation.cpp"
+#include "../../lib/pad.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"
 #include "../../lib/run_state.cpp"

@@ -19,6 +19,7 @@
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/pad.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
