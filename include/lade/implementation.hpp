@@ -16,6 +16,7 @@
 #include "../../lib/bucket.cpp"
 #include "../../lib/buffer.cpp"
 #include "../../lib/buffer_pool.cpp"
+#include "../../lib/cache.cpp"
 #include "../../lib/dlpack.cpp"
 #include "../../lib/error.cpp"
 #include "../../lib/event.cpp"

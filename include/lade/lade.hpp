@@ -7,6 +7,7 @@
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
 #include <lade/buffer.hpp>
+#include <lade/cache.hpp>
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
