@@ -1,4 +1,5 @@
 #include <lade/detail/index.hpp>
+#include <lade/error.hpp>
 #include <lade/random.hpp>
 
 #include <algorithm>
@@ -22,10 +23,19 @@ static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
   return __builtin_mul_overflow(size, count, &product) ? ~std::uint64_t{0} : product;
 }
 
+static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
+  if (step.table->size() != size)
+    throw error(
+        errc::invalid_argument, "draw",
+        std::to_string(step.table->size()) + " weights for " + std::to_string(size) + " items");
+  return step.count;
+}
+
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
   return std::visit(
       overloaded{
           [&](const shuffle_step&) { return size; },
+          [&](const draw_step& s) { return draws_from(s, size); },
           [&](const shard_step& s) {
             return s.remainder == remainder::drop ? size / s.world
                                                   : size / s.world + (size % s.world != 0);
@@ -84,7 +94,7 @@ visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std
 
 place visit_order::at(std::uint64_t k) const {
   auto round = epoch_;
-  std::optional<std::uint64_t> position;  // behind the last shuffle
+  std::optional<std::uint64_t> position;  // behind the last shuffle or draw
   std::uint64_t earlier_rounds = 0;       // of the repeats behind that
   for (auto i = steps_.size(); i-- > 0;) {
     auto size = sizes_[i];
@@ -92,6 +102,10 @@ place visit_order::at(std::uint64_t k) const {
                    [&](const shuffle_step& s) {
                      if (!position) position = earlier_rounds * size + k;
                      k = permute(k, size, random(s.seed, round)());
+                   },
+                   [&](const draw_step& s) {
+                     if (!position) position = earlier_rounds * s.count + k;
+                     k = s.table->pick(random(s.seed, round, k));
                    },
                    [&](const shard_step& s) {
                      k = k * s.world + s.rank;
@@ -135,7 +149,8 @@ std::uint64_t visit_order::first_position() const {
 std::string visit_order::why_inexact() const {
   bool cut = false;
   for (auto& step : steps_) {
-    if (std::holds_alternative<shuffle_step>(step)) cut = false;
+    if (std::holds_alternative<shuffle_step>(step) || std::holds_alternative<draw_step>(step))
+      cut = false;
     if (std::holds_alternative<take_step>(step) || std::holds_alternative<skip_step>(step))
       cut = true;
     if (std::holds_alternative<repeat_step>(step) && cut)

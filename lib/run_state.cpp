@@ -102,8 +102,12 @@ void opening::makes_parts(const std::string& how) const {
   run->progress().expect_parts();
 }
 
+void opening::refuse_state(const std::string& why) const {
+  run->progress().refuse(why);
+  if (indivisible) *indivisible = true;
+}
+
 std::uint64_t opening::round() const noexcept {
-  auto epoch = run->options().epoch;
   return first == 0 ? epoch : random(epoch, first)();
 }
 

@@ -208,7 +208,8 @@ class merger {
   }
 
  private:
-  static constexpr std::uint64_t most_apart = 1 << 20;  // items
+  static constexpr std::uint64_t most_apart = 1 << 20;                 // items
+  static constexpr std::uint64_t most_items = std::uint64_t{1} << 62;  // of all ranks, with repeats
 
   [[noreturn]] static void fail(const std::string& why) {
     throw error(errc::invalid_argument, "merge states", why);
@@ -229,7 +230,7 @@ class merger {
     require_same(each.first == first.first + rank, "what they were dealt");
     if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");
     auto steps = each.since.ranges();
-    if (!steps.empty() && steps.back().last > each.items / each.world)
+    if (!steps.empty() && steps.back().last > most_items / each.world)
       fail("rank " + std::to_string(rank) + " has delivered more than there is");
   }
 

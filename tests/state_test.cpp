@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/draw.hpp>
 #include <lade/error.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
@@ -90,12 +91,20 @@ class random_pipeline {
     auto size = static_cast<int>(draw.below(200));
     if (draw.below(4) == 0) return from(numbers{size});
     auto list = from(up_to(size));
+    if (size > 0 && draw.below(3) == 0) list = list | drawing(draw, static_cast<std::size_t>(size));
     if (draw.below(2)) list = list | skip(draw.below(20)) | shuffle({.seed = draw()});
     if (draw.below(2)) list = list | repeat(1 + draw.below(3));
     if (draw.below(2)) list = list | skip(draw.below(20));
     if (draw.below(2)) list = list | take(draw.below(300));
     if (draw.below(3) == 0) list = list | shard({.rank = 1, .world = 3, .remainder = any_of(draw)});
     return list;
+  }
+
+  // Any number of draws of `size` items.
+  static draw_stage drawing(random& draw, std::size_t size) {
+    std::vector<double> weights(size, 1.0);
+    for (auto& each : weights) each += draw.uniform(0, 9);
+    return lade::draw({.weights = weights, .count = draw.below(300), .seed = draw()});
   }
 
   static remainder any_of(random& draw) { return static_cast<remainder>(draw.below(3)); }
@@ -207,6 +216,54 @@ TEST(State, AnotherNumberOfRanksDeliversTheRest) {
     EXPECT_LT(rest.size(), 6u);  // the remainder
     all.insert(all.end(), rest.begin(), rest.end());
     ASSERT_EQ(sorted(all), up_to(size));
+  }
+}
+
+TEST(State, AnotherNumberOfRanksDeliversTheRestOfTheDraws) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random random(seed);
+  runtime runtime({.threads = 2});
+  for (int i = 0; i < 30; ++i) {
+    std::vector<double> weights(1 + random.below(50), 1.0);
+    for (auto& each : weights) each += random.uniform(0, 9);
+    auto drawn = from(up_to(static_cast<int>(weights.size()))) |
+                 draw({.weights = weights, .count = 12 * random.below(30), .seed = random()});
+    std::vector<ints> some;
+    std::vector<state> ranks;
+    for (std::uint64_t rank = 0; rank < 4; ++rank) {
+      auto items = runtime.run(drawn | shard({.rank = rank, .world = 4}));
+      some.push_back(take_some(items, 1 + random.below(20)));
+      ranks.push_back(state_from_json(to_json(items.state())));
+    }
+    for (std::uint64_t rank = 0; rank < 3; ++rank)
+      some.push_back(collect(runtime,
+                             drawn | shard({.rank = rank, .world = 3, .remainder = remainder::pad}),
+                             {.state = merge(ranks)}));
+    ints all;
+    for (auto& each : some) all.insert(all.end(), each.begin(), each.end());
+    auto whole = sorted(collect(runtime, drawn));
+    std::ranges::sort(all);
+    ASSERT_TRUE(std::ranges::includes(all, whole));
+    ASSERT_LT(all.size(), whole.size() + 3);
+  }
+}
+
+TEST(State, OfRanksBehindARepeatMergesInAnyRound) {
+  runtime runtime({.threads = 1});
+  auto rounds = from(up_to(6)) | shuffle() | repeat(4);
+  for (std::size_t steps = 1; steps < 12; ++steps) {
+    ints all;
+    std::vector<state> ranks;
+    for (std::uint64_t rank = 0; rank < 2; ++rank) {
+      auto items = runtime.run(rounds | shard({.rank = rank, .world = 2}));
+      auto some = take_some(items, steps);
+      all.insert(all.end(), some.begin(), some.end());
+      ranks.push_back(items.state());
+    }
+    auto rest = collect(runtime, rounds, {.state = merge(ranks)});
+    all.insert(all.end(), rest.begin(), rest.end());
+    ASSERT_EQ(sorted(all), sorted(collect(runtime, rounds)));
   }
 }
 
@@ -369,7 +426,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   other.seed = 7;
   EXPECT_THAT(merging({rank(0), other}), says("they differ in the seed"));
   other = rank(1);
-  other.since.add({0, 1000});
+  other.since.add({0, std::uint64_t{1} << 62});
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered more than there is"));
   other = rank(1);
   other.parts = 1;

@@ -204,7 +204,7 @@ class batch_into_stage {
         length, [in, length, self = *this](const detail::opening& run) {
           auto slots = self.assign(in);
           auto stage = self.stage(run);
-          detail::stage_random draws(run.run->options(), length);
+          detail::stage_random draws(run, length);
           auto written = detail::open_concurrent<detail::assigned, detail::assigned>(
               slots, run, self.name_, stage,
               [writer = self.writer_, draws](detail::assigned&& item,

@@ -27,13 +27,12 @@ template <class T>
 async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
                                 stretch wanted = {}) {
   try {
-    auto& progress = run.run->progress();
-    progress.begin(dealing{});
+    run.run->progress().begin(dealing{});
     for (std::uint64_t i = 0; i < wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
       run.throw_if_stopped(counters.name());
-      if (i < wanted.first || progress.is_delivered(run.first + i)) continue;
+      if (i < wanted.first || run.leaves_out(run.first + i)) continue;
       bump(counters.out);
       positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
@@ -104,6 +103,7 @@ class indexed_pipeline : public pipeline<T> {
         run.throw_if_stopped(counters.name());
         if (progress.is_own_delivered(k)) continue;
         auto place = order.at(k);
+        if (run.kept && run.kept->contains(run.first + place.position)) continue;
         position = lineage(run.first + place.position);
         T item = list->at(place.index);
         detail::bump(counters.out);

@@ -4,10 +4,14 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/batch_by.hpp>
+#include <lade/bucket.hpp>
 #include <lade/buffer.hpp>
+#include <lade/cache.hpp>
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
+#include <lade/draw.hpp>
 #include <lade/epochs.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
@@ -18,6 +22,7 @@
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/pad.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
@@ -39,3 +44,4 @@
 #include <lade/through.hpp>
 #include <lade/trace.hpp>
 #include <lade/when_all.hpp>
+#include <lade/window.hpp>

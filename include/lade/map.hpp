@@ -106,7 +106,7 @@ struct item_of<std::optional<T>> {
 // The random numbers of the items of one stage.
 class stage_random {
  public:
-  stage_random(const run_options& run, std::uint64_t stage) noexcept
+  stage_random(const opening& run, std::uint64_t stage) noexcept
       : seed_(run.seed), epoch_(run.epoch), stage_(stage) {}
   random operator()(const item_identity& item) const noexcept {
     return random(seed_, epoch_, item.position, stage_, item.part);
@@ -163,7 +163,7 @@ class map_stage {
     auto length = in.length() + 1;
     return detail::make_pipeline<out>(
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
-          detail::stage_random draws(run.run->options(), length);
+          detail::stage_random draws(run, length);
           if constexpr (!result::is_task)
             if (self.works_in_place()) return self.template inlined<out>(in, run, draws);
           return self.template concurrent<out, result::is_task>(in, run, draws);

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/alias_table.hpp>
 #include <lade/lineage.hpp>
 
 #include <cstdint>
@@ -34,6 +35,11 @@ class item_list {
 
 // One step of an order: which position of the sequence before it a position stands for.
 struct shuffle_step {
+  std::uint64_t seed;
+};
+struct draw_step {
+  std::shared_ptr<const alias_table> table;
+  std::uint64_t count;
   std::uint64_t seed;
 };
 struct shard_step {
@@ -76,7 +82,7 @@ struct rest_step {
 };
 
 using order_step =
-    std::variant<shuffle_step, shard_step, take_step, skip_step, repeat_step, rest_step>;
+    std::variant<shuffle_step, draw_step, shard_step, take_step, skip_step, repeat_step, rest_step>;
 
 // The items of a list from `first` on, up to and without `end`.
 struct stretch {
@@ -88,7 +94,7 @@ struct stretch {
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
 
 // An item's index in its list, and its position: the place it has in the epoch's order across all
-// ranks, which is its place behind the last shuffle.
+// ranks, which is its place behind the last shuffle or draw.
 struct place {
   std::uint64_t index;
   std::uint64_t position;
@@ -97,6 +103,7 @@ struct place {
 // The order in which one run visits a list. Takes constant memory, however long the list.
 class visit_order {
  public:
+  // Throws error(invalid_argument) if there are other than `items` weights to draw them by.
   visit_order(std::vector<order_step> steps, std::uint64_t items, std::uint64_t epoch);
 
   std::uint64_t size() const noexcept { return sizes_.back(); }

@@ -179,7 +179,10 @@ class run_state {
 // What a stage is given when a run begins.
 struct opening {
   opening(std::shared_ptr<run_state> of_run, std::stop_token until)
-      : run(std::move(of_run)), stop(std::move(until)) {}
+      : run(std::move(of_run)),
+        stop(std::move(until)),
+        epoch(run->options().epoch),
+        seed(run->options().seed) {}
 
   std::shared_ptr<run_state> run;
   std::stop_token stop;         // requested when the stage behind needs no more
@@ -190,6 +193,15 @@ struct opening {
   // are kept by `inside_of` too, since the same description may be opened for several.
   std::uint64_t span = std::uint64_t{1} << 62;
   std::uint64_t inside_of = 0;
+
+  // What random choices are keyed by: the run's, before a cache those of the pass that filled it.
+  std::uint64_t epoch;
+  std::uint64_t seed;
+
+  // Before a cache: what sources leave out because it has that already, and where stages note that
+  // nothing can be left out; null elsewhere.
+  std::shared_ptr<const lineage> kept = nullptr;
+  std::shared_ptr<std::atomic<bool>> indivisible = nullptr;
 
   // What prevents a state if items are taken apart before this stage; null if nothing.
   const char* mixes_parts = nullptr;
@@ -205,7 +217,12 @@ struct opening {
   // For stages that make several items of one.
   void makes_parts(const std::string& how) const;
   // For stages that remember more than lineages tell.
-  void refuse_state(const std::string& why) const { run->progress().refuse(why); }
+  void refuse_state(const std::string& why) const;
+
+  // For sources: whether the item at a position is not wanted again.
+  bool leaves_out(std::uint64_t position) const {
+    return run->progress().is_delivered(position) || (kept && kept->contains(position));
+  }
 
   stage_counters& add_stage(std::string name) const {
     return run->add_stage(std::move(name), {stage, inside_of});

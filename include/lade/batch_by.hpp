@@ -1,0 +1,106 @@
+// batch_by: batches of the user's making.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/from.hpp>
+#include <lade/pipeline.hpp>
+
+#include <concepts>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace lade {
+
+struct batch_by_options {
+  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  lade::error_budget error_budget = {};
+  std::string_view name = {};  // in statistics and errors; the type's name if not given
+};
+
+// What makes batches of items of type T: `add(item)` gives the batch that the item has completed,
+// if any; `flush()`, called at the end until it gives none, the batches that are not complete.
+template <class A, class T>
+concept accumulator = std::copy_constructible<A> && requires(A& batches, T&& item) {
+  typename detail::optional_value<decltype(batches.add(std::move(item)))>::type;
+  { batches.flush() } -> std::same_as<decltype(batches.add(std::move(item)))>;
+};
+
+template <class A>
+class batch_by_stage {
+ public:
+  batch_by_stage(A batches, const batch_by_options& options)
+      : accumulator_(std::move(batches)),
+        policy_{.finally = options.on_error, .budget = options.error_budget},
+        name_(detail::stage_name<A>(options.name, "batch_by")) {}
+
+  template <class T>
+    requires accumulator<A, T>
+  auto attach(const pipeline<T>& in) const {
+    using out = typename detail::optional_value<decltype(std::declval<A&>().flush())>::type;
+    return detail::make_pipeline<out>(
+        in.length() + 1, [in, self = *this](const detail::opening& run) {
+          auto& counters = run.add_stage(self.name_);
+          run.refuse_state(self.name_ + " decides which items it holds back");
+          return collect<out>(in.open(run), self, run, counters);
+        });
+  }
+
+ private:
+  template <class Out, class T>
+  static async_generator<Out> collect(async_generator<T> in, batch_by_stage self,
+                                      detail::opening run, detail::stage_counters& counters) {
+    while (auto* item = co_await in.next()) {
+      detail::bump(counters.in);
+      std::optional<Out> full;
+      auto name = detail::name_of(*item);
+      try {
+        full = self.accumulator_.add(std::move(*item));
+      } catch (...) {
+        auto failure = run.failure(counters, self.policy_, std::move(name), in.origin());
+        if (failure) std::rethrow_exception(failure);
+      }
+      if (!full) continue;
+      detail::bump(counters.out);
+      co_yield *full;
+    }
+    while (auto rest = self.flush(run, counters)) {
+      detail::bump(counters.out);
+      co_yield *rest;
+    }
+  }
+
+  // What the accumulator still has; nothing after a failure.
+  auto flush(const detail::opening& run, detail::stage_counters& counters)
+      -> decltype(std::declval<A&>().flush()) {
+    try {
+      return accumulator_.flush();
+    } catch (...) {
+      auto failure = run.failure(counters, policy_, {}, {});
+      if (failure) std::rethrow_exception(failure);
+      return std::nullopt;
+    }
+  }
+
+  A accumulator_;
+  detail::failure_policy policy_;
+  std::string name_;
+};
+
+// Gives the batches that an accumulator makes of the items. Each run works on a copy of it, which
+// it calls when the next stage asks for a batch, on that stage's thread of the CPU pool.
+//
+// An item for which add() throws is dropped under on_error::skip, and the accumulator goes on as it
+// is then; a flush() that throws is not called again. There is no state, since nobody but the
+// accumulator knows which items it holds.
+template <class A>
+batch_by_stage<std::decay_t<A>> batch_by(A&& accumulator, const batch_by_options& options = {}) {
+  return {std::forward<A>(accumulator), options};
+}
+
+}  // namespace lade

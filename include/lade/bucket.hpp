@@ -1,0 +1,173 @@
+// bucket: batches of items of about the same length.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/error.hpp>
+#include <lade/pipeline.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
+// numbers.
+struct bucket_options {
+  // The greatest length of each bucket, ascending; longer items have a bucket of their own. One
+  // bucket for all if there are none.
+  std::vector<std::size_t> boundaries = {};
+
+  // The most items of a batch, and the most elements when all are padded to the longest: their
+  // count times its length. One of them must be given.
+  std::size_t size = ~std::size_t{0};
+  std::size_t padded = ~std::size_t{0};
+
+  bool drop_last = false;  // leaves out what is in the buckets at the end
+
+  // What becomes of items whose length cannot be told; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  lade::error_budget error_budget = {};
+  std::string_view name = {};  // in statistics and errors
+};
+
+namespace detail {
+
+// Throws error(invalid_argument) for options that cannot work.
+void require_buckets(const bucket_options& options, const std::string& stage);
+
+// Whether so many items of at most that length are more than a batch may hold.
+bool exceeds(const bucket_options& options, std::size_t items, std::size_t longest) noexcept;
+
+// Items of about the same length that wait to be a batch.
+template <class T>
+struct open_bucket {
+  std::vector<T> items;
+  lineage origin;
+  std::size_t longest = 0;
+
+  void add(T&& item, const lineage& from, std::size_t length) {
+    items.push_back(std::move(item));
+    origin.merge(from);
+    longest = std::max(longest, length);
+  }
+};
+
+}  // namespace detail
+
+template <class F>
+class bucket_stage {
+ public:
+  bucket_stage(F length, const bucket_options& options)
+      : length_(std::move(length)),
+        options_(options),
+        name_(detail::stage_name<F>(options.name, "bucket")) {
+    detail::require_buckets(options, name_);
+  }
+
+  template <class T>
+    requires std::integral<std::invoke_result_t<const F&, const T&>>
+  pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
+    return detail::make_pipeline<std::vector<T>>(
+        in.length() + 1, [in, self = *this](const detail::opening& run) {
+          auto& counters = run.add_stage(self.name_);
+          return collect(in.open(run.mixing_parts("bucket")), self, run, counters);
+        });
+  }
+
+ private:
+  template <class T>
+  static async_generator<std::vector<T>> collect(async_generator<T> in, bucket_stage self,
+                                                 detail::opening run,
+                                                 detail::stage_counters& counters) {
+    std::vector<detail::open_bucket<T>> buckets(self.options_.boundaries.size() + 1);
+    while (auto* item = co_await in.next().apart()) {
+      detail::bump(counters.in);
+      auto length = self.length_of(*item, in.origin(), run, counters);
+      if (!length) {
+        co_await detail::consume(in.origin());
+        continue;
+      }
+      auto& bucket = buckets[self.bucket_for(*length)];
+      auto longest = std::max(bucket.longest, *length);
+      if (!bucket.items.empty() && self.overfull(bucket.items.size() + 1, longest)) {
+        auto full = std::exchange(bucket, {});
+        detail::bump(counters.out);
+        detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
+        co_yield yielded;
+      }
+      bucket.add(std::move(*item), in.origin(), *length);
+      if (!self.overfull(bucket.items.size() + 1, bucket.longest)) continue;
+      auto full = std::exchange(bucket, {});
+      detail::bump(counters.out);
+      detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
+      co_yield yielded;
+    }
+    if (self.options_.drop_last) co_return;
+    for (auto& rest : buckets) {
+      if (rest.items.empty()) continue;
+      detail::bump(counters.out);
+      detail::with_lineage<std::vector<T>> yielded{rest.origin, rest.items};
+      co_yield yielded;
+    }
+  }
+
+  // Nothing for an item that is dropped because its length cannot be told.
+  template <class T>
+  std::optional<std::size_t> length_of(const T& item, const lineage& origin,
+                                       const detail::opening& run,
+                                       detail::stage_counters& counters) const {
+    try {
+      auto length = std::invoke(length_, item);
+      if (std::cmp_less(length, 0)) throw error(errc::invalid_data, "bucket", "a length below 0");
+      return static_cast<std::size_t>(length);
+    } catch (...) {
+      auto failure = run.failure(counters, policy(), detail::name_of(item), origin);
+      if (failure) std::rethrow_exception(failure);
+      return std::nullopt;
+    }
+  }
+
+  std::size_t bucket_for(std::size_t length) const {
+    auto& ends = options_.boundaries;
+    return static_cast<std::size_t>(std::ranges::lower_bound(ends, length) - ends.begin());
+  }
+
+  bool overfull(std::size_t items, std::size_t longest) const noexcept {
+    return detail::exceeds(options_, items, longest);
+  }
+
+  detail::failure_policy policy() const {
+    return {.finally = options_.on_error, .budget = options_.error_budget};
+  }
+
+  F length_;
+  bucket_options options_;
+  std::string name_;
+};
+
+// Puts items whose length, a whole number that `length(item)` gives, is in the same bucket into a
+// std::vector, which is given as soon as one more of them could not be in it. An item that alone
+// exceeds `padded` goes alone. At the end, the buckets give what they hold, the shortest first.
+//
+// A run that goes on from a state begins with empty buckets: every item comes once, but in other
+// batches than without the interruption. Called as the predicate of filter is. Throws
+// error(invalid_argument) for boundaries that do not ascend, and where neither `size` nor
+// `padded` is given or one of them is 0.
+template <class F>
+bucket_stage<std::decay_t<F>> bucket(F&& length, const bucket_options& options) {
+  return {std::forward<F>(length), options};
+}
+
+}  // namespace lade
