@@ -5,7 +5,15 @@
 #include <cmath>
 #include <numeric>
 
-namespace lade::detail {
+namespace lade {
+
+merge_options merge_options::in(std::uint64_t epoch) const {
+  auto result = *this;
+  if (weights_of) result.weights = weights_of(epoch);
+  return result;
+}
+
+namespace detail {
 
 turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)
     : options_(options),
@@ -48,4 +56,5 @@ void turn_order::end(std::size_t input) {
   live_ = options_.end == merge_end::first ? 0 : live_ - 1;
 }
 
-}  // namespace lade::detail
+}  // namespace detail
+}  // namespace lade

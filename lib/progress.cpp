@@ -1,7 +1,8 @@
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 
-#include <span>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace lade::detail {
@@ -11,7 +12,6 @@ progress::progress(std::optional<state> from)
       before_(from_ ? from_->delivered : lineage()),
       undelivered_(std::make_shared<const gaps>(before_)),
       parts_to_drop_(from_ ? from_->parts : 0),
-      delivered_(from_ ? from_->since : lineage()),
       open_(from_ ? from_->open : lineage()),
       parts_(parts_to_drop_) {}
 
@@ -19,9 +19,16 @@ static void throw_unlike(const std::string& what) {
   throw error(errc::invalid_argument, "go on from a state", what);
 }
 
-std::uint64_t progress::first_own() const noexcept {
-  auto done = from_ ? from_->since.ranges() : std::span<const lineage::range>();
-  return !done.empty() && done.front().first == 0 ? done.front().last + 1 : 0;
+const state::source* progress::source_before(std::uint64_t begin) const noexcept {
+  if (!from_) return nullptr;
+  auto found = std::ranges::find(from_->sources, begin, &state::source::begin);
+  return found != from_->sources.end() ? &*found : nullptr;
+}
+
+const lineage& progress::own_delivered(std::uint64_t begin) const noexcept {
+  static const lineage none;
+  auto* before = source_before(begin);
+  return before ? before->since : none;
 }
 
 void progress::refuse(const std::string& why) {
@@ -46,11 +53,25 @@ void progress::begin(std::vector<std::string> stages) {
 
 void progress::begin(const dealing& source) {
   std::lock_guard lock(mutex_);
-  source_ = source;
-  if (!from_) return;
+  sources_.insert_or_assign(source.begin, dealt{source, own_delivered(source.begin)});
+  if (!dealt_alike() && refusal_.empty())
+    refusal_ = "its sources are not dealt out alike: shard all of them or none";
+  if (from_) require_same(source);
+}
+
+bool progress::dealt_alike() const noexcept {
+  auto& one = sources_.begin()->second.how;
+  return std::ranges::all_of(sources_, [&](auto& each) {
+    auto& other = each.second.how;
+    return other.rank == one.rank && other.world == one.world;
+  });
+}
+
+void progress::require_same(const dealing& source) const {
   if (!refusal_.empty()) throw_unlike(refusal_);
-  if (!from_->stages.empty() && from_->items != source.items)
-    throw_unlike("it is of " + std::to_string(from_->items) + " items, the source has " +
+  auto* before = source_before(source.begin);
+  if (before && before->items != source.items)
+    throw_unlike("it is of " + std::to_string(before->items) + " items, the source has " +
                  std::to_string(source.items));
   if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))
     throw_unlike("it is of rank " + std::to_string(from_->rank) + " of " +
@@ -82,22 +103,24 @@ void progress::note(const lineage& origin) {
 }
 
 void progress::note_whole(const lineage& origin) {
-  if (!source_ || source_->world == 1) return delivered_.merge(origin);
-  for (auto& range : origin.ranges())
+  if (sources_.empty() || sources_.begin()->second.how.world == 1) return delivered_.merge(origin);
+  for (auto& range : origin.ranges()) {
+    auto& source = std::prev(sources_.upper_bound(range.first))->second;
     for (auto position = range.first; position <= range.last; ++position)
-      delivered_.add(own_number(position));
+      source.own_delivered.add(own_number(source.how, position));
+  }
 }
 
-std::uint64_t progress::first_of_own() const noexcept {
-  return undelivered_->before(source_->first) + source_->rank;
+std::uint64_t progress::first_of_own(const dealing& source) const noexcept {
+  return undelivered_->before(source.first) + source.rank;
 }
 
 // What is none of this rank's own stands in for the last that it lacks.
-std::uint64_t progress::own_number(std::uint64_t position) const noexcept {
-  auto first = first_of_own();
+std::uint64_t progress::own_number(const dealing& source, std::uint64_t position) const noexcept {
+  auto first = first_of_own(source);
   auto place = undelivered_->before(position);
-  bool own = place >= first && (place - first) % source_->world == 0;
-  return own ? (place - first) / source_->world : source_->own - 1;
+  bool own = place >= first && (place - first) % source.world == 0;
+  return own ? (place - first) / source.world : source.own - 1;
 }
 
 state progress::now() const {
@@ -105,20 +128,20 @@ state progress::now() const {
   if (!refusal_.empty()) throw error(errc::invalid_argument, "state of a run", refusal_);
   state result;
   if (from_) result = *from_;
-  if (!source_) return result;
+  if (sources_.empty()) return result;
   result.stages = stages_;
   result.delivered = before_;
+  result.delivered.merge(delivered_);
   result.open = open_;
   result.parts = parts_;
-  result.items = source_->items;
-  result.rank = source_->rank;
-  result.world = source_->world;
-  if (source_->world == 1) {
-    result.delivered.merge(delivered_);
-  } else {
-    result.first = first_of_own();
-    result.since = delivered_;
-  }
+  result.rank = sources_.begin()->second.how.rank;
+  result.world = sources_.begin()->second.how.world;
+  std::erase_if(result.sources, [&](auto& each) { return sources_.contains(each.begin); });
+  for (auto& [begin, source] : sources_)
+    result.sources.push_back({begin, source.how.items,
+                              result.world > 1 ? first_of_own(source.how) : 0,
+                              source.own_delivered});
+  std::ranges::sort(result.sources, {}, &state::source::begin);
   return result;
 }
 

@@ -117,7 +117,8 @@ visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, cons
   if (auto why = order.why_inexact(); !why.empty()) run.refuse_state(why);
   if (progress.resumed()) order = order.rest(progress.undelivered(), run.first);
   auto part = order.dealt();
-  progress.begin({.items = items,
+  progress.begin({.begin = run.first,
+                  .items = items,
                   .rank = part.rank,
                   .world = part.world,
                   .first = run.first + order.first_position(),

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <variant>
 
 namespace lade {
 
@@ -21,18 +22,32 @@ static std::string json_of(const std::vector<std::string>& texts) {
   return "[" + result + "]";
 }
 
+static std::string json_of(const state::source& source) {
+  const std::pair<const char*, std::string> members[] = {
+      {"begin", std::to_string(source.begin)},
+      {"items", std::to_string(source.items)},
+      {"first", std::to_string(source.first)},
+      {"since", json_of(source.since)},
+  };
+  return detail::json_object(members);
+}
+
+static std::string json_of(const std::vector<state::source>& sources) {
+  std::string result;
+  for (auto& each : sources) result += (result.empty() ? "" : ",") + json_of(each);
+  return "[" + result + "]";
+}
+
 std::string to_json(const state& saved) {
   const std::pair<const char*, std::string> members[] = {
       {"lade_state", std::to_string(state_version)},
       {"epoch", std::to_string(saved.epoch)},
       {"seed", std::to_string(saved.seed)},
       {"stages", json_of(saved.stages)},
-      {"items", std::to_string(saved.items)},
       {"delivered", json_of(saved.delivered)},
       {"rank", std::to_string(saved.rank)},
       {"world", std::to_string(saved.world)},
-      {"first", std::to_string(saved.first)},
-      {"since", json_of(saved.since)},
+      {"sources", json_of(saved.sources)},
       {"open", json_of(saved.open)},
       {"parts", std::to_string(saved.parts)},
   };
@@ -42,7 +57,7 @@ std::string to_json(const state& saved) {
 namespace detail {
 
 // Reads the part of JSON (RFC 8259) that states are made of: one object whose members are whole
-// numbers, lists of strings, or lists of pairs of numbers.
+// numbers, lists of strings, of pairs of numbers, or of objects with such members.
 class state_reader {
  public:
   explicit state_reader(std::string_view text) noexcept : text_(text) {}
@@ -50,27 +65,18 @@ class state_reader {
   state read() {
     state result;
     std::uint64_t version = 0;
-    const std::map<std::string_view, std::uint64_t*> numbers{
-        {"lade_state", &version}, {"epoch", &result.epoch}, {"seed", &result.seed},
-        {"items", &result.items}, {"rank", &result.rank},   {"world", &result.world},
-        {"first", &result.first}, {"parts", &result.parts},
-    };
-    const std::map<std::string_view, lineage*> positions{
-        {"delivered", &result.delivered}, {"since", &result.since}, {"open", &result.open}};
-    expect('{');
-    do {
-      auto name = read_string();
-      expect(':');
-      if (auto number = numbers.find(name); number != numbers.end())
-        *number->second = read_number();
-      else if (auto ranges = positions.find(name); ranges != positions.end())
-        *ranges->second = read_ranges();
-      else if (name == "stages")
-        result.stages = read_strings();
-      else
-        fail("\"" + name + "\" is not part of a state");
-    } while (accept(','));
-    expect('}');
+    read_members("a state", {
+                                {"lade_state", &version},
+                                {"epoch", &result.epoch},
+                                {"seed", &result.seed},
+                                {"stages", &result.stages},
+                                {"delivered", &result.delivered},
+                                {"rank", &result.rank},
+                                {"world", &result.world},
+                                {"sources", &result.sources},
+                                {"open", &result.open},
+                                {"parts", &result.parts},
+                            });
     skip_space();
     if (at_ != text_.size()) fail("more text than a state");
     if (version != state_version) fail("version " + std::to_string(version) + " of states");
@@ -79,6 +85,41 @@ class state_reader {
   }
 
  private:
+  // Where the value of a member goes.
+  using target = std::variant<std::uint64_t*, lineage*, std::vector<std::string>*,
+                              std::vector<state::source>*>;
+
+  void read_members(const std::string& of, const std::map<std::string_view, target>& targets) {
+    expect('{');
+    do {
+      auto name = read_string();
+      auto found = targets.find(name);
+      if (found == targets.end()) fail("\"" + name + "\" is not part of " + of);
+      expect(':');
+      std::visit([this](auto* into) { read_into(*into); }, found->second);
+    } while (accept(','));
+    expect('}');
+  }
+
+  void read_into(std::uint64_t& number) { number = read_number(); }
+  void read_into(lineage& positions) { positions = read_ranges(); }
+  void read_into(std::vector<std::string>& texts) { texts = read_strings(); }
+  void read_into(std::vector<state::source>& sources) {
+    sources.clear();
+    expect('[');
+    if (accept(']')) return;
+    do {
+      auto& source = sources.emplace_back();
+      read_members("a source", {{"begin", &source.begin},
+                                {"items", &source.items},
+                                {"first", &source.first},
+                                {"since", &source.since}});
+      if (sources.size() > 1 && source.begin <= sources[sources.size() - 2].begin)
+        fail("sources that do not ascend");
+    } while (accept(','));
+    expect(']');
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw error(errc::invalid_argument, "read a state",
                 what + " (at character " + std::to_string(at_) + ")");
@@ -179,6 +220,7 @@ class merger {
   explicit merger(std::span<const state> ranks) : ranks_(ranks.begin(), ranks.end()) {
     if (ranks.empty()) fail("there are none");
     std::ranges::sort(ranks_, {}, &state::rank);
+    for (auto& each : ranks_) add_sources_of(each);
     for (std::uint64_t i = 0; i < ranks_.size(); ++i) check(ranks_[i], i);
     if (ranks_.size() != ranks_[0].world)
       fail(std::to_string(ranks_[0].world) + " ranks are needed, each once");
@@ -188,22 +230,26 @@ class merger {
     auto result = ranks_[0];
     gaps undelivered(result.delivered);
     std::uint64_t apart = 0;
-    for_each_stretch([&](lineage::range steps, const std::vector<const state*>& done) {
-      bool by_all = done.size() == ranks_.size();
-      auto count = by_all ? 1 : steps.last - steps.first + 1;
-      if (!by_all && (apart += count * done.size()) > most_apart) fail("they are too far apart");
-      for (auto step = steps.first; count-- > 0; ++step)
-        for (auto* rank : done) {
-          auto first = rank->first + step * rank->world;
-          auto last =
-              by_all ? first + (steps.last - steps.first) * rank->world + rank->world - 1 : first;
-          result.delivered.add({undelivered.at(first), undelivered.at(last)});
-          if (by_all) break;  // who is first: all others are in between
-        }
-    });
+    for (std::size_t i = 0; i < result.sources.size(); ++i)
+      for_each_stretch(i, [&](lineage::range steps, const sources& done) {
+        bool by_all = done.size() == ranks_.size();
+        auto count = by_all ? 1 : steps.last - steps.first + 1;
+        if (!by_all && (apart += count * done.size()) > most_apart) fail("they are too far apart");
+        for (auto step = steps.first; count-- > 0; ++step)
+          for (auto* source : done) {
+            auto first = source->first + step * result.world;
+            auto last = by_all
+                            ? first + (steps.last - steps.first) * result.world + result.world - 1
+                            : first;
+            result.delivered.add({undelivered.at(first), undelivered.at(last)});
+            if (by_all) break;  // who is first: all others are in between
+          }
+      });
     result.world = 1;
-    result.first = 0;
-    result.since = {};
+    for (auto& source : result.sources) {
+      source.first = 0;
+      source.since = {};
+    }
     return result;
   }
 
@@ -215,6 +261,18 @@ class merger {
     throw error(errc::invalid_argument, "merge states", why);
   }
 
+  // Adds to all ranks the sources that one has begun and they have not.
+  void add_sources_of(const state& one) {
+    for (auto& source : std::vector(one.sources))
+      for (auto& each : ranks_) {
+        auto place =
+            std::ranges::lower_bound(each.sources, source.begin, {}, &state::source::begin);
+        if (place != each.sources.end() && place->begin == source.begin) continue;
+        each.sources.insert(place,
+                            {source.begin, source.items, source.first - one.rank + each.rank, {}});
+      }
+  }
+
   void check(const state& each, std::uint64_t rank) const {
     auto& first = ranks_[0];
     auto require_same = [](bool same, const char* what) {
@@ -223,32 +281,40 @@ class merger {
     require_same(each.epoch == first.epoch, "the epoch");
     require_same(each.seed == first.seed, "the seed");
     require_same(each.stages == first.stages, "the stages");
-    require_same(each.items == first.items, "the items of the source");
+    require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::items,
+                                    &state::source::items),
+                 "the items of the source");
     require_same(each.world == first.world, "the number of ranks");
     require_same(each.delivered == first.delivered, "what they began with");
     if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");
-    require_same(each.first == first.first + rank, "what they were dealt");
     if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");
-    auto steps = each.since.ranges();
-    if (!steps.empty() && steps.back().last > most_items / each.world)
-      fail("rank " + std::to_string(rank) + " has delivered more than there is");
+    for (std::size_t i = 0; i < each.sources.size(); ++i) {
+      auto& source = each.sources[i];
+      require_same(source.first == first.sources[i].first + rank, "what they were dealt");
+      auto steps = source.since.ranges();
+      if (!steps.empty() && steps.back().last > most_items / each.world)
+        fail("rank " + std::to_string(rank) + " has delivered more than there is");
+    }
   }
 
-  // Calls `visit` with stretches of steps, and the ranks that have done all of these and no others
-  // have done any of; not for what no rank has done.
+  using sources = std::vector<const state::source*>;
+
+  // Calls `visit` with stretches of steps through the i-th source, and that source on the ranks
+  // that have done all of these, where no others have done any of them; not for what no rank has
+  // done.
   template <class Visit>
-  void for_each_stretch(Visit visit) const {
+  void for_each_stretch(std::size_t i, Visit visit) const {
     std::vector<std::uint64_t> ends;
     for (auto& each : ranks_)
-      for (auto& range : each.since.ranges())
+      for (auto& range : each.sources[i].since.ranges())
         ends.insert(ends.end(), {range.first, range.last + 1});
     std::ranges::sort(ends);
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    for (std::size_t i = 1; i < ends.size(); ++i) {
-      std::vector<const state*> done;
+    for (std::size_t k = 1; k < ends.size(); ++k) {
+      sources done;
       for (auto& each : ranks_)
-        if (each.since.contains(ends[i - 1])) done.push_back(&each);
-      if (!done.empty()) visit(lineage::range{ends[i - 1], ends[i] - 1}, done);
+        if (each.sources[i].since.contains(ends[k - 1])) done.push_back(&each.sources[i]);
+      if (!done.empty()) visit(lineage::range{ends[k - 1], ends[k] - 1}, done);
     }
   }
 

@@ -180,12 +180,18 @@ TEST(Merge, TheSamePipelineTwiceHasCountersOfEach) {
             2);
 }
 
-TEST(Merge, HasNoStateYet) {
+TEST(Merge, MayHaveOtherWeightsInEveryEpoch) {
   runtime runtime({.threads = 1});
-  auto items = runtime.run(merge(inputs{run_of(0, 5), run_of(0, 5)}));
-  items.wait_next();
-  EXPECT_THAT([&] { items.state(); },
-              ThrowsMessage<error>("state of a run: merge joins several sources"));
+  merge_options options{.order = merge_order::weighted};
+  options.weights_of = [](std::uint64_t epoch) {
+    return epoch == 0 ? std::vector<double>{1, 0} : std::vector<double>{0, 1};
+  };
+  auto merged = merge(inputs{run_of(0, 2), run_of(10, 2)}, options);
+  EXPECT_THAT(collect(runtime, merged), ElementsAre(0, 1));
+  EXPECT_THAT(collect(runtime, merged, {.epoch = 1}), ElementsAre(10, 11));
+  options.weights_of = [](std::uint64_t) { return std::vector<double>{1}; };
+  EXPECT_THAT([&] { collect(runtime, merge(inputs{run_of(0, 2), run_of(10, 2)}, options)); },
+              ThrowsMessage<error>(HasSubstr("1 weights for 2 inputs")));
 }
 
 TEST(Zip, PutsItemsSideBySideUntilOneInputEnds) {

@@ -5,6 +5,7 @@
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
@@ -22,6 +23,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace lade {
@@ -76,7 +78,7 @@ class random_pipeline {
   pipeline<int> operator()() {
     random draw(shape_);
     in_order_ = comparable_ = true;
-    auto made = source(draw);
+    auto made = sources(draw);
     for (auto stages = draw.below(4); stages > 0; --stages) made = with_stage(made, draw);
     return made;
   }
@@ -87,16 +89,43 @@ class random_pipeline {
   bool comparable() const { return comparable_; }
 
  private:
-  static pipeline<int> source(random& draw) {
+  pipeline<int> sources(random& draw) {
+    bool sharded = draw.below(3) == 0;
+    auto first = source(draw, sharded);
+    switch (draw.below(6)) {
+      case 0: return zip(first, source(draw, sharded)) | map(sum_of_both, {.concurrency = 1});
+      case 1: {
+        in_order_ = false;  // the turns begin anew
+        merge_options how{.order = static_cast<merge_order>(draw.below(3)), .weights = {1, 3, 2}};
+        return merge(std::vector{first, source(draw, sharded), source(draw, sharded)}, how);
+      }
+      case 2: return combine(every_second, first, source(draw, sharded));
+      default: return first;
+    }
+  }
+
+  static int sum_of_both(const std::tuple<int, int>& both) {
+    return std::get<0>(both) + 1000 * std::get<1>(both);
+  }
+
+  // One of each, the second left out.
+  static async_generator<int> every_second(async_generator<int> a, async_generator<int> b) {
+    while (auto* item = co_await a.next()) {
+      if (!co_await b.next()) co_return;
+      co_yield *item;
+    }
+  }
+
+  static pipeline<int> source(random& draw, bool sharded) {
     auto size = static_cast<int>(draw.below(200));
-    if (draw.below(4) == 0) return from(numbers{size});
+    if (!sharded && draw.below(4) == 0) return from(numbers{size});
     auto list = from(up_to(size));
     if (size > 0 && draw.below(3) == 0) list = list | drawing(draw, static_cast<std::size_t>(size));
     if (draw.below(2)) list = list | skip(draw.below(20)) | shuffle({.seed = draw()});
     if (draw.below(2)) list = list | repeat(1 + draw.below(3));
     if (draw.below(2)) list = list | skip(draw.below(20));
     if (draw.below(2)) list = list | take(draw.below(300));
-    if (draw.below(3) == 0) list = list | shard({.rank = 1, .world = 3, .remainder = any_of(draw)});
+    if (sharded) list = list | shard({.rank = 1, .world = 3, .remainder = any_of(draw)});
     return list;
   }
 
@@ -216,6 +245,42 @@ TEST(State, AnotherNumberOfRanksDeliversTheRest) {
     EXPECT_LT(rest.size(), 6u);  // the remainder
     all.insert(all.end(), rest.begin(), rest.end());
     ASSERT_EQ(sorted(all), up_to(size));
+  }
+}
+
+TEST(State, AnotherNumberOfRanksDeliversTheRestOfSeveralSources) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 2});
+  for (int i = 0; i < 50; ++i) {
+    auto size = static_cast<int>(draw.below(200));
+    auto first = from(up_to(size)) | shuffle({.seed = draw()});
+    auto second =
+        from_index(draw.below(200), [size](std::uint64_t k) { return size + static_cast<int>(k); });
+    auto part = [&](std::uint64_t rank, std::uint64_t world) {
+      shard_options options{.rank = rank, .world = world};
+      return merge(std::vector<pipeline<int>>{first | shard(options), second | shard(options)});
+    };
+    auto whole = sorted(collect(runtime, part(0, 1)));
+    ints all;
+    std::optional<state> merged;
+    for (int restart = 0; restart < 4; ++restart) {
+      auto world = 1 + draw.below(6);
+      auto steps = draw.below(30);
+      std::vector<state> ranks;
+      for (std::uint64_t rank = 0; rank < world; ++rank) {
+        auto items = runtime.run(part(rank, world), {.state = merged});
+        auto some = take_some(items, restart < 3 ? 1 + steps + draw.below(3) : 1000);
+        all.insert(all.end(), some.begin(), some.end());
+        ranks.push_back(state_from_json(to_json(items.state())));
+      }
+      merged = merge(ranks);
+    }
+    auto rest = collect(runtime, part(0, 1), {.state = merged});
+    EXPECT_LT(rest.size(), 11u);  // the remainders
+    all.insert(all.end(), rest.begin(), rest.end());
+    ASSERT_EQ(sorted(all), whole);
   }
 }
 
@@ -355,23 +420,30 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
     }
   });
   EXPECT_THAT(of(list | from_nothing), says("items come from no position"));
+  std::vector<pipeline<int>> both{list, list | shard({.world = 2})};
+  EXPECT_THAT(of(merge(both)), says("not dealt out alike"));
+  EXPECT_THAT(of(merge(both, {.end = merge_end::first})), says("the first of its inputs"));
 }
 
 // A state with everything in it, of random numbers.
 static state any_state(random& draw) {
-  state any{
-      .epoch = draw(), .seed = draw(), .stages = {"source", "a \"b\" \\ \n"}, .items = draw()};
-  for (auto* ranges : {&any.delivered, &any.since, &any.open}) {
+  auto some_positions = [&] {
+    lineage ranges;
     std::uint64_t next = 0;
     for (auto count = draw.below(5); count > 0; --count) {
       auto first = next + 2 + draw.below(1000);
       next = first + draw.below(1000);
-      ranges->add({first, next});
+      ranges.add({first, next});
     }
-  }
+    return ranges;
+  };
+  state any{.epoch = draw(), .seed = draw(), .stages = {"source", "a \"b\" \\ \n"}};
+  any.delivered = some_positions();
+  any.open = some_positions();
+  for (std::uint64_t begin = 0; draw.below(3) > 0; begin += 1 + draw.below(1000))
+    any.sources.push_back({begin, draw(), draw(), some_positions()});
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
-  any.first = draw();
   any.parts = draw();
   return any;
 }
@@ -404,8 +476,11 @@ TEST(StateText, ErrorsTellWhere) {
   EXPECT_THAT(reading("{\"seeds\":1}"), says("\"seeds\" is not part of a state"));
   EXPECT_THAT(reading("{\"seed\":x}"), says("expected a whole number (at character 8)"));
   EXPECT_THAT(reading("{\"seed\":99999999999999999999}"), says("expected a whole number"));
-  EXPECT_THAT(reading("{\"since\":[[4,3]]}"), says("ranges that do not ascend"));
-  EXPECT_THAT(reading("{\"since\":[[1,2],[2,3]]}"), says("ranges that do not ascend"));
+  EXPECT_THAT(reading("{\"open\":[[4,3]]}"), says("ranges that do not ascend"));
+  EXPECT_THAT(reading("{\"open\":[[1,2],[2,3]]}"), says("ranges that do not ascend"));
+  EXPECT_THAT(reading("{\"sources\":[{\"end\":1}]}"), says("\"end\" is not part of a source"));
+  EXPECT_THAT(reading("{\"sources\":[{\"begin\":1},{\"begin\":1}]}"),
+              says("sources that do not ascend"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));
   EXPECT_THAT(reading("{\"stages\":[\"\\n\"]}"), says("an escape that states do not have"));
   EXPECT_THAT(reading("{\"lade_state\":1,\"rank\":1}"), says("no rank of its world"));
@@ -413,7 +488,7 @@ TEST(StateText, ErrorsTellWhere) {
 
 TEST(MergeStates, NeedsAllRanksOfOneRun) {
   auto rank = [](std::uint64_t number) {
-    return state{.items = 100, .rank = number, .world = 2, .first = number};
+    return state{.rank = number, .world = 2, .sources = {{.items = 100, .first = number}}};
   };
   auto merging = [](std::vector<state> ranks) { return [ranks] { merge(ranks); }; };
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
@@ -426,15 +501,15 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   other.seed = 7;
   EXPECT_THAT(merging({rank(0), other}), says("they differ in the seed"));
   other = rank(1);
-  other.since.add({0, std::uint64_t{1} << 62});
+  other.sources[0].since.add({0, std::uint64_t{1} << 62});
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered more than there is"));
   other = rank(1);
   other.parts = 1;
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 is amid the parts of an item"));
   auto far = [&](std::uint64_t number, std::uint64_t steps) {
     auto result = rank(number);
-    result.items = std::uint64_t{1} << 40;
-    if (steps) result.since.add({0, steps});
+    result.sources[0].items = std::uint64_t{1} << 40;
+    if (steps) result.sources[0].since.add({0, steps});
     return result;
   };
   EXPECT_THAT(merging({far(0, 0), far(1, std::uint64_t{1} << 30)}), says("they are too far apart"));

@@ -27,7 +27,7 @@ template <class T>
 async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
                                 stretch wanted = {}) {
   try {
-    run.run->progress().begin(dealing{});
+    run.run->progress().begin(dealing{.begin = run.first});
     for (std::uint64_t i = 0; i < wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
@@ -97,11 +97,11 @@ class indexed_pipeline : public pipeline<T> {
     lineage position;  // of the item that is being made
     try {
       auto list = load();
-      auto& progress = run.run->progress();
       auto order = detail::begin_order(std::move(steps), list->size(), run);
-      for (auto k = progress.first_own(); k < order.size(); ++k) {
+      detail::gaps own(run.run->progress().own_delivered(run.first));
+      for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
         run.throw_if_stopped(counters.name());
-        if (progress.is_own_delivered(k)) continue;
+        auto k = own.at(n);
         auto place = order.at(k);
         if (run.kept && run.kept->contains(run.first + place.position)) continue;
         position = lineage(run.first + place.position);

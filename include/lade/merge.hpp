@@ -45,7 +45,14 @@ struct merge_options {
   merge_order order = merge_order::turns;
   merge_end end = merge_end::last;
   std::vector<double> weights = {};  // one for each input, if weighted; together more than 0
-  std::uint64_t seed = 0;            // of the draws, which depend on the run's epoch too
+
+  // The same, for each epoch; instead of the weights above, if given. Called when a run begins.
+  std::function<std::vector<double>(std::uint64_t epoch)> weights_of = {};
+
+  std::uint64_t seed = 0;  // of the draws, which depend on the run's epoch too
+
+  // With the weights of an epoch.
+  merge_options in(std::uint64_t epoch) const;
 };
 
 namespace detail {
@@ -236,11 +243,6 @@ auto zip_opened(async_generator<First> first, async_generator<More>... more) {
   return zip_rest(as_tuples(std::move(first)), std::move(more)...);
 }
 
-// Runs with several sources have no state yet: lineages tell them apart, the state does not.
-inline void refuse_several_sources(const opening& run, const char* stage) {
-  run.refuse_state(std::string(stage) + " joins several sources");
-}
-
 template <class... In>
 std::uint64_t longest(const pipeline<In>&... inputs) {
   return std::max({inputs.length()...});
@@ -266,8 +268,8 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
       detail::longest(inputs...) + 1,
       [coroutine = std::move(coroutine), inputs...](const detail::opening& run) {
         auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"));
-        detail::refuse_several_sources(run, "combine");
-        auto opened = detail::open_each(run, std::index_sequence_for<In...>(), inputs...);
+        auto opened = detail::open_each(run.mixing_parts("combine"),
+                                        std::index_sequence_for<In...>(), inputs...);
         auto items = std::apply(
             [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); }, opened);
         return detail::observe<out>(std::move(items), run, counters);
@@ -280,8 +282,8 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
       detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
         run.add_stage("zip");
-        detail::refuse_several_sources(run, "zip");
-        auto opened = detail::open_each(run, std::index_sequence_for<In...>(), inputs...);
+        auto opened =
+            detail::open_each(run.mixing_parts("zip"), std::index_sequence_for<In...>(), inputs...);
         return std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                           opened);
       });
@@ -289,20 +291,23 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
 
 // The items of all inputs, in the order of `options`. Without `arrival` the order is the same in
 // every run, and an input is asked for an item only when it is its turn; prefetch lets it work
-// ahead. Throws error(invalid_argument) for weights that do not fit the inputs.
+// ahead. Throws error(invalid_argument) for weights that do not fit the inputs; so does a run for
+// those of its epoch.
 template <class T>
 pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
-  detail::turn_order(options, inputs.size(), 0);
+  if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);
   std::uint64_t length = 0;
   for (auto& each : inputs) length = std::max(length, each.length());
   return detail::make_pipeline<T>(
-      length + 1, [inputs = std::move(inputs), options](const detail::opening& run) {
-        auto& counters = run.add_stage("merge");
-        detail::refuse_several_sources(run, "merge");
+      length + 1, [inputs = std::move(inputs), options](const detail::opening& from) {
+        auto& counters = from.add_stage("merge");
+        auto run = from.mixing_parts("merge");
+        if (options.end == merge_end::first)
+          run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
         if (options.order == merge_order::arrival)
           return detail::merge_arrivals(inputs, run, counters, options.end);
-        return detail::merge_in_turn(detail::open_all(inputs, run),
-                                     detail::turn_order(options, inputs.size(), run.round()));
+        detail::turn_order order(options.in(run.epoch), inputs.size(), run.round());
+        return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order));
       });
 }
 

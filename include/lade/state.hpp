@@ -22,21 +22,29 @@ namespace lade {
 // concurrency and buffers, on the same rank or, from the merged states of all ranks, on any
 // number of ranks. Where the stages keep the input's order, in the order of an uninterrupted run.
 struct state {
+  // One source of the pipeline.
+  struct source {
+    std::uint64_t begin = 0;  // the position of its first item, which tells it from others
+    std::uint64_t items = 0;  // 0 if it does not know
+
+    // On one of several ranks: which of the rank's own items it has delivered since its run began,
+    // by their number among those, and the number of the first of them among the undelivered
+    // items of all ranks.
+    std::uint64_t first = 0;
+    lineage since = {};
+  };
+
   std::uint64_t epoch = 0;
   std::uint64_t seed = 0;
   std::vector<std::string> stages = {};  // their names, from the source on
-  std::uint64_t items = 0;               // of the source; 0 if that does not know
 
-  // The positions of the source that no rank has to deliver any more, as far as this rank knows:
+  // The positions of all sources that no rank has to deliver any more, as far as this rank knows:
   // what had been delivered when its run began and, if it is the only rank, since then.
   lineage delivered = {};
 
-  // On one of several ranks: which of its own items it has delivered since then, by their number
-  // among those, and the number of the first of them among the undelivered items of all ranks.
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
-  std::uint64_t first = 0;
-  lineage since = {};
+  std::vector<source> sources = {};  // by their first positions
 
   // An item that is delivered in parts: the positions it is made of, and how many parts of it.
   lineage open = {};

@@ -7,6 +7,7 @@
 #include <lade/state.hpp>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +18,7 @@ namespace lade::detail {
 
 // How a source deals its items out.
 struct dealing {
+  std::uint64_t begin = 0;  // the position of the source's first item
   std::uint64_t items = 0;  // in the source; 0 if it does not know
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
@@ -37,12 +39,8 @@ class progress {
   const std::shared_ptr<const gaps>& undelivered() const noexcept { return undelivered_; }
   bool is_delivered(std::uint64_t position) const { return before_.contains(position); }
 
-  // Whether this rank had delivered an item of its own, of that number; and the first number that
-  // may be of one that it had not.
-  bool is_own_delivered(std::uint64_t number) const {
-    return from_ && from_->since.contains(number);
-  }
-  std::uint64_t first_own() const noexcept;
+  // The numbers of this rank's own items that it had delivered, of the source that begins there.
+  const lineage& own_delivered(std::uint64_t begin) const noexcept;
 
   // For stages and sources that keep more than lineages tell: why there is no state.
   void refuse(const std::string& why);
@@ -63,9 +61,19 @@ class progress {
   state now() const;
 
  private:
+  // A source of this run, and what has been delivered of it on one of several ranks: numbers of the
+  // rank's own items.
+  struct dealt {
+    dealing how;
+    lineage own_delivered;
+  };
+
+  const state::source* source_before(std::uint64_t begin) const noexcept;
+  void require_same(const dealing& source) const;
+  bool dealt_alike() const noexcept;
   void note_whole(const lineage& origin);
-  std::uint64_t first_of_own() const noexcept;
-  std::uint64_t own_number(std::uint64_t position) const noexcept;
+  std::uint64_t first_of_own(const dealing& source) const noexcept;
+  std::uint64_t own_number(const dealing& source, std::uint64_t position) const noexcept;
 
   const std::optional<state> from_;
   const lineage before_;
@@ -76,8 +84,8 @@ class progress {
   mutable std::mutex mutex_;  // guards what follows
   std::string refusal_;
   std::vector<std::string> stages_;
-  std::optional<dealing> source_;
-  lineage delivered_;  // positions, or on one of several ranks numbers of own items
+  std::map<std::uint64_t, dealt> sources_;  // by their first positions
+  lineage delivered_;                       // positions, if this is the only rank
   lineage open_;
   std::uint64_t parts_ = 0;
 };
