@@ -114,7 +114,7 @@ void require_rows(const pack_rows_options& options, const std::string& stage) {
 }
 
 // The least multiple that is not less. Throws error(limit_exceeded) where no tensor is so long.
-static std::int64_t round_up(std::uint64_t length, std::uint64_t multiple) {
+static std::int64_t round_up_length(std::uint64_t length, std::uint64_t multiple) {
   auto missing = length % multiple ? multiple - length % multiple : 0;
   std::int64_t rounded = 0;
   if (__builtin_add_overflow(length, missing, &rounded))
@@ -126,11 +126,11 @@ static std::int64_t padded_length(std::span<const sequence_view> sequences,
                                   const pad_options& options) {
   auto longest =
       static_cast<std::uint64_t>(std::ranges::max(sequences, {}, &sequence_view::length).length);
-  if (options.length == 0) return round_up(longest, options.multiple_of);
+  if (options.length == 0) return round_up_length(longest, options.multiple_of);
   if (longest > options.length)
     throw error(errc::limit_exceeded, "pad to " + std::to_string(options.length),
                 "a sequence of " + std::to_string(longest));
-  return round_up(options.length, 1);
+  return round_up_length(options.length, 1);
 }
 
 padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_options& options,
