@@ -20,6 +20,8 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
       options_(options_of_rest(options)),
       progress_(std::exchange(options_.state, std::nullopt)),
       children_(children) {
+  if (options_.report.to && options_.report.every.count() <= 0)
+    throw error(errc::invalid_argument, "run", "report.every must be more than 0");
   if (options_.failure_log.empty()) return;
   failure_log_.open(options_.failure_log, std::ios::app);
   if (!failure_log_) raise(errno, "open " + options_.failure_log);
@@ -42,10 +44,12 @@ stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
   return stages_.emplace_back(std::move(name));
 }
 
-void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor) {
+void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor,
+                             std::size_t slots) {
   std::lock_guard lock(mutex_);
   stage.workers = workers;
   stage.on_reactor = on_reactor;
+  stage.slots = slots;
 }
 
 opening opening::of(const void* opened) const {
@@ -194,16 +198,17 @@ lade::state run_state::state() const {
 
 run_statistics run_state::statistics() const {
   run_statistics result;
-  result.elapsed = clock::now() - started_;
+  auto now = clock::now();
+  result.elapsed = now - started_;
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
-  result.sink_wait = std::chrono::nanoseconds(sink.starving.load());
-  result.sink_blocked = std::chrono::nanoseconds(sink.output_wait.load());
-  result.memory_wait = std::chrono::nanoseconds(memory_wait.load());
+  result.sink_wait = sink.starving.until(now);
+  result.sink_blocked = sink.output_wait.until(now);
+  result.memory_wait = memory_wait.until(now);
   result.delivered = sink.out;
   std::lock_guard lock(mutex_);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
-    result.stages.push_back(stage->snapshot());
+    result.stages.push_back(stage->snapshot(now));
   return result;
 }
 

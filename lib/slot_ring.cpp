@@ -28,7 +28,7 @@ bool slot_ring::free_or_park(waiting& feeder) {
     park = !may_begin();
     if (park) {
       feeder_ = &feeder;
-      feeder_parked_ = clock::now();
+      counters_.output_wait.begin(clock::now());
     } else {
       feeder.slot = begin_item();
     }
@@ -64,7 +64,7 @@ bool slot_ring::done_or_park(waiting& consumer) {
   bool park = !deliverable() && !drained();
   if (park) {
     consumer_ = &consumer;
-    consumer_parked_ = clock::now();
+    counters_.starving.begin(clock::now());
   } else if (deliverable() && !closed_) {
     consumer.slot = pop_done();
   }
@@ -125,6 +125,7 @@ void slot_ring::close() {
     closed_ = true;
     idle.swap(workers_);
     feeder = std::exchange(feeder_, nullptr);
+    if (feeder) counters_.output_wait.end(clock::now());
     consumer = claim_consumer(none);
   }
   for (auto* worker : idle) worker->post();
@@ -149,7 +150,7 @@ slot_ring::waiting* slot_ring::finish(std::size_t slot) {
 
 slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
   if (!consumer_) return nullptr;
-  bump(counters_.starving, (clock::now() - consumer_parked_).count());
+  counters_.starving.end(clock::now());
   consumer_->slot = slot;
   return std::exchange(consumer_, nullptr);
 }
@@ -172,7 +173,7 @@ std::size_t slot_ring::begin_item() {
 
 slot_ring::waiting* slot_ring::claim_feeder() {
   if (!feeder_ || !may_begin()) return nullptr;
-  bump(counters_.output_wait, (clock::now() - feeder_parked_).count());
+  counters_.output_wait.end(clock::now());
   feeder_->slot = begin_item();
   return std::exchange(feeder_, nullptr);
 }

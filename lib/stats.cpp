@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include <time.h>
+
 namespace lade {
 
 using nanoseconds = std::chrono::nanoseconds;
@@ -19,6 +21,84 @@ static double share(nanoseconds part, nanoseconds whole) {
 static double utilisation(const stage_statistics& stage, const run_statistics& run) {
   return stage.workers ? share(stage.busy, run.elapsed) / stage.workers : 0;
 }
+
+std::uint64_t duration_counts::total() const noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+nanoseconds duration_counts::quantile(double part) const noexcept {
+  auto all = total();
+  if (all == 0) return {};
+  auto rank = static_cast<std::uint64_t>(part * static_cast<double>(all - 1));
+  std::size_t bucket = 0;
+  while (rank >= counts[bucket]) rank -= counts[bucket++];
+  auto eighths = static_cast<double>(per_octave + bucket % per_octave) + 0.5;
+  auto octave = static_cast<double>(std::uint64_t{1} << (bucket / per_octave));
+  return nanoseconds(static_cast<std::int64_t>(eighths / per_octave * octave));
+}
+
+duration_counts& duration_counts::operator-=(const duration_counts& earlier) noexcept {
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= earlier.counts[i];
+  return *this;
+}
+
+static void take_quantiles(stage_statistics& stage) {
+  stage.p50 = stage.durations.quantile(0.50);
+  stage.p90 = stage.durations.quantile(0.90);
+  stage.p99 = stage.durations.quantile(0.99);
+}
+
+static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
+  stage.in -= earlier.in;
+  stage.out -= earlier.out;
+  stage.failed -= earlier.failed;
+  stage.skipped -= earlier.skipped;
+  stage.substituted -= earlier.substituted;
+  stage.retried -= earlier.retried;
+  stage.bytes -= earlier.bytes;
+  stage.busy -= earlier.busy;
+  stage.cpu -= earlier.cpu;
+  stage.input_wait -= earlier.input_wait;
+  stage.output_wait -= earlier.output_wait;
+  stage.starving -= earlier.starving;
+  stage.durations -= earlier.durations;
+  take_quantiles(stage);
+}
+
+// Stages that have been opened since stand in front.
+run_statistics operator-(const run_statistics& later, const run_statistics& earlier) {
+  auto result = later;
+  result.elapsed -= earlier.elapsed;
+  result.sink_wait -= earlier.sink_wait;
+  result.sink_blocked -= earlier.sink_blocked;
+  result.memory_wait -= earlier.memory_wait;
+  result.delivered -= earlier.delivered;
+  auto known = std::min(result.stages.size(), earlier.stages.size());
+  for (std::size_t i = 1; i <= known; ++i)
+    subtract(result.stages[result.stages.size() - i], earlier.stages[earlier.stages.size() - i]);
+  return result;
+}
+
+static double per_second(std::uint64_t items, nanoseconds elapsed) {
+  return elapsed.count() > 0
+             ? static_cast<double>(items) * 1e9 / static_cast<double>(elapsed.count())
+             : 0;
+}
+
+static double not_waited(nanoseconds waited, nanoseconds elapsed) {
+  return std::clamp(1 - share(waited, elapsed), 0.0, 1.0);
+}
+
+double qps(const stage_statistics& stage, nanoseconds elapsed) {
+  return per_second(stage.out, elapsed);
+}
+double qps(const run_statistics& run) { return per_second(run.delivered, run.elapsed); }
+
+std::optional<double> readiness(const stage_statistics& stage, nanoseconds elapsed) {
+  if (stage.slots == 0) return std::nullopt;
+  return not_waited(stage.starving, elapsed);
+}
+double readiness(const run_statistics& run) { return not_waited(run.sink_wait, run.elapsed); }
 
 static std::string percent(double part) {
   return std::to_string(static_cast<int>(std::min(part, 1.0) * 100 + 0.5)) + " %";
@@ -51,6 +131,11 @@ static std::string short_time(nanoseconds time) {
   return "-";
 }
 
+static std::string short_rate(double per_second) {
+  if (per_second >= 99.5) return grouped(static_cast<std::uint64_t>(per_second + 0.5));
+  return detail::json_of(per_second, per_second < 9.95 ? 2 : 1);
+}
+
 using table_row = std::vector<std::string>;
 
 static table_row row_of(const stage_statistics& stage, const run_statistics& run) {
@@ -58,12 +143,15 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
   auto part = [&](nanoseconds time) {
     return time.count() ? percent(share(time, run.elapsed)) : "-";
   };
+  auto ready = readiness(stage, run.elapsed);
   return {stage.name,
           some(stage.workers),
           some(stage.in),
           grouped(stage.out),
+          short_rate(qps(stage, run.elapsed)),
           some(stage.failed),
           stage.workers ? percent(utilisation(stage, run)) : "-",
+          ready ? percent(*ready) : "-",
           short_time(stage.p50),
           short_time(stage.p99),
           part(stage.input_wait),
@@ -71,8 +159,8 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
 }
 
 std::string table(const run_statistics& run) {
-  std::vector<table_row> rows{{"stage", "workers", "in", "out", "failed", "busy", "p50", "p99",
-                               "waits for input", "waits for room"}};
+  std::vector<table_row> rows{{"stage", "workers", "in", "out", "per s", "failed", "busy", "ready",
+                               "p50", "p99", "waits for input", "waits for room"}};
   for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
   std::vector<std::size_t> widths(rows.front().size());
   for (auto& row : rows)
@@ -164,11 +252,13 @@ static std::string seconds(nanoseconds time) {
   return detail::json_of(std::chrono::duration<double>(time).count(), 9);
 }
 
-static std::string to_json(const stage_statistics& stage) {
+static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
+  auto ready = readiness(stage, elapsed);
   const std::pair<const char*, std::string> members[] = {
       {"name", detail::json_of(stage.name)},
       {"workers", std::to_string(stage.workers)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
+      {"slots", std::to_string(stage.slots)},
       {"in", std::to_string(stage.in)},
       {"out", std::to_string(stage.out)},
       {"failed", std::to_string(stage.failed)},
@@ -176,7 +266,10 @@ static std::string to_json(const stage_statistics& stage) {
       {"substituted", std::to_string(stage.substituted)},
       {"retried", std::to_string(stage.retried)},
       {"bytes", std::to_string(stage.bytes)},
+      {"qps", detail::json_of(qps(stage, elapsed), 3)},
+      {"readiness", ready ? detail::json_of(*ready, 4) : "null"},
       {"busy", seconds(stage.busy)},
+      {"cpu", seconds(stage.cpu)},
       {"input_wait", seconds(stage.input_wait)},
       {"output_wait", seconds(stage.output_wait)},
       {"starving", seconds(stage.starving)},
@@ -189,7 +282,8 @@ static std::string to_json(const stage_statistics& stage) {
 
 std::string to_json(const run_statistics& run) {
   std::string stages;
-  for (auto& stage : run.stages) stages += (stages.empty() ? "" : ",") + to_json(stage);
+  for (auto& stage : run.stages)
+    stages += (stages.empty() ? "" : ",") + to_json(stage, run.elapsed);
   const std::pair<const char*, std::string> members[] = {
       {"elapsed", seconds(run.elapsed)},
       {"threads", std::to_string(run.threads)},
@@ -198,6 +292,8 @@ std::string to_json(const run_statistics& run) {
       {"sink_blocked", seconds(run.sink_blocked)},
       {"memory_wait", seconds(run.memory_wait)},
       {"delivered", std::to_string(run.delivered)},
+      {"qps", detail::json_of(qps(run), 3)},
+      {"readiness", detail::json_of(readiness(run), 4)},
       {"stages", "[" + stages + "]"},
       {"verdict", detail::json_of(verdict(run))},
   };
@@ -207,37 +303,55 @@ std::string to_json(const run_statistics& run) {
 namespace detail {
 
 // Durations below 8 ns have a bucket each; above, a power of two has eight.
-void duration_histogram::add(std::chrono::nanoseconds duration) noexcept {
+void duration_histogram::add(nanoseconds duration) noexcept {
+  constexpr auto per_octave = duration_counts::per_octave;
   auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
   auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
   auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
-  auto bucket = std::min(octave, octaves - 1) * per_octave + eighth;
+  auto bucket = std::min(octave, duration_counts::octaves - 1) * per_octave + eighth;
   counts_[bucket].fetch_add(1, std::memory_order_relaxed);
 }
 
-std::chrono::nanoseconds duration_histogram::quantile(double part) const noexcept {
-  std::uint64_t total = 0;
-  for (auto& count : counts_) total += count.load(std::memory_order_relaxed);
-  if (total == 0) return {};
-  auto rank = static_cast<std::uint64_t>(part * static_cast<double>(total - 1));
-  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
-    auto count = counts_[bucket].load(std::memory_order_relaxed);
-    if (rank < count) {
-      auto octave = bucket / per_octave;
-      auto eighths = static_cast<double>(per_octave + bucket % per_octave) + 0.5;
-      return nanoseconds(static_cast<std::int64_t>(
-          eighths / per_octave * static_cast<double>(std::uint64_t{1} << octave)));
-    }
-    rank -= count;
-  }
-  return {};
+duration_counts duration_histogram::now() const noexcept {
+  duration_counts result;
+  for (std::size_t i = 0; i < counts_.size(); ++i)
+    result.counts[i] = counts_[i].load(std::memory_order_relaxed);
+  return result;
 }
 
-stage_statistics stage_counters::snapshot() const {
+nanoseconds waiting_time::until(clock::time_point now) const noexcept {
+  auto sum = sum_.load(std::memory_order_relaxed);
+  return nanoseconds(sum < 0 ? std::max<std::int64_t>(sum + of(now), 0) : sum);
+}
+
+static std::int64_t thread_cpu_time() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// At random, so that no rhythm in the items meets one in the samples.
+void cpu_sampler::begin() noexcept {
+  if (!wanted_) return;
+  draw_ = draw_ * 1664525 + 1013904223;
+  bool drawn = draw_ >> 28 == 0;
+  weight_ = long_ ? 1 : drawn ? 16 : 0;
+  if (weight_ > 0) began_ = thread_cpu_time();
+}
+
+void cpu_sampler::end(nanoseconds taken) noexcept {
+  constexpr nanoseconds costs_little = std::chrono::microseconds(50);
+  long_ = taken >= costs_little;
+  if (weight_ > 0)
+    counter_.fetch_add(weight_ * (thread_cpu_time() - began_), std::memory_order_relaxed);
+}
+
+stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   stage_statistics now;
   now.name = name_;
   now.workers = workers;
   now.on_reactor = on_reactor;
+  now.slots = slots;
   now.substituted = substituted;
   now.retried = retried;
   now.in = in;
@@ -246,12 +360,12 @@ stage_statistics stage_counters::snapshot() const {
   now.skipped = skipped;
   now.bytes = bytes;
   now.busy = nanoseconds(busy);
-  now.input_wait = nanoseconds(input_wait);
-  now.output_wait = nanoseconds(output_wait);
-  now.starving = nanoseconds(starving);
-  now.p50 = latency.quantile(0.50);
-  now.p90 = latency.quantile(0.90);
-  now.p99 = latency.quantile(0.99);
+  now.cpu = nanoseconds(cpu);
+  now.input_wait = input_wait.until(moment);
+  now.output_wait = output_wait.until(moment);
+  now.starving = starving.until(moment);
+  now.durations = latency.now();
+  take_quantiles(now);
   return now;
 }
 

@@ -20,16 +20,19 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace lade {
 
+using namespace std::chrono_literals;
 using test::collect;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 static std::vector<int> up_to(int end) {
   std::vector<int> all(static_cast<std::size_t>(end));
@@ -433,6 +436,100 @@ TEST(Run, EndsAtAnyMoment) {
     }
     if (stopper.joinable()) stopper.join();
   }
+}
+
+TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> reports = 0;
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) {
+    told.push_back(report);
+    ++reports;
+  };
+  auto items = runtime.run(from(up_to(100)) | map([](int i) { return i; }, {.concurrency = 2}),
+                           {.report = {.every = 1ms, .to = note}});
+  test::wait_until([&] { return reports >= 3; });
+  collect(items);
+  run_statistics last = items.statistics();
+  EXPECT_EQ(told.back().total.delivered, 100u);
+  std::uint64_t delivered = 0;
+  std::uint64_t calls = 0;
+  std::chrono::nanoseconds elapsed{};
+  for (auto& report : told) {
+    delivered += report.interval.delivered;
+    elapsed += report.interval.elapsed;
+    if (!report.interval.stages.empty()) calls += report.interval.stages.back().durations.total();
+  }
+  EXPECT_EQ(delivered, 100u);
+  EXPECT_EQ(calls, 100u);
+  EXPECT_EQ(elapsed, told.back().total.elapsed);
+  EXPECT_EQ(last.stages.back().slots, 4u);
+}
+
+TEST(Report, ComesAtTheEndOfARunThatFails) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  auto items = runtime.run(from(up_to(2)) | map([](int i) { return i == 0 ? i : throw 1; }),
+                           {.report = {.to = note}});
+  EXPECT_THROW(collect(items), stage_error);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].total.delivered, 1u);
+  EXPECT_EQ(told[0].total.stages.back().failed, 1u);
+}
+
+TEST(Report, ComesAtTheEndOfARunThatIsLeft) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  {
+    auto items = runtime.run(from(numbers{-1}), {.report = {.to = note}});
+    items.wait_next();
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].total.delivered, 1u);
+}
+
+TEST(Report, WhatItsFunctionThrowsEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](const run_report&) { throw std::runtime_error("no space on the wall"); };
+  auto items = runtime.run(from(numbers{-1}), {.report = {.every = 1ms, .to = refuse}});
+  EXPECT_THAT([&] { collect(items); }, ThrowsMessage<std::runtime_error>("no space on the wall"));
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Report, WhatItsFunctionThrowsAtTheVeryEndIsThrownToo) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](const run_report&) { throw std::runtime_error("late"); };
+  auto items = runtime.run(from(up_to(3)), {.report = {.to = refuse}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(items.wait_next(), i);
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("late"));
+}
+
+TEST(Report, NeedsAnInterval) {
+  runtime runtime({.threads = 2});
+  auto ignore = [](const run_report&) {};
+  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.report = {.every = 0s, .to = ignore}}); },
+              ThrowsMessage<error>("run: report.every must be more than 0"));
+}
+
+TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
+  runtime runtime({.threads = 2});
+  auto compute = [](int i) {
+    random draw(static_cast<std::uint64_t>(i));
+    std::uint64_t sum = 0;
+    for (int round = 0; round < 200'000; ++round) sum += draw();
+    return sum;
+  };
+  auto wait = [](int i) -> task<int> {
+    co_await sleep(1us);
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(40)) | map(wait) | map(compute));
+  collect(items);
+  auto stages = items.statistics().stages;
+  EXPECT_EQ(stages[1].cpu.count(), 0);
+  EXPECT_GT(stages[2].cpu.count(), 0);
 }
 
 }  // namespace lade

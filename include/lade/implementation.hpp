@@ -23,6 +23,7 @@
 #include "../../lib/json.cpp"
 #include "../../lib/lineage.cpp"
 #include "../../lib/merge.cpp"
+#include "../../lib/observer.cpp"
 #include "../../lib/operation.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
+#include <lade/detail/observer.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
@@ -37,7 +38,8 @@ class run {
       : state_(std::make_shared<detail::run_state>(where, options, children_)),
         items_(options.ready),
         consumer_(options.trace),
-        children_(state_->surroundings()) {
+        children_(state_->surroundings()),
+        observer_(state_) {
     where.require_same_process();
     children_.start(fill(what, state_, items_));
   }
@@ -64,6 +66,7 @@ class run {
       consumer_.given(origin);
     } else {
       ended_ = true;
+      observer_.end();
       co_await children_.join();
     }
     co_return item;
@@ -138,6 +141,7 @@ class run {
   detail::consumer_trace consumer_;
   bool ended_ = false;
   scope children_;  // ends before what its children use
+  detail::observer observer_;
 };
 
 // A single-pass input iterator.

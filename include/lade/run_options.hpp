@@ -5,6 +5,7 @@
 #include <lade/failure.hpp>
 #include <lade/state.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,16 @@
 namespace lade {
 
 class trace;
+struct run_report;
+
+// How a run tells of itself while it lives; see stats.hpp for what.
+struct report_options {
+  std::chrono::nanoseconds every = std::chrono::seconds(10);
+
+  // Called every so often, and once at the end of the run with what is left; by one thread at a
+  // time, of the CPU pool. What it throws ends the run.
+  std::function<void(const run_report&)> to = {};
+};
 
 // With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
 // numbers.
@@ -36,6 +47,9 @@ struct run_options {
   // Told of every item that fails, also of the one that ends the run. Called by one thread at a
   // time, on any; what it throws ends the run.
   std::function<void(const failure_record&)> on_failure = {};
+
+  // Told the statistics of the run, of an interval each and of all together.
+  report_options report = {};
 
   // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
   lade::trace* trace = nullptr;

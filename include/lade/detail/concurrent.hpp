@@ -117,7 +117,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
               run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_stage{*this}) {
-    run_->note_workers(counters, options.workers, options.on_reactor);
+    run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
     feeder_context_.stage = &counters_;
     worker_contexts_.assign(options.workers, feeder_context_);
     if (options.workers > 0) run_->note_tracing(counters);
@@ -228,9 +228,11 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     while (true) {
       auto free = co_await ring_.take_free(std::exchange(last, slot_ring::none));
       if (free == slot_ring::none) co_return;
-      auto asked = clock::now();
-      auto* item = co_await upstream.next();
-      bump(counters_.input_wait, (clock::now() - asked).count());
+      In* item = nullptr;
+      {
+        stopwatch waiting(counters_.input_wait);
+        item = co_await upstream.next();
+      }
       if (!item) co_return;
       bump(counters_.in);
       auto& filled = slots_[free];
@@ -254,6 +256,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
                         std::shared_ptr<const Work> work) {
     auto* trace = self->run_->options().trace;
     auto track = trace ? trace->add_track(self->counters_.name()) : 0;
+    cpu_sampler cpu(self->counters_.cpu, !self->options_.on_reactor);
     co_await continue_on(home);
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_filled(taken, home)) != slot_ring::none) {
@@ -263,6 +266,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         std::optional<clock::duration> pause;
         std::string name;
         auto started = clock::now();
+        cpu.begin();
         try {
           name = name_of(*item.in);
           using result = decltype((*work)(std::move(*item.in), item.identity));
@@ -274,6 +278,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
           pause = self->failed(item, name, attempt, std::move(kept));
         }
         auto ended = clock::now();
+        cpu.end(ended - started);
         self->note_time(ended - started);
         if (trace)
           trace->add_span(track, name.empty() ? self->counters_.name() : name, started, ended,

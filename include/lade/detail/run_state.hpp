@@ -78,7 +78,7 @@ class run_state {
   // The counters of a stage: one that is opened again goes on with those it had. The reference is
   // valid as long as the run_state is.
   stage_counters& add_stage(std::string name, const stage_key& stage);
-  void note_workers(stage_counters& stage, unsigned workers, bool on_reactor);
+  void note_workers(stage_counters& stage, unsigned workers, bool on_reactor, std::size_t slots);
 
   // For a catch block: what becomes of the item whose function has thrown, in as many attempts.
   // Gives the failure with stage and item named, or null if the run goes on without the item.
@@ -106,7 +106,7 @@ class run_state {
   lade::state state() const;
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
-  std::atomic<std::int64_t> memory_wait = 0;  // not to begin an item that might not fit
+  waiting_time memory_wait;    // not to begin an item that might not fit
 
  private:
   static constexpr std::size_t most_failures = 1000;

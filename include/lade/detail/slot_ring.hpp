@@ -115,8 +115,6 @@ class slot_ring {
   waiting* feeder_ = nullptr;
   waiting* consumer_ = nullptr;
   std::vector<waiting*> workers_;
-  clock::time_point feeder_parked_;
-  clock::time_point consumer_parked_;
 };
 
 }  // namespace detail
