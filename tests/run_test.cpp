@@ -464,6 +464,7 @@ TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
   EXPECT_EQ(calls, 100u);
   EXPECT_EQ(elapsed, told.back().total.elapsed);
   EXPECT_EQ(last.stages.back().slots, 4u);
+  EXPECT_TRUE(told.back().process.cpu_user);
 }
 
 TEST(Report, ComesAtTheEndOfARunThatFails) {

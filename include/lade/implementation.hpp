@@ -25,6 +25,7 @@
 #include "../../lib/merge.cpp"
 #include "../../lib/observer.cpp"
 #include "../../lib/operation.cpp"
+#include "../../lib/process.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"
 #include "../../lib/run_state.cpp"

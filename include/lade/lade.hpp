@@ -17,6 +17,7 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/process.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>

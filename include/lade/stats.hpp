@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/process.hpp>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -77,6 +79,7 @@ double readiness(const run_statistics& run);
 struct run_report {
   run_statistics total;     // since the run began
   run_statistics interval;  // since the last report
+  process_statistics process;
 };
 
 // A table of the stages, a line each, for people.
