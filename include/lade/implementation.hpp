@@ -23,6 +23,8 @@
 #include "../../lib/json.cpp"
 #include "../../lib/lineage.cpp"
 #include "../../lib/merge.cpp"
+#include "../../lib/metrics.cpp"
+#include "../../lib/metrics_server.cpp"
 #include "../../lib/observer.cpp"
 #include "../../lib/operation.cpp"
 #include "../../lib/process.cpp"

@@ -16,6 +16,8 @@
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/metrics.hpp>
+#include <lade/metrics_server.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/process.hpp>
 #include <lade/random.hpp>
