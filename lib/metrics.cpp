@@ -133,6 +133,8 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   time("input_wait_seconds_total", "Time waiting for the stage before.", stage.input_wait);
   time("output_wait_seconds_total", "Time waiting for room: the next stage is slow.",
        stage.output_wait);
+  time("memory_wait_seconds_total", "Time waiting for memory to begin an item with.",
+       stage.memory_wait);
   time("starving_seconds_total", "Time that the next stage waited for this one.", stage.starving);
   add("lade_stage_workers", gauge, "Items that may be worked on at a time.", stage.workers, labels);
   add("lade_stage_slots", gauge, "Items that the stage may hold.", static_cast<double>(stage.slots),

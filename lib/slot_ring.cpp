@@ -27,8 +27,7 @@ bool slot_ring::free_or_park(waiting& feeder) {
     if (filled != none) worker = fill(filled);
     park = !may_begin();
     if (park) {
-      feeder_ = &feeder;
-      counters_.output_wait.begin(clock::now());
+      park_feeder(feeder);
     } else {
       feeder.slot = begin_item();
     }
@@ -124,8 +123,7 @@ void slot_ring::close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
     idle.swap(workers_);
-    feeder = std::exchange(feeder_, nullptr);
-    if (feeder) counters_.output_wait.end(clock::now());
+    feeder = take_feeder();
     consumer = claim_consumer(none);
   }
   for (auto* worker : idle) worker->post();
@@ -171,11 +169,25 @@ std::size_t slot_ring::begin_item() {
   return slot;
 }
 
-slot_ring::waiting* slot_ring::claim_feeder() {
-  if (!feeder_ || !may_begin()) return nullptr;
-  counters_.output_wait.end(clock::now());
-  feeder_->slot = begin_item();
+void slot_ring::park_feeder(waiting& feeder) {
+  feeder_ = &feeder;
+  feeder_waits_ = free_.empty() ? &counters_.output_wait : &counters_.memory_wait;
+  feeder_waits_->begin(clock::now());
+}
+
+slot_ring::waiting* slot_ring::take_feeder() {
+  if (feeder_) feeder_waits_->end(clock::now());
   return std::exchange(feeder_, nullptr);
+}
+
+slot_ring::waiting* slot_ring::claim_feeder() {
+  if (!feeder_) return nullptr;
+  if (may_begin()) {
+    feeder_->slot = begin_item();
+    return take_feeder();
+  }
+  if (feeder_waits_ == &counters_.output_wait) park_feeder(*take_feeder());  // there is room now
+  return nullptr;
 }
 
 }  // namespace lade::detail

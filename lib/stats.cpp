@@ -60,6 +60,7 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.cpu -= earlier.cpu;
   stage.input_wait -= earlier.input_wait;
   stage.output_wait -= earlier.output_wait;
+  stage.memory_wait -= earlier.memory_wait;
   stage.starving -= earlier.starving;
   stage.durations -= earlier.durations;
   take_quantiles(stage);
@@ -207,12 +208,20 @@ static const stage_statistics* held_back_by(const stage_statistics& limiting,
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
 }
 
+// Whether functions that took so much time computed little of it; unknown without samples.
+static bool mostly_waits(nanoseconds cpu, nanoseconds busy) {
+  return cpu.count() > 0 && share(cpu, busy) < 0.5;
+}
+
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
   auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
   auto* waiting = held_back_by(stage, run);
   if (waiting)
     text += "; " + waiting->name + " waits for room " +
             percent(share(waiting->output_wait, run.elapsed)) + " of the time";
+  if (!stage.on_reactor && mostly_waits(stage.cpu, stage.busy))
+    return text + ", of which they compute " + percent(share(stage.cpu, stage.busy)) +
+           ": have its function return a task and await, or raise threads.";
   if (stage.on_reactor || stage.workers < run.threads)
     return text + ": raise the concurrency of " + stage.name + ".";
   if (run.threads >= run.cpus) return text + ": all CPUs are in use.";
@@ -220,13 +229,97 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
                          : ": more threads would help.");
 }
 
-static std::string limited_by_source(const run_statistics& run) {
-  auto first = std::ranges::find_if(run.stages, [](auto& stage) { return stage.workers > 0; });
-  if (first == run.stages.end())
-    return "The run has no concurrent stages: its speed is that of its functions on one thread.";
-  return "What comes before " + first->name + " is the bottleneck: " + first->name +
-         " waits for input " + percent(share(first->input_wait, run.elapsed)) +
-         " of the time, and no stage is busy.";
+static std::string limited_by_pool(const stage_statistics& busiest, const run_statistics& run) {
+  nanoseconds busy{};
+  nanoseconds cpu{};
+  for (auto& stage : run.stages) {
+    if (stage.on_reactor) continue;
+    busy += stage.busy;
+    cpu += stage.cpu;
+  }
+  auto text = "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
+              " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
+              busiest.name;
+  if (mostly_waits(cpu, busy))
+    return text + ", but compute only " + percent(share(cpu, busy)) +
+           " of that: have functions that wait return tasks, or raise threads.";
+  return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
+}
+
+// Items that have no room in a stage while the next one waits for it: those in it wait for one.
+static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
+  for (auto& stage : run.stages)
+    if (stage.workers > 0 && share(stage.output_wait, run.elapsed) > 0.25 &&
+        share(stage.starving, run.elapsed) > 0.25 && stage.p99 > 5 * stage.p50)
+      return &stage;
+  return nullptr;
+}
+
+static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
+  return "Slow items hold up " + stage.name + ": one in a hundred takes " + short_time(stage.p99) +
+         " or more, half of them " + short_time(stage.p50) + " at most; " +
+         percent(share(stage.starving, run.elapsed)) +
+         " of the time the next stage waits for one while finished ones wait behind it: raise the "
+         "buffer of " +
+         stage.name + ", or have it give items as they finish (item_order::completion).";
+}
+
+static nanoseconds longest_memory_wait(const run_statistics& run) {
+  auto longest = run.memory_wait;
+  for (auto& stage : run.stages) longest = std::max(longest, stage.memory_wait);
+  return longest;
+}
+
+// What stands between two places where items may wait, and has no workers of its own. Its time is
+// what the place behind it waits beyond the time that the place before it was empty.
+struct stage_gap {
+  const stage_statistics* before = nullptr;  // null: the source is in the gap
+  const stage_statistics* behind = nullptr;  // null: the consumer
+  std::string names = {};
+  nanoseconds time{};
+};
+
+static std::vector<stage_gap> gaps_of(const run_statistics& run) {
+  std::vector<stage_gap> gaps(1);
+  auto close = [&](nanoseconds waited) {
+    auto& gap = gaps.back();
+    gap.time = waited - (gap.before ? gap.before->starving : nanoseconds());
+  };
+  for (auto& stage : run.stages) {
+    if (stage.workers == 0 && stage.slots == 0) {
+      gaps.back().names += (gaps.back().names.empty() ? "" : ", ") + stage.name;
+      continue;
+    }
+    gaps.back().behind = &stage;
+    close(stage.input_wait);
+    gaps.push_back({.before = &stage});
+  }
+  close(run.sink_wait);
+  return gaps;
+}
+
+static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
+  auto waiting = gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ";
+  auto how = waiting +
+             percent(share(gap.behind ? gap.behind->input_wait : run.sink_wait, run.elapsed)) +
+             " of the time, and no stage is busy.";
+  if (!gap.before) return "What comes before " + gap.behind->name + " is the bottleneck: " + how;
+  auto where = gap.behind ? "between " + gap.before->name + " and " + gap.behind->name
+                          : "behind " + gap.before->name;
+  auto names = gap.names.empty() ? "" : " (" + gap.names + ")";
+  return "What comes " + where + names + " is the bottleneck: " + how +
+         " It runs on one thread: give it to a map with concurrency.";
+}
+
+static std::string limited_by_none_alone(const stage_statistics* busiest,
+                                         const run_statistics& run) {
+  auto text = "Nothing limits the run alone: the consumer waits " +
+              percent(share(run.sink_wait, run.elapsed)) +
+              " of the time, finished items wait for it " +
+              percent(share(run.sink_blocked, run.elapsed));
+  return busiest ? text + ", and the busiest stage is " + busiest->name + ": " +
+                       workers_of(*busiest, run) + "."
+                 : text + ".";
 }
 
 std::string verdict(const run_statistics& run) {
@@ -235,17 +328,21 @@ std::string verdict(const run_statistics& run) {
   if (share(run.sink_blocked, run.elapsed) > 0.5)
     return "The consumer is the bottleneck: finished items wait for it " +
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
-  if (share(run.memory_wait, run.elapsed) > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
-    return "Memory is the bottleneck: for want of it nothing was begun " +
-           percent(share(run.memory_wait, run.elapsed)) + " of the time, and the consumer waited " +
-           percent(share(run.sink_wait, run.elapsed)) + ": raise memory_bytes.";
+  auto memory = share(longest_memory_wait(run), run.elapsed);
+  if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
+    return "Memory is the bottleneck: for want of it nothing was begun " + percent(memory) +
+           " of the time, and the consumer waited " + percent(share(run.sink_wait, run.elapsed)) +
+           ": raise memory_bytes.";
   auto* stage = busiest(run);
   if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
-  if (stage && pool_use(run) >= most)
-    return "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
-           " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
-           stage->name + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
-  return limited_by_source(run);
+  if (stage && pool_use(run) >= most) return limited_by_pool(*stage, run);
+  if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
+  auto gaps = gaps_of(run);
+  if (gaps.size() == 1)
+    return "The run has no concurrent stages: its speed is that of its functions on one thread.";
+  auto widest = std::ranges::max_element(gaps, {}, &stage_gap::time);
+  if (share(widest->time, run.elapsed) > 0.4) return limited_by_gap(*widest, run);
+  return limited_by_none_alone(stage, run);
 }
 
 static std::string seconds(nanoseconds time) {
@@ -272,6 +369,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"cpu", seconds(stage.cpu)},
       {"input_wait", seconds(stage.input_wait)},
       {"output_wait", seconds(stage.output_wait)},
+      {"memory_wait", seconds(stage.memory_wait)},
       {"starving", seconds(stage.starving)},
       {"p50", seconds(stage.p50)},
       {"p90", seconds(stage.p90)},
@@ -363,6 +461,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.cpu = nanoseconds(cpu);
   now.input_wait = input_wait.until(moment);
   now.output_wait = output_wait.until(moment);
+  now.memory_wait = memory_wait.until(moment);
   now.starving = starving.until(moment);
   now.durations = latency.now();
   take_quantiles(now);

@@ -91,6 +91,89 @@ TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
               StartsWith("What comes before read is the bottleneck"));
 }
 
+TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
+  auto waiting = reader(20s);
+  waiting.memory_wait = 8s;
+  auto run = run_of({waiting, decoder(30s)});
+  run.sink_wait = 4s;
+  EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck: for want of it nothing was begun "
+                                       "80 % of the time"));
+}
+
+TEST(Verdict, WorkersThatWaitInPlainFunctionsAreToldToAwait) {
+  auto stage = decoder(77600ms);
+  stage.cpu = 4s;
+  EXPECT_EQ(verdict(run_of({stage})),
+            "decode_image is the bottleneck: 8 workers busy 97 % of the time, of which they "
+            "compute 5 %: have its function return a task and await, or raise threads.");
+}
+
+TEST(Verdict, APoolThatWaitsIsToldToAwait) {
+  auto first = decoder(33s);
+  auto second = decoder(45s);
+  first.cpu = second.cpu = 3s;
+  EXPECT_THAT(verdict(run_of({first, second})), AllOf(StartsWith("The CPU pool is the bottleneck"),
+                                                      HasSubstr("but compute only 8 % of that")));
+}
+
+TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
+  auto stage = decoder(20s);
+  stage.p50 = 1ms;
+  stage.p99 = 120ms;
+  stage.output_wait = 6s;
+  stage.starving = 7s;
+  EXPECT_EQ(verdict(run_of({stage})),
+            "Slow items hold up decode_image: one in a hundred takes 120 ms or more, half of them "
+            "1.00 ms at most; 70 % of the time the next stage waits for one while finished ones "
+            "wait behind it: raise the buffer of decode_image, or have it give items as they "
+            "finish (item_order::completion).");
+}
+
+TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
+  auto first = decoder(20s);
+  first.output_wait = 8s;
+  first.starving = 1s;
+  stage_statistics filter;
+  filter.name = "filter";
+  auto second = decoder(2s);
+  second.name = "augment";
+  second.input_wait = 9500ms;
+  second.starving = 9s;
+  auto run = run_of({first, filter, second});
+  run.sink_wait = 9s;
+  EXPECT_EQ(verdict(run),
+            "What comes between decode_image and augment (filter) is the bottleneck: augment waits "
+            "for input 95 % of the time, and no stage is busy. It runs on one thread: give it to a "
+            "map with concurrency.");
+}
+
+TEST(Verdict, NamesAStageWithoutWorkersBeforeTheConsumer) {
+  auto first = decoder(20s);
+  first.output_wait = 8s;
+  stage_statistics last;
+  last.name = "collate";
+  auto run = run_of({first, last});
+  run.sink_wait = 9s;
+  EXPECT_THAT(verdict(run), StartsWith("What comes behind decode_image (collate) is the "
+                                       "bottleneck: the consumer waits 90 % of the time"));
+}
+
+TEST(Verdict, SaysWhenNothingLimitsTheRunAlone) {
+  auto run = run_of({reader(64s), decoder(40s)});
+  run.sink_wait = 3s;
+  run.sink_blocked = 4s;
+  EXPECT_EQ(
+      verdict(run),
+      "Nothing limits the run alone: the consumer waits 30 % of the time, finished items wait "
+      "for it 40 %, and the busiest stage is decode_image: 8 workers busy 50 % of the time.");
+}
+
+TEST(Verdict, SaysWhenNoStageIsConcurrent) {
+  stage_statistics only;
+  only.name = "filter";
+  EXPECT_THAT(verdict(run_of({only})), StartsWith("The run has no concurrent stages"));
+}
+
 TEST(Verdict, SaysWhenNothingCame) {
   run_statistics nothing;
   EXPECT_EQ(verdict(nothing), "Nothing was delivered.");
@@ -236,7 +319,7 @@ TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   EXPECT_THAT(text, HasSubstr("\"qps\":10.000,\"readiness\":1.0000,\"stages\""));
   EXPECT_THAT(text, HasSubstr("\"qps\":0.000,\"readiness\":null,"));
   EXPECT_THAT(text, HasSubstr("},{\"name\":\"decode_image\","));
-  EXPECT_THAT(text, HasSubstr("\"verdict\":\"What comes before"));
+  EXPECT_THAT(text, HasSubstr("\"verdict\":\"Nothing limits the run alone"));
 }
 
 }  // namespace lade

@@ -46,6 +46,7 @@ struct stage_statistics {
   std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 where its workers wait
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
+  std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
   std::chrono::nanoseconds starving{};     // the next stage waited for this one
   duration_counts durations;               // that its function took for one item each
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
@@ -88,7 +89,8 @@ std::string table(const run_statistics& run);
 // One line of JSON with the same names as above; times in seconds, rates in items a second.
 std::string to_json(const run_statistics& run);
 
-// One sentence: which stage limits the run, how it shows, and what to change.
+// One sentence: what limits the run, how it shows, and what to change. For a run that has found its
+// pace, or an interval of it: the first seconds are those of caches that fill.
 std::string verdict(const run_statistics& run);
 
 namespace detail {
@@ -153,7 +155,7 @@ class stage_counters {
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
   std::atomic<std::int64_t> busy = 0, cpu = 0;
-  waiting_time input_wait, output_wait, starving;
+  waiting_time input_wait, output_wait, memory_wait, starving;
   duration_histogram latency;
 
   stage_statistics snapshot(clock::time_point now) const;

@@ -93,6 +93,8 @@ class slot_ring {
   waiting* finish(std::size_t slot);
   bool may_begin() const;
   std::size_t begin_item();
+  void park_feeder(waiting& feeder);
+  waiting* take_feeder();
   waiting* claim_feeder();
   waiting* claim_consumer(std::size_t slot);
 
@@ -113,6 +115,7 @@ class slot_ring {
   bool input_over_ = false;
   bool closed_ = false;
   waiting* feeder_ = nullptr;
+  waiting_time* feeder_waits_ = nullptr;  // for room or for memory
   waiting* consumer_ = nullptr;
   std::vector<waiting*> workers_;
 };
