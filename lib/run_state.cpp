@@ -22,6 +22,8 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
       children_(children) {
   if (options_.report.to && options_.report.every.count() <= 0)
     throw error(errc::invalid_argument, "run", "report.every must be more than 0");
+  if (options_.stall.after.count() < 0)
+    throw error(errc::invalid_argument, "run", "stall.after must not be less than 0");
   if (options_.failure_log.empty()) return;
   failure_log_.open(options_.failure_log, std::ios::app);
   if (!failure_log_) raise(errno, "open " + options_.failure_log);
@@ -187,6 +189,28 @@ bool run_state::short_of_memory(std::uint64_t items) const {
     for (auto& stage : stages_) bytes += stage.bytes.load(std::memory_order_relaxed);
   }
   return runtime_.memory().would_wait(bytes / items);
+}
+
+void run_state::watch(const overviewed& stage) {
+  std::lock_guard lock(mutex_);
+  watched_.push_back(&stage);
+}
+
+void run_state::unwatch(const overviewed& stage) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase(watched_, &stage);
+}
+
+std::string run_state::overview() const {
+  auto memory = runtime_.memory().stats();
+  auto now = statistics();
+  auto text = table(now) + verdict(now) + "\nMemory: " + std::to_string(memory.used_bytes) +
+              " of " + std::to_string(memory.limit_bytes) + " bytes are in use.\n";
+  std::lock_guard lock(mutex_);
+  auto at = clock::now();
+  for (auto stage = watched_.rbegin(); stage != watched_.rend(); ++stage)
+    text += (*stage)->overview(at);
+  return text;
 }
 
 lade::state run_state::state() const {

@@ -13,7 +13,7 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       counters_(counters),
       order_(order),
       wake_feeder_at_(std::max<std::size_t>(1, std::min(slots / 4, slots - workers))),
-      done_(slots) {
+      places_(slots) {
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
 }
 
@@ -74,7 +74,7 @@ bool slot_ring::done_or_park(waiting& consumer) {
 }
 
 void slot_ring::note_filled(std::size_t slot) {
-  done_[slot] = false;
+  places_[slot] = place::filled;
   ++in_flight_;
   if (order_ == item_order::input) ready_.push_back(slot);
 }
@@ -131,15 +131,35 @@ void slot_ring::close() {
   if (consumer) consumer->post();
 }
 
+stage_overview slot_ring::look(
+    const std::function<item_overview(std::size_t slot, bool done)>& item) const {
+  using enum stage_overview::feeding;
+  std::lock_guard lock(mutex_);
+  stage_overview now{.slots = places_.size(),
+                     .free = free_.size(),
+                     .idle_workers = workers_.size(),
+                     .wanted = consumer_ != nullptr};
+  if (input_over_)
+    now.feeder = over;
+  else if (feeder_)
+    now.feeder = feeder_waits_ == &counters_.output_wait ? waits_for_room : waits_for_memory;
+  for (auto slot : ready_) now.items.push_back(item(slot, places_[slot] == place::done));
+  if (order_ == item_order::input) return now;
+  for (std::size_t slot = 0; slot < places_.size(); ++slot)
+    if (places_[slot] == place::filled) now.items.push_back(item(slot, false));
+  return now;
+}
+
 std::size_t slot_ring::pop_done() {
   auto slot = ready_.front();
   ready_.pop_front();
+  places_[slot] = place::outside;
   --in_flight_;
   return slot;
 }
 
 slot_ring::waiting* slot_ring::finish(std::size_t slot) {
-  done_[slot] = true;
+  places_[slot] = place::done;
   --unfinished_;
   ++finished_;
   if (order_ == item_order::completion) ready_.push_back(slot);
@@ -156,7 +176,7 @@ slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
 // However little memory there is, an item may be begun that somebody waits for.
 bool slot_ring::may_begin() const {
   if (free_.empty()) return false;
-  bool nothing_in_hand = free_.size() == done_.size();
+  bool nothing_in_hand = free_.size() == places_.size();
   if (consumer_ && nothing_in_hand) return true;
   auto mean = finished_ ? counters_.bytes.load(std::memory_order_relaxed) / finished_ : 0;
   return !memory_.would_wait(mean * (unfinished_ + 1));

@@ -516,6 +516,83 @@ TEST(Report, NeedsAnInterval) {
               ThrowsMessage<error>("run: report.every must be more than 0"));
 }
 
+TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  std::vector<std::string> told;
+  std::atomic<int> count = 0;
+  auto note = [&](const std::string& text) {
+    told.push_back(text);
+    ++count;
+  };
+  auto hang = [&](std::string key) {
+    if (key == "b") gate.pass();
+    return key;
+  };
+  auto wait = [](std::string key) -> task<std::string> { co_return key; };
+  std::vector<std::string> keys{"a", "b", "c", "d"};
+  auto stages = from(keys) | map(wait, {.concurrency = 2, .name = "fetch"}) |
+                map(hang, {.concurrency = 2, .name = "hang"});
+  auto items = runtime.run(stages, {.stall = {.after = 8ms, .to = note}});
+  EXPECT_EQ(items.wait_next(), "a");
+  std::thread opener([&] {
+    test::wait_until([&] { return count > 0; });
+    auto waited = items.statistics().sink_wait;
+    test::wait_until([&] { return items.statistics().sink_wait > waited + 20ms; });
+    gate.open();
+  });
+  EXPECT_EQ(collect(items).size(), 3u);
+  opener.join();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], StartsWith("lade: the consumer has waited for an item for 0 s.\nstage "));
+  EXPECT_THAT(told[0], HasSubstr("\nMemory: 0 of "));
+  EXPECT_THAT(told[0], HasSubstr("\nhang: "));
+  EXPECT_THAT(told[0], HasSubstr("\n  item 1 (b) has been worked on for 0.0 s\n"));
+}
+
+TEST(Stall, IsToldAgainAfterAnItemHasCome) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> told = 0;
+  auto note = [&](const std::string&) { ++told; };
+  auto hang = [&](int i) {
+    test::wait_until([&] { return told > i; });
+    return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(hang, {.concurrency = 2}),
+                           {.stall = {.after = 4ms, .to = note}});
+  EXPECT_EQ(collect(items), up_to(3));
+  EXPECT_EQ(told, 3);
+}
+
+TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> told = 0;
+  auto note = [&](const std::string&) { ++told; };
+  auto items = runtime.run(from(up_to(3)), {.stall = {.after = 1ms, .to = note}});
+  items.wait_next();
+  auto start = items.statistics().elapsed;
+  test::wait_until([&] { return items.statistics().elapsed > start + 10ms; });
+  bool waited = items.statistics().sink_wait >= 1ms;
+  EXPECT_TRUE(waited || told == 0);
+}
+
+TEST(Stall, WhatItsFunctionThrowsEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto hang = [](int i) -> task<int> {
+    co_await sleep(1h);
+    co_return i;
+  };
+  auto give_up = [](const std::string&) { throw std::runtime_error("no more patience"); };
+  auto items = runtime.run(from(up_to(3)) | map(hang), {.stall = {.after = 1ms, .to = give_up}});
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("no more patience"));
+}
+
+TEST(Stall, NeedsATime) {
+  runtime runtime({.threads = 2});
+  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.stall = {.after = -1s}}); },
+              ThrowsMessage<error>("run: stall.after must not be less than 0"));
+}
+
 TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
   runtime runtime({.threads = 2});
   auto compute = [](int i) {

@@ -27,6 +27,7 @@
 #include "../../lib/metrics_server.cpp"
 #include "../../lib/observer.cpp"
 #include "../../lib/operation.cpp"
+#include "../../lib/overview.cpp"
 #include "../../lib/process.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"

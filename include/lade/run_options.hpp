@@ -26,6 +26,18 @@ struct report_options {
   std::function<void(const run_report&)> to = {};
 };
 
+// When a run is taken to hang, and who is told. Off unless `after` is given: how long a source or
+// a function may take is the program's to know.
+struct stall_options {
+  // How long the consumer waits for one item. It is noticed at most a quarter later.
+  std::chrono::nanoseconds after{};
+
+  // Called once for every stall, with the counters of all stages and with what each of their items
+  // waits for; on the reactor's thread, since the pool's may be what hangs, so it must not block.
+  // What it throws ends the run. Standard error if not given.
+  std::function<void(const std::string&)> to = {};
+};
+
 // With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
 // numbers.
 struct run_options {
@@ -50,6 +62,9 @@ struct run_options {
 
   // Told the statistics of the run, of an interval each and of all together.
   report_options report = {};
+
+  // Told when nothing comes any more, and why.
+  stall_options stall = {};
 
   // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
   lade::trace* trace = nullptr;

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/operation.hpp>
+#include <lade/detail/overview.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
@@ -12,6 +13,7 @@
 #include <lade/trace.hpp>
 
 #include <any>
+#include <atomic>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -106,7 +108,8 @@ class identify {
 // Runs coroutines of its own beside the stages: one feeder, which fills slots from the generator
 // before, and workers, which apply a function to them. Ends with the generator of `deliver`.
 template <class In, class Out>
-class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In, Out>> {
+class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In, Out>>,
+                         private overviewed {
  public:
   concurrent_stage(const opening& run, stage_counters& counters, const concurrent_options& options)
       : run_(run.run),
@@ -117,6 +120,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
               run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_stage{*this}) {
+    run_->watch(*this);
     run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
     feeder_context_.stage = &counters_;
     worker_contexts_.assign(options.workers, feeder_context_);
@@ -125,6 +129,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   }
+
+  ~concurrent_stage() { run_->unwatch(*this); }
 
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -160,6 +166,16 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     std::exception_ptr failure;
     lineage origin;
     item_identity identity;
+
+    // For overviews of items that are in flight.
+    std::string name;
+    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
+    std::atomic<clock::time_point> since = clock::time_point();
+
+    void note(item_overview::doing what, clock::time_point now) noexcept {
+      since.store(now, std::memory_order_relaxed);
+      doing.store(what, std::memory_order_relaxed);
+    }
   };
 
   struct close_stage {
@@ -239,6 +255,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
       filled.origin = upstream.origin();
       filled.identity = identity(filled.origin);
       filled.failure = nullptr;
+      filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+      if (run_->watches_stalls()) filled.name = name_of(*item);
       if constexpr (std::same_as<In, Out>) {
         if (options_.workers == 0) {
           filled.out.emplace(std::move(*item));
@@ -266,6 +284,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         std::optional<clock::duration> pause;
         std::string name;
         auto started = clock::now();
+        item.note(item_overview::doing::works, started);
         cpu.begin();
         try {
           name = name_of(*item.in);
@@ -283,6 +302,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         if (trace)
           trace->add_span(track, name.empty() ? self->counters_.name() : name, started, ended,
                           item.origin, self->run_->sees_items_first(self->counters_));
+        if (pause) item.note(item_overview::doing::pauses, ended);
         if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
       item.in.reset();
@@ -311,6 +331,18 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
     if (!item.failure) substitute(item.out, options_.substitute);
     return std::nullopt;
+  }
+
+  std::string overview(clock::time_point at) const override {
+    using enum item_overview::doing;
+    auto now = ring_.look([this](std::size_t number, bool is_done) {
+      auto& item = slots_[number];
+      return item_overview{.name = item.name,
+                           .origin = item.origin,
+                           .what = is_done ? done : item.doing.load(std::memory_order_relaxed),
+                           .since = item.since.load(std::memory_order_relaxed)};
+    });
+    return to_string(counters_.name(), now, at);
   }
 
   void note_time(clock::duration taken) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/overview.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
@@ -103,6 +104,14 @@ class run_state {
     return first_traced_ == &stage;
   }
 
+  // Stages to ask when nothing moves.
+  bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
+  void watch(const overviewed& stage);
+  void unwatch(const overviewed& stage) noexcept;
+
+  // All that can be said of a run that does not move.
+  std::string overview() const;
+
   lade::state state() const;
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
@@ -121,7 +130,8 @@ class run_state {
   clock::time_point started_ = clock::now();
   mutable std::mutex mutex_;
   std::deque<stage_counters> stages_;
-  std::vector<stage_key> opened_;  // whose counters these are
+  std::vector<stage_key> opened_;           // whose counters these are
+  std::vector<const overviewed*> watched_;  // from the sink on
   std::deque<failure_record> failures_;
   const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
