@@ -1,9 +1,10 @@
+#include "figures.hpp"
+
 #include <lade/detail/json.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +12,10 @@
 
 namespace lade {
 
+using detail::grouped;
+using detail::percent;
+using detail::short_rate;
+using detail::short_time;
 using nanoseconds = std::chrono::nanoseconds;
 
 static double share(nanoseconds part, nanoseconds whole) {
@@ -100,42 +105,6 @@ std::optional<double> readiness(const stage_statistics& stage, nanoseconds elaps
   return not_waited(stage.starving, elapsed);
 }
 double readiness(const run_statistics& run) { return not_waited(run.sink_wait, run.elapsed); }
-
-static std::string percent(double part) {
-  return std::to_string(static_cast<int>(std::min(part, 1.0) * 100 + 0.5)) + " %";
-}
-
-// 1234567 -> "1,234,567"
-static std::string grouped(std::uint64_t number) {
-  auto text = std::to_string(number);
-  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  return text;
-}
-
-static std::string short_time(nanoseconds time) {
-  struct unit {
-    double size;
-    const char* name;
-  };
-  constexpr unit units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
-  auto value = static_cast<double>(time.count());
-  if (value <= 0) return "-";
-  for (auto [size, name] : units) {
-    if (value < size) continue;
-    char text[32];
-    auto scaled = value / size;
-    auto digits = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
-    std::snprintf(text, sizeof text, "%.*f %s", digits, scaled, name);
-    return text;
-  }
-  return "-";
-}
-
-static std::string short_rate(double per_second) {
-  if (per_second >= 99.5) return grouped(static_cast<std::uint64_t>(per_second + 0.5));
-  return detail::json_of(per_second, per_second < 9.95 ? 2 : 1);
-}
 
 using table_row = std::vector<std::string>;
 

@@ -8,6 +8,7 @@
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
+#include <lade/dashboard.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
