@@ -35,6 +35,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.home = &runtime_.pool();
   result.stop = std::move(stop);
   result.memory = &runtime_.memory();
+  result.trace = options_.trace;
   return result;
 }
 

@@ -131,6 +131,12 @@ void slot_ring::close() {
   if (consumer) consumer->post();
 }
 
+slot_ring::levels slot_ring::count() const {
+  std::lock_guard lock(mutex_);
+  auto done = static_cast<std::size_t>(std::ranges::count(places_, place::done));
+  return {filled_.size(), in_flight_ - filled_.size() - done, done};
+}
+
 stage_overview slot_ring::look(
     const std::function<item_overview(std::size_t slot, bool done)>& item) const {
   using enum stage_overview::feeding;

@@ -306,7 +306,14 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
       item.in.reset();
+      if (trace) self->note_levels(*trace);
     }
+  }
+
+  void note_levels(trace& to) const {
+    auto now = ring_.count();
+    to.add_levels(counters_.name(),
+                  {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
   }
 
   // The item as it is, if the function may be called for it once more.

@@ -55,6 +55,14 @@ class slot_ring {
   // Ends all waiting, now and later. Any thread.
   void close();
 
+  // How many items wait for a worker, are worked on, or are done and not taken yet.
+  struct levels {
+    std::size_t waiting = 0;
+    std::size_t working = 0;
+    std::size_t done = 0;
+  };
+  levels count() const;
+
   // What is where. `item` is called for every slot that has been filled and that the consumer has
   // not taken, the first to be delivered first, and tells of it. Nobody takes a slot meanwhile.
   stage_overview look(const std::function<item_overview(std::size_t slot, bool done)>& item) const;
