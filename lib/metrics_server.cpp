@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <netdb.h>
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -192,22 +192,34 @@ class metrics_server::clients {
   std::thread thread_;
 };
 
+// Where to listen. Throws error(invalid_argument) for what is no address.
+static socklen_t socket_address(const metrics_server_options& options, const std::string& doing,
+                                sockaddr_storage& result) {
+  auto& v4 = reinterpret_cast<sockaddr_in&>(result);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(result);
+  const std::string address(options.address);
+  if (inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(options.port);
+    return sizeof v4;
+  }
+  if (inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) != 1)
+    throw error(errc::invalid_argument, doing, "not an IPv4 or IPv6 address");
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(options.port);
+  return sizeof v6;
+}
+
 static metrics_socket listen_on(const metrics_server_options& options) {
-  auto where = std::string(options.address) + ":" + std::to_string(options.port);
-  addrinfo how{};
-  how.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  how.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  auto result = getaddrinfo(std::string(options.address).c_str(),
-                            std::to_string(options.port).c_str(), &how, &found);
-  if (result != 0) throw error(errc::invalid_argument, "listen on " + where, gai_strerror(result));
-  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(found, freeaddrinfo);
-  metrics_socket made(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  auto doing = "listen on " + std::string(options.address) + ":" + std::to_string(options.port);
+  sockaddr_storage where{};
+  auto size = socket_address(options, doing, where);
+  metrics_socket made(::socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   int on = 1;
   if (made.get() < 0 || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      bind(made.get(), address->ai_addr, address->ai_addrlen) != 0 ||
+      bind(made.get(), reinterpret_cast<sockaddr*>(&where), size) != 0 ||
       listen(made.get(), SOMAXCONN) != 0)
-    raise(errno, "listen on " + where);
+    raise(errno, doing);
   return made;
 }
 

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <ctime>
 #include <numeric>
 #include <utility>
-
-#include <time.h>
 
 namespace lade {
 
