@@ -120,11 +120,11 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
               run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_stage{*this}) {
-    run_->watch(*this);
     run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
     feeder_context_.stage = &counters_;
     worker_contexts_.assign(options.workers, feeder_context_);
     if (options.workers > 0) run_->note_tracing(counters);
+    run_->watch(*this);
     if (!options.on_reactor) return;
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
