@@ -1,8 +1,10 @@
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
+#include <lade/trace.hpp>
 
 #include <cerrno>
+#include <exception>
 
 namespace lade::detail {
 
@@ -63,17 +65,40 @@ operation::awaiter::awaiter(const io_operation& call) noexcept : io_operation(ca
 }
 
 void operation::awaiter::ended() noexcept {
-  if (result != -EINTR) return complete();
-  if (!ended_early()) return where().submit(*this);
-  result = -ECANCELED;
+  if (result == -EINTR) {
+    if (!ended_early()) return where().submit(*this);
+    result = -ECANCELED;
+  }
+  if (trace()) record();
   complete();
+}
+
+static const char* operation_name(io_operation::kind what) noexcept {
+  switch (what) {
+    case io_operation::kind::open: return "open";
+    case io_operation::kind::read: return "read";
+    case io_operation::kind::stat: return "stat";
+    case io_operation::kind::close: return "close";
+    case io_operation::kind::poll: return "poll";
+  }
+  return "";
+}
+
+// A trace that has no memory for a line goes on without it.
+void operation::awaiter::record() const noexcept {
+  try {
+    trace()->add_io(operation_name(what), path ? path : "", begun_at_, clock::now(), result);
+  } catch (const std::exception&) {}
 }
 
 std::int64_t operation::awaiter::await_resume() const noexcept {
   return stopped() ? -ECANCELED : result;
 }
 
-void operation::awaiter::begin() noexcept { where().submit(*this); }
+void operation::awaiter::begin() noexcept {
+  if (trace()) begun_at_ = clock::now();
+  where().submit(*this);
+}
 
 void operation::awaiter::end_early() noexcept { where().cancel(*this); }
 

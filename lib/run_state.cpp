@@ -38,6 +38,10 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
       options_(options_of_rest(options)),
       progress_(std::exchange(options_.state, std::nullopt)),
       children_(children) {
+  if (options_.report.to && options_.report.every.count() <= 0)
+    throw error(errc::invalid_argument, "run", "report.every must be more than 0");
+  if (options_.stall.after.count() < 0)
+    throw error(errc::invalid_argument, "run", "stall.after must not be less than 0");
   if (options_.failure_log.empty()) return;
   failure_log_.open(options_.failure_log, std::ios::app);
   if (!failure_log_) raise(errno, "open " + options_.failure_log);
@@ -49,6 +53,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.home = &runtime_.pool();
   result.stop = std::move(stop);
   result.memory = &runtime_.memory();
+  result.trace = options_.trace;
   return result;
 }
 
@@ -65,10 +70,12 @@ stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
   return stages_.emplace_back(std::move(name));
 }
 
-void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor) {
+void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor,
+                             std::size_t slots) {
   std::lock_guard lock(mutex_);
   stage.workers = workers;
   stage.on_reactor = on_reactor;
+  stage.slots = slots;
 }
 
 opening opening::of(const void* opened) const {
@@ -246,6 +253,28 @@ bool run_state::short_of_memory(std::uint64_t items) const {
   return runtime_.memory().would_wait(bytes / items);
 }
 
+void run_state::watch(const overviewed& stage) {
+  std::lock_guard lock(mutex_);
+  watched_.push_back(&stage);
+}
+
+void run_state::unwatch(const overviewed& stage) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase(watched_, &stage);
+}
+
+std::string run_state::overview() const {
+  auto memory = runtime_.memory().stats();
+  auto now = statistics();
+  auto text = table(now) + verdict(now) + "\nMemory: " + std::to_string(memory.used_bytes) +
+              " of " + std::to_string(memory.limit_bytes) + " bytes are in use.\n";
+  std::lock_guard lock(mutex_);
+  auto at = clock::now();
+  for (auto stage = watched_.rbegin(); stage != watched_.rend(); ++stage)
+    text += (*stage)->overview(at);
+  return text;
+}
+
 lade::state run_state::state() const {
   auto result = progress_.now();
   result.epoch = options_.epoch;
@@ -255,16 +284,17 @@ lade::state run_state::state() const {
 
 run_statistics run_state::statistics() const {
   run_statistics result;
+  auto now = clock::now();
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
-  result.sink_wait = std::chrono::nanoseconds(sink.starving.load());
-  result.sink_blocked = std::chrono::nanoseconds(sink.output_wait.load());
-  result.memory_wait = std::chrono::nanoseconds(memory_wait.load());
+  result.sink_wait = sink.starving.until(now);
+  result.sink_blocked = sink.output_wait.until(now);
+  result.memory_wait = memory_wait.until(now);
   result.delivered = sink.out;
   std::lock_guard lock(mutex_);
-  result.elapsed = clock::now() - started_;
+  result.elapsed = now - started_;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
-    result.stages.push_back(stage->snapshot());
+    result.stages.push_back(stage->snapshot(now));
   return result;
 }
 

@@ -13,7 +13,7 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       counters_(counters),
       order_(order),
       wake_feeder_at_(std::max<std::size_t>(1, std::min(slots / 4, slots - workers))),
-      done_(slots) {
+      places_(slots) {
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
 }
 
@@ -27,8 +27,7 @@ bool slot_ring::free_or_park(waiting& feeder) {
     if (filled != none) worker = fill(filled);
     park = !may_begin();
     if (park) {
-      feeder_ = &feeder;
-      feeder_parked_ = clock::now();
+      park_feeder(feeder);
     } else {
       feeder.slot = begin_item();
     }
@@ -64,7 +63,7 @@ bool slot_ring::done_or_park(waiting& consumer) {
   bool park = !deliverable() && !drained();
   if (park) {
     consumer_ = &consumer;
-    consumer_parked_ = clock::now();
+    counters_.starving.begin(clock::now());
   } else if (deliverable() && !closed_) {
     consumer.slot = pop_done();
   }
@@ -75,7 +74,7 @@ bool slot_ring::done_or_park(waiting& consumer) {
 }
 
 void slot_ring::note_filled(std::size_t slot) {
-  done_[slot] = false;
+  places_[slot] = place::filled;
   ++in_flight_;
   if (order_ == item_order::input) ready_.push_back(slot);
 }
@@ -124,7 +123,7 @@ void slot_ring::close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
     idle.swap(workers_);
-    feeder = std::exchange(feeder_, nullptr);
+    feeder = take_feeder();
     consumer = claim_consumer(none);
   }
   for (auto* worker : idle) worker->post();
@@ -132,15 +131,41 @@ void slot_ring::close() {
   if (consumer) consumer->post();
 }
 
+slot_ring::levels slot_ring::count() const {
+  std::lock_guard lock(mutex_);
+  auto done = static_cast<std::size_t>(std::ranges::count(places_, place::done));
+  return {filled_.size(), in_flight_ - filled_.size() - done, done};
+}
+
+stage_overview slot_ring::look(
+    const std::function<item_overview(std::size_t slot, bool done)>& item) const {
+  using enum stage_overview::feeding;
+  std::lock_guard lock(mutex_);
+  stage_overview now{.slots = places_.size(),
+                     .free = free_.size(),
+                     .idle_workers = workers_.size(),
+                     .wanted = consumer_ != nullptr};
+  if (input_over_)
+    now.feeder = over;
+  else if (feeder_)
+    now.feeder = feeder_waits_ == &counters_.output_wait ? waits_for_room : waits_for_memory;
+  for (auto slot : ready_) now.items.push_back(item(slot, places_[slot] == place::done));
+  if (order_ == item_order::input) return now;
+  for (std::size_t slot = 0; slot < places_.size(); ++slot)
+    if (places_[slot] == place::filled) now.items.push_back(item(slot, false));
+  return now;
+}
+
 std::size_t slot_ring::pop_done() {
   auto slot = ready_.front();
   ready_.pop_front();
+  places_[slot] = place::outside;
   --in_flight_;
   return slot;
 }
 
 slot_ring::waiting* slot_ring::finish(std::size_t slot) {
-  done_[slot] = true;
+  places_[slot] = place::done;
   --unfinished_;
   ++finished_;
   if (order_ == item_order::completion) ready_.push_back(slot);
@@ -149,7 +174,7 @@ slot_ring::waiting* slot_ring::finish(std::size_t slot) {
 
 slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
   if (!consumer_) return nullptr;
-  bump(counters_.starving, (clock::now() - consumer_parked_).count());
+  counters_.starving.end(clock::now());
   consumer_->slot = slot;
   return std::exchange(consumer_, nullptr);
 }
@@ -157,7 +182,7 @@ slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
 // However little memory there is, an item may be begun that somebody waits for.
 bool slot_ring::may_begin() const {
   if (free_.empty()) return false;
-  bool nothing_in_hand = free_.size() == done_.size();
+  bool nothing_in_hand = free_.size() == places_.size();
   if (consumer_ && nothing_in_hand) return true;
   auto mean = finished_ ? counters_.bytes.load(std::memory_order_relaxed) / finished_ : 0;
   return !memory_.would_wait(mean * (unfinished_ + 1));
@@ -170,11 +195,25 @@ std::size_t slot_ring::begin_item() {
   return slot;
 }
 
-slot_ring::waiting* slot_ring::claim_feeder() {
-  if (!feeder_ || !may_begin()) return nullptr;
-  bump(counters_.output_wait, (clock::now() - feeder_parked_).count());
-  feeder_->slot = begin_item();
+void slot_ring::park_feeder(waiting& feeder) {
+  feeder_ = &feeder;
+  feeder_waits_ = free_.empty() ? &counters_.output_wait : &counters_.memory_wait;
+  feeder_waits_->begin(clock::now());
+}
+
+slot_ring::waiting* slot_ring::take_feeder() {
+  if (feeder_) feeder_waits_->end(clock::now());
   return std::exchange(feeder_, nullptr);
+}
+
+slot_ring::waiting* slot_ring::claim_feeder() {
+  if (!feeder_) return nullptr;
+  if (may_begin()) {
+    feeder_->slot = begin_item();
+    return take_feeder();
+  }
+  if (feeder_waits_ == &counters_.output_wait) park_feeder(*take_feeder());  // there is room now
+  return nullptr;
 }
 
 }  // namespace lade::detail

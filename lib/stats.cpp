@@ -1,14 +1,20 @@
+#include "figures.hpp"
+
 #include <lade/detail/json.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
+#include <ctime>
 #include <numeric>
 #include <utility>
 
 namespace lade {
 
+using detail::grouped;
+using detail::percent;
+using detail::short_rate;
+using detail::short_time;
 using nanoseconds = std::chrono::nanoseconds;
 
 static double share(nanoseconds part, nanoseconds whole) {
@@ -20,36 +26,84 @@ static double utilisation(const stage_statistics& stage, const run_statistics& r
   return stage.workers ? share(stage.busy, run.elapsed) / stage.workers : 0;
 }
 
-static std::string percent(double part) {
-  return std::to_string(static_cast<int>(std::min(part, 1.0) * 100 + 0.5)) + " %";
+std::uint64_t duration_counts::total() const noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-// 1234567 -> "1,234,567"
-static std::string grouped(std::uint64_t number) {
-  auto text = std::to_string(number);
-  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  return text;
+nanoseconds duration_counts::quantile(double part) const noexcept {
+  auto all = total();
+  if (all == 0) return {};
+  auto rank = static_cast<std::uint64_t>(part * static_cast<double>(all - 1));
+  std::size_t bucket = 0;
+  while (rank >= counts[bucket]) rank -= counts[bucket++];
+  auto eighths = static_cast<double>(per_octave + bucket % per_octave) + 0.5;
+  auto octave = static_cast<double>(std::uint64_t{1} << (bucket / per_octave));
+  return nanoseconds(static_cast<std::int64_t>(eighths / per_octave * octave));
 }
 
-static std::string short_time(nanoseconds time) {
-  struct unit {
-    double size;
-    const char* name;
-  };
-  constexpr unit units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
-  auto value = static_cast<double>(time.count());
-  if (value <= 0) return "-";
-  for (auto [size, name] : units) {
-    if (value < size) continue;
-    char text[32];
-    auto scaled = value / size;
-    auto digits = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
-    std::snprintf(text, sizeof text, "%.*f %s", digits, scaled, name);
-    return text;
-  }
-  return "-";
+duration_counts& duration_counts::operator-=(const duration_counts& earlier) noexcept {
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= earlier.counts[i];
+  return *this;
 }
+
+static void take_quantiles(stage_statistics& stage) {
+  stage.p50 = stage.durations.quantile(0.50);
+  stage.p90 = stage.durations.quantile(0.90);
+  stage.p99 = stage.durations.quantile(0.99);
+}
+
+static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
+  stage.in -= earlier.in;
+  stage.out -= earlier.out;
+  stage.failed -= earlier.failed;
+  stage.skipped -= earlier.skipped;
+  stage.substituted -= earlier.substituted;
+  stage.retried -= earlier.retried;
+  stage.bytes -= earlier.bytes;
+  stage.busy -= earlier.busy;
+  stage.cpu -= earlier.cpu;
+  stage.input_wait -= earlier.input_wait;
+  stage.output_wait -= earlier.output_wait;
+  stage.memory_wait -= earlier.memory_wait;
+  stage.starving -= earlier.starving;
+  stage.durations -= earlier.durations;
+  take_quantiles(stage);
+}
+
+// Stages that have been opened since stand in front.
+run_statistics operator-(const run_statistics& later, const run_statistics& earlier) {
+  auto result = later;
+  result.elapsed -= earlier.elapsed;
+  result.sink_wait -= earlier.sink_wait;
+  result.sink_blocked -= earlier.sink_blocked;
+  result.memory_wait -= earlier.memory_wait;
+  result.delivered -= earlier.delivered;
+  auto known = std::min(result.stages.size(), earlier.stages.size());
+  for (std::size_t i = 1; i <= known; ++i)
+    subtract(result.stages[result.stages.size() - i], earlier.stages[earlier.stages.size() - i]);
+  return result;
+}
+
+static double per_second(std::uint64_t items, nanoseconds elapsed) {
+  return elapsed.count() > 0
+             ? static_cast<double>(items) * 1e9 / static_cast<double>(elapsed.count())
+             : 0;
+}
+
+static double not_waited(nanoseconds waited, nanoseconds elapsed) {
+  return std::clamp(1 - share(waited, elapsed), 0.0, 1.0);
+}
+
+double qps(const stage_statistics& stage, nanoseconds elapsed) {
+  return per_second(stage.out, elapsed);
+}
+double qps(const run_statistics& run) { return per_second(run.delivered, run.elapsed); }
+
+std::optional<double> readiness(const stage_statistics& stage, nanoseconds elapsed) {
+  if (stage.slots == 0) return std::nullopt;
+  return not_waited(stage.starving, elapsed);
+}
+double readiness(const run_statistics& run) { return not_waited(run.sink_wait, run.elapsed); }
 
 using table_row = std::vector<std::string>;
 
@@ -58,12 +112,15 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
   auto part = [&](nanoseconds time) {
     return time.count() ? percent(share(time, run.elapsed)) : "-";
   };
+  auto ready = readiness(stage, run.elapsed);
   return {stage.name,
           some(stage.workers),
           some(stage.in),
           grouped(stage.out),
+          short_rate(qps(stage, run.elapsed)),
           some(stage.failed),
           stage.workers ? percent(utilisation(stage, run)) : "-",
+          ready ? percent(*ready) : "-",
           short_time(stage.p50),
           short_time(stage.p99),
           part(stage.input_wait),
@@ -71,8 +128,8 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
 }
 
 std::string table(const run_statistics& run) {
-  std::vector<table_row> rows{{"stage", "workers", "in", "out", "failed", "busy", "p50", "p99",
-                               "waits for input", "waits for room"}};
+  std::vector<table_row> rows{{"stage", "workers", "in", "out", "per s", "failed", "busy", "ready",
+                               "p50", "p99", "waits for input", "waits for room"}};
   for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
   std::vector<std::size_t> widths(rows.front().size());
   for (auto& row : rows)
@@ -119,26 +176,119 @@ static const stage_statistics* held_back_by(const stage_statistics& limiting,
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
 }
 
+// Whether functions that took so much time computed little of it; unknown without samples.
+static bool mostly_waits(nanoseconds cpu, nanoseconds busy) {
+  return cpu.count() > 0 && share(cpu, busy) < 0.5;
+}
+
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
   auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
   auto* waiting = held_back_by(stage, run);
   if (waiting)
     text += "; " + waiting->name + " waits for room " +
             percent(share(waiting->output_wait, run.elapsed)) + " of the time";
-  if (stage.on_reactor || stage.workers < run.threads)
+  if (!stage.on_reactor && mostly_waits(stage.cpu, stage.busy))
+    return text + ", of which they compute " + percent(share(stage.cpu, stage.busy)) +
+           ": have its function return a task and await, or raise threads.";
+  auto threads = stage.own_threads ? stage.own_threads : run.threads;
+  if (stage.on_reactor || stage.workers < threads)
     return text + ": raise the concurrency of " + stage.name + ".";
-  if (run.threads >= run.cpus) return text + ": all CPUs are in use.";
+  if (threads >= run.cpus) return text + ": all CPUs are in use.";
   return text + (waiting ? ": raise threads, not the concurrency of " + waiting->name + "."
                          : ": more threads would help.");
 }
 
-static std::string limited_by_source(const run_statistics& run) {
-  auto first = std::ranges::find_if(run.stages, [](auto& stage) { return stage.workers > 0; });
-  if (first == run.stages.end())
-    return "The run has no concurrent stages: its speed is that of its functions on one thread.";
-  return "What comes before " + first->name + " is the bottleneck: " + first->name +
-         " waits for input " + percent(share(first->input_wait, run.elapsed)) +
-         " of the time, and no stage is busy.";
+static std::string limited_by_pool(const stage_statistics& busiest, const run_statistics& run) {
+  nanoseconds busy{};
+  nanoseconds cpu{};
+  for (auto& stage : run.stages) {
+    if (stage.on_reactor) continue;
+    busy += stage.busy;
+    cpu += stage.cpu;
+  }
+  auto text = "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
+              " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
+              busiest.name;
+  if (mostly_waits(cpu, busy))
+    return text + ", but compute only " + percent(share(cpu, busy)) +
+           " of that: have functions that wait return tasks, or raise threads.";
+  return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
+}
+
+// Items that have no room in a stage while the next one waits for it: those in it wait for one.
+static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
+  for (auto& stage : run.stages)
+    if (stage.workers > 0 && share(stage.output_wait, run.elapsed) > 0.25 &&
+        share(stage.starving, run.elapsed) > 0.25 && stage.p99 > 5 * stage.p50)
+      return &stage;
+  return nullptr;
+}
+
+static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
+  return "Slow items hold up " + stage.name + ": one in a hundred takes " + short_time(stage.p99) +
+         " or more, half of them " + short_time(stage.p50) + " at most; " +
+         percent(share(stage.starving, run.elapsed)) +
+         " of the time the next stage waits for one while finished ones wait behind it: raise the "
+         "buffer of " +
+         stage.name + ", or have it give items as they finish (item_order::completion).";
+}
+
+static nanoseconds longest_memory_wait(const run_statistics& run) {
+  auto longest = run.memory_wait;
+  for (auto& stage : run.stages) longest = std::max(longest, stage.memory_wait);
+  return longest;
+}
+
+// What stands between two places where items may wait, and has no workers of its own. Its time is
+// what the place behind it waits beyond the time that the place before it was empty.
+struct stage_gap {
+  const stage_statistics* before = nullptr;  // null: the source is in the gap
+  const stage_statistics* behind = nullptr;  // null: the consumer
+  std::string names = {};
+  nanoseconds time{};
+};
+
+static std::vector<stage_gap> gaps_of(const run_statistics& run) {
+  std::vector<stage_gap> gaps(1);
+  auto close = [&](nanoseconds waited) {
+    auto& gap = gaps.back();
+    gap.time = waited - (gap.before ? gap.before->starving : nanoseconds());
+  };
+  for (auto& stage : run.stages) {
+    if (stage.workers == 0 && stage.slots == 0) {
+      gaps.back().names += (gaps.back().names.empty() ? "" : ", ") + stage.name;
+      continue;
+    }
+    gaps.back().behind = &stage;
+    close(stage.input_wait);
+    gaps.push_back({.before = &stage});
+  }
+  close(run.sink_wait);
+  return gaps;
+}
+
+static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
+  auto waiting = gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ";
+  auto how = waiting +
+             percent(share(gap.behind ? gap.behind->input_wait : run.sink_wait, run.elapsed)) +
+             " of the time, and no stage is busy.";
+  if (!gap.before) return "What comes before " + gap.behind->name + " is the bottleneck: " + how;
+  auto where = gap.behind ? "between " + gap.before->name + " and " + gap.behind->name
+                          : "behind " + gap.before->name;
+  auto names = gap.names.empty() ? "" : " (" + gap.names + ")";
+  return "What comes " + where + names + " is the bottleneck: " + how +
+         " It runs on one thread: give it to a map with concurrency.";
+}
+
+static std::string limited_by_none_alone(const stage_statistics* busiest,
+                                         const run_statistics& run) {
+  auto text = "Nothing limits the run alone: the consumer waits " +
+              percent(share(run.sink_wait, run.elapsed)) +
+              " of the time, finished items wait for it " +
+              percent(share(run.sink_blocked, run.elapsed));
+  return busiest ? text + ", and the busiest stage is " + busiest->name + ": " +
+                       workers_of(*busiest, run) + "."
+                 : text + ".";
 }
 
 std::string verdict(const run_statistics& run) {
@@ -147,29 +297,35 @@ std::string verdict(const run_statistics& run) {
   if (share(run.sink_blocked, run.elapsed) > 0.5)
     return "The consumer is the bottleneck: finished items wait for it " +
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
-  if (share(run.memory_wait, run.elapsed) > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
-    return "Memory is the bottleneck: for want of it nothing was begun " +
-           percent(share(run.memory_wait, run.elapsed)) + " of the time, and the consumer waited " +
-           percent(share(run.sink_wait, run.elapsed)) + ": raise memory_bytes.";
+  auto memory = share(longest_memory_wait(run), run.elapsed);
+  if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
+    return "Memory is the bottleneck: for want of it nothing was begun " + percent(memory) +
+           " of the time, and the consumer waited " + percent(share(run.sink_wait, run.elapsed)) +
+           ": raise memory_bytes.";
   auto* stage = busiest(run);
   if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
-  if (stage && pool_use(run) >= most)
-    return "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
-           " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
-           stage->name + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
-  return limited_by_source(run);
+  if (stage && pool_use(run) >= most) return limited_by_pool(*stage, run);
+  if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
+  auto gaps = gaps_of(run);
+  if (gaps.size() == 1)
+    return "The run has no concurrent stages: its speed is that of its functions on one thread.";
+  auto widest = std::ranges::max_element(gaps, {}, &stage_gap::time);
+  if (share(widest->time, run.elapsed) > 0.4) return limited_by_gap(*widest, run);
+  return limited_by_none_alone(stage, run);
 }
 
 static std::string seconds(nanoseconds time) {
   return detail::json_of(std::chrono::duration<double>(time).count(), 9);
 }
 
-static std::string to_json(const stage_statistics& stage) {
+static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
+  auto ready = readiness(stage, elapsed);
   const std::pair<const char*, std::string> members[] = {
       {"name", detail::json_of(stage.name)},
       {"workers", std::to_string(stage.workers)},
       {"own_threads", std::to_string(stage.own_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
+      {"slots", std::to_string(stage.slots)},
       {"in", std::to_string(stage.in)},
       {"out", std::to_string(stage.out)},
       {"failed", std::to_string(stage.failed)},
@@ -177,9 +333,13 @@ static std::string to_json(const stage_statistics& stage) {
       {"substituted", std::to_string(stage.substituted)},
       {"retried", std::to_string(stage.retried)},
       {"bytes", std::to_string(stage.bytes)},
+      {"qps", detail::json_of(qps(stage, elapsed), 3)},
+      {"readiness", ready ? detail::json_of(*ready, 4) : "null"},
       {"busy", seconds(stage.busy)},
+      {"cpu", seconds(stage.cpu)},
       {"input_wait", seconds(stage.input_wait)},
       {"output_wait", seconds(stage.output_wait)},
+      {"memory_wait", seconds(stage.memory_wait)},
       {"starving", seconds(stage.starving)},
       {"p50", seconds(stage.p50)},
       {"p90", seconds(stage.p90)},
@@ -190,7 +350,8 @@ static std::string to_json(const stage_statistics& stage) {
 
 std::string to_json(const run_statistics& run) {
   std::string stages;
-  for (auto& stage : run.stages) stages += (stages.empty() ? "" : ",") + to_json(stage);
+  for (auto& stage : run.stages)
+    stages += (stages.empty() ? "" : ",") + to_json(stage, run.elapsed);
   const std::pair<const char*, std::string> members[] = {
       {"elapsed", seconds(run.elapsed)},
       {"threads", std::to_string(run.threads)},
@@ -199,6 +360,8 @@ std::string to_json(const run_statistics& run) {
       {"sink_blocked", seconds(run.sink_blocked)},
       {"memory_wait", seconds(run.memory_wait)},
       {"delivered", std::to_string(run.delivered)},
+      {"qps", detail::json_of(qps(run), 3)},
+      {"readiness", detail::json_of(readiness(run), 4)},
       {"stages", "[" + stages + "]"},
       {"verdict", detail::json_of(verdict(run))},
   };
@@ -208,38 +371,56 @@ std::string to_json(const run_statistics& run) {
 namespace detail {
 
 // Durations below 8 ns have a bucket each; above, a power of two has eight.
-void duration_histogram::add(std::chrono::nanoseconds duration) noexcept {
+void duration_histogram::add(nanoseconds duration) noexcept {
+  constexpr auto per_octave = duration_counts::per_octave;
   auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
   auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
   auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
-  auto bucket = std::min(octave, octaves - 1) * per_octave + eighth;
+  auto bucket = std::min(octave, duration_counts::octaves - 1) * per_octave + eighth;
   counts_[bucket].fetch_add(1, std::memory_order_relaxed);
 }
 
-std::chrono::nanoseconds duration_histogram::quantile(double part) const noexcept {
-  std::uint64_t total = 0;
-  for (auto& count : counts_) total += count.load(std::memory_order_relaxed);
-  if (total == 0) return {};
-  auto rank = static_cast<std::uint64_t>(part * static_cast<double>(total - 1));
-  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
-    auto count = counts_[bucket].load(std::memory_order_relaxed);
-    if (rank < count) {
-      auto octave = bucket / per_octave;
-      auto eighths = static_cast<double>(per_octave + bucket % per_octave) + 0.5;
-      return nanoseconds(static_cast<std::int64_t>(
-          eighths / per_octave * static_cast<double>(std::uint64_t{1} << octave)));
-    }
-    rank -= count;
-  }
-  return {};
+duration_counts duration_histogram::now() const noexcept {
+  duration_counts result;
+  for (std::size_t i = 0; i < counts_.size(); ++i)
+    result.counts[i] = counts_[i].load(std::memory_order_relaxed);
+  return result;
 }
 
-stage_statistics stage_counters::snapshot() const {
+nanoseconds waiting_time::until(clock::time_point now) const noexcept {
+  auto sum = sum_.load(std::memory_order_relaxed);
+  return nanoseconds(sum < 0 ? std::max<std::int64_t>(sum + of(now), 0) : sum);
+}
+
+static std::int64_t thread_cpu_time() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// At random, so that no rhythm in the items meets one in the samples.
+void cpu_sampler::begin() noexcept {
+  if (!wanted_) return;
+  draw_ = draw_ * 1664525 + 1013904223;
+  bool drawn = draw_ >> 28 == 0;
+  weight_ = long_ ? 1 : drawn ? 16 : 0;
+  if (weight_ > 0) began_ = thread_cpu_time();
+}
+
+void cpu_sampler::end(nanoseconds taken) noexcept {
+  constexpr nanoseconds costs_little = std::chrono::microseconds(50);
+  long_ = taken >= costs_little;
+  if (weight_ > 0)
+    counter_.fetch_add(weight_ * (thread_cpu_time() - began_), std::memory_order_relaxed);
+}
+
+stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   stage_statistics now;
   now.name = name_;
   now.workers = workers;
   now.own_threads = own_threads;
   now.on_reactor = on_reactor;
+  now.slots = slots;
   now.substituted = substituted;
   now.retried = retried;
   now.in = in;
@@ -248,12 +429,13 @@ stage_statistics stage_counters::snapshot() const {
   now.skipped = skipped;
   now.bytes = bytes;
   now.busy = nanoseconds(busy);
-  now.input_wait = nanoseconds(input_wait);
-  now.output_wait = nanoseconds(output_wait);
-  now.starving = nanoseconds(starving);
-  now.p50 = latency.quantile(0.50);
-  now.p90 = latency.quantile(0.90);
-  now.p99 = latency.quantile(0.99);
+  now.cpu = nanoseconds(cpu);
+  now.input_wait = input_wait.until(moment);
+  now.output_wait = output_wait.until(moment);
+  now.memory_wait = memory_wait.until(moment);
+  now.starving = starving.until(moment);
+  now.durations = latency.now();
+  take_quantiles(now);
   return now;
 }
 

@@ -54,6 +54,25 @@ void trace::add_span(track where, std::string_view name, clock::time_point start
   write(text);
 }
 
+void trace::add_levels(std::string_view name, std::initializer_list<level> levels) {
+  std::string values;
+  for (auto& [what, value] : levels)
+    values += (values.empty() ? "" : ",") + detail::json_of(what) + ":" + std::to_string(value);
+  write(trace_event('C', 0,
+                    "\"ts\":" + microseconds(clock::now()) + ",\"name\":" + detail::json_of(name) +
+                        ",\"args\":{" + values + "}"));
+}
+
+void trace::add_io(std::string_view name, std::string_view what, clock::time_point start,
+                   clock::time_point end, std::int64_t result) {
+  auto same =
+      R"(,"cat":"io","id":)" + std::to_string(calls_++) + ",\"name\":" + detail::json_of(name);
+  auto about =
+      ",\"args\":{\"of\":" + detail::json_of(what) + ",\"result\":" + std::to_string(result) + "}";
+  write(trace_event('b', 0, "\"ts\":" + microseconds(start) + same + about) +
+        trace_event('e', 0, "\"ts\":" + microseconds(end) + same));
+}
+
 std::string trace::microseconds(clock::time_point time) const {
   return detail::json_of(std::chrono::duration<double, std::micro>(time - start_).count(), 3);
 }

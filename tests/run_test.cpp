@@ -20,16 +20,21 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace lade {
 
+using namespace std::chrono_literals;
 using test::collect;
 using test::numbers;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
 
 static std::vector<int> up_to(int end) {
   std::vector<int> all(static_cast<std::size_t>(end));
@@ -476,6 +481,259 @@ TEST(Run, LosesNoItemToTimeouts) {
     }
   }
   EXPECT_EQ(taken, up_to(2000));
+}
+
+TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> reports = 0;
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) {
+    told.push_back(report);
+    ++reports;
+  };
+  auto items = runtime.run(from(up_to(100)) | map([](int i) { return i; }, {.concurrency = 2}),
+                           {.report = {.every = 1ms, .to = note}});
+  test::wait_until([&] { return reports >= 3; });
+  collect(items);
+  run_statistics last = items.statistics();
+  EXPECT_EQ(told.back().total.delivered, 100u);
+  std::uint64_t delivered = 0;
+  std::uint64_t calls = 0;
+  std::chrono::nanoseconds elapsed{};
+  for (auto& report : told) {
+    delivered += report.interval.delivered;
+    elapsed += report.interval.elapsed;
+    if (!report.interval.stages.empty()) calls += report.interval.stages.back().durations.total();
+  }
+  EXPECT_EQ(delivered, 100u);
+  EXPECT_EQ(calls, 100u);
+  EXPECT_EQ(elapsed, told.back().total.elapsed);
+  EXPECT_EQ(last.stages.back().slots, 4u);
+  EXPECT_TRUE(told.back().process.cpu_user);
+}
+
+TEST(Report, ComesAtTheEndOfARunThatFails) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  auto items = runtime.run(from(up_to(2)) | map([](int i) { return i == 0 ? i : throw 1; }),
+                           {.report = {.to = note}});
+  EXPECT_THROW(collect(items), stage_error);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].total.delivered, 1u);
+  EXPECT_EQ(told[0].total.stages.back().failed, 1u);
+}
+
+TEST(Report, ComesAtTheEndOfARunThatIsLeft) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  {
+    auto items = runtime.run(from(numbers{-1}), {.report = {.to = note}});
+    items.wait_next();
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].total.delivered, 1u);
+}
+
+TEST(Report, WhatItsFunctionThrowsEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](const run_report&) { throw std::runtime_error("no space on the wall"); };
+  auto items = runtime.run(from(numbers{-1}), {.report = {.every = 1ms, .to = refuse}});
+  EXPECT_THAT([&] { collect(items); }, ThrowsMessage<std::runtime_error>("no space on the wall"));
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Report, WhatItsFunctionThrowsAtTheVeryEndIsThrownToo) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](const run_report&) { throw std::runtime_error("late"); };
+  auto items = runtime.run(from(up_to(3)), {.report = {.to = refuse}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(items.wait_next(), i);
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("late"));
+}
+
+TEST(Report, NeedsAnInterval) {
+  runtime runtime({.threads = 2});
+  auto ignore = [](const run_report&) {};
+  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.report = {.every = 0s, .to = ignore}}); },
+              ThrowsMessage<error>("run: report.every must be more than 0"));
+}
+
+TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  std::vector<std::string> told;
+  std::atomic<int> count = 0;
+  auto note = [&](const std::string& text) {
+    told.push_back(text);
+    ++count;
+  };
+  auto hang = [&](std::string key) {
+    if (key == "b") gate.pass();
+    return key;
+  };
+  auto wait = [](std::string key) -> task<std::string> { co_return key; };
+  std::vector<std::string> keys{"a", "b", "c", "d"};
+  auto stages = from(keys) | map(wait, {.concurrency = 2, .name = "fetch"}) |
+                map(hang, {.concurrency = 2, .name = "hang"});
+  auto items = runtime.run(stages, {.stall = {.after = 8ms, .to = note}});
+  EXPECT_EQ(items.wait_next(), "a");
+  std::thread opener([&] {
+    test::wait_until([&] { return count > 0; });
+    auto waited = items.statistics().sink_wait;
+    test::wait_until([&] { return items.statistics().sink_wait > waited + 20ms; });
+    gate.open();
+  });
+  EXPECT_EQ(collect(items).size(), 3u);
+  opener.join();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], StartsWith("lade: the consumer has waited for an item for 0 s.\nstage "));
+  EXPECT_THAT(told[0], HasSubstr("\nMemory: 0 of "));
+  EXPECT_THAT(told[0], HasSubstr("\nhang: "));
+  EXPECT_THAT(told[0], HasSubstr("\n  item 1 (b) has been worked on for 0.0 s\n"));
+}
+
+TEST(Stall, IsToldAgainAfterAnItemHasCome) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> told = 0;
+  auto note = [&](const std::string&) { ++told; };
+  auto hang = [&](int i) {
+    test::wait_until([&] { return told > i; });
+    return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(hang, {.concurrency = 2}),
+                           {.stall = {.after = 4ms, .to = note}});
+  EXPECT_EQ(collect(items), up_to(3));
+  EXPECT_EQ(told, 3);
+}
+
+TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> told = 0;
+  auto note = [&](const std::string&) { ++told; };
+  auto items = runtime.run(from(up_to(3)), {.stall = {.after = 1ms, .to = note}});
+  items.wait_next();
+  auto start = items.statistics().elapsed;
+  test::wait_until([&] { return items.statistics().elapsed > start + 10ms; });
+  bool waited = items.statistics().sink_wait >= 1ms;
+  EXPECT_TRUE(waited || told == 0);
+}
+
+TEST(Stall, WhatItsFunctionThrowsEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto hang = [](int i) -> task<int> {
+    co_await sleep(1h);
+    co_return i;
+  };
+  auto give_up = [](const std::string&) { throw std::runtime_error("no more patience"); };
+  auto items = runtime.run(from(up_to(3)) | map(hang), {.stall = {.after = 1ms, .to = give_up}});
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("no more patience"));
+}
+
+TEST(Stall, NeedsATime) {
+  runtime runtime({.threads = 2});
+  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.stall = {.after = -1s}}); },
+              ThrowsMessage<error>("run: stall.after must not be less than 0"));
+}
+
+TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
+  runtime runtime({.threads = 2});
+  auto compute = [](int i) {
+    random draw(static_cast<std::uint64_t>(i));
+    std::uint64_t sum = 0;
+    for (int round = 0; round < 200'000; ++round) sum += draw();
+    return sum;
+  };
+  auto wait = [](int i) -> task<int> {
+    co_await sleep(1us);
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(40)) | map(wait) | map(compute));
+  collect(items);
+  auto stages = items.statistics().stages;
+  EXPECT_EQ(stages[1].cpu.count(), 0);
+  EXPECT_GT(stages[2].cpu.count(), 0);
+}
+
+// Pipelines with a known bottleneck. What sleeps here stands for work.
+static int work_for(std::chrono::microseconds time, int item) {
+  std::this_thread::sleep_for(time);
+  return item;
+}
+
+static std::string verdict_of(runtime& where, const pipeline<int>& what,
+                              std::chrono::microseconds consumer = 0us) {
+  auto items = where.run(what);
+  for (auto item : items) work_for(consumer, item);
+  return verdict(items.statistics());
+}
+
+TEST(VerdictOfARun, NamesASlowSource) {
+  runtime runtime({.threads = 2});
+  auto slow = [i = 0]() mutable -> std::optional<int> {
+    if (i == 60) return std::nullopt;
+    return work_for(3ms, i++);
+  };
+  auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
+  EXPECT_THAT(verdict_of(runtime, from(slow) | quick),
+              StartsWith("What comes before quick is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesASlowStageAndThatItWaits) {
+  runtime runtime({.threads = 3});
+  auto slow = map([](int i) { return work_for(3ms, i); }, {.concurrency = 2, .name = "slow"});
+  auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
+  EXPECT_THAT(verdict_of(runtime, from(up_to(100)) | slow | quick),
+              AllOf(StartsWith("slow is the bottleneck: 2 workers busy"),
+                    HasSubstr("return a task and await")));
+}
+
+TEST(VerdictOfARun, NamesASlowConsumer) {
+  runtime runtime({.threads = 2});
+  auto quick = map([](int i) { return i; }, {.concurrency = 2});
+  EXPECT_THAT(verdict_of(runtime, from(up_to(60)) | quick, 3ms),
+              StartsWith("The consumer is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesAPoolThatStagesShare) {
+  runtime runtime({.threads = 2});
+  auto half = [](int i) { return work_for(2ms, i); };
+  auto stages = from(up_to(100)) | map(half, {.concurrency = 2, .name = "first"}) |
+                map(half, {.concurrency = 2, .name = "second"});
+  EXPECT_THAT(verdict_of(runtime, stages), StartsWith("The CPU pool is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
+  runtime runtime({.threads = 2, .memory_bytes = 3 << 20});
+  auto fetch = [](int) -> task<buffer> {
+    auto content = allocate(co_await this_context(), 1 << 20);
+    co_await sleep(3ms);
+    co_return content;
+  };
+  auto items = runtime.run(from(up_to(60)) | map(fetch, {.concurrency = 16, .name = "fetch"}));
+  collect(items);
+  EXPECT_THAT(verdict(items.statistics()), StartsWith("Memory is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesSlowItemsThatOthersWaitBehind) {
+  runtime runtime({.threads = 2});
+  auto fetch = [](int i) -> task<int> {
+    co_await sleep(i % 50 == 49 ? 60ms : 50us);
+    co_return i;
+  };
+  auto stages = from(up_to(400)) | map(fetch, {.concurrency = 16, .buffer = 0, .name = "fetch"});
+  EXPECT_THAT(verdict_of(runtime, stages), StartsWith("Slow items hold up fetch"));
+}
+
+TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
+  runtime runtime({.threads = 2});
+  auto slow = [](int i) {
+    work_for(3ms, i);
+    return true;
+  };
+  auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
+  EXPECT_THAT(verdict_of(runtime, from(up_to(60)) | quick | filter(slow)),
+              StartsWith("What comes behind quick (filter) is the bottleneck"));
 }
 
 }  // namespace lade

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
+
 namespace lade {
 
 using namespace std::chrono_literals;
@@ -88,6 +91,89 @@ TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
               StartsWith("What comes before read is the bottleneck"));
 }
 
+TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
+  auto waiting = reader(20s);
+  waiting.memory_wait = 8s;
+  auto run = run_of({waiting, decoder(30s)});
+  run.sink_wait = 4s;
+  EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck: for want of it nothing was begun "
+                                       "80 % of the time"));
+}
+
+TEST(Verdict, WorkersThatWaitInPlainFunctionsAreToldToAwait) {
+  auto stage = decoder(77600ms);
+  stage.cpu = 4s;
+  EXPECT_EQ(verdict(run_of({stage})),
+            "decode_image is the bottleneck: 8 workers busy 97 % of the time, of which they "
+            "compute 5 %: have its function return a task and await, or raise threads.");
+}
+
+TEST(Verdict, APoolThatWaitsIsToldToAwait) {
+  auto first = decoder(33s);
+  auto second = decoder(45s);
+  first.cpu = second.cpu = 3s;
+  EXPECT_THAT(verdict(run_of({first, second})), AllOf(StartsWith("The CPU pool is the bottleneck"),
+                                                      HasSubstr("but compute only 8 % of that")));
+}
+
+TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
+  auto stage = decoder(20s);
+  stage.p50 = 1ms;
+  stage.p99 = 120ms;
+  stage.output_wait = 6s;
+  stage.starving = 7s;
+  EXPECT_EQ(verdict(run_of({stage})),
+            "Slow items hold up decode_image: one in a hundred takes 120 ms or more, half of them "
+            "1.00 ms at most; 70 % of the time the next stage waits for one while finished ones "
+            "wait behind it: raise the buffer of decode_image, or have it give items as they "
+            "finish (item_order::completion).");
+}
+
+TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
+  auto first = decoder(20s);
+  first.output_wait = 8s;
+  first.starving = 1s;
+  stage_statistics filter;
+  filter.name = "filter";
+  auto second = decoder(2s);
+  second.name = "augment";
+  second.input_wait = 9500ms;
+  second.starving = 9s;
+  auto run = run_of({first, filter, second});
+  run.sink_wait = 9s;
+  EXPECT_EQ(verdict(run),
+            "What comes between decode_image and augment (filter) is the bottleneck: augment waits "
+            "for input 95 % of the time, and no stage is busy. It runs on one thread: give it to a "
+            "map with concurrency.");
+}
+
+TEST(Verdict, NamesAStageWithoutWorkersBeforeTheConsumer) {
+  auto first = decoder(20s);
+  first.output_wait = 8s;
+  stage_statistics last;
+  last.name = "collate";
+  auto run = run_of({first, last});
+  run.sink_wait = 9s;
+  EXPECT_THAT(verdict(run), StartsWith("What comes behind decode_image (collate) is the "
+                                       "bottleneck: the consumer waits 90 % of the time"));
+}
+
+TEST(Verdict, SaysWhenNothingLimitsTheRunAlone) {
+  auto run = run_of({reader(64s), decoder(40s)});
+  run.sink_wait = 3s;
+  run.sink_blocked = 4s;
+  EXPECT_EQ(
+      verdict(run),
+      "Nothing limits the run alone: the consumer waits 30 % of the time, finished items wait "
+      "for it 40 %, and the busiest stage is decode_image: 8 workers busy 50 % of the time.");
+}
+
+TEST(Verdict, SaysWhenNoStageIsConcurrent) {
+  stage_statistics only;
+  only.name = "filter";
+  EXPECT_THAT(verdict(run_of({only})), StartsWith("The run has no concurrent stages"));
+}
+
 TEST(Verdict, SaysWhenNothingCame) {
   run_statistics nothing;
   EXPECT_EQ(verdict(nothing), "Nothing was delivered.");
@@ -111,7 +197,7 @@ TEST(DurationHistogram, QuantilesAreWithinSevenPercent) {
   for (int i = 1; i <= 10'000; ++i) histogram.add(std::chrono::nanoseconds(i));
   for (double part : {0.01, 0.5, 0.9, 0.99}) {
     auto exact = part * 10'000;
-    EXPECT_NEAR(static_cast<double>(histogram.quantile(part).count()), exact, exact * 0.07);
+    EXPECT_NEAR(static_cast<double>(histogram.now().quantile(part).count()), exact, exact * 0.07);
   }
 }
 
@@ -120,7 +206,106 @@ TEST(DurationHistogram, TakesAnyDuration) {
   histogram.add(0ns);
   histogram.add(std::chrono::nanoseconds::max());
   histogram.add(-5ns);
-  EXPECT_EQ(histogram.quantile(0), 1ns);
+  EXPECT_EQ(histogram.now().quantile(0), 1ns);
+  EXPECT_EQ(histogram.now().total(), 3u);
+}
+
+TEST(Statistics, TheDifferenceOfTwoMomentsHasTheQuantilesOfItsInterval) {
+  detail::stage_counters counters("work");
+  for (int i = 0; i < 1000; ++i) counters.latency.add(1us);
+  counters.in = 1000;
+  auto early = run_of({counters.snapshot(detail::clock::now())});
+  for (int i = 0; i < 10; ++i) counters.latency.add(1ms);
+  counters.in = 1010;
+  counters.busy = 7;
+  auto late = run_of({counters.snapshot(detail::clock::now())});
+  late.elapsed = 12s;
+  late.delivered = 130;
+  auto between = late - early;
+  EXPECT_EQ(between.elapsed, 2s);
+  EXPECT_EQ(between.delivered, 30u);
+  EXPECT_EQ(between.threads, 8u);
+  EXPECT_EQ(between.stages[0].in, 10u);
+  EXPECT_EQ(between.stages[0].busy, 7ns);
+  EXPECT_EQ(between.stages[0].durations.total(), 10u);
+  EXPECT_NEAR(static_cast<double>(between.stages[0].p50.count()), 1e6, 7e4);
+  EXPECT_LT(late.stages[0].p50, 2us);
+}
+
+TEST(Statistics, AStageThatWasOpenedInBetweenIsNewInTheDifference) {
+  auto first = decoder(3s);
+  first.out = 5;
+  auto later = run_of({reader(2s), decoder(10s)});
+  later.stages[1].out = 7;
+  auto between = later - run_of({first});
+  ASSERT_EQ(between.stages.size(), 2u);
+  EXPECT_EQ(between.stages[0].busy, 2s);
+  EXPECT_EQ(between.stages[1].busy, 7s);
+  EXPECT_EQ(between.stages[1].out, 2u);
+}
+
+TEST(Statistics, RatesAndReadinessAreSharesOfTheTime) {
+  auto stage = decoder(1s);
+  stage.out = 250;
+  stage.slots = 16;
+  stage.starving = 2500ms;
+  auto run = run_of({stage});
+  run.sink_wait = 8s;
+  EXPECT_EQ(qps(run), 10);
+  EXPECT_EQ(qps(stage, run.elapsed), 25);
+  EXPECT_EQ(readiness(run), 1 - 0.8);
+  EXPECT_EQ(readiness(stage, run.elapsed), 0.75);
+}
+
+TEST(Statistics, ARunThatHasNotLastedHasNoRates) {
+  stage_statistics stage;
+  stage.out = 5;
+  stage.slots = 1;
+  EXPECT_EQ(qps(stage, 0ns), 0);
+  EXPECT_EQ(readiness(stage, 0ns), 1);
+  EXPECT_EQ(qps(run_statistics()), 0);
+}
+
+TEST(Statistics, AStageThatHoldsNoItemsHasNoReadiness) {
+  EXPECT_FALSE(readiness(stage_statistics(), 1s));
+}
+
+TEST(WaitingTime, CountsTheWaitThatIsNotOver) {
+  detail::waiting_time waited;
+  detail::clock::time_point start(100s);
+  EXPECT_EQ(waited.until(start), 0s);
+  waited.begin(start);
+  EXPECT_EQ(waited.until(start + 3s), 3s);
+  EXPECT_EQ(waited.until(start - 1s), 0s);
+  waited.end(start + 5s);
+  EXPECT_EQ(waited.until(start + 50s), 5s);
+  waited.begin(start + 50s);
+  EXPECT_EQ(waited.until(start + 51s), 6s);
+}
+
+TEST(CpuSampler, CountsLongCallsInFullAndShortOnesOnAverage) {
+  std::atomic<std::int64_t> cpu = 0;
+  detail::cpu_sampler sampler(cpu, true);
+  auto call = [&](std::chrono::nanoseconds taken) {
+    sampler.begin();
+    sampler.end(taken);
+    return cpu.exchange(0) > 0;
+  };
+  int sampled = 0;
+  for (int i = 0; i < 16'000; ++i) sampled += call(1us);
+  EXPECT_NEAR(sampled, 1000, 200);
+  call(1ms);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(call(1ms));
+}
+
+TEST(CpuSampler, OfTasksCountsNothing) {
+  std::atomic<std::int64_t> cpu = 0;
+  detail::cpu_sampler sampler(cpu, false);
+  for (int i = 0; i < 100; ++i) {
+    sampler.begin();
+    sampler.end(1ms);
+  }
+  EXPECT_EQ(cpu, 0);
 }
 
 TEST(StatisticsText, IsJsonWithTimesInSeconds) {
@@ -131,8 +316,10 @@ TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   EXPECT_THAT(text, StartsWith("{\"elapsed\":10.000000000,\"threads\":8,"));
   EXPECT_THAT(text, HasSubstr("\"stages\":[{\"name\":\"read \\\"it\\\"\",\"workers\":64,"));
   EXPECT_THAT(text, HasSubstr("\"p50\":0.000001500,"));
+  EXPECT_THAT(text, HasSubstr("\"qps\":10.000,\"readiness\":1.0000,\"stages\""));
+  EXPECT_THAT(text, HasSubstr("\"qps\":0.000,\"readiness\":null,"));
   EXPECT_THAT(text, HasSubstr("},{\"name\":\"decode_image\","));
-  EXPECT_THAT(text, HasSubstr("\"verdict\":\"What comes before"));
+  EXPECT_THAT(text, HasSubstr("\"verdict\":\"Nothing limits the run alone"));
 }
 
 }  // namespace lade

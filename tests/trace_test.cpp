@@ -1,6 +1,7 @@
 #include <lade/batch.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
+#include <lade/io/file.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
 #include <lade/trace.hpp>
@@ -67,6 +68,46 @@ TEST(Trace, HasASpanForEveryItemAndStageAndArrowsBetween) {
   EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
   EXPECT_EQ(count_of(lines, "\"ph\":\"t\""), 50 + 50);
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("consumer"), HasSubstr("\"positions\":\"40-49\""))));
+}
+
+TEST(Trace, HasTheItemsThatEachStageHolds) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto made = from(numbers{20}) | map([](int i) { return i; }, {.concurrency = 2, .name = "a"});
+  {
+    trace record(dir / "trace");
+    collect(runtime, made, {.trace = &record});
+  }
+  auto lines = lines_of(dir / "trace");
+  EXPECT_EQ(count_of(lines, "\"ph\":\"C\""), 20);
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("\"name\":\"a\",\"args\":{\"waiting\":"),
+                                    HasSubstr(",\"working\":"), HasSubstr(",\"done\":"))));
+}
+
+TEST(Trace, HasASpanForEverySystemCall) {
+  temp_dir dir;
+  std::vector<sample> files;
+  for (int i = 0; i < 3; ++i) files.emplace_back(dir.write(std::to_string(i), "content"));
+  files.emplace_back(dir / "absent");
+  runtime runtime({.threads = 2});
+  {
+    trace record(dir / "trace");
+    auto all = collect(runtime, from(files) | map(io::read),
+                       {.on_error = on_error::skip, .trace = &record});
+    EXPECT_EQ(all.size(), 3u);
+  }
+  auto lines = lines_of(dir / "trace");
+  auto count = [&](const std::string& phase, const std::string& name) {
+    return std::ranges::count_if(lines, [&](auto& line) {
+      return line.starts_with("{\"ph\":\"" + phase) &&
+             line.find("\"name\":\"" + name) != line.npos && line.find("\"io\"") != line.npos;
+    });
+  };
+  EXPECT_EQ(count("b", "open"), 4);
+  EXPECT_EQ(count("e", "open"), 4);
+  EXPECT_GE(count("b", "read"), 3);
+  EXPECT_EQ(count("b", "read"), count("e", "read"));
+  EXPECT_THAT(lines, Contains(HasSubstr("\"of\":\"" + (dir / "absent") + "\",\"result\":-2}")));
 }
 
 TEST(Trace, TakesSpansOfTheProgram) {

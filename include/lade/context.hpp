@@ -11,6 +11,7 @@ namespace lade {
 
 class buffer_pool;
 class runtime;
+class trace;
 
 namespace detail {
 class stage_counters;
@@ -24,6 +25,7 @@ struct context {
   std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
   detail::stage_counters* stage = nullptr;  // whose statistics it adds to
+  lade::trace* trace = nullptr;             // where its system calls are recorded; null: nowhere
 };
 
 namespace detail {

@@ -11,6 +11,7 @@
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
+#include <lade/dashboard.hpp>
 #include <lade/draw.hpp>
 #include <lade/epochs.hpp>
 #include <lade/error.hpp>
@@ -22,9 +23,12 @@
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/metrics.hpp>
+#include <lade/metrics_server.hpp>
 #include <lade/pad.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/process.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
+#include <lade/detail/observer.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
@@ -41,6 +42,7 @@ class run {
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : run(where, what, options, nullptr) {}
+  ~run() { observer_.end(); }
 
   // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
   // items before it have been taken; after that the run is at its end. Throws error(stopped) when
@@ -64,6 +66,7 @@ class run {
       consumer_.given(origin);
     } else {
       ended_ = true;
+      observer_.end();
       co_await end_of_children();
     }
     co_return item;
@@ -114,7 +117,7 @@ class run {
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
-    children_.start(fill(what, state_, items_, std::move(before)));
+    children_.start(fill(what, state_, items_, observer_, std::move(before)));
   }
 
   // An item that waits for the consumer. A class around it because items may be aggregates, which
@@ -155,11 +158,13 @@ class run {
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.
   static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
-                     channel<ready>& items, std::shared_ptr<detail::run_state> before) {
+                     channel<ready>& items, detail::observer& watching,
+                     std::shared_ptr<detail::run_state> before) {
     closer at_the_end(items, *state);
     if (before) co_await before->input_over();
     before.reset();
     state->begin();
+    watching.begin(state);
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     auto source = what.open(opening);
@@ -181,6 +186,7 @@ class run {
   channel<ready> items_;
   detail::consumer_trace consumer_;
   bool ended_ = false;
+  detail::observer observer_;
   scope children_;  // ends before what its children use
 };
 

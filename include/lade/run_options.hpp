@@ -5,6 +5,7 @@
 #include <lade/failure.hpp>
 #include <lade/state.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,28 @@ namespace lade {
 
 class run_hooks;
 class trace;
+struct run_report;
+
+// How a run tells of itself while it lives; see stats.hpp for what.
+struct report_options {
+  std::chrono::nanoseconds every = std::chrono::seconds(10);
+
+  // Called every so often, and once at the end of the run with what is left; by one thread at a
+  // time, of the CPU pool. What it throws ends the run.
+  std::function<void(const run_report&)> to = {};
+};
+
+// When a run is taken to hang, and who is told. Off unless `after` is given: how long a source or
+// a function may take is the program's to know.
+struct stall_options {
+  // How long the consumer waits for one item. It is noticed at most a quarter later.
+  std::chrono::nanoseconds after{};
+
+  // Called once for every stall, with the counters of all stages and with what each of their items
+  // waits for; on the reactor's thread, since the pool's may be what hangs, so it must not block.
+  // What it throws ends the run. Standard error if not given.
+  std::function<void(const std::string&)> to = {};
+};
 
 // With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
 // numbers.
@@ -37,6 +60,12 @@ struct run_options {
   // Told of every item that fails, also of the one that ends the run. Called by one thread at a
   // time, on any; what it throws ends the run.
   std::function<void(const failure_record&)> on_failure = {};
+
+  // Told the statistics of the run, of an interval each and of all together.
+  report_options report = {};
+
+  // Told when nothing comes any more, and why.
+  stall_options stall = {};
 
   // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
   lade::trace* trace = nullptr;

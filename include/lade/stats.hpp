@@ -2,15 +2,32 @@
 
 #pragma once
 
+#include <lade/process.hpp>
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace lade {
+
+// How many durations lie in each eighth of a power of two: quantiles to within 7 %.
+class duration_counts {
+ public:
+  std::uint64_t total() const noexcept;
+  std::chrono::nanoseconds quantile(double share) const noexcept;
+
+  // What came after `earlier`, which is part of this.
+  duration_counts& operator-=(const duration_counts& earlier) noexcept;
+
+  static constexpr std::size_t per_octave = 8;
+  static constexpr std::size_t octaves = 48;
+  std::array<std::uint32_t, per_octave * octaves> counts{};
+};
 
 // One stage of a run, at one moment. Times are summed over its workers.
 struct stage_statistics {
@@ -18,6 +35,7 @@ struct stage_statistics {
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
   unsigned own_threads = 0;         // of its own pool; 0 for a stage on the runtime's
   bool on_reactor = false;          // its workers wait rather than compute
+  std::size_t slots = 0;            // items that it may hold; 0 for one that passes them on at once
   std::uint64_t in = 0;             // items taken from the stage before
   std::uint64_t out = 0;            // items given to the next stage
   std::uint64_t failed = 0;         // items whose function threw
@@ -26,10 +44,13 @@ struct stage_statistics {
   std::uint64_t retried = 0;        // calls for an item for which one had failed
   std::uint64_t bytes = 0;          // of what it gave, where items have a size
   std::chrono::nanoseconds busy{};  // spent inside of its function
+  std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 where its workers wait
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
+  std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
   std::chrono::nanoseconds starving{};     // the next stage waited for this one
-  std::chrono::nanoseconds p50{}, p90{}, p99{};  // of the time its function takes for one item
+  duration_counts durations;               // that its function took for one item each
+  std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
 };
 
 struct run_statistics {
@@ -43,29 +64,83 @@ struct run_statistics {
   std::vector<stage_statistics> stages;  // from the source on
 };
 
+// What happened between two moments of a run: counts, times and quantiles of that interval alone.
+run_statistics operator-(const run_statistics& later, const run_statistics& earlier);
+
+// Items given in a second, by a stage or to the consumer.
+double qps(const stage_statistics& stage, std::chrono::nanoseconds elapsed);
+double qps(const run_statistics& run);
+
+// The share of the time in which who takes the items of a stage, or of the run, did not find it
+// empty. Near 1, what comes behind is slower; near 0, what comes before it is. Nothing for a stage
+// that holds no items.
+std::optional<double> readiness(const stage_statistics& stage, std::chrono::nanoseconds elapsed);
+double readiness(const run_statistics& run);
+
+// What a run tells every so often; see run_options.hpp.
+struct run_report {
+  run_statistics total;     // since the run began
+  run_statistics interval;  // since the last report
+  process_statistics process;
+};
+
 // A table of the stages, a line each, for people.
 std::string table(const run_statistics& run);
 
-// One line of JSON with the same names as above; times in seconds.
+// One line of JSON with the same names as above; times in seconds, rates in items a second.
 std::string to_json(const run_statistics& run);
 
-// One sentence: which stage limits the run, how it shows, and what to change.
+// One sentence: what limits the run, how it shows, and what to change. For a run that has found its
+// pace, or an interval of it: the first seconds are those of caches that fill.
 std::string verdict(const run_statistics& run);
 
 namespace detail {
 
 using clock = std::chrono::steady_clock;
 
-// Counts durations in buckets of an eighth of their power of two: quantiles to within 7 %.
+// Counts durations as they come. Any thread.
 class duration_histogram {
  public:
   void add(std::chrono::nanoseconds duration) noexcept;
-  std::chrono::nanoseconds quantile(double share) const noexcept;
+  duration_counts now() const noexcept;
 
  private:
-  static constexpr std::size_t per_octave = 8;
-  static constexpr std::size_t octaves = 48;
-  std::array<std::atomic<std::uint32_t>, per_octave * octaves> counts_{};
+  std::array<std::atomic<std::uint32_t>, duration_counts{}.counts.size()> counts_{};
+};
+
+// How long somebody has waited so far, the wait that is not over included. Any thread reads.
+class waiting_time {
+ public:
+  void begin(clock::time_point now) noexcept { sum_.fetch_sub(of(now), std::memory_order_relaxed); }
+  void end(clock::time_point now) noexcept { sum_.fetch_add(of(now), std::memory_order_relaxed); }
+  std::chrono::nanoseconds until(clock::time_point now) const noexcept;
+
+ private:
+  static std::int64_t of(clock::time_point time) noexcept {
+    return std::chrono::nanoseconds(time.time_since_epoch()).count();
+  }
+
+  std::atomic<std::int64_t> sum_ = 0;  // during a wait, less its beginning: below 0 only then
+};
+
+// Measures the CPU time that a worker's calls take and adds it to a counter: of all that take
+// long, and of one in sixteen short ones, which counts for all.
+class cpu_sampler {
+ public:
+  cpu_sampler(std::atomic<std::int64_t>& counter, bool wanted) noexcept
+      : counter_(counter), wanted_(wanted) {}
+
+  // On the same thread. `taken` is the time that passed in between.
+  void begin() noexcept;
+  void end(std::chrono::nanoseconds taken) noexcept;
+
+ private:
+  std::atomic<std::int64_t>& counter_;
+  bool wanted_;
+  bool long_ = false;  // the last call was
+  std::uint32_t draw_ = 1;
+  std::int64_t weight_ = 0;
+  std::int64_t began_ = 0;
 };
 
 // The live counters of one stage. Any thread adds; readers see values a moment old.
@@ -78,12 +153,14 @@ class stage_counters {
   unsigned workers = 0;
   unsigned own_threads = 0;
   bool on_reactor = false;
+  std::size_t slots = 0;
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
-  std::atomic<std::int64_t> busy = 0, input_wait = 0, output_wait = 0, starving = 0;
+  std::atomic<std::int64_t> busy = 0, cpu = 0;
+  waiting_time input_wait, output_wait, memory_wait, starving;
   duration_histogram latency;
 
-  stage_statistics snapshot() const;
+  stage_statistics snapshot(clock::time_point now) const;
 
  private:
   std::string name_;
@@ -95,17 +172,15 @@ void bump(std::atomic<T>& counter, T by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-// Adds the time of its life to a counter.
+// A wait as long as its life.
 class stopwatch {
  public:
-  explicit stopwatch(std::atomic<std::int64_t>& counter) noexcept
-      : counter_(counter), start_(clock::now()) {}
+  explicit stopwatch(waiting_time& sum) noexcept : sum_(sum) { sum_.begin(clock::now()); }
   stopwatch(const stopwatch&) = delete;
-  ~stopwatch() { counter_.fetch_add((clock::now() - start_).count(), std::memory_order_relaxed); }
+  ~stopwatch() { sum_.end(clock::now()); }
 
  private:
-  std::atomic<std::int64_t>& counter_;
-  clock::time_point start_;
+  waiting_time& sum_;
 };
 
 }  // namespace detail

@@ -4,10 +4,12 @@
 
 #include <lade/lineage.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -16,8 +18,10 @@
 namespace lade {
 
 // Writes a file in the Trace Event Format (JSON array), which ui.perfetto.dev and chrome://tracing
-// open. Runs that are given it add a span for every item and stage, one track for each worker, and
-// arrows that follow each item from stage to stage; the program may add spans of its own:
+// open. Runs that are given it add a span for every item and stage, one track for each worker,
+// arrows that follow each item from stage to stage, the items that each stage holds as a curve, and
+// each system call from when it is made until its result is there; the program may add spans of
+// its own:
 //
 //   lade::trace trace("run.trace.json");
 //   auto batches = runtime.run(pipeline, {.trace = &trace});
@@ -48,6 +52,14 @@ class trace {
   void add_span(track where, std::string_view name, clock::time_point start, clock::time_point end,
                 const lineage& item = {}, bool first = false);
 
+  // How many there are of something from now on: a curve, or several that are stacked.
+  using level = std::pair<const char*, std::uint64_t>;
+  void add_levels(std::string_view name, std::initializer_list<level> levels);
+
+  // A span that may overlap others, of something that the system did. `what` may be empty.
+  void add_io(std::string_view name, std::string_view what, clock::time_point start,
+              clock::time_point end, std::int64_t result);
+
  private:
   std::string microseconds(clock::time_point time) const;
   void write(const std::string& event);
@@ -56,6 +68,7 @@ class trace {
   std::mutex mutex_;
   std::ofstream file_;
   track tracks_ = 0;
+  std::atomic<std::uint64_t> calls_ = 0;  // of the system
 };
 
 class trace::open_span {

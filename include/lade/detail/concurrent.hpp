@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/operation.hpp>
+#include <lade/detail/overview.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
@@ -14,6 +15,7 @@
 #include <lade/trace.hpp>
 
 #include <any>
+#include <atomic>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -123,7 +125,8 @@ using worker_of = typename worker_of_work<Work>::type;
 // Runs coroutines of its own beside the stages: one feeder, which fills slots from the generator
 // before, and workers, which apply a function to them. Ends with the generator of `deliver`.
 template <class In, class Out>
-class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In, Out>> {
+class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In, Out>>,
+                         private overviewed {
  public:
   concurrent_stage(const opening& run, stage_counters& counters, const concurrent_options& options)
       : run_(run.run),
@@ -134,7 +137,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
               run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_stage{*this}) {
-    run_->note_workers(counters, options.workers, options.on_reactor);
+    run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
     feeder_context_.stage = &counters_;
     worker_contexts_.assign(options.workers, feeder_context_);
     if (options.pool) {
@@ -142,10 +145,13 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
       for (auto& each : worker_contexts_) each.home = options.pool;
     }
     if (options.workers > 0) run_->note_tracing(counters);
+    run_->watch(*this);
     if (!options.on_reactor) return;
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   }
+
+  ~concurrent_stage() { run_->unwatch(*this); }
 
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -183,6 +189,16 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     lineage origin;
     item_identity identity;
     clock::time_point begun;  // when the function was first called for it
+
+    // For overviews of items that are in flight.
+    std::string name;
+    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
+    std::atomic<clock::time_point> since = clock::time_point();
+
+    void note(item_overview::doing what, clock::time_point now) noexcept {
+      since.store(now, std::memory_order_relaxed);
+      doing.store(what, std::memory_order_relaxed);
+    }
   };
 
   static constexpr auto late = "wait for the stage's function";
@@ -253,15 +269,19 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     while (true) {
       auto free = co_await ring_.take_free(std::exchange(last, slot_ring::none));
       if (free == slot_ring::none) co_return;
-      auto asked = clock::now();
-      auto* item = co_await upstream.next();
-      bump(counters_.input_wait, (clock::now() - asked).count());
+      In* item = nullptr;
+      {
+        stopwatch waiting(counters_.input_wait);
+        item = co_await upstream.next();
+      }
       if (!item) co_return;
       bump(counters_.in);
       auto& filled = slots_[free];
       filled.origin = upstream.origin();
       filled.identity = identity(filled.origin);
       filled.failure = nullptr;
+      filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+      if (run_->watches_stalls()) filled.name = name_of(*item);
       if constexpr (std::same_as<In, Out>) {
         if (options_.workers == 0) {
           filled.out.emplace(std::move(*item));
@@ -279,6 +299,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
                         std::shared_ptr<const Work> work) {
     auto* trace = self->run_->options().trace;
     auto track = trace ? trace->add_track(self->counters_.name()) : 0;
+    cpu_sampler cpu(self->counters_.cpu, !self->options_.on_reactor);
     co_await continue_on(home);
     auto&& call = self->begin_worker(*work);
     std::size_t taken = slot_ring::none;
@@ -291,6 +312,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         auto name = name_of(*item.in);
         hooked_call visit(*self->run_, self->counters_, name, item.origin, attempt);
         auto started = attempt == 1 ? item.begun : clock::now();
+        item.note(item_overview::doing::works, started);
+        cpu.begin();
         try {
           using result = decltype(call(std::move(*item.in), item.identity));
           if constexpr (outcome_of<result>::is_task)
@@ -305,13 +328,16 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
           pause = self->failed(item, name, attempt, std::move(kept));
         }
         auto ended = clock::now();
+        cpu.end(ended - started);
         self->note_time(ended - started);
         if (trace)
           trace->add_span(track, name.empty() ? self->counters_.name() : name, started, ended,
                           item.origin, self->run_->sees_items_first(self->counters_));
+        if (pause) item.note(item_overview::doing::pauses, ended);
         if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
       item.in.reset();
+      if (trace) self->note_levels(*trace);
     }
   }
 
@@ -336,6 +362,12 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     if (options_.limits.any() &&
         clock::now() - started > options_.limits.left(started - item.begun))
       throw error(errc::timed_out, late);
+  }
+
+  void note_levels(trace& to) const {
+    auto now = ring_.count();
+    to.add_levels(counters_.name(),
+                  {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
   }
 
   // The item as it is, if the function may be called for it once more.
@@ -364,6 +396,18 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
     if (!item.failure) substitute(item.out, options_.substitute);
     return std::nullopt;
+  }
+
+  std::string overview(clock::time_point at) const override {
+    using enum item_overview::doing;
+    auto now = ring_.look([this](std::size_t number, bool is_done) {
+      auto& item = slots_[number];
+      return item_overview{.name = item.name,
+                           .origin = item.origin,
+                           .what = is_done ? done : item.doing.load(std::memory_order_relaxed),
+                           .since = item.since.load(std::memory_order_relaxed)};
+    });
+    return to_string(counters_.name(), now, at);
   }
 
   void note_time(clock::duration taken) noexcept {

@@ -41,6 +41,7 @@ class reactor_await {
   bool ended_early() const noexcept { return ended_early_; }
 
   reactor& where() const noexcept { return *reactor_; }
+  lade::trace* trace() const noexcept { return context_->trace; }
 
  private:
   struct request_stop {
@@ -89,8 +90,11 @@ class operation::awaiter final : public reactor_await, private io_operation {
 
  private:
   void ended() noexcept;
+  void record() const noexcept;
   void begin() noexcept override;
   void end_early() noexcept override;
+
+  clock::time_point begun_at_ = {};  // if there is a trace
 };
 
 inline operation::awaiter operation::operator co_await() const noexcept { return awaiter(call_); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/overview.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
@@ -101,7 +102,7 @@ class run_state {
   // The counters of a stage: one that is opened again goes on with those it had. The reference is
   // valid as long as the run_state is.
   stage_counters& add_stage(std::string name, const stage_key& stage);
-  void note_workers(stage_counters& stage, unsigned workers, bool on_reactor);
+  void note_workers(stage_counters& stage, unsigned workers, bool on_reactor, std::size_t slots);
 
   // For a catch block: what becomes of the item whose function has thrown, in as many attempts.
   // Gives the failure with stage and item named, or null if the run goes on without the item.
@@ -146,10 +147,18 @@ class run_state {
     return first_traced_ == &stage;
   }
 
+  // Stages to ask when nothing moves.
+  bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
+  void watch(const overviewed& stage);
+  void unwatch(const overviewed& stage) noexcept;
+
+  // All that can be said of a run that does not move.
+  std::string overview() const;
+
   lade::state state() const;
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
-  std::atomic<std::int64_t> memory_wait = 0;  // not to begin an item that might not fit
+  waiting_time memory_wait;    // not to begin an item that might not fit
 
  private:
   static constexpr std::size_t most_failures = 1000;
@@ -166,7 +175,8 @@ class run_state {
   mutable std::mutex mutex_;
   clock::time_point started_ = clock::now();
   std::deque<stage_counters> stages_;
-  std::vector<stage_key> opened_;  // whose counters these are
+  std::vector<stage_key> opened_;           // whose counters these are
+  std::vector<const overviewed*> watched_;  // from the sink on
   std::deque<failure_record> failures_;
   std::vector<stage_error> final_failures_;  // each of which ends the run
   const stage_counters* first_traced_ = nullptr;

@@ -4,12 +4,14 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/overview.hpp>
 #include <lade/stats.hpp>
 
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -53,7 +55,21 @@ class slot_ring {
   // Ends all waiting, now and later. Any thread.
   void close();
 
+  // How many items wait for a worker, are worked on, or are done and not taken yet.
+  struct levels {
+    std::size_t waiting = 0;
+    std::size_t working = 0;
+    std::size_t done = 0;
+  };
+  levels count() const;
+
+  // What is where. `item` is called for every slot that has been filled and that the consumer has
+  // not taken, the first to be delivered first, and tells of it. Nobody takes a slot meanwhile.
+  stage_overview look(const std::function<item_overview(std::size_t slot, bool done)>& item) const;
+
  private:
+  enum class place : std::uint8_t { outside, filled, done };
+
   struct waiting {
     executor& home;
     std::size_t slot;
@@ -87,12 +103,16 @@ class slot_ring {
   // released, or null.
   void note_filled(std::size_t slot);
   waiting* fill(std::size_t slot);
-  bool deliverable() const noexcept { return !ready_.empty() && done_[ready_.front()]; }
+  bool deliverable() const noexcept {
+    return !ready_.empty() && places_[ready_.front()] == place::done;
+  }
   bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
   std::size_t pop_done();
   waiting* finish(std::size_t slot);
   bool may_begin() const;
   std::size_t begin_item();
+  void park_feeder(waiting& feeder);
+  waiting* take_feeder();
   waiting* claim_feeder();
   waiting* claim_consumer(std::size_t slot);
 
@@ -102,21 +122,20 @@ class slot_ring {
   const item_order order_;
   const std::size_t wake_feeder_at_;  // so many free slots; the others suffice for the workers
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::size_t> free_;
   std::deque<std::size_t> filled_;
   std::deque<std::size_t> ready_;  // in the order of delivery; the front may not be done yet
-  std::vector<char> done_;
+  std::vector<place> places_;
   std::size_t in_flight_ = 0;   // filled and not yet taken by the consumer
   std::size_t unfinished_ = 0;  // begun by the feeder and not yet done
   std::uint64_t finished_ = 0;
   bool input_over_ = false;
   bool closed_ = false;
   waiting* feeder_ = nullptr;
+  waiting_time* feeder_waits_ = nullptr;  // for room or for memory
   waiting* consumer_ = nullptr;
   std::vector<waiting*> workers_;
-  clock::time_point feeder_parked_;
-  clock::time_point consumer_parked_;
 };
 
 }  // namespace detail

@@ -1,0 +1,36 @@
+// A run on the terminal, while it lives.
+
+#pragma once
+
+#include <lade/stats.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace lade {
+
+// What to give a run to report to:
+//
+//   auto run = runtime.run(batches, {.report = {.every = 1s, .to = lade::dashboard()}});
+//
+// On a terminal each report is drawn over the last one: the stages of the interval, speed, memory
+// and what limits the run. What the program prints in between is drawn over too. Elsewhere, as in
+// a log, each report is one line. What cannot be written is lost without a word.
+class dashboard {
+ public:
+  explicit dashboard(int descriptor = 2) noexcept : descriptor_(descriptor) {}  // standard error
+
+  void operator()(const run_report& report);
+
+ private:
+  int descriptor_;
+  std::size_t lines_ = 0;  // that stand on the terminal
+};
+
+// What a dashboard draws: lines of at most so many characters, each with its end.
+std::string render(const run_report& report, std::size_t columns);
+
+// What it writes where there is no terminal, without an end.
+std::string one_line(const run_report& report);
+
+}  // namespace lade

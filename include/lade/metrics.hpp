@@ -1,0 +1,65 @@
+// Statistics in the words of Prometheus.
+
+#pragma once
+
+#include <lade/process.hpp>
+#include <lade/stats.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// What tells the samples of a metric apart: {{"run", "train"}, {"rank", "3"}}.
+using metric_labels = std::vector<std::pair<std::string, std::string>>;
+
+enum class metric_type : std::uint8_t { counter, gauge, summary };
+
+// Collects samples and writes them as Prometheus wants them (text format 0.0.4): those of one
+// metric together, whatever the order they were added in. Times are in seconds, sizes in bytes;
+// what only grows ends in _total.
+//
+//   metrics all;
+//   all.add(run.statistics(), {{"run", "train"}});
+//   all.add("loss", metric_type::gauge, "Of the last step.", loss);
+//
+// Throws error(invalid_argument) for names and labels that Prometheus would refuse, and where the
+// same name is added with another type.
+class metrics {
+ public:
+  // lade_run_... and, for each stage, lade_stage_...{stage="name"}. Of several stages of one name
+  // the second from the source on is "name (2)".
+  void add(const run_statistics& run, const metric_labels& labels = {});
+
+  // process_..., as far as the figures are known.
+  void add(const process_statistics& process, const metric_labels& labels = {});
+
+  // A sample of the program's own.
+  void add(std::string_view name, metric_type type, std::string_view help, double value,
+           const metric_labels& labels = {});
+
+  std::string text() const;
+
+ private:
+  struct family {
+    std::string name;
+    metric_type type;
+    std::string help;
+    std::string samples;
+  };
+
+  family& of(std::string_view name, metric_type type, std::string_view help);
+  void add_stage(const stage_statistics& stage, const metric_labels& labels);
+  void add_durations(const stage_statistics& stage, const metric_labels& labels);
+
+  std::vector<family> families_;
+};
+
+// The same for one run or process.
+std::string to_prometheus(const run_statistics& run, const metric_labels& labels = {});
+std::string to_prometheus(const process_statistics& process, const metric_labels& labels = {});
+
+}  // namespace lade

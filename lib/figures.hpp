@@ -1,0 +1,18 @@
+// Figures as people read them.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace lade::detail {
+
+std::string percent(double part);                       // 0.5 -> "50 %", at most "100 %"
+std::string grouped(std::uint64_t number);              // 1234567 -> "1,234,567"
+std::string short_time(std::chrono::nanoseconds time);  // "1.25 ms"; "-" for none
+std::string short_rate(double per_second);              // "0.25", "12.5", "1,250"
+std::string short_bytes(std::uint64_t bytes);           // "1.3 GiB"
+std::string clock_time(std::chrono::nanoseconds time);  // "1:02:03", "2:03"
+
+}  // namespace lade::detail

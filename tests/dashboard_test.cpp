@@ -1,0 +1,122 @@
+#include <lade/dashboard.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include <fcntl.h>
+#include <pty.h>
+#include <unistd.h>
+
+namespace lade {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+static run_report report_of(const std::string& stage_name) {
+  run_report report;
+  stage_statistics stage;
+  stage.name = stage_name;
+  stage.workers = 2;
+  stage.slots = 4;
+  stage.out = 2500;
+  stage.busy = 4s;
+  report.interval.elapsed = 2s;
+  report.interval.delivered = 2500;
+  report.interval.sink_wait = 1s;
+  report.interval.threads = 2;
+  report.interval.cpus = 4;
+  report.interval.stages = {stage};
+  report.total = report.interval;
+  report.total.elapsed = 3723s;
+  report.total.delivered = 4'500'000;
+  report.process.rss_bytes = (std::uint64_t{3} << 30) / 2;
+  return report;
+}
+
+TEST(Dashboard, ShowsSpeedStagesMemoryAndTheVerdict) {
+  auto text = render(report_of("decode"), 200);
+  EXPECT_THAT(text, StartsWith("1:02:03  4,500,000 items  1,250 per s  ready 50 %  1.5 GiB\n"));
+  EXPECT_THAT(text, HasSubstr("\nstage   workers"));
+  EXPECT_THAT(text, HasSubstr("\ndecode        2"));
+  EXPECT_THAT(text, EndsWith("\ndecode is the bottleneck: 2 workers busy 100 % of the time: more "
+                             "threads would help.\n"));
+}
+
+// A byte of UTF-8 that begins a character.
+static std::size_t characters(const std::string& text) {
+  std::size_t count = 0;
+  for (char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+TEST(Dashboard, NoLineIsLongerThanTheTerminal) {
+  for (std::size_t columns : {0, 1, 7, 20, 40, 80}) {
+    std::istringstream lines(render(report_of("größer"), columns));
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(characters(line), std::max<std::size_t>(columns, 1)) << line;
+  }
+}
+
+TEST(Dashboard, TheVerdictIsBrokenBetweenWords) {
+  EXPECT_THAT(
+      render(report_of("decode"), 40),
+      EndsWith("\ndecode is the bottleneck: 2 workers busy\n100 % of the time: more threads "
+               "would\nhelp.\n"));
+}
+
+TEST(Dashboard, LeavesOutMemoryThatIsNotKnown) {
+  auto report = report_of("decode");
+  report.process = {};
+  EXPECT_THAT(render(report, 200), HasSubstr("ready 50 %\n"));
+}
+
+// All that can be read without waiting.
+static std::string read_some(int from) {
+  std::array<char, 8192> text;
+  auto count = read(from, text.data(), text.size());
+  return count > 0 ? std::string(text.data(), static_cast<std::size_t>(count)) : "";
+}
+
+TEST(Dashboard, WritesALineForEachReportWhereThereIsNoTerminal) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  dashboard board(ends[1]);
+  auto report = report_of("decode");
+  board(report);
+  board(report);
+  auto line = one_line(report) + "\n";
+  EXPECT_EQ(read_some(ends[0]), line + line);
+  EXPECT_THAT(line, StartsWith("lade: 1:02:03  4,500,000 items"));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(Dashboard, DrawsOverItselfOnATerminal) {
+  int ours = -1;
+  int terminal = -1;
+  winsize size{.ws_row = 50, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
+  if (openpty(&ours, &terminal, nullptr, nullptr, &size) != 0) GTEST_SKIP() << "no terminals";
+  setenv("TERM", "xterm", 1);
+  dashboard board(terminal);
+  auto report = report_of("decode");
+  board(report);
+  EXPECT_THAT(read_some(ours), AllOf(StartsWith("\r\x1b[J1:02:03"), Not(HasSubstr("A\r"))));
+  board(report);
+  EXPECT_THAT(read_some(ours), StartsWith("\x1b[4A\r\x1b[J1:02:03"));
+  close(terminal);
+  close(ours);
+}
+
+TEST(Dashboard, SurvivesThatItCannotWrite) { dashboard(-1)(report_of("decode")); }
+
+}  // namespace lade
