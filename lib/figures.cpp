@@ -66,4 +66,19 @@ std::string clock_time(std::chrono::nanoseconds time) {
   return text;
 }
 
+std::string aligned(const std::vector<table_row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      std::string padding(widths[i] - row[i].size(), ' ');
+      text += i == 0 ? row[i] + padding : "  " + padding + row[i];
+    }
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace lade::detail

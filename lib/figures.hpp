@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lade::detail {
 
@@ -14,5 +15,9 @@ std::string short_time(std::chrono::nanoseconds time);  // "1.25 ms"; "-" for no
 std::string short_rate(double per_second);              // "0.25", "12.5", "1,250"
 std::string short_bytes(std::uint64_t bytes);           // "1.3 GiB"
 std::string clock_time(std::chrono::nanoseconds time);  // "1:02:03", "2:03"
+
+// Rows of as many cells each, the first column to the left, the others to the right.
+using table_row = std::vector<std::string>;
+std::string aligned(const std::vector<table_row>& rows);
 
 }  // namespace lade::detail

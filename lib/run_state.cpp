@@ -104,9 +104,20 @@ opening opening::mixing_parts(const char* how) const {
   return result;
 }
 
-void opening::makes_parts(const std::string& how) const {
-  if (mixes_parts) return refuse_state(how + " makes several items of one before " + mixes_parts);
-  run->progress().expect_parts();
+opening opening::reordering(const char* how) const {
+  if (parts_behind)
+    refuse_state(std::string(how) + " is before a stage that makes several items of one");
+  return mixing_parts(how);
+}
+
+opening opening::making_parts(const std::string& how) const {
+  if (mixes_parts)
+    refuse_state(how + " makes several items of one before " + mixes_parts);
+  else
+    run->progress().expect_parts();
+  auto result = *this;
+  result.parts_behind = true;
+  return result;
 }
 
 void opening::refuse_state(const std::string& why) const {

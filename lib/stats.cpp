@@ -105,7 +105,7 @@ std::optional<double> readiness(const stage_statistics& stage, nanoseconds elaps
 }
 double readiness(const run_statistics& run) { return not_waited(run.sink_wait, run.elapsed); }
 
-using table_row = std::vector<std::string>;
+using detail::table_row;
 
 static table_row row_of(const stage_statistics& stage, const run_statistics& run) {
   auto some = [](std::uint64_t count) { return count ? grouped(count) : std::string("-"); };
@@ -131,18 +131,7 @@ std::string table(const run_statistics& run) {
   std::vector<table_row> rows{{"stage", "workers", "in", "out", "per s", "failed", "busy", "ready",
                                "p50", "p99", "waits for input", "waits for room"}};
   for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
-  std::vector<std::size_t> widths(rows.front().size());
-  for (auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      std::string padding(widths[i] - row[i].size(), ' ');
-      text += i == 0 ? row[i] + padding : "  " + padding + row[i];
-    }
-    text += '\n';
-  }
-  return text;
+  return detail::aligned(rows);
 }
 
 static const stage_statistics* busiest(const run_statistics& run) {

@@ -201,7 +201,10 @@ TEST(Cache, KeepsTheWholeOrNothingWhereAPartIsNotExact) {
   expect_calls(counted | twice | shuffle() | cache({.items = 10}), 20);
   expect_calls(counted | twice | cache({.items = 10}) | batch(3) | unbatch(), 15);
   auto both = merge(std::vector<pipeline<int>>{counted, from(up_to(5))});
-  expect_calls(both | cache({.items = 10}), 20);
+  expect_calls(both | cache({.items = 10}), 15);
+  expect_calls(merge(std::vector<pipeline<int>>{counted, counted}, {.end = merge_end::first}) |
+                   cache({.items = 10}),
+               40);
   expect_calls(both | cache(), 0);
   expect_calls(counted | cache({.items = 10}) | map([](int i) { return i; }) | cache({.items = 15}),
                10);

@@ -217,6 +217,20 @@ TEST(State, PartsOfAnItemComeOnce) {
   EXPECT_EQ(with_interruptions(runtime, make, 3), collect(runtime, make()));
 }
 
+TEST(State, IsRefusedWhereTheOrderChangesBeforePartsAreMade) {
+  runtime runtime({.threads = 2});
+  auto twice = [](int i) { return ints{i, i}; };
+  map_options as_finished{.order = item_order::completion};
+  auto same = [](int i) { return i; };
+  for (auto& reordered : {from(numbers{9}) | shuffle(), from(numbers{9}) | map(same, as_finished),
+                          merge(std::vector<pipeline<int>>{from(up_to(9))})}) {
+    auto items = runtime.run(reordered | filter([](int i) { return i > 1; }) | flat_map(twice));
+    items.wait_next();
+    EXPECT_THAT([&] { items.state(); },
+                ThrowsMessage<error>(HasSubstr("before a stage that makes several items of one")));
+  }
+}
+
 TEST(State, AnotherNumberOfRanksDeliversTheRest) {
   auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

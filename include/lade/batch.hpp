@@ -75,8 +75,7 @@ class unbatch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
     return detail::make_pipeline<T>(in.length() + 1, [in](const detail::opening& run) {
-      run.makes_parts("unbatch");
-      return apart(in.open(run));
+      return apart(in.open(run.making_parts("unbatch")));
     });
   }
 

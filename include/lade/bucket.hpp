@@ -82,7 +82,7 @@ class bucket_stage {
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
-          return collect(in.open(run.mixing_parts("bucket")), self, run, counters);
+          return collect(in.open(run.reordering("bucket")), self, run, counters);
         });
   }
 

@@ -91,8 +91,8 @@ class flat_map_stage {
     return detail::make_pipeline<out>(in.length() + 1,
                                       [in, self = *this](const detail::opening& run) {
                                         auto& counters = run.add_stage(self.name_);
-                                        run.makes_parts(self.name_);
-                                        return spread<out>(in.open(run), self, run, counters);
+                                        auto whole = run.making_parts(self.name_);
+                                        return spread<out>(in.open(whole), self, run, counters);
                                       });
   }
 

@@ -35,6 +35,7 @@
 #include "../../lib/overview.cpp"
 #include "../../lib/pad.cpp"
 #include "../../lib/process.cpp"
+#include "../../lib/profile.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"
 #include "../../lib/run_state.cpp"

@@ -301,7 +301,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
   return detail::make_pipeline<T>(
       length + 1, [inputs = std::move(inputs), options](const detail::opening& from) {
         auto& counters = from.add_stage("merge");
-        auto run = from.mixing_parts("merge");
+        auto run = from.reordering("merge");
         if (options.end == merge_end::first)
           run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
         if (options.order == merge_order::arrival)

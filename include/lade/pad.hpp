@@ -281,7 +281,7 @@ class pack_rows_stage {
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
           if (self.options_.split) run.refuse_state("pack_rows splits sequences");
-          return fill_rows(in.open(run.mixing_parts("pack_rows")), self, run, counters);
+          return fill_rows(in.open(run.reordering("pack_rows")), self, run, counters);
         });
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/profiler.hpp>
 #include <lade/detail/run_state.hpp>
 
 #include <concepts>
@@ -88,9 +89,17 @@ class pipeline {
 
   // For stages: the live generator of one run, and how many steps there are up to here.
   async_generator<T> open(const detail::opening& run) const {
-    return detail::with_hooks(last_->open(run), run.of(last_.get()));
+    return run.profiling ? detail::open_profiled(*this, run) : open_stage(run);
   }
   std::uint64_t length() const noexcept { return length_; }
+
+  // For profiles: the same, whatever else there is, and what tells this stage from others.
+  async_generator<T> open_stage(const detail::opening& run) const {
+    return detail::with_hooks(last_->open(run), run.of(last_.get()));
+  }
+  detail::run_state::stage_key key(const detail::opening& run) const noexcept {
+    return {last_.get(), run.inside_of};
+  }
 
  private:
   std::shared_ptr<const detail::node<T>> last_;

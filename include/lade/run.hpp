@@ -30,6 +30,17 @@ namespace lade {
 template <class T>
 class epochs;
 
+namespace detail {
+
+// For how many items the first run of the program is to be profiled, as LADE_PROFILE says; 0 if it
+// is not, and for all further runs. Throws error(invalid_argument) if it is no number of items.
+std::uint64_t take_profile_wanted();
+
+template <class T>
+task<> tell_profile(runtime& where, pipeline<T> what, std::uint64_t items);
+
+}  // namespace detail
+
 // A live pass over a pipeline, made by runtime::run or pipeline::start. Its stages work from the
 // moment it is made, as far ahead as their buffers go. The destructor stops it: it cancels what
 // is in flight and waits for it, so that none of the pipeline's functions runs afterwards.
@@ -163,6 +174,8 @@ class run {
     closer at_the_end(items, *state);
     if (before) co_await before->input_over();
     before.reset();
+    if (auto wanted = detail::take_profile_wanted())
+      co_await detail::tell_profile(state->runtime(), what, wanted);
     state->begin();
     watching.begin(state);
     auto& surroundings = co_await this_context();
@@ -225,3 +238,5 @@ run<T> runtime::run(const pipeline<T>& what, const run_options& options) {
 }
 
 }  // namespace lade
+
+#include <lade/profile.hpp>

@@ -34,7 +34,7 @@ class shuffle_stage {
     return detail::make_pipeline<T>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
           random draw(options.seed, run.round());
-          return from_window(in.open(run.mixing_parts("shuffle")), options.window, draw);
+          return from_window(in.open(run.reordering("shuffle")), options.window, draw);
         });
   }
 

@@ -84,6 +84,15 @@ struct concurrent_options {
   failure_policy policy = {};
   std::any substitute = {};
   time_limits limits = {};
+
+  // With as much room behind the workers, if there is another number of them.
+  concurrent_options with(std::optional<unsigned> other_workers) const {
+    auto result = *this;
+    if (!other_workers || workers == 0) return result;
+    result.slots = slots - workers + *other_workers;
+    result.workers = *other_workers;
+    return result;
+  }
 };
 
 // What tells the items of one stage apart, whatever the threads do: the last source position that
@@ -433,10 +442,11 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
                                      const std::string& name, const concurrent_options& options,
                                      Work work) {
   auto& counters = run.add_stage(name);
-  auto stage = std::make_shared<concurrent_stage<In, Out>>(run, counters, options);
+  auto stage =
+      std::make_shared<concurrent_stage<In, Out>>(run, counters, options.with(run.concurrency));
   auto upstream = run.until(stage->stop_token());
   if (options.order == item_order::completion)
-    upstream = upstream.mixing_parts("a stage that gives items as they finish");
+    upstream = upstream.reordering("a stage that gives items as they finish");
   stage->start(in.open(upstream), std::move(work));
   return concurrent_stage<In, Out>::deliver(stage);
 }

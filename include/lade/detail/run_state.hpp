@@ -23,6 +23,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -186,6 +187,8 @@ class run_state {
   scope& children_;
 };
 
+class profiler;
+
 // What a stage is given when a run begins.
 struct opening {
   opening(std::shared_ptr<run_state> of_run, std::stop_token until)
@@ -213,8 +216,17 @@ struct opening {
   std::shared_ptr<const lineage> kept = nullptr;
   std::shared_ptr<std::atomic<bool>> indivisible = nullptr;
 
+  // For profiles: what is asked how pipelines are opened, whether all that the next stage gives is to
+  // be made first, and how many items a stage works on at a time; as it is described if not given.
+  profiler* profiling = nullptr;
+  bool hoards = false;
+  std::optional<unsigned> concurrency = {};
+
   // What prevents a state if items are taken apart before this stage; null if nothing.
   const char* mixes_parts = nullptr;
+
+  // Whether items are taken apart behind this stage.
+  bool parts_behind = false;
 
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;
@@ -224,8 +236,11 @@ struct opening {
 
   // For stages behind which parts of one item are no longer to be told apart, or not in order.
   opening mixing_parts(const char* how) const;
+  // For stages that give items in another order: the same, and that which was dropped before them
+  // may come with other items the next time.
+  opening reordering(const char* how) const;
   // For stages that make several items of one.
-  void makes_parts(const std::string& how) const;
+  opening making_parts(const std::string& how) const;
   // For stages that remember more than lineages tell.
   void refuse_state(const std::string& why) const;
 

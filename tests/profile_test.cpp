@@ -1,0 +1,143 @@
+#include <lade/batch.hpp>
+#include <lade/cut.hpp>
+#include <lade/error.hpp>
+#include <lade/filter.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/profile.hpp>
+#include <lade/run.hpp>
+#include <lade/shuffle.hpp>
+#include <lade/sleep.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace lade {
+
+using namespace test;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static std::vector<std::string> names_of(const std::vector<stage_profile>& stages) {
+  std::vector<std::string> names;
+  for (auto& each : stages) names.push_back(each.stage);
+  return names;
+}
+
+static std::vector<unsigned> concurrency_of(const stage_profile& stage) {
+  std::vector<unsigned> all;
+  for (auto& each : stage.trials) all.push_back(each.concurrency);
+  return all;
+}
+
+static task<int> nap(int i) {
+  co_await sleep(1ms);
+  co_return i;
+}
+
+TEST(Profile, RunsEveryStageAloneAtSeveralConcurrencies) {
+  runtime runtime({.threads = 4});
+  auto stages = profile(runtime,
+                        from(numbers{-1}) | map(nap, {.concurrency = 2, .name = "nap"}) |
+                            map([](int i) { return 2 * i; }, {.concurrency = 4, .name = "twice"}) |
+                            filter([](int i) { return i % 4 == 0; }, {.name = "even"}) | batch(4),
+                        {.items = 16});
+  EXPECT_THAT(names_of(stages), ElementsAre("source", "nap", "twice", "even", "batch"));
+  EXPECT_THAT(concurrency_of(stages[0]), ElementsAre(0u));
+  EXPECT_THAT(concurrency_of(stages[1]), ElementsAre(1u, 2u, 4u, 8u));
+  EXPECT_THAT(concurrency_of(stages[2]), ElementsAre(1u, 2u, 4u));
+  EXPECT_TRUE(stages[1].trials[1].as_described);
+  EXPECT_FALSE(stages[1].trials[0].as_described);
+  std::vector<std::uint64_t> given;
+  for (auto& each : stages) given.push_back(each.trials.back().items);
+  EXPECT_THAT(given, ElementsAre(16u, 16u, 16u, 8u, 2u));
+  EXPECT_GT(stages[1].trials[3].qps, stages[1].trials[0].qps);
+}
+
+TEST(Profile, MakesWhatAStageTakesBeforeItBegins) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> before = 0;
+  std::atomic<bool> mixed = false;
+  auto count = [&](int i) {
+    ++before;
+    return i;
+  };
+  auto look = [&](int i) {
+    mixed = mixed || before % 10 != 0;
+    return i;
+  };
+  std::array<unsigned, 1> once{1};
+  auto counted = from(numbers{10}) | map(count) | batch(10) | unbatch() | map(look);
+  profile(runtime, counted, {.items = 10, .concurrency = once});
+  EXPECT_FALSE(mixed);
+  EXPECT_GE(before, 60);
+}
+
+TEST(Profile, TakesItemsThatCannotBeCopied) {
+  runtime runtime({.threads = 2});
+  auto box = [](int i) { return std::make_unique<int>(i); };
+  auto open = [](std::unique_ptr<int> i) { return *i; };
+  auto stages =
+      profile(runtime, from(numbers{5}) | map(box, {.name = "box"}) | map(open, {.name = "open"}));
+  EXPECT_THAT(names_of(stages), ElementsAre("source", "box", "open"));
+  for (auto& trial : stages[2].trials) EXPECT_EQ(trial.items, 5u);
+}
+
+TEST(Profile, RefusesWhatCannotWork) {
+  runtime runtime({.threads = 1});
+  EXPECT_THAT([&] { profile(runtime, from(numbers{1}), {.items = 0}); },
+              ThrowsMessage<error>(HasSubstr("profile: no items")));
+  std::array<unsigned, 2> wrong{1, 0};
+  EXPECT_THAT([&] { profile(runtime, from(numbers{1}), {.concurrency = wrong}); },
+              ThrowsMessage<error>(HasSubstr("profile: a concurrency of 0")));
+}
+
+TEST(Profile, ThrowsWhatAStageThrows) {
+  runtime runtime({.threads = 1});
+  auto refuse = [](int) -> int { throw std::runtime_error("no"); };
+  EXPECT_THROW(profile(runtime, from(numbers{1}) | map(refuse)), stage_error);
+}
+
+TEST(Profile, CountsStagesWithoutANameToTheNext) {
+  runtime runtime({.threads = 2});
+  auto stages =
+      profile(runtime, from(numbers{9}) | map([](int i) { return i; }) | take(5) | batch(2));
+  EXPECT_THAT(names_of(stages), ElementsAre("source", "map", "batch"));
+  EXPECT_EQ(stages[2].trials.front().items, 3u);
+}
+
+TEST(ProfileTable, MarksWhatIsDescribedAndNamesTheSlowestStage) {
+  std::vector<stage_profile> stages(2);
+  stages[0].stage = "read";
+  stages[0].trials = {{.concurrency = 1, .items = 10, .elapsed = 100ms, .qps = 100},
+                      {.concurrency = 2,
+                       .as_described = true,
+                       .items = 10,
+                       .elapsed = 50ms,
+                       .qps = 200,
+                       .readiness = 0.25,
+                       .p50 = 2ms,
+                       .p99 = 3ms}};
+  stages[1].stage = "batch";
+  stages[1].trials = {{.as_described = true, .items = 2, .elapsed = 1ms, .qps = 2000}};
+  EXPECT_EQ(table(stages),
+            "stage  at a time  items  per s  ready      p50      p99\n"
+            "read         1       10    100      -        -        -\n"
+            "             2 *     10    200   25 %  2.00 ms  3.00 ms\n"
+            "batch        - *      2  2,000      -        -        -\n"
+            "read is the slowest: alone it takes 50.0 ms at best.\n");
+}
+
+}  // namespace lade
