@@ -70,7 +70,7 @@ stage_profile::trial trial_of(const stage_statistics& stage, std::uint64_t items
 static detail::table_row row_of(const std::string& stage, const stage_profile::trial& trial) {
   auto concurrency = trial.concurrency ? std::to_string(trial.concurrency) : std::string("-");
   return {stage,
-          concurrency + (trial.as_described ? " *" : "  "),
+          concurrency + (trial.as_described && trial.concurrency ? " *" : "  "),
           detail::grouped(trial.items),
           detail::short_rate(trial.qps),
           trial.readiness ? detail::percent(*trial.readiness) : "-",

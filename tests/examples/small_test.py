@@ -1,4 +1,5 @@
 # small_test.py DIRECTORY: the small examples do what they say.
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,6 +11,11 @@ DIRECTORY = pathlib.Path(sys.argv[1])
 def lines_of(program):
     done = subprocess.run([DIRECTORY / program], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
+
+
+def profiled(program, items):
+    environment = os.environ | {"LADE_PROFILE": items}
+    return subprocess.run([DIRECTORY / program], capture_output=True, text=True, env=environment)
 
 
 class Small(unittest.TestCase):
@@ -30,6 +36,21 @@ class Small(unittest.TestCase):
         self.assertEqual(lines[0], "17 pages, without")
         self.assertEqual(len([line for line in lines if "broken" in line and "no page" in line]), 4)
         self.assertEqual(lines[-1], "parse (broken 14): no page (more failures than the budget allows)")
+
+    def test_profile_names_the_slowest_stage(self):
+        lines = lines_of("profile")
+        stages = [line.split()[0] for line in lines[1:-1] if not line.startswith(" ")]
+        self.assertEqual(stages, ["source", "fetch", "parse", "batch"])
+        self.assertTrue(lines[-1].startswith("parse is the slowest"), lines[-1])
+
+    def test_the_environment_has_the_first_run_profiled(self):
+        done = profiled("mix", "10")
+        self.assertEqual(done.stdout.splitlines(), lines_of("mix"))
+        tables = [line for line in done.stderr.splitlines() if line.startswith("stage")]
+        self.assertEqual(len(tables), 1)
+        done = profiled("mix", "ten")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("read LADE_PROFILE: expected a number of items, got ten", done.stderr)
 
 
 if __name__ == "__main__":
