@@ -41,7 +41,9 @@ static task<> report_stalls(std::shared_ptr<run_state> run) {
   std::uint64_t delivered = 0;
   clock::duration waited_before{};
   bool told = false;
-  while (co_await sleep_until(clock::now() + after / 4)) {
+  while (true) {
+    bool slept = co_await sleep_until(clock::now() + after / 4);
+    if (!slept) co_return;
     auto waited = run->sink.starving.until(clock::now());
     if (auto now = run->sink.out.load(); now != delivered) {
       delivered = now;
@@ -62,6 +64,23 @@ static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run
   surroundings.home = &home;
   co_await continue_on(home);
   co_await under(surroundings, std::move(observing));
+}
+
+// Long enough for what a stage does in it to tell something.
+static constexpr auto tuning_interval = std::chrono::milliseconds(150);
+
+static task<> tune_regularly(std::shared_ptr<run_state> run) {
+  while (true) {
+    bool slept = co_await sleep_until(clock::now() + tuning_interval);
+    if (!slept) co_return;
+    run->tune_stages();
+  }
+}
+
+void observer::tune(const std::shared_ptr<run_state>& run) {
+  if (!run->has_tuned()) return;
+  auto& home = run->runtime().reactor(0);
+  run->children().start(observe_until(over_.get_token(), run, home, tune_regularly(run)));
 }
 
 void observer::begin(const std::shared_ptr<run_state>& run) {

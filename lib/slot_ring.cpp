@@ -12,8 +12,9 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       memory_(memory),
       counters_(counters),
       order_(order),
-      wake_feeder_at_(std::max<std::size_t>(1, std::min(slots / 4, slots - workers))),
-      places_(slots) {
+      places_(slots),
+      most_working_(workers),
+      most_held_(slots) {
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
 }
 
@@ -39,6 +40,7 @@ bool slot_ring::free_or_park(waiting& feeder) {
 bool slot_ring::filled_or_park(waiting& worker) {
   std::unique_lock lock(mutex_);
   if (worker.slot != none) {
+    --working_;
     auto* consumer = finish(std::exchange(worker.slot, none));
     if (consumer) {
       lock.unlock();
@@ -47,14 +49,13 @@ bool slot_ring::filled_or_park(waiting& worker) {
     }
   }
   if (drained()) return false;
-  if (filled_.empty()) {
-    if (input_over_) return false;
-    workers_.push_back(&worker);
-    return true;
+  if (!filled_.empty() && working_ < most_working_) {
+    begin_work(worker);
+    return false;
   }
-  worker.slot = filled_.front();
-  filled_.pop_front();
-  return false;
+  if (input_over_) return false;
+  workers_.push_back(&worker);
+  return true;
 }
 
 bool slot_ring::done_or_park(waiting& consumer) {
@@ -67,10 +68,45 @@ bool slot_ring::done_or_park(waiting& consumer) {
   } else if (deliverable() && !closed_) {
     consumer.slot = pop_done();
   }
-  auto* feeder = free_.size() < wake_feeder_at_ ? nullptr : claim_feeder();
+  auto* feeder = room() < wake_feeder_at() ? nullptr : claim_feeder();
   lock.unlock();
   if (feeder) feeder->post();
   return park;
+}
+
+void slot_ring::bound(std::size_t working, std::size_t held) {
+  std::vector<waiting*> woken;
+  waiting* feeder = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    most_working_ = working;
+    most_held_ = std::min(held, places_.size());
+    while (working_ < most_working_ && !filled_.empty() && !workers_.empty()) {
+      woken.push_back(workers_.back());
+      workers_.pop_back();
+      begin_work(*woken.back());
+    }
+    if (room() > 0) feeder = claim_feeder();
+  }
+  for (auto* worker : woken) worker->post();
+  if (feeder) feeder->post();
+}
+
+void slot_ring::begin_work(waiting& worker) {
+  worker.slot = filled_.front();
+  filled_.pop_front();
+  ++working_;
+}
+
+std::size_t slot_ring::room() const noexcept {
+  auto held = places_.size() - free_.size();
+  return held < most_held_ ? most_held_ - held : 0;
+}
+
+// So many free slots; the others suffice for the workers.
+std::size_t slot_ring::wake_feeder_at() const noexcept {
+  auto beyond_workers = most_held_ > most_working_ ? most_held_ - most_working_ : 0;
+  return std::max<std::size_t>(1, std::min(most_held_ / 4, beyond_workers));
 }
 
 void slot_ring::note_filled(std::size_t slot) {
@@ -81,13 +117,11 @@ void slot_ring::note_filled(std::size_t slot) {
 
 slot_ring::waiting* slot_ring::fill(std::size_t slot) {
   note_filled(slot);
-  if (workers_.empty()) {
-    filled_.push_back(slot);
-    return nullptr;
-  }
+  filled_.push_back(slot);
+  if (workers_.empty() || working_ >= most_working_) return nullptr;
   auto* worker = workers_.back();
   workers_.pop_back();
-  worker->slot = slot;
+  begin_work(*worker);
   return worker;
 }
 
@@ -181,7 +215,7 @@ slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
 
 // However little memory there is, an item may be begun that somebody waits for.
 bool slot_ring::may_begin() const {
-  if (free_.empty()) return false;
+  if (room() == 0) return false;
   bool nothing_in_hand = free_.size() == places_.size();
   if (consumer_ && nothing_in_hand) return true;
   auto mean = finished_ ? counters_.bytes.load(std::memory_order_relaxed) / finished_ : 0;
@@ -197,7 +231,7 @@ std::size_t slot_ring::begin_item() {
 
 void slot_ring::park_feeder(waiting& feeder) {
   feeder_ = &feeder;
-  feeder_waits_ = free_.empty() ? &counters_.output_wait : &counters_.memory_wait;
+  feeder_waits_ = room() == 0 ? &counters_.output_wait : &counters_.memory_wait;
   feeder_waits_->begin(clock::now());
 }
 

@@ -11,6 +11,7 @@
 #include "../../io/reactor.cpp"
 #include "../../io/uring.cpp"
 #include "../../lib/alias_table.cpp"
+#include "../../lib/autotune.cpp"
 #include "../../lib/batch.cpp"
 #include "../../lib/block_store.cpp"
 #include "../../lib/bucket.cpp"

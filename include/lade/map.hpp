@@ -25,9 +25,10 @@
 namespace lade {
 
 struct map_options {
-  // How many items the function works on at a time. 0: as many as the CPU pool has threads, or 16
-  // for functions that return a task. 1, for a plain function: it is called when the next stage
-  // asks for an item, on that stage's thread, without a queue.
+  // How many items the function works on at a time; `automatic` finds out (see autotune.hpp). 0: as
+  // many as the CPU pool has threads, or 16 for functions that return a task. 1, for a plain
+  // function: it is called when the next stage asks for an item, on that stage's thread, without a
+  // queue.
   unsigned concurrency = 0;
 
   // How many finished items may wait for the next stage; as many as `concurrency` if not given.
@@ -220,15 +221,25 @@ class map_stage {
                                   detail::stage_random draws) const {
     auto& pool = options_.pool ? *options_.pool : run.run->runtime().pool();
     auto concurrency = options_.concurrency ? options_.concurrency : is_task ? 16 : pool.size();
+    auto buffer = options_.buffer.value_or(concurrency);
+    std::optional<detail::tuner::setting> begin;
+    if (options_.concurrency == automatic) {
+      auto& bounds = run.run->options().tune;
+      concurrency = is_task ? std::max(bounds.most, 1u) : detail::cpus_to_use(bounds, pool.size());
+      auto first = is_task ? std::min(concurrency, 16u) : concurrency;
+      begin = {first, options_.buffer.value_or(first)};
+      buffer = std::max(options_.buffer.value_or(0), 2 * concurrency);
+    }
     detail::concurrent_options options{
-        .slots = concurrency + options_.buffer.value_or(concurrency),
+        .slots = concurrency + buffer,
         .workers = is_task ? concurrency : std::min(concurrency, pool.size()),
         .on_reactor = is_task,
         .pool = options_.pool,
         .order = options_.order,
         .policy = policy(),
         .substitute = options_.substitute,
-        .limits = limits()};
+        .limits = limits(),
+        .tuned_from = begin};
     return detail::open_concurrent<In, Out>(in, run, name_, options,
                                             detail::map_work<F>(function_, draws));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/observer.hpp>
 #include <lade/detail/run_state.hpp>
@@ -111,6 +112,11 @@ class run {
   // Any thread, at any time.
   run_statistics statistics() const { return state_->statistics(); }
 
+  // What the stages whose concurrency is automatic work with at present, from the source on; and
+  // that they shall stay with it. Any thread, at any time.
+  std::vector<stage_setting> settings() const { return state_->settings(); }
+  void freeze() noexcept { state_->freeze(); }
+
   // Which epoch it is.
   std::uint64_t epoch() const noexcept { return state_->options().epoch; }
 
@@ -181,6 +187,7 @@ class run {
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     auto source = what.open(opening);
+    watching.tune(state);
     state->progress().begin(state->stage_names());
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {

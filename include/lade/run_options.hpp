@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/autotune.hpp>
 #include <lade/failure.hpp>
 #include <lade/state.hpp>
 
@@ -66,6 +67,9 @@ struct run_options {
 
   // Told when nothing comes any more, and why.
   stall_options stall = {};
+
+  // Bounds for stages whose concurrency is automatic.
+  tune_options tune = {};
 
   // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
   lade::trace* trace = nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/run_state.hpp>
@@ -84,6 +85,7 @@ struct concurrent_options {
   failure_policy policy = {};
   std::any substitute = {};
   time_limits limits = {};
+  std::optional<tuner::setting> tuned_from = {};  // if it may change
 
   // With as much room behind the workers, if there is another number of them.
   concurrent_options with(std::optional<unsigned> other_workers) const {
@@ -91,6 +93,7 @@ struct concurrent_options {
     if (!other_workers || workers == 0) return result;
     result.slots = slots - workers + *other_workers;
     result.workers = *other_workers;
+    result.tuned_from.reset();
     return result;
   }
 };
@@ -135,7 +138,8 @@ using worker_of = typename worker_of_work<Work>::type;
 // before, and workers, which apply a function to them. Ends with the generator of `deliver`.
 template <class In, class Out>
 class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In, Out>>,
-                         private overviewed {
+                         private overviewed,
+                         private tunable {
  public:
   concurrent_stage(const opening& run, stage_counters& counters, const concurrent_options& options)
       : run_(run.run),
@@ -155,12 +159,19 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     }
     if (options.workers > 0) run_->note_tracing(counters);
     run_->watch(*this);
+    if (options.tuned_from) {
+      set(*options.tuned_from);
+      run_->tune(*this, counters_, *options.tuned_from, options.workers);
+    }
     if (!options.on_reactor) return;
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   }
 
-  ~concurrent_stage() { run_->unwatch(*this); }
+  ~concurrent_stage() {
+    run_->unwatch(*this);
+    if (options_.tuned_from) run_->untune(*this);
+  }
 
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -405,6 +416,10 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
     if (!item.failure) substitute(item.out, options_.substitute);
     return std::nullopt;
+  }
+
+  void set(const tuner::setting& now) override {
+    ring_.bound(now.concurrency, now.concurrency + now.buffer);
   }
 
   std::string overview(clock::time_point at) const override {

@@ -15,6 +15,9 @@ class observer {
   // For the child that begins the run.
   void begin(const std::shared_ptr<run_state>& run);
 
+  // The same, when its stages have been opened.
+  void tune(const std::shared_ptr<run_state>& run);
+
   // The consumer has what it will get. What is left is told before the children have ended.
   void end() noexcept { over_.request_stop(); }
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/progress.hpp>
@@ -156,6 +157,15 @@ class run_state {
   // All that can be said of a run that does not move.
   std::string overview() const;
 
+  // For stages whose setting may change, until they are gone; and the changes: a look at what they
+  // have done since the last one, unless they are to stay as they are.
+  void tune(tunable& stage, stage_counters& counters, const tuner::setting& begin, unsigned most);
+  void untune(const tunable& stage) noexcept;
+  bool has_tuned() const;
+  void tune_stages();
+  void freeze() noexcept;
+  std::vector<stage_setting> settings() const;
+
   lade::state state() const;
   run_statistics statistics() const;
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
@@ -179,6 +189,17 @@ class run_state {
   std::vector<stage_key> opened_;           // whose counters these are
   std::vector<const overviewed*> watched_;  // from the sink on
   std::deque<failure_record> failures_;
+  // A stage that is tuned, and what it had done at the last look.
+  struct tuned {
+    tunable* stage;  // null when it is gone
+    stage_counters& counters;
+    tuner climb;
+    stage_statistics before;
+    clock::time_point since;
+    bool changed = true;  // since the last look: what it did then is not to be judged by
+  };
+  std::vector<tuned> tuned_;
+  bool frozen_ = false;
   std::vector<stage_error> final_failures_;  // each of which ends the run
   const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
@@ -216,8 +237,9 @@ struct opening {
   std::shared_ptr<const lineage> kept = nullptr;
   std::shared_ptr<std::atomic<bool>> indivisible = nullptr;
 
-  // For profiles: what is asked how pipelines are opened, whether all that the next stage gives is to
-  // be made first, and how many items a stage works on at a time; as it is described if not given.
+  // For profiles: what is asked how pipelines are opened, whether all that the next stage gives is
+  // to be made first, and how many items a stage works on at a time; as it is described if not
+  // given.
   profiler* profiling = nullptr;
   bool hoards = false;
   std::optional<unsigned> concurrency = {};

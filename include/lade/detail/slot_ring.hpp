@@ -52,6 +52,10 @@ class slot_ring {
   void fill_done(std::size_t slot);
   void end_input();
 
+  // From now on, so many items are worked on and held at a time, at most as many as there are
+  // workers and slots. What has been begun beyond that is finished. Any thread.
+  void bound(std::size_t working, std::size_t held);
+
   // Ends all waiting, now and later. Any thread.
   void close();
 
@@ -103,6 +107,9 @@ class slot_ring {
   // released, or null.
   void note_filled(std::size_t slot);
   waiting* fill(std::size_t slot);
+  void begin_work(waiting& worker);
+  std::size_t room() const noexcept;
+  std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
     return !ready_.empty() && places_[ready_.front()] == place::done;
   }
@@ -120,13 +127,15 @@ class slot_ring {
   const buffer_pool& memory_;
   stage_counters& counters_;
   const item_order order_;
-  const std::size_t wake_feeder_at_;  // so many free slots; the others suffice for the workers
 
   mutable std::mutex mutex_;
   std::vector<std::size_t> free_;
   std::deque<std::size_t> filled_;
   std::deque<std::size_t> ready_;  // in the order of delivery; the front may not be done yet
   std::vector<place> places_;
+  std::size_t most_working_;
+  std::size_t most_held_;
+  std::size_t working_ = 0;     // slots that workers have claimed and not finished
   std::size_t in_flight_ = 0;   // filled and not yet taken by the consumer
   std::size_t unfinished_ = 0;  // begun by the feeder and not yet done
   std::uint64_t finished_ = 0;

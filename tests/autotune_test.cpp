@@ -1,0 +1,180 @@
+#include <lade/autotune.hpp>
+#include <lade/cut.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/random.hpp>
+#include <lade/run.hpp>
+#include <lade/semaphore.hpp>
+#include <lade/sleep.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lade {
+
+using namespace test;
+using namespace std::chrono_literals;
+using detail::tuner;
+using detail::tuning_sample;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::Le;
+
+// A stage that gives so many items a second with a concurrency.
+using served = std::function<double(unsigned)>;
+
+// What it looks like when such a stage is all that limits a run, up to a rate at which the next
+// stage is the slower one, for `samples` samples. The noise is in parts of the rate.
+static unsigned tuned_to(const served& rate, double most_wanted, int samples, double noise = 0) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  tuner climb({16, 16}, 256);
+  for (int i = 0; i < samples; ++i) {
+    auto possible = rate(climb.now().concurrency);
+    auto given = std::min(possible, most_wanted) * (1 + noise * draw.uniform(-1, 1));
+    auto slack = std::max(0.0, 1 - possible / most_wanted);
+    climb.step({.rate = given, .hungry = slack, .busy = std::min(1.0, given / possible)});
+  }
+  return climb.now().concurrency;
+}
+
+static double best_rate(const served& rate) {
+  double best = 0;
+  for (unsigned i = 1; i <= 256; ++i) best = std::max(best, rate(i));
+  return best;
+}
+
+constexpr double no_limit = 1e12;
+constexpr int ten_seconds = 33;  // of intervals that are judged, every second one of 150 ms
+
+TEST(Tuner, FindsNineTenthsOfTheBestSetting) {
+  const served latency = [](unsigned n) { return n / 0.005; };
+  const served few_servers = [](unsigned n) { return std::min(n, 24u) / 0.005; };
+  const served one_server = [](unsigned) { return 1000.0; };
+  const served thrashing = [](unsigned n) { return n / (0.005 + 1e-5 * n * n); };
+  const served soon_thrashing = [](unsigned n) { return n / (0.005 + 1e-3 * n * n); };
+  for (auto& rate : {latency, few_servers, one_server, thrashing, soon_thrashing})
+    for (double noise : {0.0, 0.02}) {
+      auto found = tuned_to(rate, no_limit, ten_seconds, noise);
+      EXPECT_GE(rate(found), 0.9 * best_rate(rate)) << found;
+      EXPECT_GE(rate(found), 0.95 * rate(16)) << found;
+    }
+}
+
+TEST(Tuner, LeavesAStageThatDoesNotLimitTheRun) {
+  EXPECT_EQ(tuned_to([](unsigned n) { return n * 100.0; }, 1000, 100), 16u);
+}
+
+TEST(Tuner, StopsWhereTheNextStageLimits) {
+  auto found = tuned_to([](unsigned n) { return n * 100.0; }, 6000, 100);
+  EXPECT_THAT(found, AllOf(Ge(60u), Le(128u)));
+}
+
+TEST(Tuner, KeepsWithinItsBounds) {
+  tuner climb({1, 1}, 4);
+  for (int i = 0; i < 200; ++i) {
+    climb.step({.rate = climb.now().concurrency * 10.0, .hungry = 1, .busy = 1});
+    ASSERT_THAT(climb.now().concurrency, AllOf(Ge(1u), Le(4u)));
+  }
+  EXPECT_EQ(climb.now().concurrency, 4u);
+}
+
+TEST(Tuner, GivesRoomBehindSlowItems) {
+  tuner climb({16, 16}, 256);
+  EXPECT_TRUE(climb.step({.rate = 100, .hungry = 0.5, .busy = 0.2, .no_room = 0.6}));
+  EXPECT_EQ(climb.now().concurrency, 16u);
+  EXPECT_EQ(climb.now().buffer, 32u);
+}
+
+TEST(Autotune, RaisesTheConcurrencyOfTasksThatWait) {
+  runtime runtime({.threads = 2});
+  auto wait = [](int i) -> task<int> {
+    co_await sleep(5ms);
+    co_return i;
+  };
+  auto items =
+      runtime.run(from(numbers{-1}) | map(wait, {.concurrency = automatic, .name = "wait"}));
+  EXPECT_THAT(items.settings(), testing::SizeIs(Le(1u)));
+  int expected = 0;
+  while (items.settings().empty() || items.settings()[0].concurrency < 64)
+    ASSERT_EQ(items.wait_next(), expected++);
+  items.freeze();
+  auto settings = items.settings();
+  EXPECT_EQ(settings[0].stage, "wait");
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(items.wait_next(), expected++);
+  EXPECT_EQ(items.settings(), settings);
+}
+
+static task<int> wait_inside(occupancy& inside, int i) {
+  inside.enter();
+  co_await sleep(1ms);
+  inside.leave();
+  co_return i;
+}
+
+TEST(Autotune, WorksOnNoMoreItemsThanItIsSetTo) {
+  runtime runtime({.threads = 2});
+  occupancy inside;
+  auto wait = [&](int i) { return wait_inside(inside, i); };
+  auto items = runtime.run(from(numbers{2000}) | map(wait, {.concurrency = automatic}),
+                           {.tune = {.most = 24}});
+  EXPECT_EQ(collect(items).size(), 2000u);
+  EXPECT_LE(inside.most(), 24);
+  EXPECT_THAT(items.settings()[0].concurrency, AllOf(Ge(1u), Le(24u)));
+}
+
+TEST(Autotune, LeavesTheTrainerItsCpus) {
+  runtime runtime({.threads = 4});
+  occupancy inside;
+  auto look = [&](int i) {
+    inside.enter();
+    pause(3);
+    inside.leave();
+    return i;
+  };
+  auto looked = from(numbers{3000}) | map(look, {.concurrency = automatic});
+  collect(runtime, looked);
+  EXPECT_LE(inside.most(), 3);
+  occupancy one;
+  auto alone = [&](int i) {
+    one.enter();
+    pause(3);
+    one.leave();
+    return i;
+  };
+  collect(runtime, from(numbers{1000}) | map(alone, {.concurrency = automatic}),
+          {.tune = {.cpus = 1}});
+  EXPECT_EQ(one.most(), 1);
+}
+
+TEST(Autotune, KeepsTheOrderAndLosesNothingWhileItChanges) {
+  runtime runtime({.threads = 2});
+  auto wait = [](int i) -> task<int> {
+    co_await sleep(std::chrono::microseconds(i % 97 * 20));
+    co_return i;
+  };
+  auto items = runtime.run(from(numbers{20'000}) | map(wait, {.concurrency = automatic}));
+  int expected = 0;
+  for (auto& item : items) ASSERT_EQ(item, expected++);
+  EXPECT_EQ(expected, 20'000);
+}
+
+TEST(Autotune, TellsItsSettingsAsCode) {
+  std::vector<stage_setting> settings{{"read", 48, 96}, {"parse", 3, 3}};
+  EXPECT_EQ(to_code(settings),
+            "read: {.concurrency = 48, .buffer = 96}\nparse: {.concurrency = 3, .buffer = 3}\n");
+}
+
+}  // namespace lade
