@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
 #include <lade/buffer.hpp>
+#include <lade/chain.hpp>
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
