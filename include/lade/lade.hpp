@@ -19,6 +19,7 @@
 #include <lade/merge.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/path_place.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
@@ -147,6 +148,10 @@ struct opening {
 
   // What prevents a state if items are taken apart before this stage; null if nothing.
   const char* mixes_parts = nullptr;
+
+  // In a path: what gives it its items, and where the path is.
+  std::shared_ptr<void> split = {};
+  path_place place = {};
 
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;
