@@ -32,12 +32,32 @@ void split_base::note_asking(bool asks) {
   look();
 }
 
-void split_base::note_awaited(std::optional<std::size_t> path) {
+void split_base::note_made(std::size_t path) {
+  {
+    std::lock_guard lock(mutex_);
+    ++branches_[path].results;
+  }
+  look();
+}
+
+void split_base::note_awaited(std::size_t path) {
   {
     std::lock_guard lock(mutex_);
     awaited_ = path;
   }
   look();
+}
+
+void split_base::note_taken(std::size_t path) {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    awaited_ = std::nullopt;
+    if (path == batches || branches_[path].results == 0) return;
+    --branches_[path].results;
+    wake_input(woken);
+  }
+  woken.resume_all();
 }
 
 void split_base::enter(std::size_t path) noexcept {
@@ -114,8 +134,10 @@ void split_base::look() {
   {
     std::lock_guard lock(mutex_);
     bool in_vain = is_awaited_in_vain();
-    stop = in_vain && !input_.empty() && !stuck_;
-    if (stop) stuck_ = {*awaited_, full_path()};
+    auto full = std::ranges::find_if(branches_, [this](auto& path) { return is_full(path); });
+    bool held_up = !input_.empty() && (wanted_ == batches || full != branches_.end());
+    stop = in_vain && held_up && !stuck_;
+    if (stop) stuck_ = {*awaited_, static_cast<std::size_t>(full - branches_.begin())};
     rests = in_vain && asking_;
     turned = rests != std::exchange(at_rest_, rests);
   }
@@ -126,7 +148,9 @@ void split_base::look() {
 
 bool split_base::has_room() const {
   if (wanted_ == batches) return in_flight_ < buffer_;
-  auto fits = [this](const branch& path) { return path.ended || path.waiting < buffer_; };
+  auto fits = [this](const branch& path) {
+    return path.ended || (path.waiting < buffer_ && !is_full(path));
+  };
   return wanted_ == all_paths ? std::ranges::all_of(branches_, fits) : fits(branches_[wanted_]);
 }
 
@@ -138,15 +162,14 @@ void split_base::wake_input(wait_list& woken) {
   woken = input_.settle_all();
 }
 
-std::size_t split_base::full_path() const {
-  auto fullest = std::ranges::max_element(
-      branches_, {}, [](const branch& path) { return path.ended ? 0 : path.waiting; });
-  return static_cast<std::size_t>(fullest - branches_.begin());
+bool split_base::is_full(const branch& path) const {
+  return !path.ended && path.results >= buffer_;
 }
 
-// The path whose result is waited for can give none without another item.
+// What is waited for does not come without another item.
 bool split_base::is_awaited_in_vain() const {
   if (!awaited_) return false;
+  if (*awaited_ == batches) return in_flight_ == 0;
   auto& path = branches_[*awaited_];
   return !path.consumer.empty() && path.inside == 0;
 }

@@ -32,6 +32,7 @@
 #include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
+#include <lade/tee.hpp>
 #include <lade/tensor.hpp>
 #include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>

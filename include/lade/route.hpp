@@ -293,7 +293,11 @@ class route_batches_stage {
                                    detail::owner<detail::lane_stop>,
                                    std::shared_ptr<detail::split_base> split,
                                    std::shared_ptr<batches> begun) {
-    while (auto batch = co_await begun->pop()) {
+    while (true) {
+      split->note_awaited(detail::split_base::batches);
+      auto batch = co_await begun->pop();
+      split->note_taken(detail::split_base::batches);
+      if (!batch) break;
       Out joined;
       for (auto path : batch->paths) {
         auto* part = co_await paths[path].next().apart();

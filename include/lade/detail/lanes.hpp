@@ -44,7 +44,7 @@ class lane : public std::enable_shared_from_this<lane<T>> {
   lane(const opening& run, const pipeline<T>& path)
       : run_(run),
         path_(path.open(run)),
-        results_(2),
+        results_(run.place.split->buffer()),
         surroundings_(run.run->surroundings(run.stop)) {
     surroundings_.place = &run_.place;
   }
@@ -64,7 +64,7 @@ class lane : public std::enable_shared_from_this<lane<T>> {
     while (true) {
       split.note_awaited(self->run_.place.path);
       auto next = co_await self->results_.pop();
-      split.note_awaited({});
+      split.note_taken(self->run_.place.path);
       if (!next) break;
       with_lineage<T> yielded{next->origin, next->item};
       co_yield yielded;
@@ -90,8 +90,11 @@ class lane : public std::enable_shared_from_this<lane<T>> {
   static task<> pump(std::shared_ptr<lane> self, async_generator<T> path,
                      std::shared_ptr<const void>) {
     try {
-      while (auto* item = co_await path.next())
-        co_await self->results_.push(ready(std::move(*item), path.origin(), self->run_.place));
+      while (auto* item = co_await path.next()) {
+        ready next(std::move(*item), path.origin(), self->run_.place);
+        self->run_.place.split->note_made(self->run_.place.path);
+        co_await self->results_.push(std::move(next));
+      }
     } catch (...) {
       self->failure_ = std::current_exception();
     }

@@ -32,21 +32,26 @@ namespace lade::detail {
 // for a result of a path.
 //
 // Where results are taken in turn, all of them can come to wait for each other: a path that needs
-// more items than others for a result asks for one more than may wait before those. That is so
-// if at one moment the input waits for room, a result of a path is waited for, that path waits for
-// an item, and nothing is under way in it. Nobody is then left to end one of these waits, and
-// at any other moment there is somebody.
+// more items than another for a result asks for one more when as many results of the other wait
+// as may. That is so if at one moment
+//   - a result of a path is waited for,
+//   - that path waits for an item, and nothing is under way in it,
+//   - and the input waits, because as many results of another path wait as may.
+// Results go only when it is their turn, so nobody is left to end one of these waits. At any other
+// moment there is somebody: a path of which fewer results wait takes the items before it.
 class split_base {
  public:
   // Instead of a path, for room(): all paths; one more batch.
   static constexpr std::size_t all_paths = ~std::size_t{0};
   static constexpr std::size_t batches = all_paths - 1;
 
-  // Up to `buffer` items wait before each path, or so many batches are begun.
+  // Up to `buffer` items wait before each path and results behind it, or so many batches are begun.
   split_base(std::size_t paths, std::size_t buffer)
       : branches_(paths), buffer_(buffer ? buffer : 1) {}
   split_base(const split_base&) = delete;
   ~split_base();
+
+  std::size_t buffer() const noexcept { return buffer_; }
 
   // From now on notices that the paths wait for each other, and then stops them. `where` is the
   // path that the stage is in itself.
@@ -55,14 +60,16 @@ class split_base {
   // How the paths wait for each other, if they do.
   struct standstill {
     std::size_t awaited;  // the path whose result is waited for
-    std::size_t full;     // a path with no more room; no matter for batches
+    std::size_t full;     // one of which as many results wait as may; no matter for batches
   };
   std::optional<standstill> stuck() const;
 
   // The input asks for an item, or has got it.
   void note_asking(bool asks);
-  // A result of the path is waited for, or none.
-  void note_awaited(std::optional<std::size_t> path);
+  // The path has made a result; it, or a batch, is waited for, and has come or will not come.
+  void note_made(std::size_t path);
+  void note_awaited(std::size_t path);
+  void note_taken(std::size_t path);
   // Something is under way in the path, besides what the generators in it are doing.
   void enter(std::size_t path) noexcept;
   void leave(std::size_t path) noexcept;
@@ -84,6 +91,7 @@ class split_base {
     bool opened = false;
     bool ended = false;       // needs no more items
     std::size_t waiting = 0;  // items before it
+    std::size_t results = 0;  // behind it
     std::size_t inside = 0;   // what is under way in it
     wait_list consumer;       // waits for an item
   };
@@ -106,7 +114,7 @@ class split_base {
   bool over_ = false;
 
  private:
-  std::size_t full_path() const;
+  bool is_full(const branch& path) const;
 
   std::exception_ptr failure_;
   const std::size_t buffer_;
