@@ -136,7 +136,7 @@ TEST(ProfileTable, MarksWhatIsDescribedAndNamesTheSlowestStage) {
             "stage  at a time  items  per s  ready      p50      p99\n"
             "read         1       10    100      -        -        -\n"
             "             2 *     10    200   25 %  2.00 ms  3.00 ms\n"
-            "batch        -         2  2,000      -        -        -\n"
+            "batch        -        2  2,000      -        -        -\n"
             "read is the slowest: alone it takes 50.0 ms at best.\n");
 }
 

@@ -13,6 +13,7 @@
 #include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
+#include "support/resume.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,35 +40,9 @@ static ints up_to(int end) {
   return all;
 }
 
-// The first `count` items of a run, or all if there are fewer.
-static ints take_some(run<int>& items, std::size_t count) {
-  ints taken;
-  while (taken.size() < count) {
-    auto item = items.wait_next();
-    if (!item) break;
-    taken.push_back(*item);
-  }
-  return taken;
-}
-
 static ints sorted(ints items) {
   std::ranges::sort(items);
   return items;
-}
-
-// What is delivered when a run is left after `count` items, several times over, each time by
-// another pipeline of the same kind, and its state goes through text.
-static ints with_interruptions(runtime& where, const std::function<pipeline<int>()>& make,
-                               std::size_t count, const run_options& options = {}) {
-  ints all;
-  auto next = options;
-  while (true) {
-    auto items = where.run(make(), next);
-    auto some = take_some(items, count);
-    all.insert(all.end(), some.begin(), some.end());
-    if (some.size() < count) return all;
-    next.state = state_from_json(to_json(items.state()));
-  }
 }
 
 // A random pipeline of numbers, every time with other threads in it.

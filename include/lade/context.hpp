@@ -15,7 +15,8 @@ class trace;
 
 namespace detail {
 class stage_counters;
-}
+struct path_place;
+}  // namespace detail
 
 // The surroundings of a coroutine: `co_await this_context()` gives those of the one it is written
 // in. They pass from awaiter to awaited, so that functions need no argument for them.
@@ -24,8 +25,9 @@ struct context {
   detail::executor* home = nullptr;  // where its coroutines resume; null: wherever they are woken
   std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
-  detail::stage_counters* stage = nullptr;  // whose statistics it adds to
-  lade::trace* trace = nullptr;             // where its system calls are recorded; null: nowhere
+  detail::stage_counters* stage = nullptr;    // whose statistics it adds to
+  lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere
+  const detail::path_place* place = nullptr;  // which path of a tee it is in; null: in none
 };
 
 namespace detail {

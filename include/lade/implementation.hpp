@@ -45,6 +45,7 @@
 #include "../../lib/semaphore.cpp"
 #include "../../lib/shard.cpp"
 #include "../../lib/slot_ring.cpp"
+#include "../../lib/split.cpp"
 #include "../../lib/state.cpp"
 #include "../../lib/stats.cpp"
 #include "../../lib/tensor.cpp"

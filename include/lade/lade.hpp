@@ -8,6 +8,7 @@
 #include <lade/bucket.hpp>
 #include <lade/buffer.hpp>
 #include <lade/cache.hpp>
+#include <lade/chain.hpp>
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
@@ -30,6 +31,7 @@
 #include <lade/pipeline.hpp>
 #include <lade/process.hpp>
 #include <lade/random.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
@@ -42,6 +44,7 @@
 #include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
+#include <lade/tee.hpp>
 #include <lade/tensor.hpp>
 #include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>

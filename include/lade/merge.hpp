@@ -3,23 +3,18 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/channel.hpp>
+#include <lade/detail/arrivals.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
-#include <lade/task.hpp>
-#include <lade/this_context.hpp>
 #include <lade/through.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <stop_token>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -85,114 +80,13 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
   }
 }
 
-// Inputs that work beside each other, each with a coroutine of its own.
-template <class T>
-class arrivals : public std::enable_shared_from_this<arrivals<T>> {
- public:
-  arrivals(const opening& run, stage_counters& counters, std::size_t inputs, merge_end end)
-      : run_(run.run),
-        items_(2 * inputs),
-        live_(end == merge_end::first ? 1 : inputs),
-        surroundings_(run_->surroundings(stop_.get_token())),
-        on_consumer_stop_(run.stop, close_inputs{*this}) {
-    surroundings_.stage = &counters;
-    if (inputs == 0) items_.close();
-  }
-
-  // What the inputs are stopped by.
-  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-
-  void start(async_generator<T> input) {
-    auto self = this->shared_from_this();
-    run_->children().start(run_in(self, pump(self, std::move(input))));
-  }
-
-  // The items of all inputs. Destroying the generator ends them.
-  static async_generator<T> deliver(std::shared_ptr<arrivals> inputs) {
-    return deliver_from(owner(std::move(inputs)));
-  }
-
- private:
-  using held = held_item<T>;
-
-  struct close_inputs {
-    arrivals& self;
-    void operator()() const noexcept { self.close(); }
-  };
-
-  class owner {
-   public:
-    explicit owner(std::shared_ptr<arrivals> inputs) noexcept : inputs_(std::move(inputs)) {}
-    owner(owner&&) noexcept = default;
-    ~owner() {
-      if (inputs_) inputs_->close();
-    }
-    arrivals* operator->() const noexcept { return inputs_.get(); }
-
-   private:
-    std::shared_ptr<arrivals> inputs_;
-  };
-
-  static async_generator<T> deliver_from(owner self) {
-    while (auto next = co_await self->items_.pop()) {
-      with_lineage<T> yielded{next->origin, next->item};
-      co_yield yielded;
-    }
-    if (self->stop_.stop_requested()) throw error(errc::stopped, "merge");
-    if (auto failure = self->failure()) std::rethrow_exception(failure);
-  }
-
-  static task<> run_in(std::shared_ptr<arrivals> self, task<> work) {
-    co_await under(self->surroundings_, std::move(work));
-  }
-
-  static task<> pump(std::shared_ptr<arrivals> self, async_generator<T> input) {
-    try {
-      while (auto* item = co_await input.next())
-        co_await self->items_.push(held(std::move(*item), input.origin()));
-      self->end(nullptr);
-    } catch (...) {
-      self->end(std::current_exception());
-    }
-  }
-
-  // One input has ended. What the others throw after the end of all is of no interest.
-  void end(std::exception_ptr failure) noexcept {
-    bool over = false;
-    {
-      std::lock_guard lock(mutex_);
-      if (live_ == 0) return;
-      live_ = failure ? 0 : live_ - 1;
-      failure_ = std::move(failure);
-      over = live_ == 0;
-    }
-    if (over) items_.close();
-  }
-
-  std::exception_ptr failure() const {
-    std::lock_guard lock(mutex_);
-    return failure_;
-  }
-
-  void close() noexcept {
-    request_stop(stop_);
-    items_.close();
-  }
-
-  std::shared_ptr<run_state> run_;
-  channel<held> items_;
-  std::stop_source stop_;
-  mutable std::mutex mutex_;
-  std::size_t live_;  // inputs that must end before the merge does
-  std::exception_ptr failure_;
-  context surroundings_;
-  std::stop_callback<close_inputs> on_consumer_stop_;
-};
-
 template <class T>
 async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const opening& run,
                                   stage_counters& counters, merge_end end) {
-  auto merged = std::make_shared<arrivals<T>>(run, counters, inputs.size(), end);
+  auto ends_after =
+      end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
+  auto merged = std::make_shared<arrivals<T>>(run, inputs.size(), ends_after);
+  merged->count_for(counters);
   auto until = run.until(merged->stop_token());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     merged->start(inputs[i].open(until.branch(i, inputs.size())));

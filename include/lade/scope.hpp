@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/path_place.hpp>
 #include <lade/detail/promise.hpp>
 #include <lade/detail/waiter.hpp>
 #include <lade/task.hpp>
@@ -80,6 +81,7 @@ class scope::child : public detail::completion {
   child(scope& parent, task<T> work) noexcept
       : completion{ended}, parent_(parent), work_(std::move(work)) {
     root_.context = &parent.surroundings_;
+    if (auto* place = parent.surroundings_.place) mark_ = detail::underway(*place);
   }
 
   void run() noexcept {
@@ -103,6 +105,7 @@ class scope::child : public detail::completion {
   scope& parent_;
   detail::promise_base root_;
   task<T> work_;
+  detail::underway mark_;
 };
 
 template <class T>

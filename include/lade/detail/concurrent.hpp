@@ -6,6 +6,8 @@
 #include <lade/autotune.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/detail/overview.hpp>
+#include <lade/detail/owner.hpp>
+#include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
 #include <lade/pipeline.hpp>
@@ -145,13 +147,15 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
       : run_(run.run),
         counters_(counters),
         options_(options),
+        place_(run.place),
         slots_(options.slots),
         ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
               run_->runtime().memory(), counters),
         feeder_context_(run_->surroundings(stop_.get_token())),
-        on_consumer_stop_(run.stop, close_stage{*this}) {
+        on_consumer_stop_(run.stop, close_on_stop<concurrent_stage>{*this}) {
     run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
     feeder_context_.stage = &counters_;
+    feeder_context_.place = &place_;
     worker_contexts_.assign(options.workers, feeder_context_);
     if (options.pool) {
       counters_.own_threads = options.pool->size();
@@ -198,7 +202,12 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   // The stage's items. Destroying the generator, also one that was never asked for an item, ends
   // the stage.
   static async_generator<Out> deliver(std::shared_ptr<concurrent_stage> stage) {
-    return deliver_from(owner(std::move(stage)));
+    return deliver_from(owner<concurrent_stage>(std::move(stage)));
+  }
+
+  void close() noexcept {
+    stop_.request_stop();
+    ring_.close();
   }
 
  private:
@@ -209,6 +218,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     lineage origin;
     item_identity identity;
     clock::time_point begun;  // when the function was first called for it
+    underway mark;
 
     // For overviews of items that are in flight.
     std::string name;
@@ -223,26 +233,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
 
   static constexpr auto late = "wait for the stage's function";
 
-  struct close_stage {
-    concurrent_stage& self;
-    void operator()() const noexcept { self.close(); }
-  };
-
-  // Ends the stage when the generator that holds it is destroyed.
-  class owner {
-   public:
-    explicit owner(std::shared_ptr<concurrent_stage> stage) noexcept : stage_(std::move(stage)) {}
-    owner(owner&&) noexcept = default;
-    ~owner() {
-      if (stage_) stage_->close();
-    }
-    concurrent_stage* operator->() const noexcept { return stage_.get(); }
-
-   private:
-    std::shared_ptr<concurrent_stage> stage_;
-  };
-
-  static async_generator<Out> deliver_from(owner self) {
+  static async_generator<Out> deliver_from(owner<concurrent_stage> self) {
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_done(taken)) != slot_ring::none) {
       auto& item = self->slots_[taken];
@@ -258,14 +249,10 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
         co_await consume(item.origin);
       }
       item.out.reset();
+      item.mark = {};
     }
     if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
     if (self->input_failure_) std::rethrow_exception(self->input_failure_);
-  }
-
-  void close() noexcept {
-    stop_.request_stop();
-    ring_.close();
   }
 
   // Keeps the stage alive while the work runs in surroundings that are part of it.
@@ -300,6 +287,7 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
       filled.origin = upstream.origin();
       filled.identity = identity(filled.origin);
       filled.failure = nullptr;
+      filled.mark = underway(place_);
       filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
       if (run_->watches_stalls()) filled.name = name_of(*item);
       if constexpr (std::same_as<In, Out>) {
@@ -442,13 +430,14 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
   std::shared_ptr<run_state> run_;
   stage_counters& counters_;
   concurrent_options options_;
+  const path_place place_;
   std::vector<slot> slots_;
   std::stop_source stop_;
   slot_ring ring_;
   context feeder_context_;
   std::vector<context> worker_contexts_;
   std::exception_ptr input_failure_;
-  std::stop_callback<close_stage> on_consumer_stop_;
+  std::stop_callback<close_on_stop<concurrent_stage>> on_consumer_stop_;
 };
 
 // Opens the upstream, starts a stage behind it, and gives the stage's generator.

@@ -116,7 +116,8 @@ auto open_profiled(const Pipeline& what, const opening& from) {
   auto items = what.open_stage(run);
   if (profiling.opened() == before) items = first_items(std::move(items), profiling.source_items());
   if (from.hoards) return run.hoards ? std::move(items) : hoard(std::move(items), run);
-  if (auto name = from.run->name_of(what.key(from)); !name.empty())
+  auto name = from.split ? std::string() : from.run->name_of(what.key(from));  // paths are parts
+  if (!name.empty())
     profiling.add({what.key(from), std::move(name),
                    [what](const opening& alone) { return count_items(open_alone(what, alone)); }});
   return items;

@@ -5,6 +5,7 @@
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/overview.hpp>
+#include <lade/detail/path_place.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
@@ -249,6 +250,9 @@ struct opening {
 
   // Whether items are taken apart behind this stage.
   bool parts_behind = false;
+  // In a path: what gives it its items, and where the path is.
+  std::shared_ptr<void> split = {};
+  path_place place = {};
 
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;

@@ -1,0 +1,131 @@
+// Items of several generators as they come.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/channel.hpp>
+#include <lade/detail/owner.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/error.hpp>
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <utility>
+
+namespace lade::detail {
+
+// Inputs that work beside each other, each with a coroutine of its own.
+template <class T>
+class arrivals : public std::enable_shared_from_this<arrivals<T>> {
+ public:
+  // Ends when so many of the inputs have ended.
+  arrivals(const opening& run, std::size_t inputs, std::size_t ends_after)
+      : run_(run),
+        items_(2 * inputs),
+        live_(ends_after),
+        surroundings_(run.run->surroundings(stop_.get_token())),
+        on_consumer_stop_(run.stop, close_on_stop<arrivals>{*this}) {
+    surroundings_.place = &run_.place;
+    if (inputs == 0) items_.close();
+  }
+
+  // What the inputs are stopped by.
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  // Whose statistics the inputs add to. Before the first is started.
+  void count_for(stage_counters& counters) noexcept { surroundings_.stage = &counters; }
+
+  // `end` is kept until the input has ended.
+  void start(async_generator<T> input, std::shared_ptr<const void> end = nullptr) {
+    auto self = this->shared_from_this();
+    auto work = pump(self, std::move(input), std::move(end));
+    run_.run->children().start(run_in(self, std::move(work)));
+  }
+
+  // All inputs are about to fail alike, by what feeds them: what each has before that still comes.
+  // Otherwise the first failure ends all.
+  void expect_failure() noexcept {
+    std::lock_guard lock(mutex_);
+    patient_ = true;
+  }
+
+  // The items of all inputs. Destroying the generator ends them.
+  static async_generator<T> deliver(std::shared_ptr<arrivals> inputs) {
+    return deliver_from(owner<arrivals>(std::move(inputs)));
+  }
+
+  void close() noexcept {
+    request_stop(stop_);
+    items_.close();
+  }
+
+ private:
+  // An item that waits to be delivered.
+  class arrived : public held_item<T> {
+   public:
+    arrived(T value, lineage positions, const path_place& place)
+        : held_item<T>(std::move(value), std::move(positions)), mark_(place) {}
+
+   private:
+    underway mark_;
+  };
+
+  static async_generator<T> deliver_from(owner<arrivals> self) {
+    while (auto next = co_await self->items_.pop()) {
+      with_lineage<T> yielded{next->origin, next->item};
+      co_yield yielded;
+    }
+    if (self->stop_.stop_requested()) throw error(errc::stopped, self->surroundings_.stage->name());
+    if (auto failure = self->failure()) std::rethrow_exception(failure);
+  }
+
+  static task<> run_in(std::shared_ptr<arrivals> self, task<> work) {
+    co_await under(self->surroundings_, std::move(work));
+  }
+
+  static task<> pump(std::shared_ptr<arrivals> self, async_generator<T> input,
+                     std::shared_ptr<const void>) {
+    try {
+      while (auto* item = co_await input.next())
+        co_await self->items_.push(arrived(std::move(*item), input.origin(), self->run_.place));
+      self->end(nullptr);
+    } catch (...) {
+      self->end(std::current_exception());
+    }
+  }
+
+  // One input has ended. What the others throw after the end of all is of no interest.
+  void end(std::exception_ptr failure) noexcept {
+    bool over = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (live_ == 0) return;
+      live_ = failure && !patient_ ? 0 : live_ - 1;
+      if (!failure_) failure_ = std::move(failure);
+      over = live_ == 0;
+    }
+    if (over) items_.close();
+  }
+
+  std::exception_ptr failure() const {
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  const opening run_;
+  channel<arrived> items_;
+  std::stop_source stop_;
+  mutable std::mutex mutex_;
+  std::size_t live_;  // inputs that must end before all does
+  bool patient_ = false;
+  std::exception_ptr failure_;
+  context surroundings_;
+  std::stop_callback<close_on_stop<arrivals>> on_consumer_stop_;
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,175 @@
+// tee: each item goes down all of several paths.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/detail/lanes.hpp>
+#include <lade/detail/owner.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/detail/split.hpp>
+#include <lade/error.hpp>
+#include <lade/lineage.hpp>
+#include <lade/merge.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/task.hpp>
+#include <lade/through.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace lade {
+
+struct tee_options {
+  // How many results of each path may wait for those of the others, and items before it. A path
+  // may need so many items more than another before a result.
+  std::size_t buffer = 16;
+
+  std::string_view name = {};  // in statistics and errors
+};
+
+namespace detail {
+
+// Passes on a path's results, and notes whether they come of the same items as those of the first.
+template <class T>
+async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
+                                   std::shared_ptr<lineage> first, opening run) {
+  while (auto* item = co_await results.next()) {
+    if (path == 0)
+      *first = results.origin();
+    else if (results.origin() != *first)
+      run.refuse_state("the paths of tee make results of unlike items");
+    co_yield *item;
+  }
+}
+
+// Passes on the rows; throws if they have ended because the paths wait for each other.
+template <class Row>
+async_generator<Row> deliver_rows(async_generator<Row> rows, owner<lane_stop>,
+                                  std::shared_ptr<split_base> split) {
+  while (auto* row = co_await rows.next()) co_yield *row;
+  if (auto paths = split->stuck())
+    throw error(errc::limit_exceeded, "take a result of path " + std::to_string(paths->awaited),
+                "it needs more items, and as many results of path " + std::to_string(paths->full) +
+                    " wait for it as may (" + std::to_string(split->buffer()) +
+                    "); raise tee_options::buffer");
+}
+
+}  // namespace detail
+
+template <class... Paths>
+class tee_stage {
+ public:
+  tee_stage(const tee_options& options, std::tuple<Paths...> paths)
+      : buffer_(options.buffer),
+        name_(options.name.empty() ? "tee" : options.name),
+        paths_(std::move(paths)) {}
+
+  template <class T>
+  auto attach(const pipeline<T>& in) const {
+    static_assert(std::copy_constructible<T>, "lade::tee: items must be copyable");
+    auto paths = detail::attach_paths<T>(paths_, in.length());
+    auto length = std::get<sizeof...(Paths) - 1>(paths).length() + 1;
+    return with_paths(in, std::move(paths), length);
+  }
+
+ private:
+  template <class T, class... Out>
+  pipeline<std::tuple<Out...>> with_paths(const pipeline<T>& in, std::tuple<pipeline<Out>...> paths,
+                                          std::uint64_t length) const {
+    return detail::make_pipeline<std::tuple<Out...>>(
+        length, [in, paths = std::move(paths), self = *this](const detail::opening& run) {
+          return self.open(in, paths, run, std::index_sequence_for<Out...>());
+        });
+  }
+
+  template <class T, class... Out, std::size_t... I>
+  async_generator<std::tuple<Out...>> open(const pipeline<T>& in,
+                                           const std::tuple<pipeline<Out>...>& paths,
+                                           const detail::opening& run,
+                                           std::index_sequence<I...>) const {
+    auto stop = std::make_shared<detail::lane_stop>(run);
+    auto inside = run.until(stop->token());
+    inside.place = {};  // what waits here is not under way
+    auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
+    split->watch(run.place, stop->source());
+    inside.split = split;
+    std::tuple<std::shared_ptr<detail::lane<Out>>...> lanes;
+    constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
+    ((std::get<last - I>(lanes) = open_lane(inside, split, last - I, std::get<last - I>(paths))),
+     ...);
+    auto& counters = run.add_stage(name_);
+    auto items = in.open(run.until(split->stop_token()));
+    (std::get<I>(lanes)->start(counters, detail::split<T>::end_of(split, I)), ...);
+    split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
+    auto origin = std::make_shared<lineage>();
+    auto rows = detail::zip_opened(
+        detail::compare_origins(detail::lane<Out>::deliver(std::get<I>(lanes)), I, origin, run)...);
+    return detail::observe(
+        detail::deliver_rows(std::move(rows), detail::owner(std::move(stop)), split), run,
+        counters);
+  }
+
+  template <class Out>
+  static auto open_lane(detail::opening run, std::shared_ptr<detail::split_base> split,
+                        std::size_t path, const pipeline<Out>& stages) {
+    run.place = {std::move(split), path};
+    return std::make_shared<detail::lane<Out>>(run, stages);
+  }
+
+  // Gives every item to all paths, as long as there is room before each.
+  template <class T>
+  static task<> broadcast(std::shared_ptr<detail::split<T>> split, async_generator<T> in,
+                          std::size_t paths, detail::stage_counters& counters) {
+    std::exception_ptr failure;
+    try {
+      while (true) {
+        co_await split->room(detail::split_base::all_paths);
+        split->note_asking(true);
+        auto* item = co_await in.next();
+        split->note_asking(false);
+        if (!item) break;
+        detail::bump(counters.in);
+        for (std::size_t path = 0; path + 1 < paths; ++path) split->give(path, *item, in.origin());
+        split->give(paths - 1, std::move(*item), in.origin());
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    split->end_input(failure);
+  }
+
+  std::size_t buffer_;
+  std::string name_;
+  std::tuple<Paths...> paths_;
+};
+
+// Sends every item down all of several paths, and gives a tuple of one result of each, until the
+// first path ends:
+//
+//   auto pairs = images | lade::tee(lade::map(crop), lade::chain(lade::map(describe)));
+//
+// A path is a stage or a chain of stages, so also another tee. Paths work beside each other, on
+// copies of the item. Results are put together in the order in which each path gives them.
+//
+// A path that needs more items than another for a result (a filter, a batch) lets the results of
+// the other wait. If as many of them wait as may, and it needs one item more, the run fails with a
+// text that says so. That is so only if it has nothing left of which it could make a result: a
+// path that is slow is waited for, and so is a coroutine in it that has started children.
+template <class... Paths>
+tee_stage<Paths...> tee(const tee_options& options, Paths... paths) {
+  static_assert(sizeof...(Paths) > 0, "lade::tee: there must be a path");
+  return {options, {std::move(paths)...}};
+}
+template <class... Paths>
+tee_stage<Paths...> tee(Paths... paths) {
+  static_assert(sizeof...(Paths) > 0, "lade::tee: there must be a path");
+  return {{}, {std::move(paths)...}};
+}
+
+}  // namespace lade
