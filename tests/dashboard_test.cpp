@@ -60,7 +60,7 @@ static std::size_t characters(const std::string& text) {
 }
 
 TEST(Dashboard, NoLineIsLongerThanTheTerminal) {
-  for (std::size_t columns : {0, 1, 7, 20, 40, 80}) {
+  for (std::size_t columns : {0u, 1u, 7u, 20u, 40u, 80u}) {
     std::istringstream lines(render(report_of("größer"), columns));
     for (std::string line; std::getline(lines, line);)
       EXPECT_LE(characters(line), std::max<std::size_t>(columns, 1)) << line;

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -559,15 +560,28 @@ TEST(Report, NeedsAnInterval) {
               ThrowsMessage<error>("run: report.every must be more than 0"));
 }
 
+// What a run has told, from whichever thread.
+class told_texts {
+ public:
+  void add(const std::string& text) {
+    std::lock_guard lock(mutex_);
+    texts_.push_back(text);
+  }
+  std::vector<std::string> all() const {
+    std::lock_guard lock(mutex_);
+    return texts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
 TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
   runtime runtime({.threads = 1});
   test::gate gate;
-  std::vector<std::string> told;
-  std::atomic<int> count = 0;
-  auto note = [&](const std::string& text) {
-    told.push_back(text);
-    ++count;
-  };
+  told_texts told;
+  auto note = [&](const std::string& text) { told.add(text); };
   auto hang = [&](std::string key) {
     if (key == "b") gate.pass();
     return key;
@@ -578,19 +592,30 @@ TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
                 map(hang, {.concurrency = 2, .name = "hang"});
   auto items = runtime.run(stages, {.stall = {.after = 8ms, .to = note}});
   EXPECT_EQ(items.wait_next(), "a");
+  gate.wait_for(1);
+  auto before = told.all().size();  // a busy machine may have taken its time for the first item
+  std::vector<std::string> texts;
+  std::size_t later = 0;
   std::thread opener([&] {
-    test::wait_until([&] { return count > 0; });
-    auto waited = items.statistics().sink_wait;
-    test::wait_until([&] { return items.statistics().sink_wait > waited + 20ms; });
+    auto wait_for = [&](std::chrono::nanoseconds time) {
+      auto start = items.statistics().sink_wait;
+      test::wait_until([&] { return items.statistics().sink_wait > start + time; });
+    };
+    test::wait_until([&] { return told.all().size() > before; });
+    wait_for(20ms);
+    texts = told.all();
+    wait_for(20ms);
+    later = told.all().size();
     gate.open();
   });
   EXPECT_EQ(collect(items).size(), 3u);
   opener.join();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_THAT(told[0], StartsWith("lade: the consumer has waited for an item for 0 s.\nstage "));
-  EXPECT_THAT(told[0], HasSubstr("\nMemory: 0 of "));
-  EXPECT_THAT(told[0], HasSubstr("\nhang: "));
-  EXPECT_THAT(told[0], HasSubstr("\n  item 1 (b) has been worked on for 0.0 s\n"));
+  EXPECT_EQ(later, texts.size());
+  EXPECT_THAT(texts.back(), StartsWith("lade: the consumer has waited for an item for "));
+  EXPECT_THAT(texts.back(), HasSubstr(" s.\nstage "));
+  EXPECT_THAT(texts.back(), HasSubstr("\nMemory: 0 of "));
+  EXPECT_THAT(texts.back(), HasSubstr("\nhang: "));
+  EXPECT_THAT(texts.back(), HasSubstr("\n  item 1 (b) has been worked on for "));
 }
 
 TEST(Stall, IsToldAgainAfterAnItemHasCome) {
@@ -604,7 +629,7 @@ TEST(Stall, IsToldAgainAfterAnItemHasCome) {
   auto items = runtime.run(from(up_to(3)) | map(hang, {.concurrency = 2}),
                            {.stall = {.after = 4ms, .to = note}});
   EXPECT_EQ(collect(items), up_to(3));
-  EXPECT_EQ(told, 3);
+  EXPECT_GE(told, 3);
 }
 
 TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
