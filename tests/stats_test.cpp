@@ -1,14 +1,27 @@
+#include <lade/filter.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/sleep.hpp>
 #include <lade/stats.hpp>
+
+#include "support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
 
 namespace lade {
 
 using namespace std::chrono_literals;
+using test::collect;
+using test::numbers;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -320,6 +333,112 @@ TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   EXPECT_THAT(text, HasSubstr("\"qps\":0.000,\"readiness\":null,"));
   EXPECT_THAT(text, HasSubstr("},{\"name\":\"decode_image\","));
   EXPECT_THAT(text, HasSubstr("\"verdict\":\"Nothing limits the run alone"));
+}
+
+static std::vector<int> up_to(int end) {
+  std::vector<int> all(static_cast<std::size_t>(end));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
+  runtime runtime({.threads = 2});
+  auto compute = [](int i) {
+    random draw(static_cast<std::uint64_t>(i));
+    std::uint64_t sum = 0;
+    for (int round = 0; round < 200'000; ++round) sum += draw();
+    return sum;
+  };
+  auto wait = [](int i) -> task<int> {
+    co_await sleep(1us);
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(40)) | map(wait) | map(compute));
+  collect(items);
+  auto stages = items.statistics().stages;
+  EXPECT_EQ(stages[1].cpu.count(), 0);
+  EXPECT_GT(stages[2].cpu.count(), 0);
+}
+
+// Pipelines with a known bottleneck. What sleeps here stands for work.
+static int work_for(std::chrono::microseconds time, int item) {
+  std::this_thread::sleep_for(time);
+  return item;
+}
+
+static std::string verdict_of(runtime& where, const pipeline<int>& what,
+                              std::chrono::microseconds consumer = 0us) {
+  auto items = where.run(what);
+  for (auto item : items) work_for(consumer, item);
+  return verdict(items.statistics());
+}
+
+TEST(VerdictOfARun, NamesASlowSource) {
+  runtime runtime({.threads = 2});
+  auto slow = [i = 0]() mutable -> std::optional<int> {
+    if (i == 60) return std::nullopt;
+    return work_for(3ms, i++);
+  };
+  auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
+  EXPECT_THAT(verdict_of(runtime, from(slow) | quick),
+              StartsWith("What comes before quick is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesASlowStageAndThatItWaits) {
+  runtime runtime({.threads = 3});
+  auto slow = map([](int i) { return work_for(3ms, i); }, {.concurrency = 2, .name = "slow"});
+  auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
+  EXPECT_THAT(verdict_of(runtime, from(up_to(100)) | slow | quick),
+              AllOf(StartsWith("slow is the bottleneck: 2 workers busy"),
+                    HasSubstr("return a task and await")));
+}
+
+TEST(VerdictOfARun, NamesASlowConsumer) {
+  runtime runtime({.threads = 2});
+  auto quick = map([](int i) { return i; }, {.concurrency = 2});
+  EXPECT_THAT(verdict_of(runtime, from(up_to(60)) | quick, 3ms),
+              StartsWith("The consumer is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesAPoolThatStagesShare) {
+  runtime runtime({.threads = 2});
+  auto half = [](int i) { return work_for(2ms, i); };
+  auto stages = from(up_to(100)) | map(half, {.concurrency = 2, .name = "first"}) |
+                map(half, {.concurrency = 2, .name = "second"});
+  EXPECT_THAT(verdict_of(runtime, stages), StartsWith("The CPU pool is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
+  runtime runtime({.threads = 2, .memory_bytes = 3 << 20});
+  auto fetch = [](int) -> task<buffer> {
+    auto content = allocate(co_await this_context(), 1 << 20);
+    co_await sleep(3ms);
+    co_return content;
+  };
+  auto items = runtime.run(from(up_to(60)) | map(fetch, {.concurrency = 16, .name = "fetch"}));
+  collect(items);
+  EXPECT_THAT(verdict(items.statistics()), StartsWith("Memory is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesSlowItemsThatOthersWaitBehind) {
+  runtime runtime({.threads = 2});
+  auto fetch = [](int i) -> task<int> {
+    co_await sleep(i % 50 == 49 ? 60ms : 50us);
+    co_return i;
+  };
+  auto stages = from(up_to(400)) | map(fetch, {.concurrency = 16, .buffer = 0, .name = "fetch"});
+  EXPECT_THAT(verdict_of(runtime, stages), StartsWith("Slow items hold up fetch"));
+}
+
+TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
+  runtime runtime({.threads = 2});
+  auto slow = [](int i) {
+    work_for(3ms, i);
+    return true;
+  };
+  auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
+  EXPECT_THAT(verdict_of(runtime, from(up_to(60)) | quick | filter(slow)),
+              StartsWith("What comes behind quick (filter) is the bottleneck"));
 }
 
 }  // namespace lade

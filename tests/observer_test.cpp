@@ -1,0 +1,212 @@
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/sleep.hpp>
+
+#include "support/pipelines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lade {
+
+using namespace std::chrono_literals;
+using test::collect;
+using test::numbers;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+static std::vector<int> up_to(int end) {
+  std::vector<int> all(static_cast<std::size_t>(end));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> reports = 0;
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) {
+    told.push_back(report);
+    ++reports;
+  };
+  auto items = runtime.run(from(up_to(100)) | map([](int i) { return i; }, {.concurrency = 2}),
+                           {.report = {.every = 1ms, .to = note}});
+  test::wait_until([&] { return reports >= 3; });
+  collect(items);
+  run_statistics last = items.statistics();
+  EXPECT_EQ(told.back().total.delivered, 100u);
+  std::uint64_t delivered = 0;
+  std::uint64_t calls = 0;
+  std::chrono::nanoseconds elapsed{};
+  for (auto& report : told) {
+    delivered += report.interval.delivered;
+    elapsed += report.interval.elapsed;
+    if (!report.interval.stages.empty()) calls += report.interval.stages.back().durations.total();
+  }
+  EXPECT_EQ(delivered, 100u);
+  EXPECT_EQ(calls, 100u);
+  EXPECT_EQ(elapsed, told.back().total.elapsed);
+  EXPECT_EQ(last.stages.back().slots, 4u);
+  EXPECT_TRUE(told.back().process.cpu_user);
+}
+
+TEST(Report, ComesAtTheEndOfARunThatFails) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  auto items = runtime.run(from(up_to(2)) | map([](int i) { return i == 0 ? i : throw 1; }),
+                           {.report = {.to = note}});
+  EXPECT_THROW(collect(items), stage_error);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].total.delivered, 1u);
+  EXPECT_EQ(told[0].total.stages.back().failed, 1u);
+}
+
+TEST(Report, ComesAtTheEndOfARunThatIsLeft) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  {
+    auto items = runtime.run(from(numbers{-1}), {.report = {.to = note}});
+    items.wait_next();
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].total.delivered, 1u);
+}
+
+TEST(Report, WhatItsFunctionThrowsEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](const run_report&) { throw std::runtime_error("no space on the wall"); };
+  auto items = runtime.run(from(numbers{-1}), {.report = {.every = 1ms, .to = refuse}});
+  EXPECT_THAT([&] { collect(items); }, ThrowsMessage<std::runtime_error>("no space on the wall"));
+  EXPECT_FALSE(items.wait_next());
+}
+
+TEST(Report, WhatItsFunctionThrowsAtTheVeryEndIsThrownToo) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](const run_report&) { throw std::runtime_error("late"); };
+  auto items = runtime.run(from(up_to(3)), {.report = {.to = refuse}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(items.wait_next(), i);
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("late"));
+}
+
+TEST(Report, NeedsAnInterval) {
+  runtime runtime({.threads = 2});
+  auto ignore = [](const run_report&) {};
+  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.report = {.every = 0s, .to = ignore}}); },
+              ThrowsMessage<error>("run: report.every must be more than 0"));
+}
+
+// What a run has told, from whichever thread.
+class told_texts {
+ public:
+  void add(const std::string& text) {
+    std::lock_guard lock(mutex_);
+    texts_.push_back(text);
+  }
+  std::vector<std::string> all() const {
+    std::lock_guard lock(mutex_);
+    return texts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  told_texts told;
+  auto note = [&](const std::string& text) { told.add(text); };
+  auto hang = [&](std::string key) {
+    if (key == "b") gate.pass();
+    return key;
+  };
+  auto wait = [](std::string key) -> task<std::string> { co_return key; };
+  std::vector<std::string> keys{"a", "b", "c", "d"};
+  auto stages = from(keys) | map(wait, {.concurrency = 2, .name = "fetch"}) |
+                map(hang, {.concurrency = 2, .name = "hang"});
+  auto items = runtime.run(stages, {.stall = {.after = 8ms, .to = note}});
+  EXPECT_EQ(items.wait_next(), "a");
+  gate.wait_for(1);
+  auto before = told.all().size();  // a busy machine may have taken its time for the first item
+  std::vector<std::string> texts;
+  std::size_t later = 0;
+  std::thread opener([&] {
+    auto wait_for = [&](std::chrono::nanoseconds time) {
+      auto start = items.statistics().sink_wait;
+      test::wait_until([&] { return items.statistics().sink_wait > start + time; });
+    };
+    test::wait_until([&] { return told.all().size() > before; });
+    wait_for(20ms);
+    texts = told.all();
+    wait_for(20ms);
+    later = told.all().size();
+    gate.open();
+  });
+  EXPECT_EQ(collect(items).size(), 3u);
+  opener.join();
+  EXPECT_EQ(later, texts.size());
+  EXPECT_THAT(texts.back(), StartsWith("lade: the consumer has waited for an item for "));
+  EXPECT_THAT(texts.back(), HasSubstr(" s.\nstage "));
+  EXPECT_THAT(texts.back(), HasSubstr("\nMemory: 0 of "));
+  EXPECT_THAT(texts.back(), HasSubstr("\nhang: "));
+  EXPECT_THAT(texts.back(), HasSubstr("\n  item 1 (b) has been worked on for "));
+}
+
+TEST(Stall, IsToldAgainAfterAnItemHasCome) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> told = 0;
+  auto note = [&](const std::string&) { ++told; };
+  auto hang = [&](int i) {
+    test::wait_until([&] { return told > i; });
+    return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(hang, {.concurrency = 2}),
+                           {.stall = {.after = 4ms, .to = note}});
+  EXPECT_EQ(collect(items), up_to(3));
+  EXPECT_GE(told, 3);
+}
+
+TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> told = 0;
+  auto note = [&](const std::string&) { ++told; };
+  auto items = runtime.run(from(up_to(3)), {.stall = {.after = 1ms, .to = note}});
+  items.wait_next();
+  auto start = items.statistics().elapsed;
+  test::wait_until([&] { return items.statistics().elapsed > start + 10ms; });
+  bool waited = items.statistics().sink_wait >= 1ms;
+  EXPECT_TRUE(waited || told == 0);
+}
+
+TEST(Stall, WhatItsFunctionThrowsEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto hang = [](int i) -> task<int> {
+    co_await sleep(1h);
+    co_return i;
+  };
+  auto give_up = [](const std::string&) { throw std::runtime_error("no more patience"); };
+  auto items = runtime.run(from(up_to(3)) | map(hang), {.stall = {.after = 1ms, .to = give_up}});
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("no more patience"));
+}
+
+TEST(Stall, NeedsATime) {
+  runtime runtime({.threads = 2});
+  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.stall = {.after = -1s}}); },
+              ThrowsMessage<error>("run: stall.after must not be less than 0"));
+}
+
+}  // namespace lade
