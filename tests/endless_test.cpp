@@ -1,8 +1,12 @@
-// Loops of a million awaits must not use up the stack, in any build: also without optimisation,
-// where compilers make no tail calls.
+// Loops of a million awaits and pipelines of a thousand stages must not use up the stack, in any
+// build: also without optimisation, where compilers make no tail calls.
 
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
 #include <lade/semaphore.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
@@ -11,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -123,5 +129,33 @@ static task<int> acquire_and_release() {
 }
 
 TEST(Endless, PermitsTakenAndGivenBack) { EXPECT_EQ(sync_wait(acquire_and_release()), million); }
+
+static int add_one(int item) { return item + 1; }
+
+TEST(Endless, StagesOfAPipeline) {
+  pipeline<int> deep = from(std::vector<int>{0, 1, 2});
+  for (int i = 0; i < 1000; ++i) deep = deep | map(add_one, {.concurrency = 1});
+  runtime threads({.threads = 2});
+  std::vector<int> items;
+  for (int item : threads.run(deep)) items.push_back(item);
+  EXPECT_EQ(items, (std::vector<int>{1000, 1001, 1002}));
+}
+
+TEST(Endless, ItemsOfAStageThatGivesThemAtOnce) {
+  constexpr int many = 100'000;
+  std::vector<int> numbers(many);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::atomic<int> calls = 0;
+  auto count_call = [&calls](int item) {
+    if (++calls == many) calls.notify_one();
+    return item;
+  };
+  runtime threads({.threads = 2});
+  auto run = threads.run(from(numbers) | map(count_call, {.concurrency = 2, .buffer = many}));
+  for (int seen = 0; (seen = calls) < many;) calls.wait(seen);
+  int next = 0;
+  for (int item : run) EXPECT_EQ(item, next++);
+  EXPECT_EQ(next, many);
+}
 
 }  // namespace lade

@@ -19,6 +19,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -116,6 +117,16 @@ class stopwatch {
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   double cpu_began_ = cpu_now();
 };
+
+// The value that a share of the others is below: 0.5 for the median.
+inline double quantile(std::vector<double> values, double share) {
+  auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()));
+  auto found = values.begin() + static_cast<std::ptrdiff_t>(std::min(rank, values.size() - 1));
+  std::nth_element(values.begin(), found, values.end());
+  return *found;
+}
+
+inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 inline double peak_rss_mib() {
   rusage usage{};

@@ -261,12 +261,6 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 void measure(const figure& what, std::size_t items, std::size_t passes) {
   std::vector<double> wall, cpu;
   for (std::size_t i = 0; i < passes; ++i) {
@@ -278,8 +272,8 @@ void measure(const figure& what, std::size_t items, std::size_t passes) {
   }
   bench::report(what.name)
       .add("items", items)
-      .add("wall_ns", median(wall) / static_cast<double>(items))
-      .add("cpu_ns", median(cpu) / static_cast<double>(items))
+      .add("wall_ns", bench::median(wall) / static_cast<double>(items))
+      .add("cpu_ns", bench::median(cpu) / static_cast<double>(items))
       .print();
 }
 

@@ -132,13 +132,23 @@ void lock(std::size_t items) {
   bench::print_each("mutex", clock, items);
 }
 
+// The time.
+void read_clock(std::size_t items) {
+  bench::stopwatch clock;
+  for (std::size_t i = 0; i < items; ++i) {
+    auto now = std::chrono::steady_clock::now();
+    asm volatile("" : : "r"(&now) : "memory");
+  }
+  bench::print_each("clock", clock, items);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "Threads and queues: what coroutines compete with.");
   auto items = options.number("items", 1'000'000, "items and jobs");
-  auto only =
-      options.choice("only", "all|queue|batches|hand_off|pool|allocation|mutex", "what to run");
+  auto only = options.choice("only", "all|queue|batches|hand_off|pool|allocation|mutex|clock",
+                             "what to run");
   options.done();
   auto wanted = [&only](const char* name) { return only == "all" || only == name; };
   if (wanted("queue")) queue_of_64(items);
@@ -147,4 +157,5 @@ int main(int argc, char** argv) {
   if (wanted("pool")) pool_of_two(items);
   if (wanted("allocation")) allocate(items);
   if (wanted("mutex")) lock(items);
+  if (wanted("clock")) read_clock(items);
 }

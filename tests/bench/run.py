@@ -65,6 +65,7 @@ class Group:
     rows: list = field(default_factory=list)
     rounds: int | None = None
     memory: bool = False
+    once: set = field(default_factory=set)  # commands that take too long for every round
 
 
 def loader(program, options, threads, images=IMAGES, batch=256):
@@ -248,7 +249,7 @@ def core_group():
     group.commands["lade"] = "{bin}/core_bench"
     group.commands["floor"] = "{bin}/core_floor"
     group.commands["asio"] = "{bin}/asio_floor"
-    group.commands["SPDL"] = "{peers_python} {peers}/spdl_engine.py"
+    group.commands["SPDL"] = "{peers_python} {peers}/spdl_engine.py --concurrency 8"
     for name, gate in {
         "await": 20,
         "generator": 8,
@@ -274,8 +275,51 @@ def core_group():
         lower("await", "lade:await", ["floor:allocation"], "cpu_ns"),
         lower("channel", "lade:channel", ["floor:mutex"], "cpu_ns"),
         lower("map delivered, 64 slots", "lade:map_64_delivered", ["floor:pool_of_two"], "cpu_ns"),
-        lower("map delivered, 8 slots", "lade:map_8_delivered", ["SPDL:spdl_map_8"], "cpu_ns"),
+        lower("map delivered, 8 slots", "lade:map_8_delivered", ["SPDL"], "cpu_ns"),
     ]
+    return group
+
+
+def engine_group():
+    group = Group("engine", "stages that do nothing: what the engine itself takes")
+    group.commands["stages"] = "{bin}/stage_bench"
+    group.commands["floor"] = "{bin}/core_floor"
+    more = {"": "", "_reporting": ", reports", "_tracing": ", trace", "_hooked": ", hooks"}
+    for name, gate in {"concurrent": 1000, "sequential": 25}.items():
+        for suffix, text in more.items():
+            gated = gate if suffix in ("", "_reporting") else None
+            group.rows.append(
+                lower(f"{name} stage{text}", f"stages:{name}{suffix}", [], "cpu_ns", gated)
+            )
+    for floor in ("mutex", "clock"):
+        group.rows.append(
+            lower("concurrent stage", "stages:concurrent", [f"floor:{floor}"], "cpu_ns")
+        )
+    group.commands["hand-off"] = "{bin}/hand_off_bench"
+    ways = {"from a worker": 1.3, "in place": 1.3, "from a pool of its own": None, "task": None}
+    for way, gate in ways.items():
+        ours = "hand-off:" + way.replace(" ", "_")
+        for figure in ("p50_us", "p99_us"):
+            group.rows.append(lower(f"hand-off, {way}", ours, ["hand-off:bare"], figure, gate))
+    group.commands["depth"] = "{bin}/depth_bench --what stages"
+    group.commands["slots"] = "{bin}/depth_bench --what slots"
+    group.commands["tasks"] = "{bin}/depth_bench --what tasks"
+    group.once = {"depth", "slots", "tasks"}
+    group.rows += [
+        lower("1,000 stages, 1,000,000 items", "depth", [], "peak_rss_mib"),
+        lower("1,000,000 finished items that wait", "slots:slots", [], "peak_rss_mib"),
+        lower("each, beside the item", "slots:slots_memory", [], "bytes_each", 512),
+        lower("each, beside the item", "slots:slots_memory", [], "rss_bytes_each"),
+        lower("1,000,000 tasks that wait", "tasks:tasks", [], "peak_rss_mib"),
+        lower("each, beside the item", "tasks:tasks_memory", [], "bytes_each"),
+    ]
+    for concurrency in (1, 2, 4, 8):
+        options = f"--concurrency {concurrency}"
+        ours, theirs = f"lade, concurrency {concurrency}", f"SPDL, concurrency {concurrency}"
+        group.commands[ours] = f"{{bin}}/pipeline_bench {options}"
+        group.commands[theirs] = f"{{peers_python}} {{peers}}/spdl_engine.py {options}"
+        group.rows.append(Row(f"concurrency {concurrency}", ours, [theirs], "items_per_s", 150))
+        group.rows.append(Row(f"concurrency {concurrency}", ours, [theirs], "items_per_cpu_s"))
     return group
 
 
@@ -287,6 +331,7 @@ GROUPS = [
     bounds_group(),
     peers_group(),
     core_group(),
+    engine_group(),
     files_group(),
     cold_group(),
 ]
@@ -353,6 +398,9 @@ class Bench:
         if groups & {"files", "cold"}:
             makers.append(("files", "{bin}/make_files --bytes 110000"))
             makers.append(("files4k", "{bin}/make_files --bytes 4096"))
+        if groups & {"engine"} and not self.names["peers_python"].exists():
+            install = HERE / "peers/install.sh"
+            subprocess.run([str(install), str(self.build / "peers"), "spdl"], check=True)
         for name, command in makers:
             directory = self.names[name]
             if directory.exists():
@@ -368,6 +416,8 @@ def measure(bench, group, rounds):
     results = {name: [] for name in group.commands}
     for number in range(rounds):
         for name, command in group.commands.items():
+            if number > 0 and name in group.once:
+                continue
             if sys.stderr.isatty():
                 print(f"\r{group.name} {number + 1}/{rounds}: {name:40}", end="", file=sys.stderr)
             results[name].append(bench.run(command))
