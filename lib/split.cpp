@@ -89,15 +89,16 @@ void split_base::end_batch() {
 }
 
 void split_base::end_input(std::exception_ptr failure) {
-  std::vector<wait_list> woken;
+  wait_list woken;
   {
     std::lock_guard lock(mutex_);
     over_ = true;
     if (!failure_) failure_ = std::move(failure);
-    woken.push_back(input_.settle_all());
-    for (auto& each : branches_) woken.push_back(each.consumer.settle_all());
+    woken = input_.settle_all();
+    for (auto& path : branches_)
+      while (auto* consumer = path.consumer.settle_first()) woken.push_back(*consumer);
   }
-  for (auto& each : woken) each.resume_all();
+  woken.resume_all();
 }
 
 void split_base::rethrow_failure() const {

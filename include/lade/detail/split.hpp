@@ -39,7 +39,7 @@ namespace lade::detail {
 //   - and the input waits, because as many results of another path wait as may.
 // Results go only when it is their turn, so nobody is left to end one of these waits. At any other
 // moment there is somebody: a path of which fewer results wait takes the items before it.
-class split_base {
+class split_base : public std::enable_shared_from_this<split_base> {
  public:
   // Instead of a path, for room(): all paths; one more batch.
   static constexpr std::size_t all_paths = ~std::size_t{0};
@@ -136,12 +136,12 @@ class split_base::room_awaiter : private waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> input) {
-    auto& split = split_;
-    bool parked = park(input, split.mutex_, split.input_, [&split, where = where_] {
-      split.wanted_ = where;
-      return split.over_ || split.has_room();
+    auto self = split_.shared_from_this();  // the input may go on, and end, at once
+    bool parked = park(input, self->mutex_, self->input_, [this, &self] {
+      self->wanted_ = where_;
+      return self->over_ || self->has_room();
     });
-    if (parked) split.look();
+    if (parked) self->look();
     return parked;
   }
   void await_resume() { finish("wait for room in a path"); }
@@ -157,7 +157,7 @@ inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
 
 // Items on their way into the paths of one run. The paths are opened before the input starts.
 template <class T>
-class split : public split_base, public std::enable_shared_from_this<split<T>> {
+class split : public split_base {
  public:
   split(const opening& run, std::size_t paths, std::size_t buffer)
       : split_base(paths, buffer),
@@ -172,7 +172,7 @@ class split : public split_base, public std::enable_shared_from_this<split<T>> {
   // Starts the coroutine that brings the items in.
   void start(task<> input, stage_counters& counters) {
     surroundings_.stage = &counters;
-    run_.run->children().start(run_in(this->shared_from_this(), std::move(input)));
+    run_.run->children().start(run_in(shared_from_this(), surroundings_, std::move(input)));
   }
 
   // For the input. Returns false, without the item, if the path needs no more.
@@ -233,8 +233,9 @@ class split : public split_base, public std::enable_shared_from_this<split<T>> {
     self.rethrow_failure();
   }
 
-  static task<> run_in(std::shared_ptr<split> self, task<> input) {
-    co_await under(self->surroundings_, std::move(input));
+  // Keeps the split alive while the input runs in surroundings that are part of it.
+  static task<> run_in(std::shared_ptr<split_base>, const context& surroundings, task<> input) {
+    co_await under(surroundings, std::move(input));
   }
 
   // With the mutex held.
@@ -254,12 +255,13 @@ class split<T>::take_awaiter : private waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    auto self = split_.shared_from_this();  // the coroutine may go on, and end, at once
+    auto& from = split_;
+    auto alive = from.shared_from_this();  // the coroutine may go on, and end, at once
     wait_list woken;
-    bool parked = park(coroutine, self->mutex_, self->branches_[path_].consumer,
-                       [&] { return self->provide(path_, value_, woken) || self->over_; });
+    bool parked = park(coroutine, from.mutex_, from.branches_[path_].consumer,
+                       [&] { return from.provide(path_, value_, woken) || from.over_; });
     woken.resume_all();
-    if (parked) self->look();
+    if (parked) from.look();
     return parked;
   }
   std::optional<given> await_resume() {
