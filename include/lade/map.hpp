@@ -189,15 +189,16 @@ class map_stage {
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       std::optional<Out> out;
-      auto name = detail::name_of(*item);
-      auto draw = draws(identity(in.origin()));
-      detail::hooked_call call(*run.run, counters, name, in.origin());
+      detail::kept_name<In> name(*item);
+      random draw;
+      if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
+      detail::hooked_call call(*run.run, counters, *item, in.origin());
       try {
         detail::assign(out, detail::apply_to(*function, std::move(*item), draw));
         call.leave(nullptr);
       } catch (...) {
         call.leave(std::current_exception());
-        auto failure = run.failure(counters, policy, std::move(name), in.origin());
+        auto failure = run.failure(counters, policy, name.text(), in.origin());
         if (failure) std::rethrow_exception(failure);
         detail::substitute(out, self.options_.substitute);
       }
@@ -243,6 +244,10 @@ class map_stage {
     return detail::open_concurrent<In, Out>(in, run, name_, options,
                                             detail::map_work<F>(function_, draws));
   }
+
+  template <class In>
+  static constexpr bool draws_random =
+      std::is_invocable_v<decltype(*std::declval<detail::worker_function<F>&>()), In, random>;
 
   detail::time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
 

@@ -317,8 +317,8 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
       for (unsigned attempt = 1;; ++attempt) {
         auto kept = self->keep_for_retry(item, attempt);
         std::optional<clock::duration> pause;
-        auto name = name_of(*item.in);
-        hooked_call visit(*self->run_, self->counters_, name, item.origin, attempt);
+        kept_name<In> name(*item.in);
+        hooked_call visit(*self->run_, self->counters_, *item.in, item.origin, attempt);
         auto started = attempt == 1 ? item.begun : clock::now();
         item.note(item_overview::doing::works, started);
         cpu.begin();
@@ -333,14 +333,12 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
           visit.leave(nullptr);
         } catch (...) {
           visit.leave(std::current_exception());
-          pause = self->failed(item, name, attempt, std::move(kept));
+          pause = self->failed(item, name.text(), attempt, std::move(kept));
         }
         auto ended = clock::now();
         cpu.end(ended - started);
         self->note_time(ended - started);
-        if (trace)
-          trace->add_span(track, name.empty() ? self->counters_.name() : name, started, ended,
-                          item.origin, self->run_->sees_items_first(self->counters_));
+        if (trace) self->record(*trace, track, name.text(), started, ended, item.origin);
         if (pause) item.note(item_overview::doing::pauses, ended);
         if (!pause || !co_await sleep_until(clock::now() + *pause)) break;
       }
@@ -370,6 +368,12 @@ class concurrent_stage : public std::enable_shared_from_this<concurrent_stage<In
     if (options_.limits.any() &&
         clock::now() - started > options_.limits.left(started - item.begun))
       throw error(errc::timed_out, late);
+  }
+
+  void record(trace& to, trace::track track, const std::string& name, clock::time_point started,
+              clock::time_point ended, const lineage& origin) const {
+    to.add_span(track, name.empty() ? counters_.name() : name, started, ended, origin,
+                run_->sees_items_first(counters_));
   }
 
   void note_levels(trace& to) const {

@@ -30,6 +30,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -319,6 +320,25 @@ std::string name_of(const T& item) noexcept try {
 } catch (...) {
   return {};
 }
+
+// The name of an item that is about to be moved. Small ones are kept themselves, and named when
+// that is asked for.
+template <class T>
+class kept_name {
+ public:
+  explicit kept_name(const T& item) noexcept : kept_(keep(item)) {}
+  std::string text() const noexcept { return name_of(kept_); }
+
+ private:
+  static constexpr bool is_small = std::is_trivially_copyable_v<T> && sizeof(T) <= 16;
+  static auto keep(const T& item) noexcept {
+    if constexpr (is_small)
+      return item;
+    else
+      return name_of(item);
+  }
+  std::conditional_t<is_small, T, std::string> kept_;
+};
 
 // The call of a stage's function for an item, as hooks are told of it.
 class hooked_call {
