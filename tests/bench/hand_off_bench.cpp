@@ -1,5 +1,5 @@
 // How long after a function has returned the thread wakes that waits for its result: in a run, and
-// with nothing but a condition variable. Both take turns, a block of hand-offs each; the functions
+// with nothing but a condition variable. All take turns, a block of hand-offs each; the functions
 // compute for a random time, so that whoever waits is asleep.
 
 #include <lade/lade.hpp>
@@ -88,7 +88,7 @@ void from_run(F function, const lade::map_options& options, std::size_t items, t
   lade::runtime runtime({.threads = 1});
   auto stamped = lade::from_index(items, [](std::uint64_t i) { return std::size_t{i}; }) |
                  lade::map(function, options);
-  auto run = runtime.run(stamped);
+  auto run = runtime.run(stamped, {.ready = 1});
   while (auto returned = run.wait_next()) into.note(*returned);
 }
 

@@ -318,8 +318,9 @@ def engine_group():
         ours, theirs = f"lade, concurrency {concurrency}", f"SPDL, concurrency {concurrency}"
         group.commands[ours] = f"{{bin}}/pipeline_bench {options}"
         group.commands[theirs] = f"{{peers_python}} {{peers}}/spdl_engine.py {options}"
-        group.rows.append(Row(f"concurrency {concurrency}", ours, [theirs], "items_per_s", 150))
-        group.rows.append(Row(f"concurrency {concurrency}", ours, [theirs], "items_per_cpu_s"))
+        name = f"one stage, concurrency {concurrency}"
+        group.rows.append(Row(name, ours, [theirs], "items_per_s", 150))
+        group.rows.append(Row(name, ours, [theirs], "items_per_cpu_s"))
     return group
 
 
