@@ -8,11 +8,6 @@
 
 namespace lade {
 
-void detail::require_blocking_allowed() {
-  if (this_executor)
-    throw error(errc::wrong_thread, "wait for a task", "a thread of a runtime must not block");
-}
-
 // What LADE_REACTOR says.
 static reactor_kind reactor_from_environment() {
   auto* value = std::getenv("LADE_REACTOR");

@@ -48,6 +48,7 @@
 #include "../../lib/split.cpp"
 #include "../../lib/state.cpp"
 #include "../../lib/stats.cpp"
+#include "../../lib/sync_wait.cpp"
 #include "../../lib/tensor.cpp"
 #include "../../lib/thread_pool.cpp"
 #include "../../lib/trace.cpp"

@@ -4,23 +4,25 @@
 
 #include <lade/task.hpp>
 
-#include <semaphore>
+#include <atomic>
+#include <cstdint>
 #include <utility>
 
 namespace lade {
 
 namespace detail {
 
+// Sleeps in the kernel at once: a thread that has spun or yielded before it sleeps, as those of
+// std::atomic and std::semaphore do, is woken late by Linux.
 class blocking_completion : public completion {
  public:
-  blocking_completion()
-      : completion{[](completion& self) noexcept {
-          static_cast<blocking_completion&>(self).finished_.release();
-        }} {}
-  void wait() { finished_.acquire(); }
+  blocking_completion() noexcept : completion{finish} {}
+  void wait() noexcept;
 
  private:
-  std::binary_semaphore finished_{0};
+  static void finish(completion& self) noexcept;
+
+  std::atomic<std::uint32_t> finished_ = 0;
 };
 
 // Throws error(wrong_thread) on a thread of lade's, which must not block.

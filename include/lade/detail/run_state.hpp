@@ -346,22 +346,27 @@ class hooked_call {
   template <class T>
   hooked_call(run_state& run, const stage_counters& stage, const T& item, const lineage& origin,
               unsigned attempt = 1) noexcept
-      : run_(run),
-        name_(run.options().hooks ? detail::name_of(item) : std::string()),
-        call_{stage.name(), name_, origin, attempt} {
-    run_.tell_hooks([this](run_hooks& hooks) { hooks.enter_item(call_); });
+      : run_(run), origin_(origin), attempt_(attempt) {
+    if (!run.options().hooks) return;
+    stage_ = stage.name();
+    name_ = detail::name_of(item);
+    run_.tell_hooks([this](run_hooks& hooks) { hooks.enter_item(call()); });
   }
   hooked_call(const hooked_call&) = delete;
 
   // With what the function has thrown, or null.
   void leave(const std::exception_ptr& failure) noexcept {
-    run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call_, failure); });
+    if (name_) run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call(), failure); });
   }
 
  private:
+  item_call call() const noexcept { return {stage_, *name_, origin_, attempt_}; }
+
   run_state& run_;
-  std::string name_;
-  item_call call_;
+  const lineage& origin_;
+  unsigned attempt_;
+  std::string_view stage_;
+  std::optional<std::string> name_;  // if there are hooks
 };
 
 // The last part of a type's name; "map" for lambdas and plain functions.
