@@ -26,6 +26,7 @@ using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 using testing::SizeIs;
+using testing::StartsWith;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
 
@@ -129,7 +130,11 @@ TEST(Hooks, SeeAStageThatFailsAndOneThatIsLeft) {
                              {.hooks = &others});
     items.wait_next();
   }
-  EXPECT_THAT(others.stages(), IsSupersetOf({"+source", "-source", "+all", "-all"}));
+  // Whether a stage is stopped or no longer asked is a matter of time.
+  for (auto stage : {"source", "all"}) {
+    EXPECT_THAT(others.stages(), Contains("+" + std::string(stage)));
+    EXPECT_THAT(others.stages(), Contains(StartsWith("-" + std::string(stage))));
+  }
 }
 
 // Throws in one of its functions.
