@@ -136,7 +136,10 @@ state progress::now() const {
   result.parts = parts_;
   result.rank = sources_.begin()->second.how.rank;
   result.world = sources_.begin()->second.how.world;
-  std::erase_if(result.sources, [&](auto& each) { return sources_.contains(each.begin); });
+  bool goes_on_as_rank = from_ && from_->world > 1;
+  std::erase_if(result.sources, [&](auto& each) {  // the others have not begun yet
+    return !goes_on_as_rank || sources_.contains(each.begin);
+  });
   for (auto& [begin, source] : sources_)
     result.sources.push_back({begin, source.how.items,
                               result.world > 1 ? first_of_own(source.how) : 0,
