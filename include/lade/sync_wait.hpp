@@ -12,8 +12,8 @@ namespace lade {
 
 namespace detail {
 
-// Sleeps in the kernel at once: a thread that has spun or yielded before it sleeps, as those of
-// std::atomic and std::semaphore do, is woken late by Linux.
+// Sleeps in the kernel at once. Where it was measured, a thread that waits in a std::semaphore,
+// which yields before it sleeps, went on many times later (docs/benchmarks.md, engine).
 class blocking_completion : public completion {
  public:
   blocking_completion() noexcept : completion{finish} {}
