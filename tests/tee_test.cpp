@@ -169,8 +169,8 @@ TEST(Tee, APathThatDropsMoreThanItsBufferIsNamed) {
     };
     EXPECT_EQ(failure_of(runtime, tee({.buffer = 4}, map(itself), filter(never))),
               why("1", "0 wait for it as may (4)"));
-    EXPECT_EQ(failure_of(runtime, tee({.buffer = 0}, filter(never), chain(), take(2))),
-              why("0", "1 wait for it as may (1)"));
+    EXPECT_THAT(failure_of(runtime, tee({.buffer = 0}, filter(never), chain(), take(2))),
+                AnyOf(why("0", "1 wait for it as may (1)"), why("0", "2 wait for it as may (1)")));
     EXPECT_THAT(failure_of(runtime, tee(chain(), batch(100))), HasSubstr("a result of path 1"));
   }
 }
