@@ -33,6 +33,7 @@
 namespace lade {
 
 using namespace test;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
