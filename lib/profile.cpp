@@ -1,13 +1,20 @@
 #include "figures.hpp"
 
+#include <lade/async_generator.hpp>
 #include <lade/error.hpp>
 #include <lade/profile.hpp>
+#include <lade/run.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/task.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 namespace lade {
 
@@ -30,14 +37,15 @@ std::uint64_t take_profile_wanted() {
   return taken.exchange(true) ? 0 : profile_from_environment();
 }
 
-void require_profile(const profile_options& options) {
+static void require_profile(const profile_options& options) {
   if (options.items == 0) throw error(errc::invalid_argument, "profile", "no items");
   if (std::ranges::count(options.concurrency, 0u) > 0)
     throw error(errc::invalid_argument, "profile", "a concurrency of 0");
 }
 
-std::vector<unsigned> trials_for(const stage_statistics& described, unsigned threads,
-                                 std::span<const unsigned> wanted) {
+// What to try after a stage has run as it is described.
+static std::vector<unsigned> trials_for(const stage_statistics& described, unsigned threads,
+                                        std::span<const unsigned> wanted) {
   std::vector<unsigned> trials;
   if (described.workers == 0) return trials;
   if (described.own_threads > 0) threads = described.own_threads;
@@ -53,8 +61,8 @@ std::vector<unsigned> trials_for(const stage_statistics& described, unsigned thr
   return trials;
 }
 
-stage_profile::trial trial_of(const stage_statistics& stage, std::uint64_t items,
-                              std::chrono::nanoseconds elapsed) {
+static stage_profile::trial trial_of(const stage_statistics& stage, std::uint64_t items,
+                                     std::chrono::nanoseconds elapsed) {
   auto seconds = std::chrono::duration<double>(elapsed).count();
   return {.concurrency = stage.workers,
           .items = items,
@@ -63,6 +71,67 @@ stage_profile::trial trial_of(const stage_statistics& stage, std::uint64_t items
           .readiness = readiness(stage, elapsed),
           .p50 = stage.p50,
           .p99 = stage.p99};
+}
+
+static async_generator<std::uint64_t> give_count(counting_run stage, opening run) {
+  auto count = co_await stage(run);
+  co_yield count;
+}
+
+// Runs one stage in a run of its own.
+static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
+                                            const profiler::stage& stage,
+                                            std::optional<unsigned> concurrency,
+                                            stage_statistics& seen) {
+  auto alone =
+      make_pipeline<std::uint64_t>(1, [&profiling, &stage, concurrency](const opening& from) {
+        auto run = from;
+        run.profiling = &profiling;
+        run.hoards = !profiling.stages().empty();
+        run.concurrency = concurrency;
+        return give_count(stage.run, run);
+      });
+  seen = {};
+  auto run = alone.start(where);
+  auto items = co_await run.next();
+  auto now = run.statistics() - profiling.take_begin();
+  for (auto& each : now.stages)
+    if (each.name == stage.name) seen = each;
+  co_return trial_of(seen, *items, now.elapsed);
+}
+
+static task<std::vector<stage_profile>> profile_stages(runtime& where, counting_run whole,
+                                                       profile_options options) {
+  profiler profiling(options.items);
+  profiler::stage all{{}, "", std::move(whole)};
+  stage_statistics seen;
+  co_await try_stage(where, profiling, all, std::nullopt, seen);
+  profiling.note_all_known();
+  std::vector<stage_profile> result;
+  for (auto& stage : profiling.stages()) {
+    auto& profiled = result.emplace_back();
+    profiled.stage = stage.name;
+    auto described = co_await try_stage(where, profiling, stage, std::nullopt, seen);
+    described.as_described = true;
+    profiled.trials.push_back(described);
+    for (auto each : trials_for(seen, where.pool().size(), options.concurrency)) {
+      auto trial = co_await try_stage(where, profiling, stage, each, seen);
+      profiled.trials.push_back(trial);
+    }
+    std::ranges::sort(profiled.trials, {}, &stage_profile::trial::concurrency);
+  }
+  co_return result;
+}
+
+std::vector<stage_profile> profile(runtime& where, const counting_run& whole,
+                                   const profile_options& options) {
+  require_profile(options);
+  return sync_wait(where, profile_stages(where, whole, options));
+}
+
+task<> tell_profile(runtime& where, counting_run whole, std::uint64_t items) {
+  auto stages = co_await profile_stages(where, std::move(whole), {.items = items});
+  std::fputs(table(stages).c_str(), stderr);
 }
 
 }  // namespace detail

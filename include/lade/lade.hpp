@@ -30,6 +30,7 @@
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/process.hpp>
+#include <lade/profile.hpp>
 #include <lade/random.hpp>
 #include <lade/route.hpp>
 #include <lade/run.hpp>

@@ -6,6 +6,7 @@
 #include <lade/autotune.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/observer.hpp>
+#include <lade/detail/profiler.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
@@ -37,8 +38,7 @@ namespace detail {
 // is not, and for all further runs. Throws error(invalid_argument) if it is no number of items.
 std::uint64_t take_profile_wanted();
 
-template <class T>
-task<> tell_profile(runtime& where, pipeline<T> what, std::uint64_t items);
+task<> tell_profile(runtime& where, counting_run whole, std::uint64_t items);
 
 }  // namespace detail
 
@@ -181,7 +181,7 @@ class run {
     if (before) co_await before->input_over();
     before.reset();
     if (auto wanted = detail::take_profile_wanted())
-      co_await detail::tell_profile(state->runtime(), what, wanted);
+      co_await detail::tell_profile(state->runtime(), detail::counting(what), wanted);
     state->begin();
     watching.begin(state);
     auto& surroundings = co_await this_context();
@@ -245,5 +245,3 @@ run<T> runtime::run(const pipeline<T>& what, const run_options& options) {
 }
 
 }  // namespace lade
-
-#include <lade/profile.hpp>

@@ -18,16 +18,18 @@
 
 namespace lade::detail {
 
+// Opens a pipeline, or a part of it, runs it to its end and counts what it gives.
+using counting_run = std::function<task<std::uint64_t>(const opening&)>;
+
 // Every pipeline that is opened for a profile asks its profiler how. First the whole pipeline is
 // opened, so that the profiler gets to know the stages; then each stage alone, where what it takes
 // from others is all made before it begins.
 class profiler {
  public:
-  // One stage, and a function that opens it, runs it to its end and counts what it gives.
   struct stage {
     run_state::stage_key key;
     std::string name;
-    std::function<task<std::uint64_t>(const opening&)> run;
+    counting_run run;
   };
 
   explicit profiler(std::uint64_t source_items) : source_items_(source_items) {}
@@ -95,6 +97,11 @@ task<std::uint64_t> count_items(async_generator<T> items) {
   std::uint64_t count = 0;
   while (co_await items.next()) ++count;
   co_return count;
+}
+
+template <class Pipeline>
+counting_run counting(const Pipeline& what) {
+  return [what](const opening& run) { return count_items(what.open(run)); };
 }
 
 // Opens one stage with all that it takes made before. A source is cut short.
