@@ -1,3 +1,4 @@
+#include <lade/detail/continue_on.hpp>
 #include <lade/detail/observer.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/task.hpp>

@@ -67,7 +67,7 @@ stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
   auto known = std::ranges::find(opened_, stage);
   if (known != opened_.end()) return stages_[static_cast<std::size_t>(known - opened_.begin())];
   opened_.push_back(stage);
-  return stages_.emplace_back(std::move(name));
+  return stages_.emplace_back(std::move(name), static_cast<unsigned>(opened_.size()));
 }
 
 void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor,

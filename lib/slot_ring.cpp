@@ -44,7 +44,7 @@ bool slot_ring::filled_or_park(waiting& worker) {
     auto* consumer = finish(std::exchange(worker.slot, none));
     if (consumer) {
       lock.unlock();
-      consumer->home.resume(consumer->coroutine);
+      consumer->home.resume(consumer->coroutine, consumer->distance);
       lock.lock();
     }
   }

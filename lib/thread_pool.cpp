@@ -2,8 +2,10 @@
 #include <lade/thread_pool.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <fstream>
 #include <mutex>
@@ -41,10 +43,55 @@ unsigned available_cpus() {
   return quota ? std::min(quota, count) : count;
 }
 
+namespace detail {
+
+// Jobs, each as if it had arrived some jobs later for every stage between it and the end of its
+// pipeline. Guarded by the pool's mutex, but for nearest().
+class job_queue {
+ public:
+  bool empty() const noexcept { return jobs_.empty(); }
+
+  void push(const job& work) {
+    auto due = arrived_++ + head_start * work.distance;
+    jobs_.insert(std::ranges::upper_bound(jobs_, due, {}, &entry::due), {due, work});
+    note_nearest();
+  }
+
+  job pop() {
+    auto first = jobs_.front().work;
+    jobs_.pop_front();
+    note_nearest();
+    return first;
+  }
+
+  // The distance of the first job; very far if there is none.
+  unsigned nearest() const noexcept { return nearest_.load(std::memory_order_relaxed); }
+
+ private:
+  struct entry {
+    std::uint64_t due;
+    job work;
+  };
+
+  static constexpr std::uint64_t head_start = 64;
+  static constexpr unsigned nowhere = ~0u;
+
+  void note_nearest() noexcept {
+    nearest_.store(jobs_.empty() ? nowhere : jobs_.front().work.distance,
+                   std::memory_order_relaxed);
+  }
+
+  std::deque<entry> jobs_;
+  std::uint64_t arrived_ = 0;
+  std::atomic<unsigned> nearest_ = nowhere;
+};
+
+}  // namespace detail
+
 struct thread_pool::state {
   std::mutex mutex;
   std::condition_variable work_arrived;
-  std::deque<detail::job> queue;
+  detail::job_queue queue;
   unsigned sleeping = 0;
   bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
   bool ending = false;
@@ -77,8 +124,7 @@ struct thread_pool::state {
         --sleeping;
         waking = false;
       }
-      auto job = queue.front();
-      queue.pop_front();
+      auto job = queue.pop();
       bool wake = should_wake();
       lock.unlock();
       if (wake) work_arrived.notify_one();
@@ -163,18 +209,21 @@ unsigned thread_pool::size() const noexcept {
 void thread_pool::post(detail::job work) {
   // Wakes under the mutex: once it is released, the work may have ended the pool.
   std::lock_guard lock(state_->mutex);
-  state_->queue.push_back(work);
+  state_->queue.push(work);
   if (state_->should_wake()) state_->work_arrived.notify_one();
 }
 
 bool thread_pool::run_some() {
   std::unique_lock lock(state_->mutex);
   if (state_->queue.empty()) return false;
-  auto job = state_->queue.front();
-  state_->queue.pop_front();
+  auto job = state_->queue.pop();
   lock.unlock();
   job();
   return true;
+}
+
+bool thread_pool::has_nearer(unsigned distance) const noexcept {
+  return state_->queue.nearest() < distance;
 }
 
 }  // namespace lade

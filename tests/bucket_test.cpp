@@ -1,6 +1,6 @@
 #include <lade/bucket.hpp>
 #include <lade/error.hpp>
-#include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/random.hpp>

@@ -1,22 +1,22 @@
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
-#include <lade/sleep.hpp>
 
 #include "support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 namespace lade {
 
 using test::collect;
-using test::count_to;
 using test::numbers;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 
 TEST(Filter, KeepsWhatItsPredicateAccepts) {
   runtime runtime({.threads = 2});
@@ -37,37 +37,41 @@ TEST(Filter, DropsAndNamesItemsWhosePredicateThrows) {
   EXPECT_THROW(collect(runtime, from(numbers{3}) | filter(refuse)), stage_error);
 }
 
-TEST(FlatMap, OfGeneratorsInGenerators) {
+TEST(Filter, MayCallItsPredicateForSeveralItemsAtATime) {
+  runtime runtime({.threads = 3});
+  test::gate gate;
+  auto together = [&](int i) {
+    gate.pass();
+    return i % 3 > 0;
+  };
+  auto items = runtime.run(from(numbers{30}) | filter(together, {.concurrency = 3}));
+  gate.wait_for(3);
+  gate.open();
+  EXPECT_THAT(collect(items),
+              ElementsAreArray(
+                  collect(runtime, from(numbers{30}) | filter([](int i) { return i % 3 > 0; }))));
+}
+
+TEST(Filter, CallsAPredicateThatThrowsAgain) {
   runtime runtime({.threads = 2});
-  auto nested = from(numbers{4}) | flat_map(count_to) | flat_map(count_to);
-  EXPECT_THAT(collect(runtime, nested), ElementsAre(0, 0, 0, 1));
+  std::atomic<int> calls = 0;
+  auto second_time = [&](int) {
+    if (++calls % 2) throw std::runtime_error("not yet");
+    return true;
+  };
+  lade::retry at_once{.attempts = 2, .pause = {}};
+  EXPECT_THAT(collect(runtime, from(numbers{3}) | filter(second_time, {.retry = at_once})),
+              ElementsAre(0, 1, 2));
+  EXPECT_EQ(calls, 6);
 }
 
-static async_generator<int> then_fail(int i) {
-  co_yield int(i);
-  if (i == 1) throw std::runtime_error("one");
-}
-
-TEST(FlatMap, KeepsWhatWasYieldedBeforeAFailure) {
+TEST(Filter, PassesItemsThatOnlyMove) {
   runtime runtime({.threads = 2});
-  auto items = runtime.run(from(numbers{3}) | flat_map(then_fail, {.on_error = on_error::skip}));
-  EXPECT_THAT(collect(items), ElementsAre(0, 1, 2));
-  EXPECT_EQ(items.failures().size(), 1u);
-}
-
-static async_generator<int> then_sleep(int i) {
-  co_yield int(i);
-  if (i == 1) co_await sleep(std::chrono::hours(10));
-}
-
-TEST(FlatMap, IsStoppedWhileItsGeneratorSleeps) {
-  runtime runtime({.threads = 2});
-  auto items = runtime.run(from(numbers{-1}) | flat_map(then_sleep, {.on_error = on_error::skip}));
-  EXPECT_EQ(items.wait_next(), 0);
-  EXPECT_EQ(items.wait_next(), 1);
-  items.stop();
-  EXPECT_THROW(items.wait_next(), error);
-  EXPECT_TRUE(items.failures().empty());
+  auto boxed = map([](int i) { return std::make_unique<int>(i); });
+  auto items = collect(runtime, from(numbers{4}) | boxed |
+                                    filter([](const std::unique_ptr<int>& i) { return *i > 2; }));
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(*items[0], 3);
 }
 
 }  // namespace lade

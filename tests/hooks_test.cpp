@@ -1,6 +1,7 @@
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/hooks.hpp>
 #include <lade/map.hpp>

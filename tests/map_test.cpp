@@ -2,6 +2,7 @@
 #include <lade/cut.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
@@ -33,6 +34,7 @@ using test::collect;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 using testing::ThrowsMessage;
 
 TEST(Map, KeepsTheOrderOfItsInputWhateverTheDelaysFailuresAndSkips) {
@@ -409,6 +411,27 @@ TEST(Map, SharesAPoolWithOtherStagesAndRuns) {
 }
 
 static task<int> give_task(int i) { co_return i; }
+
+// Otherwise the stage before fills its buffer first.
+TEST(Map, OnASharedPoolTheStageBehindGoesFirst) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> before = 0;
+  std::atomic<int> behind = 0;
+  std::atomic<int> most_between = 0;
+  auto first = [&](int i) {
+    most_between = std::max(most_between.load(), ++before - behind.load());
+    return i;
+  };
+  auto second = [&](int i) {
+    ++behind;
+    return i;
+  };
+  map_options ahead{.concurrency = 4, .buffer = 12};
+  auto items =
+      collect(runtime, from(numbers{200}) | map(first, ahead) | map(second, ahead), {.ready = 400});
+  EXPECT_THAT(items, SizeIs(200));
+  EXPECT_LE(most_between, 3);
+}
 
 TEST(Map, RefusesAPoolForTasks) {
   thread_pool pool({.threads = 1});

@@ -1,6 +1,7 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/pipeline.hpp>

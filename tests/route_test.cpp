@@ -4,6 +4,7 @@
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/route.hpp>

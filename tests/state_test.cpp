@@ -3,6 +3,7 @@
 #include <lade/draw.hpp>
 #include <lade/error.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>

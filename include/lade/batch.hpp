@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -127,8 +128,13 @@ struct batch_into_options {
   std::optional<std::size_t> buffer = {};
 
   // What becomes of samples that cannot be decoded; see failure.hpp.
+  lade::retry retry = {};
   std::optional<lade::on_error> on_error = {};  // the run's if not given
   lade::error_budget error_budget = {};
+
+  // How long one call of the writer may take, and all of them for one sample; see map.hpp.
+  std::chrono::nanoseconds timeout = {};
+  std::chrono::nanoseconds deadline = {};
 
   // Where samples are decoded, if not on the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
@@ -231,7 +237,10 @@ class batch_into_stage {
     return {.slots = workers + options_.buffer.value_or(options_.size),
             .workers = workers,
             .pool = options_.pool,
-            .policy = {.finally = options_.on_error, .budget = options_.error_budget}};
+            .policy = {.finally = options_.on_error,
+                       .retry = options_.retry,
+                       .budget = options_.error_budget},
+            .limits = {options_.timeout, options_.deadline}};
   }
 
   static void write(const W& writer, const detail::assigned& item, random draw) {

@@ -26,6 +26,7 @@ struct context {
   std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
   detail::stage_counters* stage = nullptr;    // whose statistics it adds to
+  unsigned distance = 0;                      // of that stage from the end of its pipeline
   lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere
   const detail::path_place* place = nullptr;  // which path of a tee it is in; null: in none
 };
@@ -39,7 +40,7 @@ inline void request_stop(std::stop_source source) noexcept { source.request_stop
 // Resumes a coroutine of this context, where it belongs.
 inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) {
   if (where && where->home)
-    where->home->resume(coroutine);
+    where->home->resume(coroutine, where->distance);
   else
     coroutine.resume();
 }

@@ -18,6 +18,7 @@
 #include "../../lib/buffer.cpp"
 #include "../../lib/buffer_pool.cpp"
 #include "../../lib/cache.cpp"
+#include "../../lib/concurrent_core.cpp"
 #include "../../lib/dashboard.cpp"
 #include "../../lib/dlpack.cpp"
 #include "../../lib/error.cpp"

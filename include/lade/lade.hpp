@@ -19,6 +19,7 @@
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>

@@ -162,7 +162,7 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
   auto threads = run.run->runtime().pool().size();
   auto workers = std::clamp(options.concurrency, 1u, threads);
   auto surroundings = run.run->surroundings();
-  surroundings.stage = &run.add_stage(name);
+  work_for(run.add_stage(name), surroundings);
   return open_concurrent<std::vector<S>, Out>(
       in, run, name,
       {.slots = 2 * workers,
@@ -291,7 +291,7 @@ class pack_rows_stage {
                                                  detail::opening run,
                                                  detail::stage_counters& counters) {
     auto surroundings = run.run->surroundings();
-    surroundings.stage = &counters;
+    detail::work_for(counters, surroundings);
     detail::row_packer rows(self.options_, surroundings);
     while (auto* sequence = co_await in.next().apart()) {
       detail::bump(counters.in);

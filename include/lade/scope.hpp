@@ -116,8 +116,8 @@ void scope::start(task<T> work) {
     ++live_;
   }
   if (surroundings_.home)
-    surroundings_.home->post(
-        {[](void* self) noexcept { static_cast<child<T>*>(self)->run(); }, added});
+    surroundings_.home->post({[](void* self) noexcept { static_cast<child<T>*>(self)->run(); },
+                              added, surroundings_.distance});
   else
     added->run();
 }

@@ -146,9 +146,12 @@ class cpu_sampler {
 // The live counters of one stage. Any thread adds; readers see values a moment old.
 class stage_counters {
  public:
-  explicit stage_counters(std::string name) : name_(std::move(name)) {}
+  explicit stage_counters(std::string name, unsigned from_end = 0)
+      : distance(from_end), name_(std::move(name)) {}
 
   const std::string& name() const noexcept { return name_; }
+
+  const unsigned distance;  // stages behind it and itself, in the order in which they are opened
 
   unsigned workers = 0;
   unsigned own_threads = 0;

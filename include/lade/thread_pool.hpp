@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/continue_on.hpp>
 #include <lade/detail/executor.hpp>
 #include <lade/task.hpp>
 
@@ -43,8 +44,12 @@ struct thread_pool_options {
   std::optional<unsigned> numa_node = {};
 };
 
-// Threads that run jobs in the order of their arrival. A post wakes at most one thread, and none
-// when all are busy. The destructor runs what has been posted, then joins the threads.
+// Threads that run jobs in the order of their arrival, but those of stages near the end of their
+// pipelines earlier: what is finished makes room, what is begun needs it. A job may be overtaken by
+// as many as arrive within a bound behind it, so that every job has its turn.
+//
+// A post wakes at most one thread, and none when all are busy. The destructor runs what has been
+// posted, then joins the threads.
 class thread_pool final : public detail::executor {
  public:
   // Throws error(invalid_argument) for a node that the machine does not have, or for both cpus and
@@ -56,6 +61,7 @@ class thread_pool final : public detail::executor {
 
   void post(detail::job work) override;
   bool run_some() override;
+  bool has_nearer(unsigned distance) const noexcept override;
 
   // Awaits function(arguments...) on a thread of the pool. Arguments are passed by value. Work is
   // a function and its arguments, not a capturing lambda, which GCC 12 destroys twice inside of

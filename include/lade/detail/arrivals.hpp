@@ -38,7 +38,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
   // Whose statistics the inputs add to. Before the first is started.
-  void count_for(stage_counters& counters) noexcept { surroundings_.stage = &counters; }
+  void count_for(stage_counters& counters) noexcept { work_for(counters, surroundings_); }
 
   // `end` is kept until the input has ended.
   void start(async_generator<T> input, std::shared_ptr<const void> end = nullptr) {

@@ -10,13 +10,14 @@ namespace lade::detail {
 struct job {
   void (*run)(void*) noexcept;
   void* argument;
+  unsigned distance = 0;  // from the end of a pipeline, in stages: near work is wanted first
 
   void operator()() const noexcept { run(argument); }
 };
 
-inline job resumption(std::coroutine_handle<> coroutine) noexcept {
+inline job resumption(std::coroutine_handle<> coroutine, unsigned distance) noexcept {
   return {[](void* frame) noexcept { std::coroutine_handle<>::from_address(frame).resume(); },
-          coroutine.address()};
+          coroutine.address(), distance};
 }
 
 class executor {
@@ -32,8 +33,11 @@ class executor {
   // whether there was any. For destructors that must wait for work of their own executor.
   virtual bool run_some() = 0;
 
+  // Whether work waits that is nearer to the end of its pipeline. A hint.
+  virtual bool has_nearer(unsigned) const noexcept { return false; }
+
   // Resumes `coroutine` on this executor: now, if this thread belongs to it.
-  void resume(std::coroutine_handle<> coroutine);
+  void resume(std::coroutine_handle<> coroutine, unsigned distance);
 
  protected:
   ~executor() = default;
@@ -42,23 +46,11 @@ class executor {
 // The executor that this thread belongs to; null for a thread that is not lade's.
 extern constinit thread_local executor* this_executor;
 
-inline void executor::resume(std::coroutine_handle<> coroutine) {
+inline void executor::resume(std::coroutine_handle<> coroutine, unsigned distance) {
   if (this_executor == this)
     coroutine.resume();
   else
-    post(resumption(coroutine));
+    post(resumption(coroutine, distance));
 }
-
-// `co_await continue_on(executor)` goes on there. What awaits that coroutine continues at home.
-class continue_on {
- public:
-  explicit continue_on(executor& where) noexcept : where_(where) {}
-  bool await_ready() const noexcept { return this_executor == &where_; }
-  void await_suspend(std::coroutine_handle<> coroutine) { where_.post(resumption(coroutine)); }
-  void await_resume() const noexcept {}
-
- private:
-  executor& where_;
-};
 
 }  // namespace lade::detail

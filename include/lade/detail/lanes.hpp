@@ -51,7 +51,7 @@ class lane : public std::enable_shared_from_this<lane<T>> {
 
   // Starts it. `end` is kept until the path has ended.
   void start(stage_counters& counters, std::shared_ptr<const void> end) {
-    surroundings_.stage = &counters;
+    work_for(counters, surroundings_);
     auto self = this->shared_from_this();
     auto path = pump(self, std::move(*path_), std::move(end));
     path_.reset();

@@ -210,6 +210,13 @@ class run_state {
   scope& children_;
 };
 
+// Has a coroutine work for a stage: it adds to its statistics, and runs before those of stages
+// farther from the end.
+inline void work_for(stage_counters& stage, context& surroundings) noexcept {
+  surroundings.stage = &stage;
+  surroundings.distance = stage.distance;
+}
+
 class profiler;
 
 // What a stage is given when a run begins.

@@ -77,16 +77,17 @@ class slot_ring {
   struct waiting {
     executor& home;
     std::size_t slot;
+    unsigned distance;
     std::coroutine_handle<> coroutine = nullptr;
 
-    void post() { home.post(resumption(coroutine)); }
+    void post() { home.post(resumption(coroutine, distance)); }
   };
 
   template <bool (slot_ring::*Park)(waiting&)>
   class awaiter : private waiting {
    public:
     awaiter(slot_ring& slots, std::size_t returned, executor& where) noexcept
-        : waiting{where, returned}, ring_(slots) {}
+        : waiting{where, returned, slots.counters_.distance}, ring_(slots) {}
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> parked) {
       coroutine = parked;

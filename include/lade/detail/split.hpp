@@ -171,7 +171,7 @@ class split : public split_base {
 
   // Starts the coroutine that brings the items in.
   void start(task<> input, stage_counters& counters) {
-    surroundings_.stage = &counters;
+    work_for(counters, surroundings_);
     run_.run->children().start(run_in(shared_from_this(), surroundings_, std::move(input)));
   }
 

@@ -49,7 +49,7 @@ class waiter {
   // coroutine that wakes it. Without a home it runs inside of this call.
   void resume() {
     if (context_ && context_->home)
-      context_->home->post(resumption(coroutine_));
+      context_->home->post(resumption(coroutine_, context_->distance));
     else
       coroutine_.resume();
   }

@@ -1,0 +1,167 @@
+// What concurrent stages share, whatever their items are.
+
+#pragma once
+
+#include <lade/autotune.hpp>
+#include <lade/context.hpp>
+#include <lade/detail/overview.hpp>
+#include <lade/detail/owner.hpp>
+#include <lade/detail/path_place.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/detail/slot_ring.hpp>
+#include <lade/failure.hpp>
+#include <lade/lineage.hpp>
+#include <lade/task.hpp>
+#include <lade/thread_pool.hpp>
+#include <lade/trace.hpp>
+
+#include <any>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace lade::detail {
+
+struct concurrent_options {
+  std::size_t slots = 1;
+  unsigned workers = 1;
+  bool on_reactor = false;
+  thread_pool* pool = nullptr;  // where workers compute; null: the runtime's
+  item_order order = item_order::input;
+  failure_policy policy = {};
+  std::any substitute = {};
+  time_limits limits = {};
+  std::optional<tuner::setting> tuned_from = {};  // if it may change
+
+  // With as much room behind the workers, if there is another number of them.
+  concurrent_options with(std::optional<unsigned> other_workers) const {
+    auto result = *this;
+    if (!other_workers || workers == 0) return result;
+    result.slots = slots - workers + *other_workers;
+    result.workers = *other_workers;
+    result.tuned_from.reset();
+    return result;
+  }
+};
+
+// What tells the items of one stage apart, whatever the threads do: the last source position that
+// an item came from, and its number among the items that share it (parts of a flat_map).
+struct item_identity {
+  std::uint64_t position = 0;
+  std::uint64_t part = 0;
+};
+
+// Identifies the items of a stage, one after the other.
+class identify {
+ public:
+  item_identity operator()(const lineage& origin) noexcept {
+    auto ranges = origin.ranges();
+    auto position = ranges.empty() ? 0 : ranges.back().last;
+    last_ = {position, started_ && position == last_.position ? last_.part + 1 : 0};
+    started_ = true;
+    return last_;
+  }
+
+ private:
+  item_identity last_;
+  bool started_ = false;
+};
+
+// A feeder, workers and a ring of slots: their surroundings, the order of things, what is known of
+// each item but the item. The stage with the items derives from it.
+class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
+                        private overviewed,
+                        private tunable {
+ public:
+  // What the stage before is stopped by.
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  void close() noexcept;
+
+ protected:
+  struct slot_state {
+    std::exception_ptr failure;
+    lineage origin;
+    item_identity identity;
+    clock::time_point begun;    // when the function was first called for the item
+    clock::time_point started;  // when it was called last
+    underway mark;
+
+    // For overviews of items that are in flight.
+    std::string name;
+    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
+    std::atomic<clock::time_point> since = clock::time_point();
+
+    void note(item_overview::doing what, clock::time_point now) noexcept;
+  };
+
+  // What is recorded of the calls of one worker, by that worker.
+  class call_log {
+   public:
+    explicit call_log(concurrent_core& stage);
+    void begin(slot_state& item, unsigned attempt) noexcept;
+    // `pause` is what comes next, if the function is called for the item again.
+    template <class Name>
+    void end(slot_state& item, const Name& name, std::optional<clock::duration> pause) {
+      end(item, trace_ ? name.text() : std::string(), pause);
+    }
+
+   private:
+    void end(slot_state& item, std::string name, std::optional<clock::duration> pause);
+
+    concurrent_core& stage_;
+    lade::trace* trace_;
+    lade::trace::track track_;
+    cpu_sampler cpu_;
+  };
+
+  concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
+  ~concurrent_core();
+
+  // Starts a coroutine of the stage, which it keeps alive.
+  void launch(const context& surroundings, task<> work);
+
+  // For the feeder: an item has come for the slot.
+  void note_input(slot_state& filled, const lineage& origin, const item_identity& identity);
+
+  // Throws error(timed_out) if the call has taken too long: a result that comes too late is none.
+  void require_in_time(const slot_state& item) const;
+
+  // What is left for a call that begins now.
+  std::chrono::nanoseconds time_left(const slot_state& item) const noexcept;
+
+  // For the catch block of an attempt: the pause before the next, or nothing if it was the last.
+  // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
+  std::optional<clock::duration> failed(slot_state& item, std::string name, unsigned attempt,
+                                        bool may_retry);
+
+  static constexpr auto late = "wait for the stage's function";
+
+  std::shared_ptr<run_state> run_;
+  stage_counters& counters_;
+  const concurrent_options options_;
+  const path_place place_;  // before the slots, whose marks need it
+  std::vector<slot_state> slots_;
+  std::stop_source stop_;
+  slot_ring ring_;
+  context feeder_context_;
+  std::vector<context> worker_contexts_;
+  std::exception_ptr input_failure_;
+
+ private:
+  static task<> keep_alive(const context& surroundings, std::shared_ptr<concurrent_core>,
+                           task<> work);
+  void set(const tuner::setting& now) override;
+  std::string overview(clock::time_point at) const override;
+
+  std::stop_callback<close_on_stop<concurrent_core>> on_consumer_stop_;
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,147 @@
+#include <lade/detail/concurrent_core.hpp>
+#include <lade/error.hpp>
+#include <lade/random.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+
+#include <utility>
+
+namespace lade::detail {
+
+concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
+                                 const concurrent_options& options)
+    : run_(run.run),
+      counters_(counters),
+      options_(options),
+      place_(run.place),
+      slots_(options.slots),
+      ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
+            run_->runtime().memory(), counters),
+      feeder_context_(run_->surroundings(stop_.get_token())),
+      on_consumer_stop_(run.stop, close_on_stop<concurrent_core>{*this}) {
+  run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
+  work_for(counters, feeder_context_);
+  feeder_context_.place = &place_;
+  worker_contexts_.assign(options.workers, feeder_context_);
+  if (options.pool) {
+    counters.own_threads = options.pool->size();
+    for (auto& each : worker_contexts_) each.home = options.pool;
+  }
+  if (options.on_reactor)
+    for (std::size_t i = 0; i < options.workers; ++i)
+      worker_contexts_[i].home = &run_->runtime().reactor(i);
+  if (options.workers > 0) run_->note_tracing(counters);
+  run_->watch(*this);
+  if (!options.tuned_from) return;
+  set(*options.tuned_from);
+  run_->tune(*this, counters, *options.tuned_from, options.workers);
+}
+
+concurrent_core::~concurrent_core() {
+  run_->unwatch(*this);
+  if (options_.tuned_from) run_->untune(*this);
+}
+
+void concurrent_core::close() noexcept {
+  stop_.request_stop();
+  ring_.close();
+}
+
+void concurrent_core::launch(const context& surroundings, task<> work) {
+  run_->children().start(keep_alive(surroundings, shared_from_this(), std::move(work)));
+}
+
+// The surroundings are part of the stage.
+task<> concurrent_core::keep_alive(const context& surroundings, std::shared_ptr<concurrent_core>,
+                                   task<> work) {
+  co_await under(surroundings, std::move(work));
+}
+
+void concurrent_core::note_input(slot_state& filled, const lineage& origin,
+                                 const item_identity& identity) {
+  bump(counters_.in);
+  filled.origin = origin;
+  filled.identity = identity;
+  filled.failure = nullptr;
+  filled.mark = underway(place_);
+  filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+}
+
+void concurrent_core::require_in_time(const slot_state& item) const {
+  if (!options_.limits.any()) return;
+  auto allowed = options_.limits.left(item.started - item.begun);
+  if (clock::now() - item.started > allowed) throw error(errc::timed_out, late);
+}
+
+std::chrono::nanoseconds concurrent_core::time_left(const slot_state& item) const noexcept {
+  return options_.limits.left(item.started - item.begun);
+}
+
+std::optional<clock::duration> concurrent_core::failed(slot_state& item, std::string name,
+                                                       unsigned attempt, bool may_retry) {
+  if (stop_.stop_requested()) return std::nullopt;
+  auto& policy = options_.policy;
+  if (may_retry && is_worth_retrying(policy.retry, std::current_exception())) {
+    random draw(run_->options().seed, item.identity.position, item.identity.part, attempt);
+    auto pause = pause_after(policy.retry, attempt, draw.uniform());
+    if (options_.limits.left(clock::now() + pause - item.begun).count() > 0) {
+      counters_.retried.fetch_add(1, std::memory_order_relaxed);
+      return pause;
+    }
+  }
+  item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
+  return std::nullopt;
+}
+
+void concurrent_core::set(const tuner::setting& now) {
+  ring_.bound(now.concurrency, now.concurrency + now.buffer);
+}
+
+std::string concurrent_core::overview(clock::time_point at) const {
+  using enum item_overview::doing;
+  auto now = ring_.look([this](std::size_t number, bool is_done) {
+    auto& item = slots_[number];
+    return item_overview{.name = item.name,
+                         .origin = item.origin,
+                         .what = is_done ? done : item.doing.load(std::memory_order_relaxed),
+                         .since = item.since.load(std::memory_order_relaxed)};
+  });
+  return to_string(counters_.name(), now, at);
+}
+
+void concurrent_core::slot_state::note(item_overview::doing what, clock::time_point now) noexcept {
+  since.store(now, std::memory_order_relaxed);
+  doing.store(what, std::memory_order_relaxed);
+}
+
+concurrent_core::call_log::call_log(concurrent_core& stage)
+    : stage_(stage),
+      trace_(stage.run_->options().trace),
+      track_(trace_ ? trace_->add_track(stage.counters_.name()) : 0),
+      cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
+
+void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) noexcept {
+  item.started = clock::now();
+  if (attempt == 1) item.begun = item.started;
+  item.note(item_overview::doing::works, item.started);
+  cpu_.begin();
+}
+
+void concurrent_core::call_log::end(slot_state& item, std::string name,
+                                    std::optional<clock::duration> pause) {
+  auto ended = clock::now();
+  auto taken = ended - item.started;
+  auto& counters = stage_.counters_;
+  cpu_.end(taken);
+  counters.busy.fetch_add(taken.count(), std::memory_order_relaxed);
+  counters.latency.add(taken);
+  if (pause) item.note(item_overview::doing::pauses, ended);
+  if (!trace_) return;
+  trace_->add_span(track_, name.empty() ? counters.name() : name, item.started, ended, item.origin,
+                   stage_.run_->sees_items_first(counters));
+  auto now = stage_.ring_.count();
+  trace_->add_levels(counters.name(),
+                     {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
+}
+
+}  // namespace lade::detail
