@@ -4,7 +4,7 @@
 
 namespace lade {
 
-lineage::lineage(const lineage& other) : one_(other.one_) {
+lineage::lineage(const lineage& other) : one_(other.one_), latest_(other.latest_) {
   if (other.many_) many_ = std::make_unique<std::vector<range>>(*other.many_);
 }
 

@@ -82,6 +82,24 @@ TEST(Lineage, MovingLeavesNothingBehind) {
   EXPECT_TRUE(target.empty());
 }
 
+TEST(Lineage, KnowsWhatWasAddedLast) {
+  EXPECT_EQ(lineage().latest(), 0u);
+  auto all = positions({1, 9, 5});
+  EXPECT_EQ(all.latest(), 5u);
+  lineage others = positions({12, 3});
+  others.merge(all);
+  EXPECT_EQ(others.latest(), 5u);
+  others.merge(lineage());
+  EXPECT_EQ(others.latest(), 5u);
+  auto copy = others;
+  auto moved = std::move(others);
+  lineage taken;
+  taken.take(moved);
+  EXPECT_EQ(copy.latest(), 5u);
+  EXPECT_EQ(taken.latest(), 5u);
+  EXPECT_EQ(taken, copy);
+}
+
 // Against a std::set, for random sets of random merges. LADE_SEED repeats a run.
 TEST(Lineage, IsASet) {
   auto* given = std::getenv("LADE_SEED");

@@ -117,7 +117,7 @@ class random_pipeline {
   unsigned any_concurrency() { return static_cast<unsigned>(1 + draw_.below(8)); }
 
   pipeline<int> with_stage(const pipeline<int>& in, random& draw) {
-    switch (draw.below(8)) {
+    switch (draw.below(9)) {
       case 0: return in | map([](int i) { return i + 1; }, {.concurrency = any_concurrency()});
       case 1: return in | filter([](int i) { return i % 3 != 0; });
       case 2:
@@ -135,6 +135,7 @@ class random_pipeline {
         in_order_ = false;
         return in | map([](int i) { return i; }) |
                shuffle({.seed = draw(), .window = 1 + draw.below(20)});
+      case 7: return in | map(add_random, {.concurrency = any_concurrency()});
       default: return in | map(even_only, {.concurrency = any_concurrency()});
     }
   }
@@ -143,6 +144,7 @@ class random_pipeline {
     if (i % 5 == 0) throw std::runtime_error("five");
     return i;
   }
+  static int add_random(int i, random numbers) { return i + static_cast<int>(numbers.below(100)); }
   static std::optional<int> even_only(int i) { return i % 2 ? std::nullopt : std::optional(i); }
 
   random draw_;

@@ -25,13 +25,16 @@ class lineage {
   };
 
   lineage() = default;
-  explicit lineage(std::uint64_t position) noexcept : one_{position, position} {}
+  explicit lineage(std::uint64_t position) noexcept : one_{position, position}, latest_(position) {}
   lineage(const lineage& other);
   lineage(lineage&& other) noexcept
-      : one_(std::exchange(other.one_, nothing)), many_(std::move(other.many_)) {}
+      : one_(std::exchange(other.one_, nothing)),
+        many_(std::move(other.many_)),
+        latest_(other.latest_) {}
   lineage& operator=(lineage other) noexcept {
     one_ = other.one_;
     many_ = std::move(other.many_);
+    latest_ = other.latest_;
     return *this;
   }
 
@@ -44,8 +47,12 @@ class lineage {
     return many_ ? std::span<const range>(*many_) : std::span(&one_, empty() ? 0 : 1);
   }
 
+  // What was added last, which tells an item from those that were dropped before it. 0 if empty.
+  std::uint64_t latest() const noexcept { return empty() ? 0 : latest_; }
+
   void add(std::uint64_t position) { add(range{position, position}); }
   void add(range added) {
+    latest_ = added.last;
     if (!many_ && one_ == nothing)
       one_ = added;
     else if (!many_ && one_.last + 1 == added.first)
@@ -54,18 +61,21 @@ class lineage {
       insert(added);
   }
 
-  // Adds all positions of `other`.
+  // Adds all positions of `other`, the latest of which is then the latest.
   void merge(const lineage& other) {
+    if (other.empty()) return;
     if (other.many_)
       merge_many(other);
-    else if (other.one_ != nothing)
+    else
       add(other.one_);
+    latest_ = other.latest_;
   }
 
   // Becomes what `other` was and leaves it empty.
   void take(lineage& other) noexcept {
     one_ = std::exchange(other.one_, nothing);
     if (many_ || other.many_) many_ = std::move(other.many_);
+    latest_ = other.latest_;
   }
 
  private:
@@ -76,6 +86,7 @@ class lineage {
 
   range one_ = nothing;
   std::unique_ptr<std::vector<range>> many_;  // when set, holds all ranges and one_ is not used
+  std::uint64_t latest_ = 0;
 };
 
 bool operator==(const lineage& a, const lineage& b) noexcept;

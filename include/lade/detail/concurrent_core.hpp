@@ -51,8 +51,8 @@ struct concurrent_options {
   }
 };
 
-// What tells the items of one stage apart, whatever the threads do: the last source position that
-// an item came from, and its number among the items that share it (parts of a flat_map).
+// What tells the items of one stage apart, whatever the threads do: the source position that an
+// item came from, the latest if there are several, and its number among the items that share it (parts of a flat_map).
 struct item_identity {
   std::uint64_t position = 0;
   std::uint64_t part = 0;
@@ -62,8 +62,7 @@ struct item_identity {
 class identify {
  public:
   item_identity operator()(const lineage& origin) noexcept {
-    auto ranges = origin.ranges();
-    auto position = ranges.empty() ? 0 : ranges.back().last;
+    auto position = origin.latest();
     last_ = {position, started_ && position == last_.position ? last_.part + 1 : 0};
     started_ = true;
     return last_;
