@@ -18,8 +18,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -66,6 +68,9 @@ TEST(FlatMap, IsStoppedWhileItsGeneratorSleeps) {
   EXPECT_THROW(items.wait_next(), error);
   EXPECT_TRUE(items.failures().empty());
 }
+
+static ints twice(int i) { return {i, i}; }
+static async_generator<int> forever(int) { return count_to(-1); }
 
 // What an item becomes is told by its number: some become nothing.
 static ints some_of(int i) { return ints(static_cast<std::size_t>(i % 4), i); }
@@ -175,8 +180,7 @@ TEST(FlatMap, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
   runtime runtime({.threads = 3});
   auto source = from([] { return fail_after(5); });
   for (auto order : {item_order::input, item_order::completion}) {
-    auto items = runtime.run(
-        source | flat_map([](int i) { return ints{i, i}; }, {.concurrency = 3, .order = order}));
+    auto items = runtime.run(source | flat_map(twice, {.concurrency = 3, .order = order}));
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(items.wait_next());
     EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("no more")));
   }
@@ -187,8 +191,7 @@ TEST(FlatMap, IsStoppedWithFullBuffersAndWhileItsGeneratorsSleep) {
   for (auto order : {item_order::input, item_order::completion})
     for (std::size_t buffer : {0u, 1u, 8u}) {
       flat_map_options wide{.concurrency = 4, .buffer = buffer, .order = order};
-      auto endless =
-          runtime.run(from(numbers{-1}) | flat_map([](int) { return count_to(-1); }, wide));
+      auto endless = runtime.run(from(numbers{-1}) | flat_map(forever, wide));
       EXPECT_TRUE(endless.wait_next());
       auto sleeping = runtime.run(from(numbers{-1}) | flat_map(then_sleep, wide));
       EXPECT_TRUE(sleeping.wait_next());
@@ -200,11 +203,11 @@ TEST(FlatMap, IsStoppedWithFullBuffersAndWhileItsGeneratorsSleep) {
 TEST(FlatMap, TakesItemsApartOnAPoolOfItsOwn) {
   runtime runtime({.threads = 1});
   thread_pool own({.threads = 2, .name = "parts"});
-  auto where = [&](int) { return std::vector<bool>{detail::this_executor == &own}; };
+  auto where = [&](int) { return ints{detail::this_executor == &own}; };
   for (unsigned concurrency : {1u, 2u})
     EXPECT_THAT(collect(runtime, from(numbers{3}) |
                                      flat_map(where, {.concurrency = concurrency, .pool = &own})),
-                ElementsAre(true, true, true));
+                ElementsAre(1, 1, 1));
 }
 
 TEST(FlatMap, GoesOnFromAStateWithSeveralItemsAtATime) {
@@ -232,6 +235,22 @@ TEST(FlatMap, RefusesAStateOfPartsThatAreMixed) {
               ThrowsMessage<error>(HasSubstr("split gives parts of several items as they come")));
 }
 
+TEST(FlatMap, AStallReportNamesTheItemsThatAreTakenApart) {
+  runtime runtime({.threads = 2});
+  std::promise<std::string> told;
+  stall_options stall{.after = std::chrono::milliseconds(20),
+                      .to = [&](const std::string& text) { told.set_value(text); }};
+  run_options options;
+  options.stall = stall;
+  auto items = runtime.run(from(numbers{-1}) | flat_map(then_sleep, {.concurrency = 2}), options);
+  EXPECT_EQ(items.wait_next(), 0);
+  EXPECT_EQ(items.wait_next(), 1);
+  std::thread consumer([&] { EXPECT_THROW(items.wait_next(), error); });
+  EXPECT_THAT(told.get_future().get(), HasSubstr("  item 1 (1) has been worked on for"));
+  items.stop();
+  consumer.join();
+}
+
 TEST(FlatMap, InAPathOfATeeIsWaitedFor) {
   runtime runtime({.threads = 3});
   auto halved = chain(flat_map(some_slowly, {.concurrency = 3, .buffer = 1}),
@@ -243,8 +262,9 @@ TEST(FlatMap, InAPathOfATeeIsWaitedFor) {
   }
 }
 
-TEST(FlatMap, RefusesAConcurrencyOfNone) {
+TEST(FlatMap, RefusesAConcurrencyThatIsNone) {
   EXPECT_THROW(flat_map(some_of, {.concurrency = 0}), error);
+  EXPECT_THROW(flat_map(some_of, {.concurrency = automatic}), error);
 }
 
 }  // namespace lade

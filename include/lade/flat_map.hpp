@@ -3,9 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/continue_on.hpp>
+#include <lade/detail/overview.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
@@ -17,9 +19,11 @@
 #include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,12 +107,14 @@ class parts_lane {
 // Takes several items apart at a time: each has a coroutine of its own, which puts the parts into a
 // lane. The lanes are read in the order of the items, or there is one for all.
 template <class In, class Out, class Stage>
-class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>> {
+class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
+                  private overviewed {
  public:
   spreading(const opening& run, stage_counters& counters, const Stage& stage, unsigned concurrency)
       : run_(run),
         counters_(counters),
         stage_(stage),
+        concurrency_(concurrency),
         room_(concurrency),
         lanes_(concurrency),
         feeder_context_(run.run->surroundings(stop_.get_token())),
@@ -121,7 +127,10 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
       parts_context_.home = pool;
     }
     run.run->note_workers(counters, concurrency, false, concurrency);
+    run.run->watch(*this);
   }
+
+  ~spreading() { run_.run->unwatch(*this); }
 
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -163,7 +172,10 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
 
   task<std::optional<part>> next_of(lane& from) {
     stopwatch waiting(counters_.starving);
-    co_return co_await from.pop();
+    wanted_ = true;
+    auto next = co_await from.pop();
+    wanted_ = false;
+    co_return next;
   }
 
   void launch(const context& surroundings, task<> work) {
@@ -215,6 +227,7 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
   static task<> take_apart(spreading& self, std::shared_ptr<lane> to, In item, lineage origin,
                            underway) {
     co_await continue_on(*self.parts_context_.home);
+    auto place = self.enter(name_of(item), origin);
     try {
       bool some = false;
       auto parts =
@@ -229,6 +242,7 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     } catch (...) {
       to->fail(std::current_exception());
     }
+    self.leave(place);
     self.room_.release();
   }
 
@@ -241,15 +255,47 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     co_return next;
   }
 
+  // For overviews: an item that is taken apart.
+  using in_hand = std::list<item_overview>;
+  in_hand::iterator enter(std::string name, const lineage& origin) {
+    std::lock_guard lock(mutex_);
+    return in_hand_.insert(in_hand_.end(), {.name = std::move(name),
+                                            .origin = origin,
+                                            .what = item_overview::doing::works,
+                                            .since = clock::now()});
+  }
+  void leave(in_hand::iterator place) {
+    std::lock_guard lock(mutex_);
+    in_hand_.erase(place);
+  }
+
+  std::string overview(clock::time_point at) const override {
+    using enum stage_overview::feeding;
+    std::lock_guard lock(mutex_);
+    auto free = concurrency_ - in_hand_.size();
+    return to_string(counters_.name(),
+                     {.slots = concurrency_,
+                      .free = free,
+                      .idle_workers = free,
+                      .feeder = free > 0 ? waits_for_input : waits_for_room,
+                      .wanted = wanted_,
+                      .items = {in_hand_.begin(), in_hand_.end()}},
+                     at);
+  }
+
   const opening run_;
   stage_counters& counters_;
   const Stage stage_;
+  const std::size_t concurrency_;
   semaphore room_;  // for items that are taken apart
   channel<std::shared_ptr<lane>> lanes_;
   std::stop_source stop_;
   context feeder_context_;
   context parts_context_;
   std::exception_ptr input_failure_;  // before the lanes are closed
+  std::atomic<bool> wanted_ = false;  // by the next stage
+  mutable std::mutex mutex_;
+  in_hand in_hand_;
   std::stop_callback<close_on_stop<spreading>> on_consumer_stop_;
 };
 
@@ -262,8 +308,9 @@ class flat_map_stage {
       : function_(std::move(function)),
         options_(options),
         name_(detail::stage_name<F>(options.name, "flat_map")) {
-    options_.name = {};
     if (options.concurrency == 0) throw error(errc::invalid_argument, name_, "a concurrency of 0");
+    if (options.concurrency == automatic)
+      throw error(errc::invalid_argument, name_, "its concurrency cannot be automatic");
   }
 
   template <class In>
@@ -368,7 +415,7 @@ class flat_map_stage {
 // Replaces every item by the items of `function(item)`: a range, or an async_generator, whose items
 // go on as they come. Called when the next stage asks for an item, on that stage's thread of the
 // CPU pool, unless the options say otherwise. Throws error(invalid_argument) for a concurrency of
-// 0.
+// 0 or `automatic`.
 template <class F>
 flat_map_stage<std::decay_t<F>> flat_map(F&& function, const flat_map_options& options = {}) {
   return {std::forward<F>(function), options};
