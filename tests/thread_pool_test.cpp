@@ -32,19 +32,25 @@ using testing_support::counted;
 class roadblock {
  public:
   explicit roadblock(thread_pool& pool) {
-    pool.post({[](void* self) noexcept { static_cast<roadblock*>(self)->stand(); }, this});
-    standing_.acquire();
+    pool.post({stand, new std::shared_ptr(state_)});
+    state_->standing.acquire();
   }
-  void lift() { lifted_.release(); }
+  void lift() { state_->lifted.release(); }
 
  private:
-  void stand() {
-    standing_.release();
-    lifted_.acquire();
+  struct state {
+    std::binary_semaphore standing{0};
+    std::binary_semaphore lifted{0};
+  };
+
+  // The thread may leave after the roadblock is gone.
+  static void stand(void* shared) noexcept {
+    std::unique_ptr<std::shared_ptr<state>> mine(static_cast<std::shared_ptr<state>*>(shared));
+    (*mine)->standing.release();
+    (*mine)->lifted.acquire();
   }
 
-  std::binary_semaphore standing_{0};
-  std::binary_semaphore lifted_{0};
+  std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 
 struct numbered_job {
