@@ -52,7 +52,8 @@ struct concurrent_options {
 };
 
 // What tells the items of one stage apart, whatever the threads do: the source position that an
-// item came from, the latest if there are several, and its number among the items that share it (parts of a flat_map).
+// item came from, the latest if there are several, and its number among the items that share it
+// (parts of a flat_map).
 struct item_identity {
   std::uint64_t position = 0;
   std::uint64_t part = 0;
