@@ -132,6 +132,7 @@ void concurrent_core::call_log::end(slot_state& item, std::string name,
   auto ended = clock::now();
   auto taken = ended - item.started;
   auto& counters = stage_.counters_;
+  computed_ += taken;
   cpu_.end(taken);
   counters.busy.fetch_add(taken.count(), std::memory_order_relaxed);
   counters.latency.add(taken);

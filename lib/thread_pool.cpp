@@ -5,7 +5,6 @@
 #include <atomic>
 #include <charconv>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <fstream>
 #include <mutex>
@@ -45,20 +44,18 @@ unsigned available_cpus() {
 
 namespace detail {
 
-// Jobs, each as if it had arrived some jobs later for every stage between it and the end of its
-// pipeline. Guarded by the pool's mutex, but for nearest().
+// Jobs in the order of their arrival. Guarded by the pool's mutex, but for nearest().
 class job_queue {
  public:
   bool empty() const noexcept { return jobs_.empty(); }
 
   void push(const job& work) {
-    auto due = arrived_++ + head_start * work.distance;
-    jobs_.insert(std::ranges::upper_bound(jobs_, due, {}, &entry::due), {due, work});
+    jobs_.push_back(work);
     note_nearest();
   }
 
   job pop() {
-    auto first = jobs_.front().work;
+    auto first = jobs_.front();
     jobs_.pop_front();
     note_nearest();
     return first;
@@ -68,21 +65,13 @@ class job_queue {
   unsigned nearest() const noexcept { return nearest_.load(std::memory_order_relaxed); }
 
  private:
-  struct entry {
-    std::uint64_t due;
-    job work;
-  };
-
-  static constexpr std::uint64_t head_start = 64;
   static constexpr unsigned nowhere = ~0u;
 
   void note_nearest() noexcept {
-    nearest_.store(jobs_.empty() ? nowhere : jobs_.front().work.distance,
-                   std::memory_order_relaxed);
+    nearest_.store(jobs_.empty() ? nowhere : jobs_.front().distance, std::memory_order_relaxed);
   }
 
-  std::deque<entry> jobs_;
-  std::uint64_t arrived_ = 0;
+  std::deque<job> jobs_;
   std::atomic<unsigned> nearest_ = nowhere;
 };
 

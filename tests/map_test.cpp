@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -418,12 +419,18 @@ TEST(Map, OnASharedPoolTheStageBehindGoesFirst) {
   std::atomic<int> before = 0;
   std::atomic<int> behind = 0;
   std::atomic<int> most_between = 0;
+  auto compute = [] {
+    auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
+    while (std::chrono::steady_clock::now() < end) {}
+  };
   auto first = [&](int i) {
     most_between = std::max(most_between.load(), ++before - behind.load());
+    compute();
     return i;
   };
   auto second = [&](int i) {
     ++behind;
+    compute();
     return i;
   };
   map_options ahead{.concurrency = 4, .buffer = 12};

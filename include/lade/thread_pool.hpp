@@ -44,9 +44,9 @@ struct thread_pool_options {
   std::optional<unsigned> numa_node = {};
 };
 
-// Threads that run jobs in the order of their arrival, but those of stages near the end of their
-// pipelines earlier: what is finished makes room, what is begun needs it. A job may be overtaken by
-// as many as arrive within a bound behind it, so that every job has its turn.
+// Threads that run jobs in the order of their arrival. A stage that has computed for a while lets
+// the next job go first if that is nearer to the end of its pipeline: what is finished makes room,
+// what is begun needs it.
 //
 // A post wakes at most one thread, and none when all are busy. The destructor runs what has been
 // posted, then joins the threads.

@@ -185,7 +185,7 @@ class concurrent_stage : public concurrent_core {
     auto&& call = self.begin_worker(*work);
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self.ring_.take_filled(taken, home)) != slot_ring::none) {
-      co_await give_way(home);
+      if (log.had_its_turn()) co_await give_way(home);
       auto& slot = self.slots_[taken];
       auto& item = self.items_[taken];
       for (unsigned attempt = 1;; ++attempt) {

@@ -113,6 +113,13 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
       end(item, trace_ ? name.text() : std::string(), pause);
     }
 
+    // Whether the worker has computed for so long that nearer work may go first now.
+    bool had_its_turn() noexcept {
+      if (computed_ < std::chrono::microseconds(20)) return false;
+      computed_ = {};
+      return true;
+    }
+
    private:
     void end(slot_state& item, std::string name, std::optional<clock::duration> pause);
 
@@ -120,6 +127,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
     lade::trace* trace_;
     lade::trace::track track_;
     cpu_sampler cpu_;
+    clock::duration computed_{};  // in this turn
   };
 
   concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
