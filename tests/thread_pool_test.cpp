@@ -169,18 +169,17 @@ TEST(ThreadPool, ItsThreadsHaveItsName) {
 }
 
 TEST(ThreadPool, AllItsThreadsWork) {
-  thread_pool pool({.threads = 3});
   std::atomic<int> arrived = 0;
-  struct meeting {
-    std::atomic<int>& arrived;
-    static void run(void* self) noexcept {
-      auto& all = static_cast<meeting*>(self)->arrived;
-      ++all;
-      while (all < 3) std::this_thread::yield();
-    }
-  } met{arrived};
-  for (int i = 0; i < 3; ++i) pool.post({meeting::run, &met});
-  while (arrived < 3) std::this_thread::yield();
+  auto meet = [](void* count) noexcept {
+    auto& all = *static_cast<std::atomic<int>*>(count);
+    ++all;
+    while (all < 3) std::this_thread::yield();
+  };
+  {
+    thread_pool pool({.threads = 3});
+    for (int i = 0; i < 3; ++i) pool.post({meet, &arrived});
+  }
+  EXPECT_EQ(arrived, 3);
 }
 
 TEST(ThreadPool, RunSomeRunsOneJobOrNone) {
