@@ -2,7 +2,6 @@
 #include <lade/thread_pool.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <condition_variable>
 #include <deque>
@@ -42,45 +41,10 @@ unsigned available_cpus() {
   return quota ? std::min(quota, count) : count;
 }
 
-namespace detail {
-
-// Jobs in the order of their arrival. Guarded by the pool's mutex, but for nearest().
-class job_queue {
- public:
-  bool empty() const noexcept { return jobs_.empty(); }
-
-  void push(const job& work) {
-    jobs_.push_back(work);
-    note_nearest();
-  }
-
-  job pop() {
-    auto first = jobs_.front();
-    jobs_.pop_front();
-    note_nearest();
-    return first;
-  }
-
-  // The distance of the first job; very far if there is none.
-  unsigned nearest() const noexcept { return nearest_.load(std::memory_order_relaxed); }
-
- private:
-  static constexpr unsigned nowhere = ~0u;
-
-  void note_nearest() noexcept {
-    nearest_.store(jobs_.empty() ? nowhere : jobs_.front().distance, std::memory_order_relaxed);
-  }
-
-  std::deque<job> jobs_;
-  std::atomic<unsigned> nearest_ = nowhere;
-};
-
-}  // namespace detail
-
 struct thread_pool::state {
   std::mutex mutex;
   std::condition_variable work_arrived;
-  detail::job_queue queue;
+  std::deque<detail::job> queue;
   unsigned sleeping = 0;
   bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
   bool ending = false;
@@ -96,12 +60,6 @@ struct thread_pool::state {
     for (auto& thread : threads) thread.join();
   }
 
-  // Whether to wake a thread for what is queued. Called with the mutex held.
-  bool should_wake() {
-    if (sleeping == 0 || waking || queue.empty()) return false;
-    return waking = true;
-  }
-
   void work(thread_pool& pool) {
     detail::this_executor = &pool;
     std::unique_lock lock(mutex);
@@ -113,13 +71,26 @@ struct thread_pool::state {
         --sleeping;
         waking = false;
       }
-      auto job = queue.pop();
+      auto job = take_first();
       bool wake = should_wake();
       lock.unlock();
       if (wake) work_arrived.notify_one();
       job();
       lock.lock();
     }
+  }
+
+  // The rest is called with the mutex held.
+  detail::job take_first() {
+    auto first = queue.front();
+    queue.pop_front();
+    return first;
+  }
+
+  // Whether to wake a thread for what is queued.
+  bool should_wake() {
+    if (sleeping == 0 || waking || queue.empty()) return false;
+    return waking = true;
   }
 };
 
@@ -198,21 +169,22 @@ unsigned thread_pool::size() const noexcept {
 void thread_pool::post(detail::job work) {
   // Wakes under the mutex: once it is released, the work may have ended the pool.
   std::lock_guard lock(state_->mutex);
-  state_->queue.push(work);
+  state_->queue.push_back(work);
   if (state_->should_wake()) state_->work_arrived.notify_one();
 }
 
 bool thread_pool::run_some() {
   std::unique_lock lock(state_->mutex);
   if (state_->queue.empty()) return false;
-  auto job = state_->queue.pop();
+  auto job = state_->take_first();
   lock.unlock();
   job();
   return true;
 }
 
 bool thread_pool::has_nearer(unsigned distance) const noexcept {
-  return state_->queue.nearest() < distance;
+  std::lock_guard lock(state_->mutex);
+  return !state_->queue.empty() && state_->queue.front().distance < distance;
 }
 
 }  // namespace lade

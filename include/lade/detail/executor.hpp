@@ -33,7 +33,7 @@ class executor {
   // whether there was any. For destructors that must wait for work of their own executor.
   virtual bool run_some() = 0;
 
-  // Whether work waits that is nearer to the end of its pipeline. A hint.
+  // Whether what comes next is nearer to the end of its pipeline than that.
   virtual bool has_nearer(unsigned) const noexcept { return false; }
 
   // Resumes `coroutine` on this executor: now, if this thread belongs to it.
