@@ -2,7 +2,6 @@
 #include <lade/error.hpp>
 #include <lade/random.hpp>
 #include <lade/runtime.hpp>
-#include <lade/this_context.hpp>
 
 #include <utility>
 
@@ -45,16 +44,6 @@ concurrent_core::~concurrent_core() {
 void concurrent_core::close() noexcept {
   stop_.request_stop();
   ring_.close();
-}
-
-void concurrent_core::launch(const context& surroundings, task<> work) {
-  run_->children().start(keep_alive(surroundings, shared_from_this(), std::move(work)));
-}
-
-// The surroundings are part of the stage.
-task<> concurrent_core::keep_alive(const context& surroundings, std::shared_ptr<concurrent_core>,
-                                   task<> work) {
-  co_await under(surroundings, std::move(work));
 }
 
 void concurrent_core::note_input(slot_state& filled, const lineage& origin,

@@ -18,6 +18,22 @@ std::string to_json(const failure_record& failure) {
   return detail::json_object(members);
 }
 
+static std::string also_failed(const std::vector<stage_error>& others) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (auto& each : std::span(others).first(std::min(others.size(), most)))
+    text += std::string("; also ") + each.what();
+  if (others.size() > most) text += "; and " + std::to_string(others.size() - most) + " more";
+  return text;
+}
+
+stage_error::stage_error(const stage_error& first, std::vector<stage_error> others)
+    : stage_error(first.cause(), first.code(), first.stage(), first.item(), first.positions(),
+                  first.why() + also_failed(others)) {
+  why_ = first.why_;
+  others_ = std::make_shared<const std::vector<stage_error>>(std::move(others));
+}
+
 namespace detail {
 
 bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noexcept {

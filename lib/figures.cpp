@@ -8,6 +8,15 @@
 
 namespace lade::detail {
 
+double share(std::chrono::nanoseconds part, std::chrono::nanoseconds whole) {
+  return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count())
+                           : 0;
+}
+
+double utilisation(const stage_statistics& stage, const run_statistics& run) {
+  return stage.workers ? share(stage.busy, run.elapsed) / stage.workers : 0;
+}
+
 std::string percent(double part) {
   return std::to_string(static_cast<int>(std::min(part, 1.0) * 100 + 0.5)) + " %";
 }

@@ -2,12 +2,18 @@
 
 #pragma once
 
+#include <lade/stats.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace lade::detail {
+
+// What part of a time another is, 0 if there is none; how much of the time a stage's workers work.
+double share(std::chrono::nanoseconds part, std::chrono::nanoseconds whole);
+double utilisation(const stage_statistics& stage, const run_statistics& run);
 
 std::string percent(double part);                       // 0.5 -> "50 %", at most "100 %"
 std::string grouped(std::uint64_t number);              // 1234567 -> "1,234,567"

@@ -1,26 +1,11 @@
 #include <lade/detail/run_state.hpp>
+#include <lade/this_context.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 
 namespace lade {
-
-static std::string also_failed(const std::vector<stage_error>& others) {
-  constexpr std::size_t most = 3;
-  std::string text;
-  for (auto& each : std::span(others).first(std::min(others.size(), most)))
-    text += std::string("; also ") + each.what();
-  if (others.size() > most) text += "; and " + std::to_string(others.size() - most) + " more";
-  return text;
-}
-
-stage_error::stage_error(const stage_error& first, std::vector<stage_error> others)
-    : stage_error(first.cause(), first.code(), first.stage(), first.item(), first.positions(),
-                  first.why() + also_failed(others)) {
-  why_ = first.why_;
-  others_ = std::make_shared<const std::vector<stage_error>>(std::move(others));
-}
 
 namespace detail {
 
@@ -207,6 +192,15 @@ std::exception_ptr run_state::end_run(stage_error failure) {
   return std::make_exception_ptr(std::move(failure));
 }
 
+// The surroundings are part of the stage.
+static task<> run_beside(std::shared_ptr<const void>, const context& surroundings, task<> work) {
+  co_await under(surroundings, std::move(work));
+}
+
+void run_state::start(std::shared_ptr<const void> stage, const context& surroundings, task<> work) {
+  children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
+}
+
 static task<> rethrow(std::exception_ptr failure) {
   std::rethrow_exception(failure);
   co_return;
@@ -372,16 +366,6 @@ run_statistics run_state::statistics() const {
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
     result.stages.push_back(stage->snapshot(now));
   return result;
-}
-
-std::string short_type_name(std::string_view pretty_function, std::string_view otherwise) {
-  auto begin = pretty_function.find("F = ");
-  auto name = pretty_function.substr(begin == std::string_view::npos ? 0 : begin + 4);
-  bool unnamed = name.find("lambda") < name.find_first_of(";]");
-  if (begin == std::string_view::npos || unnamed) return std::string(otherwise);
-  name = name.substr(0, name.find_first_of(";],<"));
-  if (auto colon = name.rfind(':'); colon != std::string_view::npos) name.remove_prefix(colon + 1);
-  return std::string(name);
 }
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/map.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>

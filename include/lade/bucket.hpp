@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>

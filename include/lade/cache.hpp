@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
 #include <lade/buffer.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>

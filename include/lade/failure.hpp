@@ -2,14 +2,21 @@
 
 #pragma once
 
+#include <lade/error.hpp>
 #include <lade/lineage.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace lade {
 
@@ -55,6 +62,49 @@ struct failure_record {
 
 // One line of JSON.
 std::string to_json(const failure_record& failure);
+
+// A failure of a run: what() tells the stage, the item and the cause, and the same of what failed
+// beside it. The item is named once: by the cause, where that does it.
+class stage_error : public error {
+ public:
+  stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,
+              lineage positions, std::string_view why)
+      : error(code, names(why, item) ? stage : stage + " (" + item + ")", why),
+        cause_(std::move(cause)),
+        stage_(std::make_shared<const std::string>(std::move(stage))),
+        item_(std::make_shared<const std::string>(std::move(item))),
+        why_(std::make_shared<const std::string>(why)),
+        positions_(std::make_shared<const lineage>(std::move(positions))) {}
+
+  // The same failure, and others that happened before the run had ended.
+  stage_error(const stage_error& first, std::vector<stage_error> others);
+
+  const std::string& stage() const noexcept { return *stage_; }
+  const std::string& item() const noexcept { return *item_; }  // its key, as far as it has one
+  const lineage& positions() const noexcept { return *positions_; }
+  const std::exception_ptr& cause() const noexcept { return cause_; }
+  const std::string& why() const noexcept { return *why_; }  // the cause's text
+
+  // What else has failed while the run ended, in the order of time.
+  std::span<const stage_error> others() const noexcept;
+
+ private:
+  // As errors of lade do, in "<doing to the item>: <why>".
+  static bool names(std::string_view why, const std::string& item) {
+    return item.empty() || why.find(" " + item + ": ") != std::string_view::npos;
+  }
+
+  std::exception_ptr cause_;
+  std::shared_ptr<const std::string> stage_;
+  std::shared_ptr<const std::string> item_;
+  std::shared_ptr<const std::string> why_;
+  std::shared_ptr<const lineage> positions_;
+  std::shared_ptr<const std::vector<stage_error>> others_;
+};
+
+inline std::span<const stage_error> stage_error::others() const noexcept {
+  return others_ ? std::span(*others_) : std::span<const stage_error>();
+}
 
 namespace detail {
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/items.hpp>
 #include <lade/failure.hpp>
 #include <lade/map.hpp>
 #include <lade/pipeline.hpp>

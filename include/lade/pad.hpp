@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/tensor.hpp>

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/arrivals.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/lanes.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/split.hpp>

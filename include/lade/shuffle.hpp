@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 

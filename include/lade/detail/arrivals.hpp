@@ -4,11 +4,11 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/error.hpp>
 #include <lade/task.hpp>
-#include <lade/this_context.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -42,9 +42,8 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
 
   // `end` is kept until the input has ended.
   void start(async_generator<T> input, std::shared_ptr<const void> end = nullptr) {
-    auto self = this->shared_from_this();
-    auto work = pump(self, std::move(input), std::move(end));
-    run_.run->children().start(run_in(self, std::move(work)));
+    run_.run->start(this->shared_from_this(), surroundings_,
+                    pump(*this, std::move(input), std::move(end)));
   }
 
   // All inputs are about to fail alike, by what feeds them: what each has before that still comes.
@@ -65,15 +64,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   }
 
  private:
-  // An item that waits to be delivered.
-  class arrived : public held_item<T> {
-   public:
-    arrived(T value, lineage positions, const path_place& place)
-        : held_item<T>(std::move(value), std::move(positions)), mark_(place) {}
-
-   private:
-    underway mark_;
-  };
+  using arrived = underway_item<T>;
 
   static async_generator<T> deliver_from(owner<arrivals> self) {
     while (auto next = co_await self->items_.pop()) {
@@ -84,18 +75,13 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
     if (auto failure = self->failure()) std::rethrow_exception(failure);
   }
 
-  static task<> run_in(std::shared_ptr<arrivals> self, task<> work) {
-    co_await under(self->surroundings_, std::move(work));
-  }
-
-  static task<> pump(std::shared_ptr<arrivals> self, async_generator<T> input,
-                     std::shared_ptr<const void>) {
+  static task<> pump(arrivals& self, async_generator<T> input, std::shared_ptr<const void>) {
     try {
       while (auto* item = co_await input.next())
-        co_await self->items_.push(arrived(std::move(*item), input.origin(), self->run_.place));
-      self->end(nullptr);
+        co_await self.items_.push(arrived(std::move(*item), input.origin(), self.run_.place));
+      self.end(nullptr);
     } catch (...) {
-      self->end(std::current_exception());
+      self.end(std::current_exception());
     }
   }
 

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent_core.hpp>
 #include <lade/detail/continue_on.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/run_state.hpp>
@@ -98,13 +99,14 @@ class concurrent_stage : public concurrent_core {
   void start(async_generator<In> upstream, Work work) {
     auto shared = std::make_shared<const Work>(std::move(work));
     for (auto& surroundings : worker_contexts_)
-      launch(surroundings, work_on(*this, *surroundings.home, shared));
+      run_->start(this->shared_from_this(), surroundings,
+                  work_on(*this, *surroundings.home, shared));
     start(std::move(upstream));
   }
 
   // A stage without workers: items pass through the slots as they are.
   void start(async_generator<In> upstream) {
-    launch(feeder_context_, feed(*this, std::move(upstream)));
+    run_->start(this->shared_from_this(), feeder_context_, feed(*this, std::move(upstream)));
   }
 
   // The stage's items. Destroying the generator, also one that was never asked for an item, ends

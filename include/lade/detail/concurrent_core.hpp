@@ -11,7 +11,6 @@
 #include <lade/detail/slot_ring.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
-#include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
 
@@ -133,9 +132,6 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
   concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
   ~concurrent_core();
 
-  // Starts a coroutine of the stage, which it keeps alive.
-  void launch(const context& surroundings, task<> work);
-
   // For the feeder: an item has come for the slot.
   void note_input(slot_state& filled, const lineage& origin, const item_identity& identity);
 
@@ -164,8 +160,6 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
   std::exception_ptr input_failure_;
 
  private:
-  static task<> keep_alive(const context& surroundings, std::shared_ptr<concurrent_core>,
-                           task<> work);
   void set(const tuner::setting& now) override;
   std::string overview(clock::time_point at) const override;
 

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
@@ -52,10 +53,9 @@ class lane : public std::enable_shared_from_this<lane<T>> {
   // Starts it. `end` is kept until the path has ended.
   void start(stage_counters& counters, std::shared_ptr<const void> end) {
     work_for(counters, surroundings_);
-    auto self = this->shared_from_this();
-    auto path = pump(self, std::move(*path_), std::move(end));
+    auto work = pump(*this, std::move(*path_), std::move(end));
     path_.reset();
-    run_.run->children().start(run_in(self, std::move(path)));
+    run_.run->start(this->shared_from_this(), surroundings_, std::move(work));
   }
 
   // The results, with what the path throws. Ends early when the paths wait for each other.
@@ -73,32 +73,19 @@ class lane : public std::enable_shared_from_this<lane<T>> {
   }
 
  private:
-  // A result that waits to be taken.
-  class ready : public held_item<T> {
-   public:
-    ready(T value, lineage positions, const path_place& place)
-        : held_item<T>(std::move(value), std::move(positions)), mark_(place) {}
+  using ready = underway_item<T>;
 
-   private:
-    underway mark_;
-  };
-
-  static task<> run_in(std::shared_ptr<lane> self, task<> work) {
-    co_await under(self->surroundings_, std::move(work));
-  }
-
-  static task<> pump(std::shared_ptr<lane> self, async_generator<T> path,
-                     std::shared_ptr<const void>) {
+  static task<> pump(lane& self, async_generator<T> path, std::shared_ptr<const void>) {
     try {
       while (auto* item = co_await path.next()) {
-        ready next(std::move(*item), path.origin(), self->run_.place);
-        self->run_.place.split->note_made(self->run_.place.path);
-        co_await self->results_.push(std::move(next));
+        ready next(std::move(*item), path.origin(), self.run_.place);
+        self.run_.place.split->note_made(self.run_.place.path);
+        co_await self.results_.push(std::move(next));
       }
     } catch (...) {
-      self->failure_ = std::current_exception();
+      self.failure_ = std::current_exception();
     }
-    self->results_.close();
+    self.results_.close();
   }
 
   const opening run_;

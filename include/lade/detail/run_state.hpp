@@ -16,6 +16,7 @@
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/stats.hpp>
+#include <lade/task.hpp>
 
 #include <atomic>
 #include <concepts>
@@ -35,49 +36,6 @@
 #include <vector>
 
 namespace lade {
-
-// A failure of a run: what() tells the stage, the item and the cause, and the same of what failed
-// beside it. The item is named once: by the cause, where that does it.
-class stage_error : public error {
- public:
-  stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,
-              lineage positions, std::string_view why)
-      : error(code, names(why, item) ? stage : stage + " (" + item + ")", why),
-        cause_(std::move(cause)),
-        stage_(std::make_shared<const std::string>(std::move(stage))),
-        item_(std::make_shared<const std::string>(std::move(item))),
-        why_(std::make_shared<const std::string>(why)),
-        positions_(std::make_shared<const lineage>(std::move(positions))) {}
-
-  // The same failure, and others that happened before the run had ended.
-  stage_error(const stage_error& first, std::vector<stage_error> others);
-
-  const std::string& stage() const noexcept { return *stage_; }
-  const std::string& item() const noexcept { return *item_; }  // its key, as far as it has one
-  const lineage& positions() const noexcept { return *positions_; }
-  const std::exception_ptr& cause() const noexcept { return cause_; }
-  const std::string& why() const noexcept { return *why_; }  // the cause's text
-
-  // What else has failed while the run ended, in the order of time.
-  std::span<const stage_error> others() const noexcept;
-
- private:
-  // As errors of lade do, in "<doing to the item>: <why>".
-  static bool names(std::string_view why, const std::string& item) {
-    return item.empty() || why.find(" " + item + ": ") != std::string_view::npos;
-  }
-
-  std::exception_ptr cause_;
-  std::shared_ptr<const std::string> stage_;
-  std::shared_ptr<const std::string> item_;
-  std::shared_ptr<const std::string> why_;
-  std::shared_ptr<const lineage> positions_;
-  std::shared_ptr<const std::vector<stage_error>> others_;
-};
-
-inline std::span<const stage_error> stage_error::others() const noexcept {
-  return others_ ? std::span(*others_) : std::span<const stage_error>();
-}
 
 namespace detail {
 
@@ -136,6 +94,11 @@ class run_state {
   bool short_of_memory(std::uint64_t items) const;
 
   scope& children() noexcept { return children_; }
+
+  // Starts a coroutine of a stage that runs beside its generators, in surroundings that belong to
+  // the stage, and keeps the stage until the coroutine has ended.
+  void start(std::shared_ptr<const void> stage, const context& surroundings, task<> work);
+
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
@@ -210,8 +173,8 @@ class run_state {
   scope& children_;
 };
 
-// Has a coroutine work for a stage: it adds to its statistics, and runs before those of stages
-// farther from the end.
+// Has a coroutine work for a stage: it adds to its statistics, and is known to be as far from the
+// end of the pipeline.
 inline void work_for(stage_counters& stage, context& surroundings) noexcept {
   surroundings.stage = &stage;
   surroundings.distance = stage.distance;
@@ -302,91 +265,6 @@ struct opening {
 
 // The order in which a run visits a list, or what is left of it.
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run);
-
-// An item that a stage holds back, and where it came from.
-template <class T>
-struct held_item {
-  held_item(T value, lineage positions) : item(std::move(value)), origin(std::move(positions)) {}
-  T item;
-  lineage origin;
-};
-
-// The name that errors and records call an item by; none if its key cannot be told.
-template <class T>
-std::string name_of(const T& item) noexcept try {
-  if constexpr (requires {
-                  { item.key() } -> std::convertible_to<std::string>;
-                })
-    return item.key();
-  else if constexpr (std::convertible_to<const T&, std::string>)
-    return item;
-  else if constexpr (std::integral<T>)
-    return std::to_string(item);
-  else
-    return {};
-} catch (...) {
-  return {};
-}
-
-// The name of an item that is about to be moved. Small ones are kept themselves, and named when
-// that is asked for.
-template <class T>
-class kept_name {
- public:
-  explicit kept_name(const T& item) noexcept : kept_(keep(item)) {}
-  std::string text() const noexcept { return name_of(kept_); }
-
- private:
-  static constexpr bool is_small = std::is_trivially_copyable_v<T> && sizeof(T) <= 16;
-  static auto keep(const T& item) noexcept {
-    if constexpr (is_small)
-      return item;
-    else
-      return name_of(item);
-  }
-  std::conditional_t<is_small, T, std::string> kept_;
-};
-
-// The call of a stage's function for an item, as hooks are told of it.
-class hooked_call {
- public:
-  template <class T>
-  hooked_call(run_state& run, const stage_counters& stage, const T& item, const lineage& origin,
-              unsigned attempt = 1) noexcept
-      : run_(run), origin_(origin), attempt_(attempt) {
-    if (!run.options().hooks) return;
-    stage_ = stage.name();
-    name_ = detail::name_of(item);
-    run_.tell_hooks([this](run_hooks& hooks) { hooks.enter_item(call()); });
-  }
-  hooked_call(const hooked_call&) = delete;
-
-  // With what the function has thrown, or null.
-  void leave(const std::exception_ptr& failure) noexcept {
-    if (name_) run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call(), failure); });
-  }
-
- private:
-  item_call call() const noexcept { return {stage_, *name_, origin_, attempt_}; }
-
-  run_state& run_;
-  const lineage& origin_;
-  unsigned attempt_;
-  std::string_view stage_;
-  std::optional<std::string> name_;  // if there are hooks
-};
-
-// The last part of a type's name; "map" for lambdas and plain functions.
-std::string short_type_name(std::string_view pretty_function, std::string_view otherwise);
-
-template <class F>
-std::string stage_name(std::string_view given, std::string_view otherwise) {
-  if (!given.empty()) return std::string(given);
-  if constexpr (std::is_class_v<F>)
-    return short_type_name(__PRETTY_FUNCTION__, otherwise);
-  else
-    return std::string(otherwise);
-}
 
 }  // namespace detail
 }  // namespace lade

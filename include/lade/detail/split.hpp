@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
@@ -11,7 +12,6 @@
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
-#include <lade/this_context.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -172,7 +172,7 @@ class split : public split_base {
   // Starts the coroutine that brings the items in.
   void start(task<> input, stage_counters& counters) {
     work_for(counters, surroundings_);
-    run_.run->children().start(run_in(shared_from_this(), surroundings_, std::move(input)));
+    run_.run->start(shared_from_this(), surroundings_, std::move(input));
   }
 
   // For the input. Returns false, without the item, if the path needs no more.
@@ -196,15 +196,7 @@ class split : public split_base {
  private:
   class take_awaiter;
 
-  // An item that waits before a path.
-  class given : public held_item<T> {
-   public:
-    given(T value, lineage positions, const path_place& place)
-        : held_item<T>(std::move(value), std::move(positions)), mark_(place) {}
-
-   private:
-    underway mark_;
-  };
+  using given = underway_item<T>;  // waits before a path
 
   class reader {
    public:
@@ -231,11 +223,6 @@ class split : public split_base {
       co_yield yielded;
     }
     self.rethrow_failure();
-  }
-
-  // Keeps the split alive while the input runs in surroundings that are part of it.
-  static task<> run_in(std::shared_ptr<split_base>, const context& surroundings, task<> input) {
-    co_await under(surroundings, std::move(input));
   }
 
   // With the mutex held.

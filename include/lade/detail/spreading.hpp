@@ -1,0 +1,264 @@
+// flat_map with several items at a time.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/channel.hpp>
+#include <lade/context.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/detail/continue_on.hpp>
+#include <lade/detail/items.hpp>
+#include <lade/detail/overview.hpp>
+#include <lade/detail/owner.hpp>
+#include <lade/detail/path_place.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/error.hpp>
+#include <lade/lineage.hpp>
+#include <lade/semaphore.hpp>
+#include <lade/stats.hpp>
+#include <lade/task.hpp>
+#include <lade/thread_pool.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace lade::detail {
+
+// Parts of one item, or of all, on their way to the next stage. Any thread.
+template <class T>
+class parts_lane {
+ public:
+  // A part, or the lineage of an item without parts.
+  class part {
+   public:
+    part(T value, lineage positions, const path_place& place)
+        : item(std::move(value)), origin(std::move(positions)), mark_(place) {}
+    part(lineage positions, const path_place& place) : origin(std::move(positions)), mark_(place) {}
+    std::optional<T> item;
+    lineage origin;
+
+   private:
+    underway mark_;
+  };
+
+  explicit parts_lane(std::size_t capacity) : parts_(capacity) {}
+
+  auto push(part next) { return parts_.push(std::move(next)); }
+  auto pop() { return parts_.pop(); }
+
+  // Nothing comes any more: because of a failure, of which the first counts, or at the end.
+  void fail(std::exception_ptr failure) noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::move(failure);
+    }
+    parts_.close();
+  }
+  void end() { parts_.close(); }
+  void rethrow_failure() const {
+    std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  channel<part> parts_;
+  mutable std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+// Takes several items apart at a time: each has a coroutine of its own, which puts the parts into a
+// lane. The lanes are read in the order of the items, or there is one for all.
+template <class In, class Out, class Stage>
+class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
+                  private overviewed {
+ public:
+  spreading(const opening& run, stage_counters& counters, const Stage& stage, unsigned concurrency)
+      : run_(run),
+        counters_(counters),
+        stage_(stage),
+        concurrency_(concurrency),
+        room_(concurrency),
+        lanes_(concurrency),
+        feeder_context_(run.run->surroundings(stop_.get_token())),
+        on_consumer_stop_(run.stop, close_on_stop<spreading>{*this}) {
+    work_for(counters, feeder_context_);
+    feeder_context_.place = &run_.place;
+    parts_context_ = feeder_context_;
+    if (auto* pool = stage.options().pool) {
+      counters.own_threads = pool->size();
+      parts_context_.home = pool;
+    }
+    run.run->note_workers(counters, concurrency, false, concurrency);
+    run.run->watch(*this);
+  }
+
+  ~spreading() { run_.run->unwatch(*this); }
+
+  // What the stage before is stopped by.
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  void start(async_generator<In> upstream) {
+    run_.run->start(this->shared_from_this(), feeder_context_, feed(*this, std::move(upstream)));
+  }
+
+  // The parts. Destroying the generator ends the stage.
+  static async_generator<Out> deliver(std::shared_ptr<spreading> stage) {
+    return deliver_from(owner<spreading>(std::move(stage)));
+  }
+
+  void close() noexcept {
+    request_stop(stop_);
+    lanes_.close();
+  }
+
+ private:
+  using lane = parts_lane<Out>;
+  using part = typename lane::part;
+
+  static async_generator<Out> deliver_from(owner<spreading> self) {
+    while (auto lane = co_await self->lanes_.pop()) {
+      while (auto next = co_await self->next_of(**lane)) {
+        if (!next->item) {
+          co_await consume(next->origin);
+          continue;
+        }
+        bump(self->counters_.out);
+        with_lineage<Out> yielded{next->origin, *next->item};
+        co_yield yielded;
+      }
+      (*lane)->rethrow_failure();
+    }
+    if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
+    if (self->input_failure_) std::rethrow_exception(self->input_failure_);
+  }
+
+  task<std::optional<part>> next_of(lane& from) {
+    stopwatch waiting(counters_.starving);
+    wanted_ = true;
+    auto next = co_await from.pop();
+    wanted_ = false;
+    co_return next;
+  }
+
+  static task<> feed(spreading& self, async_generator<In> upstream) {
+    try {
+      co_await self.begin_items(upstream);
+    } catch (...) {
+      self.input_failure_ = std::current_exception();
+    }
+    self.lanes_.close();
+  }
+
+  task<> begin_items(async_generator<In>& upstream) {
+    std::shared_ptr<lane> of_all;
+    if (stage_.options().order == item_order::completion) of_all = co_await begin_lane();
+    while (true) {
+      co_await room_.acquire();
+      auto* item = co_await next_item(upstream);
+      if (!item) co_return;
+      bump(counters_.in);
+      auto to = of_all;
+      if (!to) to = co_await begin_lane();
+      underway mark(run_.place);
+      run_.run->start(
+          this->shared_from_this(), parts_context_,
+          take_apart(*this, std::move(to), std::move(*item), upstream.origin(), std::move(mark)));
+    }
+  }
+
+  task<In*> next_item(async_generator<In>& upstream) {
+    stopwatch waiting(counters_.input_wait);
+    co_return co_await upstream.next();
+  }
+
+  // A lane that ends when nobody holds what this returns.
+  task<std::shared_ptr<lane>> begin_lane() {
+    auto read = std::make_shared<lane>(stage_.options().buffer);
+    co_await lanes_.push(read);
+    co_return std::shared_ptr<lane>(read.get(), [read](lane*) { read->end(); });
+  }
+
+  static task<> take_apart(spreading& self, std::shared_ptr<lane> to, In item, lineage origin,
+                           underway) {
+    co_await continue_on(*self.parts_context_.home);
+    auto place = self.enter(name_of(item), origin);
+    try {
+      bool some = false;
+      auto parts =
+          self.stage_.template parts<Out>(std::move(item), origin, self.run_, self.counters_);
+      while (auto* next = co_await self.next_part(parts)) {
+        some = true;
+        part made(std::move(*next), origin, self.run_.place);
+        co_await to->push(std::move(made));
+      }
+      part nothing(origin, self.run_.place);
+      if (!some) co_await to->push(std::move(nothing));
+    } catch (...) {
+      to->fail(std::current_exception());
+    }
+    self.leave(place);
+    self.room_.release();
+  }
+
+  task<Out*> next_part(async_generator<Out>& parts) {
+    auto begun = clock::now();
+    auto* next = co_await parts.next();
+    auto taken = clock::now() - begun;
+    counters_.busy.fetch_add(taken.count(), std::memory_order_relaxed);
+    counters_.latency.add(taken);
+    co_return next;
+  }
+
+  // For overviews: an item that is taken apart.
+  using in_hand = std::list<item_overview>;
+  in_hand::iterator enter(std::string name, const lineage& origin) {
+    std::lock_guard lock(mutex_);
+    return in_hand_.insert(in_hand_.end(), {.name = std::move(name),
+                                            .origin = origin,
+                                            .what = item_overview::doing::works,
+                                            .since = clock::now()});
+  }
+  void leave(in_hand::iterator place) {
+    std::lock_guard lock(mutex_);
+    in_hand_.erase(place);
+  }
+
+  std::string overview(clock::time_point at) const override {
+    using enum stage_overview::feeding;
+    std::lock_guard lock(mutex_);
+    auto free = concurrency_ - in_hand_.size();
+    return to_string(counters_.name(),
+                     {.slots = concurrency_,
+                      .free = free,
+                      .idle_workers = free,
+                      .feeder = free > 0 ? waits_for_input : waits_for_room,
+                      .wanted = wanted_,
+                      .items = {in_hand_.begin(), in_hand_.end()}},
+                     at);
+  }
+
+  const opening run_;
+  stage_counters& counters_;
+  const Stage stage_;
+  const std::size_t concurrency_;
+  semaphore room_;  // for items that are taken apart
+  channel<std::shared_ptr<lane>> lanes_;
+  std::stop_source stop_;
+  context feeder_context_;
+  context parts_context_;
+  std::exception_ptr input_failure_;  // before the lanes are closed
+  std::atomic<bool> wanted_ = false;  // by the next stage
+  mutable std::mutex mutex_;
+  in_hand in_hand_;
+  std::stop_callback<close_on_stop<spreading>> on_consumer_stop_;
+};
+
+}  // namespace lade::detail

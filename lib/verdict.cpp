@@ -1,0 +1,187 @@
+#include "figures.hpp"
+
+#include <lade/stats.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace lade {
+
+using detail::percent;
+using detail::share;
+using detail::short_time;
+using detail::utilisation;
+using nanoseconds = std::chrono::nanoseconds;
+
+static const stage_statistics* busiest(const run_statistics& run) {
+  auto most = std::ranges::max_element(
+      run.stages, {}, [&](const stage_statistics& stage) { return utilisation(stage, run); });
+  return most != run.stages.end() && most->workers ? &*most : nullptr;
+}
+
+// How much of the CPU pool the stages use.
+static double pool_use(const run_statistics& run) {
+  nanoseconds busy{};
+  for (auto& stage : run.stages)
+    if (!stage.on_reactor && !stage.own_threads) busy += stage.busy;
+  return run.threads ? share(busy, run.elapsed) / run.threads : 0;
+}
+
+static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
+  auto what = stage.on_reactor ? " tasks" : " workers";
+  return std::to_string(stage.workers) + what + " busy " + percent(utilisation(stage, run)) +
+         " of the time";
+}
+
+// The stage before `limiting` that has workers of its own and waits for room the most.
+static const stage_statistics* held_back_by(const stage_statistics& limiting,
+                                            const run_statistics& run) {
+  const stage_statistics* most = nullptr;
+  for (auto& stage : run.stages) {
+    if (&stage == &limiting) break;
+    if (stage.workers && (!most || stage.output_wait > most->output_wait)) most = &stage;
+  }
+  return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
+}
+
+// Whether functions that took so much time computed little of it; unknown without samples.
+static bool mostly_waits(nanoseconds cpu, nanoseconds busy) {
+  return cpu.count() > 0 && share(cpu, busy) < 0.5;
+}
+
+static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
+  auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
+  auto* waiting = held_back_by(stage, run);
+  if (waiting)
+    text += "; " + waiting->name + " waits for room " +
+            percent(share(waiting->output_wait, run.elapsed)) + " of the time";
+  if (!stage.on_reactor && mostly_waits(stage.cpu, stage.busy))
+    return text + ", of which they compute " + percent(share(stage.cpu, stage.busy)) +
+           ": have its function return a task and await, or raise threads.";
+  auto threads = stage.own_threads ? stage.own_threads : run.threads;
+  if (stage.on_reactor || stage.workers < threads)
+    return text + ": raise the concurrency of " + stage.name + ".";
+  if (threads >= run.cpus) return text + ": all CPUs are in use.";
+  return text + (waiting ? ": raise threads, not the concurrency of " + waiting->name + "."
+                         : ": more threads would help.");
+}
+
+static std::string limited_by_pool(const stage_statistics& busiest, const run_statistics& run) {
+  nanoseconds busy{};
+  nanoseconds cpu{};
+  for (auto& stage : run.stages) {
+    if (stage.on_reactor) continue;
+    busy += stage.busy;
+    cpu += stage.cpu;
+  }
+  auto text = "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
+              " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
+              busiest.name;
+  if (mostly_waits(cpu, busy))
+    return text + ", but compute only " + percent(share(cpu, busy)) +
+           " of that: have functions that wait return tasks, or raise threads.";
+  return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
+}
+
+// Items that have no room in a stage while the next one waits for it: those in it wait for one.
+static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
+  for (auto& stage : run.stages)
+    if (stage.workers > 0 && share(stage.output_wait, run.elapsed) > 0.25 &&
+        share(stage.starving, run.elapsed) > 0.25 && stage.p99 > 5 * stage.p50)
+      return &stage;
+  return nullptr;
+}
+
+static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
+  return "Slow items hold up " + stage.name + ": one in a hundred takes " + short_time(stage.p99) +
+         " or more, half of them " + short_time(stage.p50) + " at most; " +
+         percent(share(stage.starving, run.elapsed)) +
+         " of the time the next stage waits for one while finished ones wait behind it: raise the "
+         "buffer of " +
+         stage.name + ", or have it give items as they finish (item_order::completion).";
+}
+
+static nanoseconds longest_memory_wait(const run_statistics& run) {
+  auto longest = run.memory_wait;
+  for (auto& stage : run.stages) longest = std::max(longest, stage.memory_wait);
+  return longest;
+}
+
+// What stands between two places where items may wait, and has no workers of its own. Its time is
+// what the place behind it waits beyond the time that the place before it was empty.
+struct stage_gap {
+  const stage_statistics* before = nullptr;  // null: the source is in the gap
+  const stage_statistics* behind = nullptr;  // null: the consumer
+  std::string names = {};
+  nanoseconds time{};
+};
+
+static std::vector<stage_gap> gaps_of(const run_statistics& run) {
+  std::vector<stage_gap> gaps(1);
+  auto close = [&](nanoseconds waited) {
+    auto& gap = gaps.back();
+    gap.time = waited - (gap.before ? gap.before->starving : nanoseconds());
+  };
+  for (auto& stage : run.stages) {
+    if (stage.workers == 0 && stage.slots == 0) {
+      gaps.back().names += (gaps.back().names.empty() ? "" : ", ") + stage.name;
+      continue;
+    }
+    gaps.back().behind = &stage;
+    close(stage.input_wait);
+    gaps.push_back({.before = &stage});
+  }
+  close(run.sink_wait);
+  return gaps;
+}
+
+static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
+  auto waiting = gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ";
+  auto how = waiting +
+             percent(share(gap.behind ? gap.behind->input_wait : run.sink_wait, run.elapsed)) +
+             " of the time, and no stage is busy.";
+  if (!gap.before) return "What comes before " + gap.behind->name + " is the bottleneck: " + how;
+  auto where = gap.behind ? "between " + gap.before->name + " and " + gap.behind->name
+                          : "behind " + gap.before->name;
+  auto names = gap.names.empty() ? "" : " (" + gap.names + ")";
+  return "What comes " + where + names + " is the bottleneck: " + how +
+         " It runs on one thread: give it to a map with concurrency.";
+}
+
+static std::string limited_by_none_alone(const stage_statistics* busiest,
+                                         const run_statistics& run) {
+  auto text = "Nothing limits the run alone: the consumer waits " +
+              percent(share(run.sink_wait, run.elapsed)) +
+              " of the time, finished items wait for it " +
+              percent(share(run.sink_blocked, run.elapsed));
+  return busiest ? text + ", and the busiest stage is " + busiest->name + ": " +
+                       workers_of(*busiest, run) + "."
+                 : text + ".";
+}
+
+std::string verdict(const run_statistics& run) {
+  constexpr double most = 0.75;
+  if (run.delivered == 0) return "Nothing was delivered.";
+  if (share(run.sink_blocked, run.elapsed) > 0.5)
+    return "The consumer is the bottleneck: finished items wait for it " +
+           percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
+  auto memory = share(longest_memory_wait(run), run.elapsed);
+  if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
+    return "Memory is the bottleneck: for want of it nothing was begun " + percent(memory) +
+           " of the time, and the consumer waited " + percent(share(run.sink_wait, run.elapsed)) +
+           ": raise memory_bytes.";
+  auto* stage = busiest(run);
+  if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
+  if (stage && pool_use(run) >= most) return limited_by_pool(*stage, run);
+  if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
+  auto gaps = gaps_of(run);
+  if (gaps.size() == 1)
+    return "The run has no concurrent stages: its speed is that of its functions on one thread.";
+  auto widest = std::ranges::max_element(gaps, {}, &stage_gap::time);
+  if (share(widest->time, run.elapsed) > 0.4) return limited_by_gap(*widest, run);
+  return limited_by_none_alone(stage, run);
+}
+
+}  // namespace lade
