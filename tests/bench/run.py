@@ -324,6 +324,20 @@ def engine_group():
     return group
 
 
+def autotune_group():
+    about = "automatic concurrency, against the best of sixteen fixed ones, on simulated servers"
+    group = Group("autotune", about)
+    group.commands["servers"] = "{bin}/autotune_bench"
+    group.once = {"servers"}
+    for server in ("wide", "narrow", "crowded", "uneven"):
+        figures = f"servers:{server}"
+        group.rows += [
+            Row(f"{server}, after ten seconds, of the best", figures, [], "of_best", 0.9),
+            Row(f"{server}, until then, of the default", figures, [], "converging_of_default", 0.95),
+        ]
+    return group
+
+
 GROUPS = [
     agree_group(),
     limit_group(),
@@ -333,6 +347,7 @@ GROUPS = [
     peers_group(),
     core_group(),
     engine_group(),
+    autotune_group(),
     files_group(),
     cold_group(),
 ]
