@@ -1,9 +1,12 @@
+#include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/cache.hpp>
 #include <lade/cut.hpp>
 #include <lade/epochs.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/state.hpp>
@@ -79,6 +82,79 @@ TEST(Epochs, DoNotBeginBeforeTheSourceOfTheLastIsOver) {
   pause(50);
   EXPECT_LT(calls, 1000);
   EXPECT_EQ(collect(*first).size(), 999u);
+}
+
+TEST(Epochs, FindWhatTheFirstHasCached) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  auto cached = from(numbers{50}) | map([&](int i) {
+                  ++calls;
+                  return i;
+                }) |
+                cache() | map([](int i) { return 2 * i; });
+  for (auto& epoch : epochs(runtime, cached, 4, {.ready = 3}))
+    EXPECT_EQ(collect(epoch).size(), 50u);
+  EXPECT_EQ(calls, 50);
+}
+
+TEST(Epochs, AreReadyBehindACacheBeforeTheLastIsOver) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  auto counted = from(numbers{6}) | cache() | map([&](int i) {
+                   ++calls;
+                   return i;
+                 });
+  epochs all(runtime, counted, 3, {.ready = 6});
+  all.next();
+  wait_until([&] { return calls == 12; });
+  all.next();
+  wait_until([&] { return calls == 18; });
+}
+
+TEST(Epochs, BeginWhenAllSourcesOfTheLastAreOver) {
+  runtime runtime({.threads = 3});
+  gate slow;
+  std::atomic<bool> over = false;
+  std::atomic<int> early = 0;
+  auto wait = [&](int i) {
+    slow.pass();
+    return i;
+  };
+  auto look = [&](int i) {
+    if (!over) ++early;
+    return i;
+  };
+  std::vector<pipeline<int>> inputs{from(numbers{4}) | map(look, {.concurrency = 1}),
+                                    from(numbers{3}) | map(wait, {.concurrency = 1})};
+  auto both = merge(inputs, {.order = merge_order::arrival});
+  epochs all(runtime, both, 2, {.ready = 20});
+  all.next();
+  slow.wait_for(1);
+  wait_until([&] { return early == 4; });
+  pause(3000);
+  over = true;
+  slow.open();
+  EXPECT_EQ(collect(*all.next()).size(), 7u);
+  EXPECT_EQ(early, 4);
+}
+
+static async_generator<int> count_opened(std::atomic<int>& opened) {
+  int round = ++opened;
+  for (int i = 0; i < 500; ++i) co_yield round;
+}
+
+TEST(Epochs, BeginAfterTheLastRoundOfARepeat) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> opened = 0;
+  auto rounds = from([&] { return count_opened(opened); }) | repeat(3);
+  int epoch = 0;
+  for (auto& items : epochs(runtime, rounds, 4, {.ready = 2000})) {
+    std::vector<int> expected;
+    for (int round = 1; round <= 3; ++round)
+      expected.insert(expected.end(), 500, 3 * epoch + round);
+    EXPECT_EQ(collect(items), expected);
+    ++epoch;
+  }
 }
 
 TEST(Epochs, ThatAreLeftMakeWayForTheNext) {

@@ -137,7 +137,9 @@ class cache_filler {
  public:
   cache_filler(std::shared_ptr<cache_store<T>> store, const cache_options& options,
                const opening& run)
-      : store_(store->claim() ? std::move(store) : nullptr), options_(options), pass_(run) {}
+      : store_(store->claim() ? std::move(store) : nullptr), options_(options), pass_(run) {
+    if (store_) input_.emplace(run.run);
+  }
   cache_filler(cache_filler&& other) noexcept = default;
   cache_filler& operator=(cache_filler&&) = delete;
   ~cache_filler() {
@@ -180,6 +182,7 @@ class cache_filler {
     if (!items.empty() && !*indivisible_) return publish();
     items = {};
     std::exchange(store_, nullptr)->release();
+    input_.reset();
   }
 
   void publish() {
@@ -187,9 +190,11 @@ class cache_filler {
     for (auto& each : pass_.items) positions.merge(each.origin);
     pass_.positions = std::make_shared<const lineage>(std::move(positions));
     std::exchange(store_, nullptr)->publish(std::move(pass_));
+    input_.reset();
   }
 
   std::shared_ptr<cache_store<T>> store_;  // null if there is nothing to fill
+  std::optional<open_input> input_;        // so that no epoch begins before it may use this one's
   cache_options options_;
   kept_pass<T> pass_;
   std::uint64_t bytes_ = 0;
@@ -208,22 +213,22 @@ class cache_stage {
                   "lade::cache: items that cannot be copied cannot be kept");
     if (!detail::tells_bytes<T>()) require_no_bytes();
     auto store = std::make_shared<detail::cache_store<T>>();
-    return detail::make_pipeline<T>(
-        in.length() + 1, [in, store, options = options_](const detail::opening& from) {
-          auto& counters = from.add_stage("cache");
-          from.refuse_state("cache gives what it has kept before the rest");
-          auto run = from;
-          run.mixes_parts = nullptr;  // what is behind does not matter to those before
-          auto kept = store->find();
-          if (!kept) {
-            detail::cache_filler<T> filler(store, options, run);
-            auto items = in.open(filler.before(run));
-            return fill(std::move(items), std::move(filler), counters);
-          }
-          std::optional<async_generator<T>> rest;
-          if (!kept->whole) rest.emplace(in.open(kept->before(run)));
-          return replay(std::move(kept), std::move(rest), run, counters);
-        });
+    return detail::make_pipeline<T>(in.length() + 1, [in, store, options = options_](
+                                                         const detail::opening& from) {
+      auto& counters = from.add_stage("cache");
+      from.refuse_state("cache gives what it has kept before the rest");
+      auto run = from;
+      run.mixes_parts = nullptr;  // what is behind does not matter to those before
+      auto kept = store->find();
+      if (!kept) {
+        detail::cache_filler<T> filler(store, options, run);
+        auto items = in.open(filler.before(run));
+        return fill(std::move(items), std::move(filler), counters);
+      }
+      std::optional<async_generator<T>> rest;
+      if (!kept->whole) rest.emplace(in.open(kept->before(run)));
+      return replay(std::move(kept), std::move(rest), run, counters, detail::open_input(run.run));
+    });
   }
 
  private:
@@ -242,7 +247,7 @@ class cache_stage {
   template <class T>
   static async_generator<T> replay(std::shared_ptr<const detail::kept_pass<T>> kept,
                                    std::optional<async_generator<T>> rest, detail::opening run,
-                                   detail::stage_counters& counters) {
+                                   detail::stage_counters& counters, detail::open_input input) {
     for (auto& each : kept->items) {
       run.throw_if_stopped("cache");
       T item = each.item;
@@ -251,6 +256,7 @@ class cache_stage {
       detail::with_lineage<T> yielded{origin, item};
       co_yield yielded;
     }
+    input.end();
     if (!rest) co_return;
     while (auto* item = co_await rest->next().apart()) {
       detail::bump(counters.in);

@@ -90,16 +90,18 @@ class repeat_stage {
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
           if (count > 1) run.refuse_state("repeat follows other stages: put it at the source");
-          return again(in, run, count);
+          return again(in, run, count, detail::open_input(run.run));
         });
   }
 
  private:
   template <class T>
-  static async_generator<T> again(pipeline<T> in, detail::opening run, std::uint64_t count) {
+  static async_generator<T> again(pipeline<T> in, detail::opening run, std::uint64_t count,
+                                  detail::open_input input) {
     for (; count > 0; --count) {
       run.throw_if_stopped("repeat");
       auto items = in.open(run);
+      if (count == 1) input.end();  // now it is for the last round to end it
       while (auto item = co_await items.next()) {
         auto positions = items.origin().ranges();
         if (!positions.empty()) run.first = std::max(run.first, positions.back().last + 1);

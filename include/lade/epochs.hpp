@@ -20,8 +20,9 @@ namespace lade {
 //   for (auto& epoch : lade::epochs(runtime, batches, 90))
 //     for (auto& batch : epoch) train(batch.tensor());
 //
-// An epoch begins to work when the source of the one before has come to its end, while the last
-// items of that are still on their way: when the consumer comes to it, its first items are there.
+// An epoch begins to work when all sources of the one before have come to their end and caches have
+// what they keep, while the last items are still on their way: when the consumer comes to it, its
+// first items are there.
 // No item crosses the boundary, and batches are completed, cut short or dropped at the end of
 // each. Every epoch is a run of its own, with its state and statistics. One thread at a time.
 template <class T>

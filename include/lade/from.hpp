@@ -25,7 +25,7 @@ namespace detail {
 // Gives the items of a stretch of a source their positions, and names the source in what it throws.
 template <class T>
 async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
-                                stretch wanted = {}) {
+                                open_input input, stretch wanted = {}) {
   try {
     run.run->progress().begin(dealing{.begin = run.first});
     for (std::uint64_t i = 0; i < wanted.end; ++i) {
@@ -37,7 +37,7 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
       positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
     }
-    run.run->input_over().set();
+    input.end();
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
@@ -80,8 +80,9 @@ class indexed_pipeline : public pipeline<T> {
         auto run = from.of(this);
         auto& counters = run.add_stage("source");
         if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
-          return detail::number_items(stream_(), run, counters, *wanted);
-        return visit(load_, steps_, run, counters);
+          return detail::number_items(stream_(), run, counters, detail::open_input(run.run),
+                                      *wanted);
+        return visit(load_, steps_, run, counters, detail::open_input(run.run));
       }
 
      private:
@@ -93,7 +94,8 @@ class indexed_pipeline : public pipeline<T> {
   }
 
   static async_generator<T> visit(load_list load, std::vector<detail::order_step> steps,
-                                  detail::opening run, detail::stage_counters& counters) {
+                                  detail::opening run, detail::stage_counters& counters,
+                                  detail::open_input input) {
     lineage position;  // of the item that is being made
     try {
       auto list = load();
@@ -110,7 +112,7 @@ class indexed_pipeline : public pipeline<T> {
         detail::with_lineage<T> yielded{position, item};
         co_yield yielded;
       }
-      run.run->input_over().set();
+      input.end();
     } catch (...) {
       std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, position));
     }
@@ -175,7 +177,7 @@ template <class T, class Make>
 pipeline<T> make_source(Make make) {
   return make_pipeline<T>(1, [make = std::move(make)](const opening& run) {
     auto& counters = run.add_stage("source");
-    return number_items<T>(make(), run, counters);
+    return number_items<T>(make(), run, counters, open_input(run.run));
   });
 }
 

@@ -186,7 +186,9 @@ class run {
     watching.begin(state);
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
+    detail::open_input until_all_are(state);
     auto source = what.open(opening);
+    until_all_are.end();
     watching.tune(state);
     state->progress().begin(state->stage_names());
     std::uint64_t pulled = 0;

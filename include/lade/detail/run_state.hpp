@@ -51,7 +51,7 @@ class run_state {
   // From when on the time of the run counts.
   void begin();
 
-  // Set when a source has come to its end, at the latest when the run has.
+  // Set when there is no open_input any more, at the latest when the run has ended.
   event& input_over() noexcept { return input_over_; }
 
   // What tells stages apart: the address of the description, and the branch that it is opened in.
@@ -137,6 +137,7 @@ class run_state {
   waiting_time memory_wait;    // not to begin an item that might not fit
 
  private:
+  friend class open_input;
   static constexpr std::size_t most_failures = 1000;
 
   // Notes a failure and tells of it. Gives what the user's function has thrown, or null.
@@ -148,6 +149,7 @@ class run_state {
   run_options options_;
   detail::progress progress_;
   event input_over_;
+  std::atomic<unsigned> inputs_ = 0;
   mutable std::mutex mutex_;
   clock::time_point started_ = clock::now();
   std::deque<stage_counters> stages_;
@@ -171,6 +173,25 @@ class run_state {
   std::mutex telling_;  // guards the log and the calls of on_failure
   std::ofstream failure_log_;
   scope& children_;
+};
+
+// Held by what may still bring items into a run: a source, a repeat, a cache that is being filled.
+class open_input {
+ public:
+  explicit open_input(std::shared_ptr<run_state> run) noexcept : run_(std::move(run)) {
+    run_->inputs_.fetch_add(1, std::memory_order_relaxed);
+  }
+  open_input(open_input&&) noexcept = default;
+  open_input& operator=(open_input&&) = delete;
+  ~open_input() { end(); }
+
+  void end() {
+    auto run = std::exchange(run_, nullptr);
+    if (run && run->inputs_.fetch_sub(1, std::memory_order_acq_rel) == 1) run->input_over_.set();
+  }
+
+ private:
+  std::shared_ptr<run_state> run_;  // null after the end
 };
 
 // Has a coroutine work for a stage: it adds to its statistics, and is known to be as far from the
