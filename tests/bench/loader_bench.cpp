@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   auto dump = options.text("dump", "", "file to write the first batch to");
   auto budget = options.number("budget-mib", 1024, "what buffers and batches may hold");
   auto stall = options.number("stall-ms", 0, "how long the consumer looks at the first batch");
+  auto trace_path = options.text("trace", "", "file to write a trace of the run to");
   bool stop = options.flag("stop", "end the run after the first batch, with all in flight");
   options.done();
 
@@ -75,7 +76,9 @@ int main(int argc, char** argv) {
         {.threads = static_cast<unsigned>(threads), .memory_bytes = budget << 20});
     std::optional<bench::stopwatch> stopping;
     {
-      auto run = runtime.run(batches, {.seed = seed});
+      std::optional<lade::trace> trace;
+      if (!trace_path.empty()) trace.emplace(trace_path);
+      auto run = runtime.run(batches, {.seed = seed, .trace = trace ? &*trace : nullptr});
       for (auto& one : run) {
         if (done == 0) {
           first_batch_s = clock.wall_s();

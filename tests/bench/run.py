@@ -177,6 +177,17 @@ def bounds_group():
     return group
 
 
+def trace_group():
+    group = Group("trace", "a minute of training images, with and without a trace of all of it")
+    for name in ("train", "val"):
+        load = loader("loader_bench", LOADERS[name], 2, images=90_000)
+        group.commands[name] = load
+        group.commands[f"{name}, traced"] = f"{load} --trace {{build}}/trace.json"
+        for figure in ("images_per_s", "images_per_cpu_s"):
+            group.rows.append(Row(name, f"{name}, traced", [name], figure, 0.98))
+    return group
+
+
 def agree_group():
     group = Group("agree", "whether lade and the bare loop make the same bytes", rounds=1)
     group.commands["pixels"] = "{python} {here}/agree.py {bin} {corpus}"
@@ -313,6 +324,9 @@ def engine_group():
         lower("1,000,000 tasks that wait", "tasks:tasks", [], "peak_rss_mib"),
         lower("each, beside the item", "tasks:tasks_memory", [], "bytes_each"),
     ]
+    group.commands["state"] = "{bin}/state_bench"
+    for figure, gate in {"p50_us": 50, "p99_us": None, "json_bytes": 4096}.items():
+        group.rows.append(lower("state, 100 million items", "state", [], figure, gate))
     for concurrency in (1, 2, 4, 8):
         options = f"--concurrency {concurrency}"
         ours, theirs = f"lade, concurrency {concurrency}", f"SPDL, concurrency {concurrency}"
@@ -348,6 +362,7 @@ GROUPS = [
     core_group(),
     engine_group(),
     autotune_group(),
+    trace_group(),
     files_group(),
     cold_group(),
 ]
@@ -359,6 +374,7 @@ class Bench:
         self.absent = {}  # why a command has no figures
         self.names = {
             "bin": build / "tests/bench",
+            "build": build,
             "corpus": build / "corpus",
             "files": build / "files-110k",
             "files4k": build / "files-4k",
