@@ -184,13 +184,13 @@ std::string to_json(const run_statistics& run) {
 namespace detail {
 
 // Durations below 8 ns have a bucket each; above, a power of two has eight.
-void duration_histogram::add(nanoseconds duration) noexcept {
+void duration_histogram::add(nanoseconds duration, std::uint32_t times) noexcept {
   constexpr auto per_octave = duration_counts::per_octave;
   auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
   auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
   auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
   auto bucket = std::min(octave, duration_counts::octaves - 1) * per_octave + eighth;
-  counts_[bucket].fetch_add(1, std::memory_order_relaxed);
+  counts_[bucket].fetch_add(times, std::memory_order_relaxed);
 }
 
 duration_counts duration_histogram::now() const noexcept {

@@ -491,4 +491,30 @@ TEST(Map, FailsIfAnInstanceCannotBeMade) {
         ThrowsMessage<stage_error>(HasSubstr("t: no model")));
 }
 
+TEST(Map, InPlaceTellsHowLongItsCallsTake) {
+  runtime runtime({.threads = 1});
+  auto slow = [](int i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return i;
+  };
+  auto items = runtime.run(from(numbers{10}) | map(slow, {.concurrency = 1, .name = "slow"}));
+  collect(items);
+  auto stage = items.statistics().stages.back();
+  EXPECT_EQ(stage.name, "slow");
+  EXPECT_GE(stage.busy, std::chrono::milliseconds(20));
+  EXPECT_EQ(stage.durations.total(), 10u);
+  EXPECT_GT(stage.p50, std::chrono::milliseconds(1));
+}
+
+TEST(Map, InPlaceMeasuresSomeOfManyShortCallsForAll) {
+  runtime runtime({.threads = 1});
+  auto items =
+      runtime.run(from(numbers{50'000}) | map([](int i) { return i; }, {.concurrency = 1}));
+  collect(items);
+  auto stage = items.statistics().stages.back();
+  EXPECT_GT(stage.durations.total(), 49'000u);
+  EXPECT_LE(stage.durations.total(), 50'000u);
+  EXPECT_GT(stage.busy.count(), 0);
+}
+
 }  // namespace lade

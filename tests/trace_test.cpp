@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/error.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
 #include <lade/map.hpp>
@@ -68,6 +69,25 @@ TEST(Trace, HasASpanForEveryItemAndStageAndArrowsBetween) {
   EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
   EXPECT_EQ(count_of(lines, "\"ph\":\"t\""), 50 + 50);
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("consumer"), HasSubstr("\"positions\":\"40-49\""))));
+}
+
+TEST(Trace, HasASpanForEveryCallOfAStageThatWorksInPlace) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto add = [](int i) { return i + 1; };
+  auto twice = [](int i) { return std::vector<int>{i, i}; };
+  auto made = from(numbers{50}) | map(add, {.concurrency = 1, .name = "first"}) |
+              map(add, {.concurrency = 2, .name = "second"}) | flat_map(twice, {.name = "third"});
+  {
+    trace record(dir / "trace");
+    EXPECT_EQ(collect(runtime, made, {.trace = &record}).size(), 100u);
+  }
+  auto lines = lines_of(dir / "trace");
+  for (auto stage : {"first", "third"})
+    EXPECT_EQ(count_of(lines, "{\"name\":\"" + std::string(stage) + "\"}"), 1) << stage;
+  auto ends_of_items = 50;
+  EXPECT_EQ(count_of(lines, "\"ph\":\"X\""), 50 + 50 + 100 + ends_of_items + 100);
+  EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
 }
 
 TEST(Trace, HasTheItemsThatEachStageHolds) {

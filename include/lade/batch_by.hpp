@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/from.hpp>
@@ -48,24 +49,28 @@ class batch_by_stage {
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
           run.refuse_state(self.name_ + " decides which items it holds back");
-          return collect<out>(in.open(run), self, run, counters);
+          detail::in_place_calls calls(*run.run, counters);
+          return collect<out>(in.open(run), self, run, counters, calls);
         });
   }
 
  private:
   template <class Out, class T>
   static async_generator<Out> collect(async_generator<T> in, batch_by_stage self,
-                                      detail::opening run, detail::stage_counters& counters) {
+                                      detail::opening run, detail::stage_counters& counters,
+                                      detail::in_place_calls calls) {
     while (auto* item = co_await in.next()) {
       detail::bump(counters.in);
       std::optional<Out> full;
-      auto name = detail::name_of(*item);
+      detail::kept_name<T> name(*item);
+      calls.begin();
       try {
         full = self.accumulator_.add(std::move(*item));
       } catch (...) {
-        auto failure = run.failure(counters, self.policy_, std::move(name), in.origin());
+        auto failure = run.failure(counters, self.policy_, name.text(), in.origin());
         if (failure) std::rethrow_exception(failure);
       }
+      calls.end(name, in.origin());
       if (!full) continue;
       detail::bump(counters.out);
       co_yield *full;

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
+#include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/spreading.hpp>
@@ -69,9 +70,10 @@ class flat_map_stage {
           auto& counters = run.add_stage(self.name_);
           auto whole = run.making_parts(self.name_);
           auto wide = run.concurrency.value_or(self.options_.concurrency);
-          return wide == 1 && !self.options_.pool
-                     ? spread<out>(in.open(whole), self, run, counters)
-                     : self.template spread_wide<out>(in, whole, counters, wide);
+          if (wide > 1 || self.options_.pool)
+            return self.template spread_wide<out>(in, whole, counters, wide);
+          detail::in_place_calls calls(*run.run, counters);
+          return spread<out>(in.open(whole), self, run, counters, calls);
         });
   }
 
@@ -116,11 +118,17 @@ class flat_map_stage {
 
   template <class Out, class In>
   static async_generator<Out> spread(async_generator<In> in, flat_map_stage self,
-                                     detail::opening run, detail::stage_counters& counters) {
+                                     detail::opening run, detail::stage_counters& counters,
+                                     detail::in_place_calls calls) {
     while (auto* item = co_await in.next()) {
       detail::bump(counters.in);
+      detail::kept_name<In> name(*item);
       auto parts = self.template parts<Out>(std::move(*item), in.origin(), run, counters);
-      while (auto* part = co_await parts.next()) {
+      while (true) {
+        calls.begin();
+        auto* part = co_await parts.next();
+        calls.end(name, in.origin());
+        if (!part) break;
         detail::bump(counters.out);
         co_yield *part;
       }

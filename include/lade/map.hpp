@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
@@ -177,13 +178,14 @@ class map_stage {
   async_generator<Out> inlined(const pipeline<In>& in, const detail::opening& run,
                                detail::stage_random draws) const {
     auto& counters = run.add_stage(name_);
-    return each<Out, In>(in.open(run), *this, draws, run, counters);
+    detail::in_place_calls calls(*run.run, counters);
+    return each<Out, In>(in.open(run), *this, draws, run, counters, calls);
   }
 
   template <class Out, class In>
   static async_generator<Out> each(async_generator<In> in, map_stage self,
                                    detail::stage_random draws, detail::opening run,
-                                   detail::stage_counters& counters) {
+                                   detail::stage_counters& counters, detail::in_place_calls calls) {
     auto policy = self.policy();
     detail::identify identity;
     auto function = self.begin_worker(run, counters);
@@ -194,6 +196,7 @@ class map_stage {
       random draw;
       if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
       detail::hooked_call call(*run.run, counters, *item, in.origin());
+      calls.begin();
       try {
         detail::assign(out, detail::apply_to(*function, std::move(*item), draw));
         call.leave(nullptr);
@@ -203,6 +206,7 @@ class map_stage {
         if (failure) std::rethrow_exception(failure);
         detail::substitute(out, self.options_.substitute);
       }
+      calls.end(name, in.origin());
       if (!out) continue;
       detail::bump(counters.out);
       co_yield *out;

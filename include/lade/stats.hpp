@@ -101,7 +101,7 @@ using clock = std::chrono::steady_clock;
 // Counts durations as they come. Any thread.
 class duration_histogram {
  public:
-  void add(std::chrono::nanoseconds duration) noexcept;
+  void add(std::chrono::nanoseconds duration, std::uint32_t times = 1) noexcept;
   duration_counts now() const noexcept;
 
  private:
