@@ -9,12 +9,12 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "seed.hpp"
 
 namespace lade::test {
 
@@ -53,9 +53,6 @@ template <class Condition>
 void wait_until(Condition condition) {
   while (!condition()) std::this_thread::yield();
 }
-
-// A seed of this run of the test, for SCOPED_TRACE.
-inline std::uint64_t new_seed() { return std::random_device()(); }
 
 // Holds up the threads that pass it until it is opened.
 class gate {
