@@ -32,6 +32,7 @@
 namespace lade {
 
 using test::collect;
+using test::counted;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -120,15 +121,6 @@ TEST(Map, InCompletionOrderNothingIsLost) {
     std::ranges::sort(all);
     ASSERT_EQ(all.size(), 500u);
     for (int i = 0; i < 500; ++i) ASSERT_EQ(all[static_cast<std::size_t>(i)], i);
-  }
-}
-
-// Counts what is taken from it.
-static async_generator<int> counted(std::atomic<int>& taken) {
-  for (int i = 0;; ++i) {
-    ++taken;
-    int item = i;
-    co_yield item;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <lade/runtime.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -49,9 +50,24 @@ inline void pause(int turns) {
   for (; turns > 0; --turns) std::this_thread::yield();
 }
 
+// Computes for longer than a limit of a microsecond.
+inline void outlast_a_microsecond() {
+  auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(2);
+  while (std::chrono::steady_clock::now() <= end) {}
+}
+
 template <class Condition>
 void wait_until(Condition condition) {
   while (!condition()) std::this_thread::yield();
+}
+
+// Counts what is taken from it: 0, 1, 2, ...
+inline async_generator<int> counted(std::atomic<int>& taken) {
+  for (int i = 0;; ++i) {
+    ++taken;
+    int item = i;
+    co_yield item;
+  }
 }
 
 // Holds up the threads that pass it until it is opened.
