@@ -608,6 +608,14 @@ TEST(Run, GoesOnAfterATimeout) {
   EXPECT_FALSE(items.wait_next(std::chrono::hours(1)));
 }
 
+TEST(Run, ALimitOfTimeOutsideOfARuntimeIsRefusedAndTakesNoItem) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(1)));
+  EXPECT_THAT([&] { sync_wait(items.next(std::chrono::hours(1))); },
+              ThrowsMessage<error>("wait for an item of a run: awaited outside of a runtime"));
+  EXPECT_EQ(items.wait_next(), 0);
+}
+
 TEST(Run, LosesNoItemToTimeouts) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(2000)) | map([](int i) {
