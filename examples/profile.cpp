@@ -29,4 +29,8 @@ int main() {
                lade::map(parse, {.name = "parse"}) | lade::batch(16);
   auto stages = lade::profile(runtime, pages, {.items = 64});
   std::fputs(lade::table(stages).c_str(), stdout);
+
+  // The same of a run while it lives: on the terminal, or line by line in a log.
+  lade::run_options watched{.report = {.every = 200ms, .to = lade::dashboard()}};
+  for (auto& batch : runtime.run(pages | lade::take(10), watched)) (void)batch;
 }

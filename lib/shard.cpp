@@ -18,22 +18,34 @@ static std::uint64_t number_in(const char* variable) {
   return value;
 }
 
+static shard_options rank_in(const char* rank, const char* world) {
+  shard_options options{.rank = number_in(rank), .world = number_in(world)};
+  if (options.rank >= options.world)
+    throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
+                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+  return options;
+}
+
+static void require_both_or_none(const char* rank, const char* world) {
+  if (!std::getenv(rank) == !std::getenv(world)) return;
+  auto missing = std::getenv(rank) ? world : rank;
+  throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
+              std::string(missing) + " is not set");
+}
+
 shard_options rank_from_environment() {
   struct launcher {
     const char* rank;
     const char* world;
+    bool sets_both;  // Slurm sets one of them for a program that is not started by srun
   };
-  constexpr launcher launchers[] = {{"RANK", "WORLD_SIZE"},
-                                    {"SLURM_PROCID", "SLURM_NTASKS"},
-                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
-  for (auto [rank, world] : launchers) {
-    if (!std::getenv(rank) || !std::getenv(world)) continue;
-    shard_options options{.rank = number_in(rank), .world = number_in(world)};
-    if (options.rank >= options.world)
-      throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
-                  "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
-    return options;
-  }
+  constexpr launcher launchers[] = {{"RANK", "WORLD_SIZE", true},
+                                    {"SLURM_PROCID", "SLURM_NTASKS", false},
+                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true}};
+  for (auto& each : launchers)
+    if (std::getenv(each.rank) && std::getenv(each.world)) return rank_in(each.rank, each.world);
+  for (auto& each : launchers)
+    if (each.sets_both) require_both_or_none(each.rank, each.world);
   return {};
 }
 

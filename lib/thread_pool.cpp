@@ -122,7 +122,11 @@ static std::vector<unsigned> cpus_of_node(unsigned node) {
   if (!std::getline(file, list))
     throw error(errc::invalid_argument, "make a thread pool",
                 "the machine has no NUMA node " + std::to_string(node));
-  return detail::cpus_in_list(list);
+  auto cpus = detail::cpus_in_list(list);
+  if (cpus.empty())  // it is memory alone
+    throw error(errc::invalid_argument, "make a thread pool",
+                "NUMA node " + std::to_string(node) + " has no CPUs");
+  return cpus;
 }
 
 // Empty if the threads may run wherever the process may.

@@ -3,6 +3,7 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
+#include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
@@ -11,9 +12,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -25,6 +29,9 @@ namespace lade {
 using test::collect;
 using test::numbers;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
 
 using numbers_list = std::vector<int>;
 
@@ -183,6 +190,97 @@ TEST(BatchInto, AFailureNamesTheSample) {
     EXPECT_EQ(e.item(), "7");
     EXPECT_EQ(e.code(), errc::invalid_data);
   }
+}
+
+TEST(BatchInto, OfNothingIsRefused) {
+  EXPECT_THAT([] { batch_into(number_writer(), {.size = 0, .name = "decode"}); },
+              ThrowsMessage<error>("decode: a batch size of 0"));
+}
+
+TEST(BatchInto, WritesAgainWhatFailed) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  number_writer second_time([&](int, const tensor&) {
+    if (++calls % 2) throw std::runtime_error("not yet");
+  });
+  batch_into_options patient{.size = 3, .concurrency = 1, .retry = {.attempts = 2, .pause = {}}};
+  auto batches = collect(runtime, samples(3) | batch_into(second_time, patient));
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_THAT(values(batches[0]), ElementsAre(0, 1, 2));
+  EXPECT_EQ(calls, 6);
+}
+
+TEST(BatchInto, SkipsSamplesThatTakeTooLong) {
+  runtime runtime({.threads = 2});
+  number_writer slow([](int i, const tensor&) {
+    if (i != 1) test::outlast_a_microsecond();
+  });
+  batch_into_options late{.size = 3, .on_error = on_error::skip};
+  late.timeout = std::chrono::microseconds(1);
+  auto items = runtime.run(samples(3) | batch_into(slow, late));
+  for (auto& batch : collect(items)) EXPECT_THAT(values(batch), ElementsAre(1));
+  EXPECT_GE(items.failures().size(), 2u);
+  EXPECT_THAT(items.failures()[0].what, HasSubstr("wait for the stage's function"));
+  late.timeout = std::chrono::hours(1);
+  EXPECT_THAT(values(collect(runtime, samples(3) | batch_into(slow, late)).at(0)),
+              ElementsAre(0, 1, 2));
+}
+
+TEST(BatchInto, WritesNotAgainAfterTheDeadline) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  number_writer slow([&](int, const tensor&) {
+    ++calls;
+    test::outlast_a_microsecond();
+    throw std::runtime_error("not yet");
+  });
+  batch_into_options late{
+      .size = 3, .retry = {.attempts = 5, .pause = {}}, .on_error = on_error::skip};
+  late.deadline = std::chrono::microseconds(1);
+  EXPECT_THAT(collect(runtime, samples(3) | batch_into(slow, late)), IsEmpty());
+  EXPECT_EQ(calls, 3);
+  late.deadline = std::chrono::hours(1);
+  EXPECT_THAT(collect(runtime, samples(3) | batch_into(slow, late)), IsEmpty());
+  EXPECT_EQ(calls, 3 + 3 * 5);
+}
+
+TEST(BatchInto, WritesOnAPoolOfItsOwn) {
+  runtime runtime({.threads = 2});
+  thread_pool own({.threads = 1});
+  number_writer there([&](int, const tensor&) { EXPECT_EQ(detail::this_executor, &own); });
+  auto items = runtime.run(samples(5) | batch_into(there, {.size = 2, .pool = &own}));
+  EXPECT_EQ(collect(items).size(), 3u);
+  EXPECT_EQ(items.statistics().stages.back().own_threads, 1u);
+}
+
+TEST(BatchInto, TakesExactlyAsManySamplesAsItHasRoomForWhenItsWritersBlock) {
+  runtime runtime({.threads = 6});
+  auto make = [](int i) { return sample(std::to_string(i)); };
+  std::optional<std::size_t> buffers[] = {{}, 0u, 1u, 9u};
+  for (auto buffer : buffers) {
+    std::atomic<int> taken = 0;
+    test::gate gate;
+    number_writer blocked([&](int, const tensor&) { gate.pass(); });
+    auto items =
+        runtime.run(from([&] { return test::counted(taken); }) | map(make, {.concurrency = 1}) |
+                    batch_into(blocked, {.size = 4, .concurrency = 3, .buffer = buffer}));
+    auto room = static_cast<int>(3 + buffer.value_or(4));
+    test::wait_until([&] { return taken == room; });
+    gate.wait_for(3);
+    test::pause(20);
+    EXPECT_EQ(taken, room);
+    gate.open();
+  }
+}
+
+TEST(BatchInto, EndsWithMoreFailuresThanItsBudget) {
+  runtime runtime({.threads = 1});
+  number_writer refuse([](int, const tensor&) { throw std::runtime_error("bad"); });
+  batch_into_options bounded{.size = 2, .on_error = on_error::skip, .error_budget = {.count = 3}};
+  bounded.name = "write";
+  EXPECT_THAT([&] { collect(runtime, samples(9) | batch_into(refuse, bounded)); },
+              ThrowsMessage<stage_error>("write (3): bad (more failures than the budget allows)"));
+  EXPECT_THAT(collect(runtime, samples(3) | batch_into(refuse, bounded)), IsEmpty());
 }
 
 TEST(BatchInto, LeavingTheLoopReturnsEveryBuffer) {

@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+#include "support/seed.hpp"
+
 namespace lade::detail {
 
 // A store and what of it is out: the value that fills each block.
@@ -65,7 +67,7 @@ class books {
 };
 
 TEST(BlockStore, BlocksAreTheirHoldersAlone) {
-  auto seed = std::random_device{}();
+  auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   books store;

@@ -148,6 +148,13 @@ TEST(Bucket, AnItemWithoutALengthFails) {
               ElementsAre(ints{1, 2}));
 }
 
+TEST(Bucket, EndsWithMoreFailuresThanItsBudget) {
+  bucket_options bounded{.size = 2, .on_error = on_error::skip, .error_budget = {.count = 2}};
+  EXPECT_THAT(batches({13, 1, 13, 2}, bounded), ElementsAre(ints{1, 2}));
+  EXPECT_THAT([&] { batches({13, 1, 13, 13}, bounded); },
+              ThrowsMessage<stage_error>(HasSubstr("bucket (13): unlucky (more failures than")));
+}
+
 TEST(Bucket, CopiesNoItems) {
   runtime runtime({.threads = 1});
   auto owned = from(numbers{5}) | map([](int i) { return std::make_unique<int>(i); }) |

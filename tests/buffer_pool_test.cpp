@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/seed.hpp"
+
 namespace lade {
 
 using testing::ElementsAre;
@@ -151,7 +153,7 @@ TEST(BufferPool, AWaiterNeedsNoRuntime) {
   all.reset();
 }
 
-static task<> churn(buffer_pool& pool, std::uint32_t seed, std::atomic<bool>& wrong) {
+static task<> churn(buffer_pool& pool, std::uint64_t seed, std::atomic<bool>& wrong) {
   std::mt19937 random(seed);
   for (int i = 0; i < 500; ++i) {
     auto bytes = 1 + random() % (std::size_t{1} << (random() % 17));
@@ -167,10 +169,10 @@ TEST(BufferPool, ManyThreadsShareItWithinTheLimit) {
   runtime runtime({.threads = 4});
   buffer_pool pool(100'000);
   std::atomic<bool> wrong = false;
-  auto seed = std::random_device{}();
+  auto seed = test::new_seed();
   {
     std::vector<std::jthread> threads;
-    for (std::uint32_t i = 0; i < 8; ++i)
+    for (std::uint64_t i = 0; i < 8; ++i)
       threads.emplace_back([&, i] { sync_wait(runtime, churn(pool, seed + i, wrong)); });
   }
   EXPECT_FALSE(wrong) << "seed " << seed;

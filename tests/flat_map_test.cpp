@@ -168,6 +168,25 @@ TEST(FlatMap, AFailureComesBehindThePartsBeforeIt) {
   EXPECT_THROW(collect(runtime, from(numbers{9}) | flat_map(then_fail, wide)), stage_error);
 }
 
+static ints refuse_odd(int i) {
+  if (i % 2 == 1) throw std::runtime_error("odd");
+  return {i, i};
+}
+
+TEST(FlatMap, EndsWithMoreFailuresThanItsBudget) {
+  runtime runtime({.threads = 1});
+  for (unsigned concurrency : {1u, 3u}) {
+    flat_map_options bounded{.concurrency = concurrency, .on_error = on_error::skip};
+    bounded.error_budget = {.count = 2};
+    bounded.name = "even";
+    EXPECT_THAT(collect(runtime, from(numbers{5}) | flat_map(refuse_odd, bounded)),
+                ElementsAre(0, 0, 2, 2, 4, 4));
+    EXPECT_THAT(
+        [&] { collect(runtime, from(numbers{6}) | flat_map(refuse_odd, bounded)); },
+        ThrowsMessage<stage_error>(HasSubstr("odd (more failures than the budget allows)")));
+  }
+}
+
 static async_generator<int> fail_after(int items) {
   for (int i = 0; i < items; ++i) {
     int item = i;

@@ -1,6 +1,8 @@
 #include <lade/cut.hpp>
 #include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/sleep.hpp>
 
 #include "support/pipelines.hpp"
 
@@ -8,9 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,6 +25,7 @@ using test::collect;
 using test::numbers;
 using testing::ElementsAre;
 using testing::SizeIs;
+using testing::ThrowsMessage;
 
 TEST(From, AVectorAnArrayAListOrAGenerator) {
   runtime runtime({.threads = 1});
@@ -60,6 +65,69 @@ TEST(From, AnItemThatCannotBeMadeIsNamed) {
   } catch (const stage_error& e) {
     EXPECT_STREQ(e.what(), "source (item 4): four");
   }
+}
+
+static int refuse_three(int i) {
+  if (i == 3) throw std::runtime_error("three");
+  return i;
+}
+
+static async_generator<int> numbers_until_three() {
+  for (int i = 0;; ++i) {
+    int item = refuse_three(i);
+    co_yield item;
+  }
+}
+
+// A generator that is ready for the next item only after a wait.
+static async_generator<int> numbers_later() {
+  for (int i = 0;; ++i) {
+    co_await sleep(std::chrono::nanoseconds(1));
+    int item = refuse_three(i);
+    co_yield item;
+  }
+}
+
+struct broken_listing {
+  async_generator<int> list() const { return numbers_until_three(); }
+  std::vector<int> list_all() const { throw std::runtime_error("three"); }
+};
+
+// What a source gives that fails at item 3.
+static void expect_three_items(const pipeline<int>& source, const std::string& why) {
+  runtime runtime({.threads = 2});
+  auto same = [](int i) { return i; };
+  for (const auto& each : {source, source | map(same, {.concurrency = 3})}) {
+    auto items = runtime.run(each);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(items.wait_next(), i);
+    EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<stage_error>(why));
+    EXPECT_FALSE(items.wait_next());
+  }
+}
+
+TEST(From, ASourceThatFailsGivesWhatCameBefore) {
+  auto optionals = [i = 0]() mutable { return std::optional(refuse_three(i++)); };
+  expect_three_items(from(optionals), "source: three");
+  std::list list{0, 1, 2, 3, 4};
+  expect_three_items(from(std::views::transform(list, refuse_three)), "source: three");
+  expect_three_items(from(numbers_until_three), "source: three");
+  expect_three_items(from(numbers_later), "source: three");
+  expect_three_items(from(broken_listing()), "source: three");
+  expect_three_items(from(broken_listing()) | take(9), "source: three");
+}
+
+TEST(From, AListThatFailsGivesWhatCameBeforeAndNamesTheItem) {
+  auto by_index = from_index(9, [](std::uint64_t i) { return refuse_three(static_cast<int>(i)); });
+  expect_three_items(by_index, "source (item 3): three");
+  std::vector list{0, 1, 2, 3, 4};
+  expect_three_items(from(std::views::transform(list, refuse_three)), "source (item 3): three");
+}
+
+TEST(From, AListingThatCannotBeReadAsAWholeGivesNothing) {
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(from(broken_listing()) | shuffle());
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<stage_error>("source: three"));
+  EXPECT_FALSE(items.wait_next());
 }
 
 // Something that can be listed lazily or as a whole, and counts how it was.

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "support/seed.hpp"
 
 namespace lade {
 
@@ -100,11 +101,10 @@ TEST(Lineage, KnowsWhatWasAddedLast) {
   EXPECT_EQ(taken, copy);
 }
 
-// Against a std::set, for random sets of random merges. LADE_SEED repeats a run.
+// Against a std::set, for random sets of random merges.
 TEST(Lineage, IsASet) {
-  auto* given = std::getenv("LADE_SEED");
-  auto seed =
-      given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   auto below = [&random](std::uint64_t n) { return random() % n; };
   for (int round = 0; round < 300; ++round) {
@@ -133,15 +133,15 @@ TEST(Lineage, IsASet) {
       std::set<std::uint64_t> listed;
       std::uint64_t end = 0;  // behind the last range, and one more: ranges do not touch
       for (auto& r : all[i].ranges()) {
-        EXPECT_TRUE(r.first <= r.last && r.first >= end) << "LADE_SEED=" << seed;
+        EXPECT_TRUE(r.first <= r.last && r.first >= end);
         end = r.last + 2;
         for (auto p = r.first; p <= r.last; ++p) listed.insert(p);
       }
-      ASSERT_EQ(listed, twin[i]) << "LADE_SEED=" << seed;
-      ASSERT_EQ(all[i].size(), twin[i].size()) << "LADE_SEED=" << seed;
-      ASSERT_EQ(all[i].empty(), twin[i].empty()) << "LADE_SEED=" << seed;
+      ASSERT_EQ(listed, twin[i]);
+      ASSERT_EQ(all[i].size(), twin[i].size());
+      ASSERT_EQ(all[i].empty(), twin[i].empty());
       for (std::uint64_t p = 0; p < span; ++p)
-        ASSERT_EQ(all[i].contains(p), twin[i].contains(p)) << p << ", LADE_SEED=" << seed;
+        ASSERT_EQ(all[i].contains(p), twin[i].contains(p)) << p;
     }
   }
 }

@@ -32,6 +32,7 @@
 namespace lade {
 
 using test::collect;
+using test::counted;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -123,33 +124,25 @@ TEST(Map, InCompletionOrderNothingIsLost) {
   }
 }
 
-// Counts what is taken from it.
-static async_generator<int> counted(std::atomic<int>& taken) {
-  for (int i = 0;; ++i) {
-    ++taken;
-    int item = i;
-    co_yield item;
-  }
-}
-
 TEST(Map, TakesExactlyAsManyItemsAsItHasRoomForWhenItsFunctionsBlock) {
   runtime runtime({.threads = 6});
-  for (unsigned buffer : {0u, 1u, 5u}) {
-    std::atomic<int> taken = 0;
-    test::gate gate;
-    auto blocked = [&](int i) {
-      gate.pass();
-      return i;
-    };
-    auto items = runtime.run(from([&] { return counted(taken); }) |
-                             map(blocked, {.concurrency = 3, .buffer = buffer}));
-    auto room = static_cast<int>(3 + buffer);
-    test::wait_until([&] { return taken == room; });
-    gate.wait_for(3);
-    test::pause(20);
-    EXPECT_EQ(taken, room);
-    gate.open();
-  }
+  for (auto order : {item_order::input, item_order::completion})
+    for (unsigned buffer : {0u, 1u, 5u}) {
+      std::atomic<int> taken = 0;
+      test::gate gate;
+      auto blocked = [&](int i) {
+        gate.pass();
+        return i;
+      };
+      auto items = runtime.run(from([&] { return counted(taken); }) |
+                               map(blocked, {.concurrency = 3, .buffer = buffer, .order = order}));
+      auto room = static_cast<int>(3 + buffer);
+      test::wait_until([&] { return taken == room; });
+      gate.wait_for(3);
+      test::pause(20);
+      EXPECT_EQ(taken, room);
+      gate.open();
+    }
 }
 
 static task<int> sleep_forever(int i) {
@@ -368,6 +361,18 @@ TEST(Map, AContainerIsATableInWhichItemsAreLookedUp) {
   EXPECT_THAT(collect(runtime, keys | map(std::vector<int>{7, 8, 9})), ElementsAre(9, 7));
 }
 
+// A table without at(): every number has its square.
+struct squares {
+  int operator[](int i) const { return i * i; }
+};
+
+TEST(Map, ATableWithoutAtIsAskedByItsOperator) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 3u})
+    EXPECT_THAT(collect(runtime, from(numbers{4}) | map(squares(), {.concurrency = concurrency})),
+                ElementsAre(0, 1, 4, 9));
+}
+
 TEST(Map, AnItemThatIsInNoTableIsAFailure) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(numbers{3}) | map(std::map<int, int>{{0, 5}, {2, 6}},
@@ -440,9 +445,37 @@ TEST(Map, OnASharedPoolTheStageBehindGoesFirst) {
   EXPECT_LE(most_between, 3);
 }
 
+// The stage before is held up until the pool's only thread has work of both to choose from.
+TEST(Map, OnAPoolOfTheirOwnTheStageBehindGoesFirst) {
+  runtime runtime({.threads = 2});
+  thread_pool shared({.threads = 1});
+  constexpr int all = 50;
+  std::atomic<int> taken = 0;
+  int called_behind = 0;  // on one thread
+  auto before = [&](int i) {
+    EXPECT_GE(called_behind, i - 1);
+    test::wait_until([&] {
+      return taken >= std::min(i + 3, all) && (called_behind == i || shared.has_nearer(~0u));
+    });
+    auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
+    while (std::chrono::steady_clock::now() < end) {}
+    return i;
+  };
+  auto behind = [&](int i) {
+    ++called_behind;
+    return i;
+  };
+  auto source =
+      from([&, i = 0]() mutable { return i < all ? std::optional((++taken, i++)) : std::nullopt; });
+  map_options on_shared{.concurrency = 1, .buffer = 8, .pool = &shared};
+  EXPECT_THAT(collect(runtime, source | map(before, on_shared) | map(behind, on_shared)),
+              SizeIs(all));
+}
+
 TEST(Map, RefusesAPoolForTasks) {
   thread_pool pool({.threads = 1});
-  EXPECT_THROW(from(numbers{1}) | map(give_task, {.pool = &pool}), error);
+  EXPECT_THAT([&] { from(numbers{1}) | map(give_task, {.pool = &pool, .name = "ask"}); },
+              ThrowsMessage<error>("ask: tasks run on the reactor, not on a pool"));
 }
 
 // Counts its calls, without a lock.

@@ -14,7 +14,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -69,6 +72,27 @@ TEST(Merge, ByWeightIsTheSameInEveryRunAndAnotherInEveryEpoch) {
   EXPECT_EQ(once, collect(runtime, run_of(0, 4000)));
 }
 
+TEST(Merge, ByWeightDependsOnItsSeedAndNotOnTheThreads) {
+  auto merged = [](std::uint64_t seed) {
+    return merge(inputs{run_of(0, 300), run_of(1000, 300) | prefetch(4)},
+                 {.order = merge_order::weighted, .weights = {1, 1}, .seed = seed});
+  };
+  runtime one({.threads = 1});
+  runtime many({.threads = 4});
+  auto expected = collect(one, merged(7));
+  EXPECT_EQ(collect(many, merged(7)), expected);
+  EXPECT_NE(collect(one, merged(8)), expected);
+}
+
+TEST(Merge, ByWeightMayEndWithTheFirst) {
+  runtime runtime({.threads = 1});
+  auto merged = merge(inputs{run_of(0, -1), run_of(-5, 5)},
+                      {.order = merge_order::weighted, .end = merge_end::first, .weights = {2, 1}});
+  auto items = collect(runtime, merged);
+  EXPECT_EQ(std::ranges::count_if(items, [](int i) { return i < 0; }), 5);
+  EXPECT_GT(items.size(), 5u);
+}
+
 TEST(Merge, AWeightOfNothingLeavesAnInputOut) {
   runtime runtime({.threads = 1});
   auto merged = merge(inputs{run_of(0, 3), run_of(10, 3)},
@@ -84,7 +108,10 @@ TEST(Merge, WeightsThatCannotWorkAreRefused) {
     };
   };
   EXPECT_THAT(merging({1}), ThrowsMessage<error>("merge: 1 weights for 2 inputs"));
-  EXPECT_THAT(merging({1, -1}), ThrowsMessage<error>(HasSubstr("not a number from 0 on")));
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  for (double wrong : {-1.0, infinity, -infinity, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THAT(merging({1, wrong}),
+                ThrowsMessage<error>("merge: a weight that is not a number from 0 on"));
   EXPECT_THAT(merging({0, 0}), ThrowsMessage<error>("merge: all weights are 0"));
 }
 
@@ -234,6 +261,32 @@ TEST(Combine, IsWhateverACoroutineMakesOfItsInputs) {
   auto names = from(std::vector<std::string>{"one", "three"});
   EXPECT_THAT(collect(runtime, combine(alternate, run_of(0, -1), names)),
               ElementsAre(0, 3, 1, 5, 2));
+}
+
+static task<int> sleep_long(std::atomic<int>& asleep, int i) {
+  ++asleep;
+  co_await sleep(std::chrono::hours(10));
+  co_return i;
+}
+
+// Asks the second input for nothing, and leaves.
+static async_generator<int> leave_after_two(async_generator<int> in, async_generator<int>) {
+  for (int i = 0; i < 2; ++i) {
+    auto* item = co_await in.next();
+    co_yield *item;
+  }
+}
+
+TEST(Combine, ThatLeavesEarlyEndsWhileAnInputSleeps) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> asleep = 0;
+  auto sleepy =
+      run_of(0, -1) | map([&](int i) { return sleep_long(asleep, i); }, {.concurrency = 4});
+  auto awake = from(numbers{-1}) | map([&](int i) {
+                 wait_until([&] { return asleep == 4; });
+                 return i;
+               });
+  EXPECT_THAT(collect(runtime, combine(leave_after_two, awake, sleepy)), ElementsAre(0, 1));
 }
 
 TEST(Combine, WhatTheCoroutineThrowsNamesIt) {

@@ -1,4 +1,5 @@
 #include <lade/batch.hpp>
+#include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -141,6 +142,22 @@ TEST(Pad, MaySkipBatchesThatFail) {
   EXPECT_EQ(items.statistics().stages.back().skipped, 1u);
 }
 
+// A stage with a budget of one failure, for batches of which three are bad.
+template <class Stage>
+static void expect_the_second_failure_to_end_it(const Stage& stage, const std::string& text) {
+  runtime runtime({.threads = 1});
+  std::vector<token_batch> batches{{{1}}, {}, {{2}}, {}, {}};
+  auto first = from(batches) | take(3) | stage;
+  EXPECT_EQ(collect(runtime, first).size(), 2u);
+  EXPECT_THAT([&] { collect(runtime, from(batches) | stage); }, ThrowsMessage<stage_error>(text));
+}
+
+TEST(Pad, EndsWithMoreFailuresThanItsBudget) {
+  expect_the_second_failure_to_end_it(
+      pad({.concurrency = 1, .on_error = on_error::skip, .error_budget = {.count = 1}}),
+      "pad (item 3): put sequences together: none (more failures than the budget allows)");
+}
+
 TEST(Pad, RefusesOptionsThatCannotWork) {
   EXPECT_THAT([] { pad({.multiple_of = 0}); }, ThrowsMessage<error>("pad: a multiple of 0"));
   EXPECT_THAT([] { pad({.length = 10, .multiple_of = 8, .name = "tokens"}); },
@@ -178,6 +195,12 @@ TEST(Pack, ABatchThatCannotBePackedFails) {
                  buffer(std::size_t{1}));
   EXPECT_THAT([&] { one(std::vector{endless, endless}, pack()); },
               ThrowsMessage<stage_error>(HasSubstr("pack: too great a length")));
+}
+
+TEST(Pack, EndsWithMoreFailuresThanItsBudget) {
+  expect_the_second_failure_to_end_it(
+      pack({.concurrency = 1, .on_error = on_error::skip, .error_budget = {.count = 1}}),
+      "pack (item 3): put sequences together: none (more failures than the budget allows)");
 }
 
 // The sequences that were packed into a row, and what fills it up behind them.
@@ -260,6 +283,15 @@ TEST(PackRows, ASequenceThatCannotBePackedFails) {
   std::vector unlike{pairs(1, 0), tensor(element_type::f32, {1, 2})};
   EXPECT_THAT([&] { collect(runtime, from(unlike) | pack_rows({.length = 4, .name = "rows"})); },
               ThrowsMessage<stage_error>(HasSubstr("elements of i32[2] and of f32[2]")));
+}
+
+TEST(PackRows, EndsWithMoreFailuresThanItsBudget) {
+  pack_rows_options bounded{.length = 2, .on_error = on_error::skip, .error_budget = {.count = 1}};
+  token_batch in{{1, 2, 3}, {4, 5}, {6, 7, 8}};
+  EXPECT_THAT(rows_of({in[0], in[1]}, bounded), ElementsAre(token_batch{{4, 5}}));
+  EXPECT_THAT([&] { rows_of(in, bounded); },
+              ThrowsMessage<stage_error>("pack_rows (item 2): pack into rows of 2: a sequence of 3 "
+                                         "(more failures than the budget allows)"));
 }
 
 static async_generator<std::string> origins(async_generator<packed_batch> in) {

@@ -104,6 +104,13 @@ TEST(Profile, RefusesWhatCannotWork) {
               ThrowsMessage<error>(HasSubstr("profile: a concurrency of 0")));
 }
 
+TEST(Profile, IsRefusedOnAThreadOfARuntime) {
+  runtime runtime({.threads = 2});
+  auto inside = [](lade::runtime* where) { return profile(*where, from(numbers{1})).size(); };
+  EXPECT_THAT([&] { sync_wait(runtime, runtime.pool().run(inside, &runtime)); },
+              ThrowsMessage<error>("wait for a task: a thread of a runtime must not block"));
+}
+
 TEST(Profile, ThrowsWhatAStageThrows) {
   runtime runtime({.threads = 1});
   auto refuse = [](int) -> int { throw std::runtime_error("no"); };

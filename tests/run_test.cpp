@@ -33,6 +33,7 @@ using test::collect;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 static std::vector<int> up_to(int end) {
   std::vector<int> all(static_cast<std::size_t>(end));
@@ -156,6 +157,151 @@ TEST(Run, StopFromAnotherThreadEndsTheWait) {
       EXPECT_EQ(e.code(), errc::stopped) << e.what();
     }
     stopper.join();
+    EXPECT_FALSE(items.wait_next());
+  }
+}
+
+// Stops a run from several threads at once, many times each.
+static void stop_many_times(run<int>& items) {
+  std::vector<std::jthread> stoppers;
+  for (int i = 0; i < 4; ++i)
+    stoppers.emplace_back([&items] {
+      for (int time = 0; time < 20; ++time) items.stop();
+    });
+}
+
+TEST(Run, MayBeStoppedAnyNumberOfTimesFromSeveralThreads) {
+  runtime runtime({.threads = 2});
+  auto sleepy = from(numbers{-1}) | map([](int i) { return sleep_from(1, i); }, {.concurrency = 8});
+  for (int round = 0; round < 20; ++round) {
+    auto items = runtime.run(sleepy);
+    EXPECT_EQ(items.wait_next(), 0);
+    stop_many_times(items);
+    EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+    stop_many_times(items);
+    EXPECT_FALSE(items.wait_next());
+  }
+}
+
+TEST(Run, AStopAfterItsEndIsNone) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(3)) | map([](int i) { return i; }, {.concurrency = 2}));
+  EXPECT_THAT(collect(items), ElementsAre(0, 1, 2));
+  stop_many_times(items);
+  EXPECT_FALSE(items.wait_next());
+  EXPECT_TRUE(items.failures().empty());
+}
+
+TEST(Run, AStopAfterAFailureLeavesTheFailure) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](int i) {
+    return i < 2 ? i : throw std::runtime_error("no " + std::to_string(i));
+  };
+  auto items = runtime.run(from(up_to(5)) | map(refuse, {.concurrency = 1}));
+  test::wait_until([&] { return !items.failures().empty(); });
+  stop_many_times(items);
+  EXPECT_EQ(items.wait_next(), 0);
+  EXPECT_EQ(items.wait_next(), 1);
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<stage_error>("map (2): no 2"));
+  stop_many_times(items);
+  EXPECT_FALSE(items.wait_next());
+}
+
+// 0, 1, 2, ... up to below `end`; then waits for what never happens.
+static async_generator<int> then_wait(int end, std::atomic<bool>& waiting) {
+  event never;
+  for (int i = 0; i < end; ++i) {
+    int item = i;
+    co_yield item;
+  }
+  waiting = true;
+  co_await never;
+}
+
+TEST(Run, WhatIsReadyWhenItIsStoppedMayStillBeTaken) {
+  runtime runtime({.threads = 2});
+  std::atomic<bool> waiting = false;
+  auto items = runtime.run(from([&] { return then_wait(4, waiting); }), {.ready = 4});
+  test::wait_until([&] { return waiting.load(); });
+  items.stop();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(items.wait_next(), i);
+  try {
+    items.wait_next();
+    ADD_FAILURE() << "ended without a failure";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::stopped) << e.what();
+  }
+  EXPECT_FALSE(items.wait_next());
+}
+
+static async_generator<int> then_sleep(int end, std::atomic<bool>& waiting) {
+  for (int i = 0; i < end; ++i) {
+    int item = i;
+    co_yield item;
+  }
+  waiting = true;
+  co_await sleep(std::chrono::hours(10));
+}
+
+TEST(Run, AStopEndsASourceThatWaits) {
+  runtime runtime({.threads = 2});
+  for (auto* source : {then_wait, then_sleep})
+    for (unsigned concurrency : {1u, 3u}) {
+      std::atomic<bool> waiting = false;
+      auto items = runtime.run(from([&] { return source(1, waiting); }) |
+                               map([](int i) { return i; }, {.concurrency = concurrency}));
+      EXPECT_EQ(items.wait_next(), 0);
+      test::wait_until([&] { return waiting.load(); });
+      items.stop();
+      EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+      EXPECT_TRUE(items.failures().empty());
+    }
+}
+
+// Counts a task for as long as it lives.
+class presence {
+ public:
+  explicit presence(test::occupancy& where) : where_(where) { where_.enter(); }
+  presence(const presence&) = delete;
+  ~presence() { where_.leave(); }
+
+ private:
+  test::occupancy& where_;
+};
+
+static task<int> sleep_in(test::occupancy& where, int first, int item) {
+  presence here(where);
+  if (item >= first) co_await sleep(std::chrono::hours(10));
+  co_return item;
+}
+
+TEST(Run, AFailureInTheMiddleEndsWhatIsBeforeItAndLetsWhatIsBehindItFinish) {
+  runtime runtime({.threads = 4});
+  for (unsigned concurrency : {1u, 2u}) {
+    test::occupancy asleep;
+    test::gate behind;
+    std::atomic<bool> all_asleep = false;
+    auto refuse = [&](int i) {
+      if (i < 2) return i;
+      behind.wait_for(2);
+      test::wait_until([&] { return asleep.inside() == 5; });
+      all_asleep = true;
+      throw std::runtime_error("no");
+    };
+    auto hold = [&](int i) {
+      behind.pass();
+      return 10 + i;
+    };
+    auto items = runtime.run(
+        from(numbers{-1}) |
+        map([&](int i) { return sleep_in(asleep, 3, i); }, {.concurrency = 5, .buffer = 3}) |
+        map(refuse, {.concurrency = concurrency, .name = "middle"}) |
+        map(hold, {.concurrency = 2}));
+    test::wait_until([&] { return all_asleep && asleep.inside() == 0; });
+    behind.open();
+    EXPECT_EQ(items.wait_next(), 10);
+    EXPECT_EQ(items.wait_next(), 11);
+    EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<stage_error>("middle (2): no"));
     EXPECT_FALSE(items.wait_next());
   }
 }
@@ -460,6 +606,14 @@ TEST(Run, GoesOnAfterATimeout) {
   EXPECT_EQ(items.wait_next(std::chrono::hours(1)), 1);
   EXPECT_EQ(items.wait_next(), 2);
   EXPECT_FALSE(items.wait_next(std::chrono::hours(1)));
+}
+
+TEST(Run, ALimitOfTimeOutsideOfARuntimeIsRefusedAndTakesNoItem) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(1)));
+  EXPECT_THAT([&] { sync_wait(items.next(std::chrono::hours(1))); },
+              ThrowsMessage<error>("wait for an item of a run: awaited outside of a runtime"));
+  EXPECT_EQ(items.wait_next(), 0);
 }
 
 TEST(Run, LosesNoItemToTimeouts) {

@@ -1,4 +1,6 @@
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/sleep.hpp>
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,6 +148,22 @@ TEST_P(Runtime, AForkedChildIsRefusedAndTheParentGoesOn) {
   });
   EXPECT_EQ(status, 7);
   EXPECT_EQ(sync_wait(*parents, give(3)), 3);
+}
+
+TEST_P(Runtime, ARunInAForkedChildIsRefused) {
+  runtime parents(options(1));
+  auto one = from(std::vector{7});
+  auto status = status_of_child([&] {
+    try {
+      auto items = parents.run(one);
+      return 1;
+    } catch (const error& e) {
+      auto why = "use a runtime: the process was forked after the runtime was made";
+      return e.code() == errc::wrong_thread && e.what() == std::string(why) ? 7 : 2;
+    }
+  });
+  EXPECT_EQ(status, 7);
+  EXPECT_EQ(parents.run(one).wait_next(), 7);
 }
 
 TEST(RuntimeEnvironment, ChoosesTheReactor) {

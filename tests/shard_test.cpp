@@ -13,12 +13,16 @@
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace lade {
 
 using test::collect;
 using test::numbers;
+using testing::Pair;
+using testing::ThrowsMessage;
 
 TEST(Shard, OfAStreamIsThatOfAList) {
   runtime runtime({.threads = 1});
@@ -69,21 +73,76 @@ TEST(Shard, PartsOfAllRanksAreTheWhole) {
 }
 
 TEST(Shard, RefusesARankThatIsNotBelowTheWorld) {
-  EXPECT_THROW(shard({.rank = 2, .world = 2}), error);
-  EXPECT_THROW(shard({.rank = 0, .world = 0}), error);
+  EXPECT_THAT([] { shard({.rank = 2, .world = 2}); }, ThrowsMessage<error>("shard: rank 2 of 2"));
+  EXPECT_THAT([] { shard({.rank = 0, .world = 0}); }, ThrowsMessage<error>("shard: rank 0 of 0"));
+}
+
+using variables = std::vector<std::pair<std::string, std::string>>;
+
+// The environment without any launcher but these variables, for a while.
+class launched {
+ public:
+  explicit launched(const variables& all) {
+    for (auto* name : names) unsetenv(name);
+    for (auto& [name, value] : all) setenv(name.c_str(), value.c_str(), 1);
+  }
+  launched(const launched&) = delete;
+  ~launched() {
+    for (auto* name : names) unsetenv(name);
+  }
+
+ private:
+  static constexpr const char* names[] = {
+      "RANK",         "WORLD_SIZE",           "SLURM_PROCID",
+      "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
+};
+
+static std::pair<std::uint64_t, std::uint64_t> rank_of(const variables& set) {
+  launched by(set);
+  auto options = rank_from_environment();
+  return {options.rank, options.world};
 }
 
 TEST(Shard, ReadsTheRankFromTheLauncher) {
-  setenv("RANK", "3", 1);
-  setenv("WORLD_SIZE", "8", 1);
-  EXPECT_EQ(rank_from_environment().rank, 3u);
-  EXPECT_EQ(rank_from_environment().world, 8u);
-  setenv("RANK", "three", 1);
-  EXPECT_THROW(rank_from_environment(), error);
-  setenv("RANK", "8", 1);
-  EXPECT_THROW(rank_from_environment(), error);
-  unsetenv("RANK");
-  unsetenv("WORLD_SIZE");
+  EXPECT_THAT(rank_of({}), Pair(0, 1));
+  EXPECT_THAT(rank_of({{"RANK", "3"}, {"WORLD_SIZE", "8"}}), Pair(3, 8));
+  EXPECT_THAT(rank_of({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}}), Pair(2, 4));
+  EXPECT_THAT(rank_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}), Pair(1, 2));
+}
+
+TEST(Shard, TakesTheFirstLauncherThatSaysBoth) {
+  variables all{
+      {"RANK", "3"},         {"WORLD_SIZE", "8"},           {"SLURM_PROCID", "2"},
+      {"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
+  EXPECT_THAT(rank_of(all), Pair(3, 8));
+  EXPECT_THAT(rank_of({all.begin() + 2, all.end()}), Pair(2, 4));
+  EXPECT_THAT(rank_of({all.begin() + 1, all.end()}), Pair(2, 4)) << "a world size of one's own";
+  EXPECT_THAT(rank_of({all.begin() + 3, all.end()}), Pair(1, 2));
+}
+
+// A shell of salloc has no rank, a script of sbatch not always a number of tasks.
+TEST(Shard, IsAloneInAnAllocationOfSlurmWithoutTasks) {
+  EXPECT_THAT(rank_of({{"SLURM_PROCID", "0"}}), Pair(0, 1));
+  EXPECT_THAT(rank_of({{"SLURM_NTASKS", "4"}}), Pair(0, 1));
+}
+
+TEST(Shard, NamesAVariableOfTheLauncherThatIsMissingOrMakesNoSense) {
+  const std::pair<variables, std::string> wrong[] = {
+      {{{"RANK", "3"}}, "read RANK and WORLD_SIZE: WORLD_SIZE is not set"},
+      {{{"WORLD_SIZE", "8"}}, "read RANK and WORLD_SIZE: RANK is not set"},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}},
+       "read OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE: OMPI_COMM_WORLD_RANK is not set"},
+      {{{"RANK", "8"}, {"WORLD_SIZE", "8"}}, "read RANK and WORLD_SIZE: rank 8 of 8"},
+      {{{"RANK", "three"}, {"WORLD_SIZE", "8"}}, "read RANK: not a number: three"},
+      {{{"RANK", "-1"}, {"WORLD_SIZE", "8"}}, "read RANK: not a number: -1"},
+      {{{"RANK", ""}, {"WORLD_SIZE", "8"}}, "read RANK: not a number: "},
+      {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2x"}}, "read SLURM_NTASKS: not a number: 2x"},
+      {{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "2"}},
+       "read SLURM_PROCID and SLURM_NTASKS: rank 2 of 2"},
+      {{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "99999999999999999999"}},
+       "read OMPI_COMM_WORLD_SIZE: not a number: 99999999999999999999"}};
+  for (auto& [set, text] : wrong)
+    EXPECT_THAT([&given = set] { rank_of(given); }, ThrowsMessage<error>(text));
 }
 
 }  // namespace lade

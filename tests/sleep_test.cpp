@@ -191,6 +191,18 @@ TEST(WithTimeoutOutside, OfARuntimeIsRefused) {
   EXPECT_EQ(code_of([] { sync_wait(with_timeout(1ms, sleep(1ms))); }), errc::no_runtime);
 }
 
+static task<> note_beginning(bool& begun) {
+  begun = true;
+  co_return;
+}
+
+TEST(WithTimeoutOutside, OfARuntimeBeginsNoWork) {
+  bool begun = false;
+  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, note_beginning(begun))); }),
+            errc::no_runtime);
+  EXPECT_FALSE(begun);
+}
+
 static task<int> race_sleep_with_timeout(int i) {
   try {
     co_return co_await with_timeout(std::chrono::microseconds(50 + i % 7),

@@ -60,11 +60,12 @@ inline task<> ignore_stop(task<> work) {
 
 // Awaits `work`, but asks it to stop when it has not finished after `limit`, waits until it has
 // ended, and then throws error(timed_out, doing). What finishes all the same gives its result.
-// Needs a runtime.
+// Needs a runtime: throws error(no_runtime, doing) outside of one, and does not begin the work.
 template <class T>
 task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
                      std::string doing = "wait for a task") {
   auto& outer = co_await this_context();
+  if (!outer.runtime) throw error(errc::no_runtime, doing);
   std::stop_source late;
   std::stop_source alarm;
   auto pass_on = [&late] { detail::request_stop(late); };

@@ -52,8 +52,8 @@ struct thread_pool_options {
 // posted, then joins the threads.
 class thread_pool final : public detail::executor {
  public:
-  // Throws error(invalid_argument) for a node that the machine does not have, or for both cpus and
-  // numa_node, and the system's reason for CPUs that the process may not use.
+  // Throws error(invalid_argument) for a node that the machine does not have or that has no CPUs,
+  // or for both cpus and numa_node, and the system's reason for CPUs that the process may not use.
   explicit thread_pool(const thread_pool_options& options = {});
   ~thread_pool();
 

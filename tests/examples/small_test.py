@@ -8,9 +8,12 @@ import unittest
 DIRECTORY = pathlib.Path(sys.argv[1])
 
 
+def run(program):
+    return subprocess.run([DIRECTORY / program], capture_output=True, text=True, check=True)
+
+
 def lines_of(program):
-    done = subprocess.run([DIRECTORY / program], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+    return run(program).stdout.splitlines()
 
 
 def profiled(program, items):
@@ -37,20 +40,29 @@ class Small(unittest.TestCase):
         self.assertEqual(len([line for line in lines if "broken" in line and "no page" in line]), 4)
         self.assertEqual(lines[-1], "parse (broken 14): no page (more failures than the budget allows)")
 
-    def test_profile_names_the_slowest_stage(self):
-        lines = lines_of("profile")
+    def test_profile_names_the_slowest_stage_and_tells_of_a_run(self):
+        done = run("profile")
+        lines = done.stdout.splitlines()
         stages = [line.split()[0] for line in lines[1:-1] if not line.startswith(" ")]
         self.assertEqual(stages, ["source", "fetch", "parse", "batch"])
         self.assertTrue(lines[-1].startswith("parse is the slowest"), lines[-1])
+        reports = done.stderr.splitlines()
+        for line in reports:
+            self.assertRegex(line, r"^lade: \d+:\d\d  \d+ items  .* per s  ready \d+ %")
+        self.assertIn("  10 items  ", reports[-1])
 
     def test_the_environment_has_the_first_run_profiled(self):
         done = profiled("mix", "10")
         self.assertEqual(done.stdout.splitlines(), lines_of("mix"))
         tables = [line for line in done.stderr.splitlines() if line.startswith("stage")]
         self.assertEqual(len(tables), 1)
-        done = profiled("mix", "ten")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("read LADE_PROFILE: expected a number of items, got ten", done.stderr)
+        self.assertEqual(profiled("mix", "").stderr, "")
+
+    def test_what_is_no_number_of_items_is_not_profiled(self):
+        for wrong in ["0", "x", "ten", "-1", "10 items", "99999999999999999999"]:
+            done = profiled("mix", wrong)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"read LADE_PROFILE: expected a number of items, got {wrong}\n", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 #include "../support/reactors.hpp"
+#include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
 
 #include <lade/detail/operation.hpp>
@@ -256,7 +257,7 @@ TEST_P(Reactor, TimersFireInTheOrderOfTheirDeadlines) {
     std::latch* left = nullptr;
   };
   constexpr std::size_t count = 10'000;
-  auto seed = std::random_device{}();
+  auto seed = test::new_seed();
   std::mt19937 random(seed);
   std::vector<numbered> timers(count);
   std::vector<detail::clock::time_point> expected;

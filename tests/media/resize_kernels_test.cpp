@@ -1,4 +1,5 @@
 #include "../../media/resize_kernels.hpp"
+#include "../support/seed.hpp"
 
 #include <lade/random.hpp>
 
@@ -8,8 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -22,11 +21,10 @@ class ResizeKernels : public testing::TestWithParam<simd> {
  protected:
   void SetUp() override {
     if (GetParam() > best_simd()) GTEST_SKIP() << "not on this machine";
-    const char* given = std::getenv("LADE_TEST_SEED");
-    const auto seed = given ? std::strtoull(given, nullptr, 10) : std::random_device()();
+    const auto seed = test::new_seed();
     RecordProperty("seed", std::to_string(seed));
     draw = random(seed);
-    seed_text = "LADE_TEST_SEED=" + std::to_string(seed);
+    seed_text = "seed " + std::to_string(seed);
   }
 
   int below(int bound) { return static_cast<int>(draw.below(static_cast<std::uint64_t>(bound))); }

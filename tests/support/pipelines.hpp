@@ -8,13 +8,14 @@
 #include <lade/runtime.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "seed.hpp"
 
 namespace lade::test {
 
@@ -49,13 +50,25 @@ inline void pause(int turns) {
   for (; turns > 0; --turns) std::this_thread::yield();
 }
 
+// Computes for longer than a limit of a microsecond.
+inline void outlast_a_microsecond() {
+  auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(2);
+  while (std::chrono::steady_clock::now() <= end) {}
+}
+
 template <class Condition>
 void wait_until(Condition condition) {
   while (!condition()) std::this_thread::yield();
 }
 
-// A seed of this run of the test, for SCOPED_TRACE.
-inline std::uint64_t new_seed() { return std::random_device()(); }
+// Counts what is taken from it: 0, 1, 2, ...
+inline async_generator<int> counted(std::atomic<int>& taken) {
+  for (int i = 0;; ++i) {
+    ++taken;
+    int item = i;
+    co_yield item;
+  }
+}
 
 // Holds up the threads that pass it until it is opened.
 class gate {
