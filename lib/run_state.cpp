@@ -224,9 +224,21 @@ std::exception_ptr run_state::with_others(const std::exception_ptr& failure) con
 
 bool run_state::over_budget(const stage_counters& stage, const failure_policy& policy) {
   std::lock_guard lock(mutex_);
-  auto begun = stages_.empty() ? 0 : stages_.back().out.load();  // by the source
   return exceeds(policy.budget, stage.failed, stage.in) ||
-         exceeds(options_.error_budget, failed_, begun);
+         exceeds(options_.error_budget, failed_, items_begun());
+}
+
+// Parts of one item are items of their own, which the stage behind them takes.
+std::uint64_t run_state::items_begun() const noexcept {
+  std::uint64_t of_sources = 0;
+  std::uint64_t most_taken = 0;
+  for (auto& stage : stages_) {
+    std::uint64_t out = stage.out;
+    std::uint64_t in = stage.in;
+    if (in == 0) of_sources += out;
+    most_taken = std::max(most_taken, in);
+  }
+  return std::max(of_sources, most_taken);
 }
 
 std::string run_state::name_of(const stage_key& stage) const {

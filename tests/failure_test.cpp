@@ -1,9 +1,12 @@
 #include <lade/batch.hpp>
+#include <lade/cache.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
 
@@ -179,6 +182,92 @@ TEST(ErrorBudget, AsARateCountsAfterAProbation) {
   EXPECT_TRUE(detail::exceeds({.rate = 0.1, .probation = 100}, 11, 100));
   EXPECT_FALSE(detail::exceeds({.rate = 0.1, .probation = 100}, 10, 100));
   EXPECT_FALSE(detail::exceeds({}, 1000, 10));
+}
+
+// A stage that calls refuse_odd for an item when the next stage asks for it.
+static auto odd_stage(error_budget budget, const char* name = "odd") {
+  return map(refuse_odd,
+             {.concurrency = 1, .on_error = on_error::skip, .error_budget = budget, .name = name});
+}
+
+TEST(ErrorBudget, OfAStageIsARateOfTheItemsThatItHasTaken) {
+  runtime runtime({.threads = 1});
+  auto odd = [](error_budget budget) { return from(numbers{100}) | odd_stage(budget); };
+  EXPECT_THAT(collect(runtime, odd({.rate = 0.5})), SizeIs(50));
+  EXPECT_THAT([&] { collect(runtime, odd({.rate = 0.49, .probation = 10})); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (9)")));
+  EXPECT_THAT([&] { collect(runtime, odd({.rate = 0.49, .probation = 11})); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (11)")));
+  EXPECT_THAT(collect(runtime, odd({.rate = 0.49, .probation = 101})), SizeIs(50));
+}
+
+TEST(ErrorBudget, OfARunIsARateOfWhatTheSourceHasGiven) {
+  runtime runtime({.threads = 1});
+  auto odd = from(numbers{100}) | odd_stage({});
+  EXPECT_THAT(collect(runtime, odd, {.error_budget = {.rate = 0.5}}), SizeIs(50));
+  EXPECT_THAT([&] { collect(runtime, odd, {.error_budget = {.rate = 0.49, .probation = 10}}); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (9)")));
+}
+
+// The failures of a stage that most items do not reach are few among all.
+TEST(ErrorBudget, OfARunCountsItemsThatAnotherStageDrops) {
+  runtime runtime({.threads = 1});
+  auto late = [](int i) { return i >= 90; };
+  auto few = from(numbers{100}) | filter(late) | odd_stage({});
+  EXPECT_THAT(collect(runtime, few, {.error_budget = {.rate = 0.1}}), SizeIs(5));
+  auto strict = from(numbers{100}) | filter(late) | odd_stage({.rate = 0.1});
+  EXPECT_THAT([&] { collect(runtime, strict); }, ThrowsMessage<stage_error>(HasSubstr("odd (91)")));
+}
+
+TEST(ErrorBudget, OfARunIsARateOfWhatAllSourcesHaveGiven) {
+  runtime runtime({.threads = 1});
+  auto branches = [] {
+    return std::vector<pipeline<int>>{from(numbers{50}) | odd_stage({}, "left"),
+                                      from(numbers{50}) | odd_stage({}, "right")};
+  };
+  EXPECT_THAT(collect(runtime, merge(branches()), {.error_budget = {.rate = 0.5}}), SizeIs(50));
+  // By the fifth failure, that of item 5, the left source has given 6 items and the right one 5.
+  EXPECT_THAT(
+      [&] {
+        collect(runtime, merge(branches()), {.error_budget = {.rate = 0.4, .probation = 10}});
+      },
+      ThrowsMessage<stage_error>(HasSubstr("left (5)")));
+  auto arriving = merge(branches(), {.order = merge_order::arrival});
+  EXPECT_THAT(collect(runtime, arriving, {.error_budget = {.rate = 0.5}}), SizeIs(50));
+}
+
+TEST(ErrorBudget, OfARunCountsThePartsOfItems) {
+  runtime runtime({.threads = 1});
+  auto take_apart = [](int archive) {
+    std::vector<int> parts(25);
+    std::iota(parts.begin(), parts.end(), 25 * archive);
+    return parts;
+  };
+  auto refuse_tenth = [](int i) {
+    if (i % 10 == 0) throw std::runtime_error("tenth");
+    return i;
+  };
+  auto parts = from(numbers{4}) | flat_map(take_apart) |
+               map(refuse_tenth, {.concurrency = 1, .name = "part"});
+  run_options options{.on_error = on_error::skip};
+  options.error_budget = {.rate = 0.2, .probation = 10};
+  EXPECT_THAT(collect(runtime, parts, options), SizeIs(90));
+  options.error_budget = {.rate = 0.1, .probation = 50};
+  EXPECT_THAT([&] { collect(runtime, parts, options); },
+              ThrowsMessage<stage_error>(HasSubstr("part (50)")));
+}
+
+TEST(ErrorBudget, OfARunCountsWhatACacheGivesAgain) {
+  runtime runtime({.threads = 1});
+  for (std::uint64_t kept : {100u, 60u}) {
+    auto odd = from(numbers{100}) | cache({.items = kept}) | odd_stage({});
+    run_options half{.error_budget = {.rate = 0.5}};
+    EXPECT_THAT(collect(runtime, odd, half), SizeIs(50));
+    EXPECT_THAT(collect(runtime, odd, half), SizeIs(50));
+    run_options less{.error_budget = {.rate = 0.49, .probation = 70}};
+    EXPECT_THAT([&] { collect(runtime, odd, less); },
+                ThrowsMessage<stage_error>(HasSubstr("odd (69)")));
+  }
 }
 
 TEST(ErrorBudget, OfFiltersAndBatches) {

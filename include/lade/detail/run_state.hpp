@@ -143,6 +143,7 @@ class run_state {
   std::exception_ptr note(failure_record failure);
   std::exception_ptr end_run(stage_error failure);
   bool over_budget(const stage_counters& stage, const failure_policy& policy);
+  std::uint64_t items_begun() const noexcept;  // with the mutex held
 
   lade::runtime& runtime_;
   run_options options_;
