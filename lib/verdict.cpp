@@ -85,17 +85,40 @@ static std::string limited_by_pool(const stage_statistics& busiest, const run_st
   return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
 }
 
+// The items of a stage that take far longer than half of all do, however few they are.
+struct slow_items {
+  std::uint64_t count = 0;
+  nanoseconds least{};
+  nanoseconds together{};
+};
+
+static slow_items slow_items_of(const stage_statistics& stage) {
+  slow_items slow;
+  for (auto i = stage.durations.counts.size(); i-- > 0;) {
+    auto duration = duration_counts::duration_of(i);
+    if (duration <= 5 * stage.p50) break;
+    if (stage.durations.counts[i] == 0) continue;
+    slow.count += stage.durations.counts[i];
+    slow.together += stage.durations.counts[i] * duration;
+    slow.least = duration;
+  }
+  return slow;
+}
+
 // Items that have no room in a stage while the next one waits for it: those in it wait for one.
 static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
+  auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
   for (auto& stage : run.stages)
-    if (stage.workers > 0 && share(stage.output_wait, run.elapsed) > 0.25 &&
-        share(stage.starving, run.elapsed) > 0.25 && stage.p99 > 5 * stage.p50)
+    if (stage.workers > 0 && often(stage.output_wait) && often(stage.starving) &&
+        often(slow_items_of(stage).together))
       return &stage;
   return nullptr;
 }
 
 static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
-  return "Slow items hold up " + stage.name + ": one in a hundred takes " + short_time(stage.p99) +
+  auto slow = slow_items_of(stage);
+  return "Slow items hold up " + stage.name + ": one in " +
+         std::to_string(stage.durations.total() / slow.count) + " takes " + short_time(slow.least) +
          " or more, half of them " + short_time(stage.p50) + " at most; " +
          percent(share(stage.starving, run.elapsed)) +
          " of the time the next stage waits for one while finished ones wait behind it: raise the "

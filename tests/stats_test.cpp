@@ -24,6 +24,7 @@ using test::collect;
 using test::numbers;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 static run_statistics run_of(std::vector<stage_statistics> stages) {
@@ -129,17 +130,41 @@ TEST(Verdict, APoolThatWaitsIsToldToAwait) {
                                                       HasSubstr("but compute only 8 % of that")));
 }
 
-TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
-  auto stage = decoder(20s);
-  stage.p50 = 1ms;
-  stage.p99 = 120ms;
+// A stage that has no room half of the time and for which the next one waits as long, with calls
+// of 1 ms and of 120 ms.
+static stage_statistics uneven(int fast, int slow) {
+  detail::stage_counters counters("decode_image");
+  counters.workers = 8;
+  for (int i = 0; i < fast; ++i) counters.latency.add(1ms);
+  for (int i = 0; i < slow; ++i) counters.latency.add(120ms);
+  auto stage = counters.snapshot({});
   stage.output_wait = 6s;
   stage.starving = 7s;
-  EXPECT_EQ(verdict(run_of({stage})),
-            "Slow items hold up decode_image: one in a hundred takes 120 ms or more, half of them "
-            "1.00 ms at most; 70 % of the time the next stage waits for one while finished ones "
-            "wait behind it: raise the buffer of decode_image, or have it give items as they "
-            "finish (item_order::completion).");
+  return stage;
+}
+
+TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
+  EXPECT_EQ(
+      verdict(run_of({uneven(9'900, 100)})),
+      "Slow items hold up decode_image: one in 100 takes 122 ms or more, half of them 1.02 ms "
+      "at most; 70 % of the time the next stage waits for one while finished ones wait "
+      "behind it: raise the buffer of decode_image, or have it give items as they finish "
+      "(item_order::completion).");
+}
+
+TEST(Verdict, SlowItemsAreFoundHoweverFewOrMany) {
+  for (int among : {20, 50, 100, 101, 300})
+    EXPECT_THAT(verdict(run_of({uneven(50 * (among - 1), 50)})),
+                StartsWith("Slow items hold up decode_image: one in " + std::to_string(among)));
+}
+
+TEST(Verdict, SlowItemsThatTakeLittleTimeTogetherAreNotTheReason) {
+  EXPECT_THAT(verdict(run_of({uneven(9'900, 20)})), Not(HasSubstr("Slow items")));
+}
+
+TEST(Verdict, SlowItemsAreNoneWhereAllAreAlike) {
+  EXPECT_THAT(verdict(run_of({uneven(9'900, 0)})), Not(HasSubstr("Slow items")));
+  EXPECT_THAT(verdict(run_of({uneven(0, 9'900)})), Not(HasSubstr("Slow items")));
 }
 
 TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
@@ -423,7 +448,7 @@ TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
 TEST(VerdictOfARun, NamesSlowItemsThatOthersWaitBehind) {
   runtime runtime({.threads = 2});
   auto fetch = [](int i) -> task<int> {
-    co_await sleep(i % 50 == 49 ? 60ms : 50us);
+    co_await sleep(i % 100 == 50 ? 60ms : 50us);
     co_return i;
   };
   auto stages = from(up_to(400)) | map(fetch, {.concurrency = 16, .buffer = 0, .name = "fetch"});

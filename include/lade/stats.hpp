@@ -21,6 +21,9 @@ class duration_counts {
   std::uint64_t total() const noexcept;
   std::chrono::nanoseconds quantile(double share) const noexcept;
 
+  // About how long those lasted that are counted at `i`.
+  static std::chrono::nanoseconds duration_of(std::size_t i) noexcept;
+
   // What came after `earlier`, which is part of this.
   duration_counts& operator-=(const duration_counts& earlier) noexcept;
 
