@@ -61,6 +61,20 @@ TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
   EXPECT_TRUE(told.back().process.cpu_user);
 }
 
+TEST(Report, HasTheProportionalMemoryIfAsked) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  for (bool pss : {false, true}) {
+    auto items = runtime.run(from(up_to(2)), {.report = {.to = note, .pss = pss}});
+    collect(items);
+  }
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_FALSE(told[0].process.pss_bytes);
+  if (!read_process_statistics({.pss = true}).pss_bytes) GTEST_SKIP() << "no smaps_rollup";
+  EXPECT_GT(told[1].process.pss_bytes.value_or(0), 0u);
+}
+
 TEST(Report, ComesAtTheEndOfARunThatFails) {
   runtime runtime({.threads = 2});
   std::vector<run_report> told;

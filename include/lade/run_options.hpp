@@ -26,6 +26,9 @@ struct report_options {
   // Called every so often, and once at the end of the run with what is left; by one thread at a
   // time, of the CPU pool. What it throws ends the run.
   std::function<void(const run_report&)> to = {};
+
+  // Reads process.pss_bytes too, which takes milliseconds for every gigabyte; see process.hpp.
+  bool pss = false;
 };
 
 // When a run is taken to hang, and who is told. Off unless `after` is given: how long a source or
