@@ -23,6 +23,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -35,7 +36,9 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 using testing::ThrowsMessage;
+using testing::UnorderedElementsAre;
 using testing_support::temp_dir;
 
 static int refuse_all(int) { throw std::runtime_error("no"); }
@@ -378,31 +381,78 @@ TEST(Failure, ATimedOutCallIsRetriedUntilTheDeadlineOfItsItem) {
   EXPECT_LT(calls, 25);
 }
 
-TEST(Failure, AllThatFailTogetherAreReported) {
-  runtime runtime({.threads = 4});
-  test::gate all;
-  auto together = from(numbers{4}) | map(
-                                         [&](int i) -> int {
-                                           all.pass();
-                                           throw std::runtime_error("bad " + std::to_string(i));
-                                         },
-                                         {.concurrency = 4, .name = "meet"});
-  auto items = runtime.run(together);
-  all.wait_for(4);
-  all.open();
+// What the consumer of a run gets whose first item, held up at the gate, fails when `before` others
+// have.
+static stage_error failure_of(runtime& where, const pipeline<int>& what, gate& first, int before) {
+  int told = 0;
+  auto tell = [&](const failure_record&) {
+    if (++told == before) first.open();
+  };
+  auto items = where.run(what, {.on_failure = tell});
   try {
     items.wait_next();
-    ADD_FAILURE() << "no failure";
   } catch (const stage_error& e) {
-    EXPECT_EQ(e.item(), "0");
-    EXPECT_EQ(e.why(), "bad 0");
-    EXPECT_THAT(e.what(), HasSubstr("meet (0): bad 0"));
-    std::vector<std::string> others;
-    for (auto& each : e.others()) others.push_back(each.what());
-    EXPECT_LE(others.size(), 3u);
-    for (auto& each : others) EXPECT_THAT(e.what(), HasSubstr("; also " + each));
+    EXPECT_FALSE(items.wait_next());
+    return e;
   }
-  EXPECT_FALSE(items.wait_next());
+  throw std::logic_error("no failure");
+}
+
+static std::vector<std::string> texts_of(std::span<const stage_error> failures) {
+  std::vector<std::string> texts;
+  for (auto& each : failures) texts.push_back(each.what());
+  return texts;
+}
+
+TEST(Failure, AllThatFailTogetherAreReported) {
+  runtime runtime({.threads = 4});
+  gate first;
+  auto refuse = [&](int i) -> int {
+    if (i == 0) first.pass();
+    throw std::runtime_error("bad " + std::to_string(i));
+  };
+  auto together = from(numbers{4}) | map(refuse, {.concurrency = 4, .name = "meet"});
+  auto failure = failure_of(runtime, together, first, 3);
+  EXPECT_EQ(failure.item(), "0");
+  EXPECT_EQ(failure.why(), "bad 0");
+  EXPECT_THAT(failure.what(), StartsWith("meet (0): bad 0; also "));
+  auto others = texts_of(failure.others());
+  EXPECT_THAT(others,
+              UnorderedElementsAre("meet (1): bad 1", "meet (2): bad 2", "meet (3): bad 3"));
+  for (auto& each : others) EXPECT_THAT(failure.what(), HasSubstr("; also " + each));
+}
+
+TEST(Failure, OfTwoStagesNamesBoth) {
+  runtime runtime({.threads = 4});
+  gate first;
+  auto early = [](int i) { return i == 2 ? refuse_all(i) : i; };
+  auto late = [&](int i) {
+    if (i == 0) first.pass();
+    return refuse_all(i);
+  };
+  auto both = from(numbers{3}) | map(early, {.concurrency = 2, .name = "early"}) |
+              map(late, {.concurrency = 2, .name = "late"});
+  auto failure = failure_of(runtime, both, first, 2);
+  EXPECT_EQ(failure.stage(), "late");
+  EXPECT_EQ(failure.item(), "0");
+  EXPECT_THAT(texts_of(failure.others()), UnorderedElementsAre("late (1): no", "early (2): no"));
+  EXPECT_THAT(failure.what(), StartsWith("late (0): no; also "));
+  EXPECT_THAT(failure.what(), HasSubstr("; also late (1): no"));
+  EXPECT_THAT(failure.what(), HasSubstr("; also early (2): no"));
+}
+
+TEST(Failure, NamesThreeOthersAndCountsTheRest) {
+  runtime runtime({.threads = 2});
+  gate first;
+  auto refuse = [&](int i) -> int {
+    if (i == 0) first.pass();
+    return refuse_all(i);
+  };
+  auto many = from(numbers{6}) | map(refuse, {.concurrency = 2, .buffer = 4, .name = "meet"});
+  auto failure = failure_of(runtime, many, first, 5);
+  EXPECT_THAT(failure.others(), SizeIs(5));
+  EXPECT_STREQ(failure.what(),
+               "meet (0): no; also meet (1): no; also meet (2): no; also meet (3): no; and 2 more");
 }
 
 TEST(Failure, ThatIsAloneHasNoOthers) {
