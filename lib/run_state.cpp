@@ -142,6 +142,7 @@ std::exception_ptr opening::failure(stage_counters& counters, const failure_poli
 std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& policy,
                                    std::string item, const lineage& origin, unsigned attempts) {
   auto cause = std::current_exception();
+  if (was_thrown_by_listener(cause)) return cause;
   auto failure = [&](std::error_code code, std::string why) {
     stage.failed.fetch_add(1, std::memory_order_relaxed);
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
@@ -181,9 +182,15 @@ std::exception_ptr run_state::note(failure_record failure) {
     if (failure_log_.is_open()) failure_log_ << to_json(failure) << std::endl;
     if (options_.on_failure) options_.on_failure(failure);
   } catch (...) {
-    return std::current_exception();
+    std::lock_guard lock(mutex_);
+    return thrown_by_listener_.emplace_back(std::current_exception());
   }
   return nullptr;
+}
+
+bool run_state::was_thrown_by_listener(const std::exception_ptr& failure) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::find(thrown_by_listener_, failure) != thrown_by_listener_.end();
 }
 
 std::exception_ptr run_state::end_run(stage_error failure) {

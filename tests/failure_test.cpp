@@ -1,3 +1,4 @@
+#include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
 #include <lade/cache.hpp>
 #include <lade/error.hpp>
@@ -9,6 +10,7 @@
 #include <lade/merge.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
+#include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
 #include "support/temp_dir.hpp"
@@ -303,6 +305,24 @@ TEST(OnFailure, MayEndTheRun) {
     EXPECT_THAT([&] { collect(runtime, odd, {.on_error = on_error::skip, .on_failure = end}); },
                 ThrowsMessage<std::runtime_error>("enough: odd"));
   }
+}
+
+static async_generator<int> pass_on(async_generator<int> in) {
+  while (auto* item = co_await in.next()) co_yield *item;
+}
+
+TEST(OnFailure, WhatItThrowsIsNoFailureOfTheStagesBehind) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  auto end = [&](const failure_record& failure) {
+    if (++calls == 1) throw std::runtime_error("enough: " + failure.what);
+  };
+  auto odd = from(numbers{2}) | map(refuse_odd, {.name = "odd"});
+  auto items = runtime.run(merge<int>({odd}) | through(pass_on),
+                           {.on_error = on_error::skip, .on_failure = end});
+  EXPECT_THAT([&] { collect(items); }, ThrowsMessage<std::runtime_error>("enough: odd"));
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(items.failures(), SizeIs(1));
 }
 
 TEST(FailureLog, HasALineForEveryFailure) {
