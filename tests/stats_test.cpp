@@ -104,6 +104,18 @@ TEST(Verdict, NamesThePoolWhenStagesShareIt) {
               AllOf(StartsWith("The CPU pool is the bottleneck"), HasSubstr("decode_image")));
 }
 
+TEST(Verdict, OfThePoolLeavesOutStagesThatWorkElsewhere) {
+  auto augment = decoder(33s);
+  augment.name = "augment";
+  auto elsewhere = decoder(55s);
+  elsewhere.name = "elsewhere";
+  elsewhere.own_threads = 8;
+  elsewhere.cpu = 1s;
+  EXPECT_EQ(verdict(run_of({reader(450s), decoder(45s), augment, elsewhere})),
+            "The CPU pool is the bottleneck: its 8 threads are busy 98 % of the time, mostly with "
+            "decode_image: raise threads.");
+}
+
 TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
   auto waiting = reader(2s);
   waiting.input_wait = 9s;
