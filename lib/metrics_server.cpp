@@ -21,6 +21,8 @@ namespace lade {
 
 class metrics_server::sources {
  public:
+  explicit sources(const process_options& options) noexcept : process_(options) {}
+
   std::uint64_t add(std::function<void(metrics&)> source) {
     std::lock_guard lock(mutex_);
     sources_.emplace(next_, std::move(source));
@@ -34,13 +36,14 @@ class metrics_server::sources {
 
   std::string text() {
     metrics all;
-    all.add(read_process_statistics());
+    all.add(read_process_statistics(process_));
     std::lock_guard lock(mutex_);
     for (auto& [number, source] : sources_) source(all);
     return all.text();
   }
 
  private:
+  const process_options process_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::function<void(metrics&)>> sources_;
   std::uint64_t next_ = 0;
@@ -309,7 +312,7 @@ std::string metrics_server::clients::answer(std::string_view request) const {
 }
 
 metrics_server::metrics_server(const metrics_server_options& options)
-    : sources_(std::make_shared<sources>()) {
+    : sources_(std::make_shared<sources>(process_options{.pss = options.pss})) {
   require_bounds(options);
   clients_ = std::make_unique<clients>(options, sources_);
 }

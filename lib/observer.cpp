@@ -22,7 +22,7 @@ static task<> report_regularly(std::shared_ptr<run_state> run) {
     auto now = run->statistics();
     report.interval = now - report.total;
     report.total = std::move(now);
-    report.process = read_process_statistics();
+    report.process = read_process_statistics({.pss = wanted.pss});
     wanted.to(report);
   }
 }

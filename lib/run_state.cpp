@@ -142,6 +142,7 @@ std::exception_ptr opening::failure(stage_counters& counters, const failure_poli
 std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& policy,
                                    std::string item, const lineage& origin, unsigned attempts) {
   auto cause = std::current_exception();
+  if (was_thrown_by_listener(cause)) return cause;
   auto failure = [&](std::error_code code, std::string why) {
     stage.failed.fetch_add(1, std::memory_order_relaxed);
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
@@ -181,9 +182,15 @@ std::exception_ptr run_state::note(failure_record failure) {
     if (failure_log_.is_open()) failure_log_ << to_json(failure) << std::endl;
     if (options_.on_failure) options_.on_failure(failure);
   } catch (...) {
-    return std::current_exception();
+    std::lock_guard lock(mutex_);
+    return thrown_by_listener_.emplace_back(std::current_exception());
   }
   return nullptr;
+}
+
+bool run_state::was_thrown_by_listener(const std::exception_ptr& failure) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::find(thrown_by_listener_, failure) != thrown_by_listener_.end();
 }
 
 std::exception_ptr run_state::end_run(stage_error failure) {
@@ -224,9 +231,21 @@ std::exception_ptr run_state::with_others(const std::exception_ptr& failure) con
 
 bool run_state::over_budget(const stage_counters& stage, const failure_policy& policy) {
   std::lock_guard lock(mutex_);
-  auto begun = stages_.empty() ? 0 : stages_.back().out.load();  // by the source
   return exceeds(policy.budget, stage.failed, stage.in) ||
-         exceeds(options_.error_budget, failed_, begun);
+         exceeds(options_.error_budget, failed_, items_begun());
+}
+
+// Parts of one item are items of their own, which the stage behind them takes.
+std::uint64_t run_state::items_begun() const noexcept {
+  std::uint64_t of_sources = 0;
+  std::uint64_t most_taken = 0;
+  for (auto& stage : stages_) {
+    std::uint64_t out = stage.out;
+    std::uint64_t in = stage.in;
+    if (in == 0) of_sources += out;
+    most_taken = std::max(most_taken, in);
+  }
+  return std::max(of_sources, most_taken);
 }
 
 std::string run_state::name_of(const stage_key& stage) const {

@@ -29,8 +29,12 @@ nanoseconds duration_counts::quantile(double part) const noexcept {
   auto rank = static_cast<std::uint64_t>(part * static_cast<double>(all - 1));
   std::size_t bucket = 0;
   while (rank >= counts[bucket]) rank -= counts[bucket++];
-  auto eighths = static_cast<double>(per_octave + bucket % per_octave) + 0.5;
-  auto octave = static_cast<double>(std::uint64_t{1} << (bucket / per_octave));
+  return duration_of(bucket);
+}
+
+nanoseconds duration_counts::duration_of(std::size_t i) noexcept {
+  auto eighths = static_cast<double>(per_octave + i % per_octave) + 0.5;
+  auto octave = static_cast<double>(std::uint64_t{1} << (i / per_octave));
   return nanoseconds(static_cast<std::int64_t>(eighths / per_octave * octave));
 }
 

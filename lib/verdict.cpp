@@ -21,12 +21,26 @@ static const stage_statistics* busiest(const run_statistics& run) {
   return most != run.stages.end() && most->workers ? &*most : nullptr;
 }
 
-// How much of the CPU pool the stages use.
-static double pool_use(const run_statistics& run) {
+// What the stages that share the CPU pool do on it.
+struct pool_work {
   nanoseconds busy{};
-  for (auto& stage : run.stages)
-    if (!stage.on_reactor && !stage.own_threads) busy += stage.busy;
-  return run.threads ? share(busy, run.elapsed) / run.threads : 0;
+  nanoseconds cpu{};
+  const stage_statistics* most = nullptr;  // that is busy the longest
+};
+
+static pool_work pool_work_of(const run_statistics& run) {
+  pool_work all;
+  for (auto& stage : run.stages) {
+    if (stage.on_reactor || stage.own_threads) continue;
+    all.busy += stage.busy;
+    all.cpu += stage.cpu;
+    if (stage.workers && (!all.most || stage.busy > all.most->busy)) all.most = &stage;
+  }
+  return all;
+}
+
+static double use_of(const pool_work& pool, const run_statistics& run) {
+  return run.threads ? share(pool.busy, run.elapsed) / run.threads : 0;
 }
 
 static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
@@ -68,34 +82,50 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
                          : ": more threads would help.");
 }
 
-static std::string limited_by_pool(const stage_statistics& busiest, const run_statistics& run) {
-  nanoseconds busy{};
-  nanoseconds cpu{};
-  for (auto& stage : run.stages) {
-    if (stage.on_reactor) continue;
-    busy += stage.busy;
-    cpu += stage.cpu;
-  }
+static std::string limited_by_pool(const pool_work& pool, const run_statistics& run) {
   auto text = "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
-              " threads are busy " + percent(pool_use(run)) + " of the time, mostly with " +
-              busiest.name;
-  if (mostly_waits(cpu, busy))
-    return text + ", but compute only " + percent(share(cpu, busy)) +
+              " threads are busy " + percent(use_of(pool, run)) + " of the time, mostly with " +
+              pool.most->name;
+  if (mostly_waits(pool.cpu, pool.busy))
+    return text + ", but compute only " + percent(share(pool.cpu, pool.busy)) +
            " of that: have functions that wait return tasks, or raise threads.";
   return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
 }
 
+// The items of a stage that take far longer than half of all do, however few they are.
+struct slow_items {
+  std::uint64_t count = 0;
+  nanoseconds least{};
+  nanoseconds together{};
+};
+
+static slow_items slow_items_of(const stage_statistics& stage) {
+  slow_items slow;
+  for (auto i = stage.durations.counts.size(); i-- > 0;) {
+    auto duration = duration_counts::duration_of(i);
+    if (duration <= 5 * stage.p50) break;
+    if (stage.durations.counts[i] == 0) continue;
+    slow.count += stage.durations.counts[i];
+    slow.together += stage.durations.counts[i] * duration;
+    slow.least = duration;
+  }
+  return slow;
+}
+
 // Items that have no room in a stage while the next one waits for it: those in it wait for one.
 static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
+  auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
   for (auto& stage : run.stages)
-    if (stage.workers > 0 && share(stage.output_wait, run.elapsed) > 0.25 &&
-        share(stage.starving, run.elapsed) > 0.25 && stage.p99 > 5 * stage.p50)
+    if (stage.workers > 0 && often(stage.output_wait) && often(stage.starving) &&
+        often(slow_items_of(stage).together))
       return &stage;
   return nullptr;
 }
 
 static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
-  return "Slow items hold up " + stage.name + ": one in a hundred takes " + short_time(stage.p99) +
+  auto slow = slow_items_of(stage);
+  return "Slow items hold up " + stage.name + ": one in " +
+         std::to_string(stage.durations.total() / slow.count) + " takes " + short_time(slow.least) +
          " or more, half of them " + short_time(stage.p50) + " at most; " +
          percent(share(stage.starving, run.elapsed)) +
          " of the time the next stage waits for one while finished ones wait behind it: raise the "
@@ -174,7 +204,8 @@ std::string verdict(const run_statistics& run) {
            ": raise memory_bytes.";
   auto* stage = busiest(run);
   if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
-  if (stage && pool_use(run) >= most) return limited_by_pool(*stage, run);
+  auto pool = pool_work_of(run);
+  if (pool.most && use_of(pool, run) >= most) return limited_by_pool(pool, run);
   if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
   auto gaps = gaps_of(run);
   if (gaps.size() == 1)

@@ -88,6 +88,15 @@ TEST(Through, IsAStageOfOnesOwnWithArguments) {
   EXPECT_THAT(collect(runtime, from(numbers{3}) | through(add, 10)), ElementsAre(10, 11, 12));
 }
 
+TEST(Through, CountsWhatItTakesAndGives) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(numbers{9}) | through(add, 10));
+  collect(items);
+  auto stage = items.statistics().stages.back();
+  EXPECT_EQ(stage.in, 9u);
+  EXPECT_EQ(stage.out, 9u);
+}
+
 TEST(Through, IsNamedForWhatItThrowsButNotForTheFailuresOfOthers) {
   runtime runtime({.threads = 2});
   auto stage_of = [&](const pipeline<int>& broken) {

@@ -1,11 +1,16 @@
+#include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/cache.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
+#include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
 #include "support/temp_dir.hpp"
@@ -20,6 +25,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -32,7 +38,9 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 using testing::ThrowsMessage;
+using testing::UnorderedElementsAre;
 using testing_support::temp_dir;
 
 static int refuse_all(int) { throw std::runtime_error("no"); }
@@ -181,6 +189,92 @@ TEST(ErrorBudget, AsARateCountsAfterAProbation) {
   EXPECT_FALSE(detail::exceeds({}, 1000, 10));
 }
 
+// A stage that calls refuse_odd for an item when the next stage asks for it.
+static auto odd_stage(error_budget budget, const char* name = "odd") {
+  return map(refuse_odd,
+             {.concurrency = 1, .on_error = on_error::skip, .error_budget = budget, .name = name});
+}
+
+TEST(ErrorBudget, OfAStageIsARateOfTheItemsThatItHasTaken) {
+  runtime runtime({.threads = 1});
+  auto odd = [](error_budget budget) { return from(numbers{100}) | odd_stage(budget); };
+  EXPECT_THAT(collect(runtime, odd({.rate = 0.5})), SizeIs(50));
+  EXPECT_THAT([&] { collect(runtime, odd({.rate = 0.49, .probation = 10})); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (9)")));
+  EXPECT_THAT([&] { collect(runtime, odd({.rate = 0.49, .probation = 11})); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (11)")));
+  EXPECT_THAT(collect(runtime, odd({.rate = 0.49, .probation = 101})), SizeIs(50));
+}
+
+TEST(ErrorBudget, OfARunIsARateOfWhatTheSourceHasGiven) {
+  runtime runtime({.threads = 1});
+  auto odd = from(numbers{100}) | odd_stage({});
+  EXPECT_THAT(collect(runtime, odd, {.error_budget = {.rate = 0.5}}), SizeIs(50));
+  EXPECT_THAT([&] { collect(runtime, odd, {.error_budget = {.rate = 0.49, .probation = 10}}); },
+              ThrowsMessage<stage_error>(HasSubstr("odd (9)")));
+}
+
+// The failures of a stage that most items do not reach are few among all.
+TEST(ErrorBudget, OfARunCountsItemsThatAnotherStageDrops) {
+  runtime runtime({.threads = 1});
+  auto late = [](int i) { return i >= 90; };
+  auto few = from(numbers{100}) | filter(late) | odd_stage({});
+  EXPECT_THAT(collect(runtime, few, {.error_budget = {.rate = 0.1}}), SizeIs(5));
+  auto strict = from(numbers{100}) | filter(late) | odd_stage({.rate = 0.1});
+  EXPECT_THAT([&] { collect(runtime, strict); }, ThrowsMessage<stage_error>(HasSubstr("odd (91)")));
+}
+
+TEST(ErrorBudget, OfARunIsARateOfWhatAllSourcesHaveGiven) {
+  runtime runtime({.threads = 1});
+  auto branches = [] {
+    return std::vector<pipeline<int>>{from(numbers{50}) | odd_stage({}, "left"),
+                                      from(numbers{50}) | odd_stage({}, "right")};
+  };
+  EXPECT_THAT(collect(runtime, merge(branches()), {.error_budget = {.rate = 0.5}}), SizeIs(50));
+  // By the fifth failure, that of item 5, the left source has given 6 items and the right one 5.
+  EXPECT_THAT(
+      [&] {
+        collect(runtime, merge(branches()), {.error_budget = {.rate = 0.4, .probation = 10}});
+      },
+      ThrowsMessage<stage_error>(HasSubstr("left (5)")));
+  auto arriving = merge(branches(), {.order = merge_order::arrival});
+  EXPECT_THAT(collect(runtime, arriving, {.error_budget = {.rate = 0.5}}), SizeIs(50));
+}
+
+TEST(ErrorBudget, OfARunCountsThePartsOfItems) {
+  runtime runtime({.threads = 1});
+  auto take_apart = [](int archive) {
+    std::vector<int> parts(25);
+    std::iota(parts.begin(), parts.end(), 25 * archive);
+    return parts;
+  };
+  auto refuse_tenth = [](int i) {
+    if (i % 10 == 0) throw std::runtime_error("tenth");
+    return i;
+  };
+  auto parts = from(numbers{4}) | flat_map(take_apart) |
+               map(refuse_tenth, {.concurrency = 1, .name = "part"});
+  run_options options{.on_error = on_error::skip};
+  options.error_budget = {.rate = 0.2, .probation = 10};
+  EXPECT_THAT(collect(runtime, parts, options), SizeIs(90));
+  options.error_budget = {.rate = 0.1, .probation = 50};
+  EXPECT_THAT([&] { collect(runtime, parts, options); },
+              ThrowsMessage<stage_error>(HasSubstr("part (50)")));
+}
+
+TEST(ErrorBudget, OfARunCountsWhatACacheGivesAgain) {
+  runtime runtime({.threads = 1});
+  for (std::uint64_t kept : {100u, 60u}) {
+    auto odd = from(numbers{100}) | cache({.items = kept}) | odd_stage({});
+    run_options half{.error_budget = {.rate = 0.5}};
+    EXPECT_THAT(collect(runtime, odd, half), SizeIs(50));
+    EXPECT_THAT(collect(runtime, odd, half), SizeIs(50));
+    run_options less{.error_budget = {.rate = 0.49, .probation = 70}};
+    EXPECT_THAT([&] { collect(runtime, odd, less); },
+                ThrowsMessage<stage_error>(HasSubstr("odd (69)")));
+  }
+}
+
 TEST(ErrorBudget, OfFiltersAndBatches) {
   runtime runtime({.threads = 1});
   auto refuse = [](int i) { return refuse_all(i) > 0; };
@@ -211,6 +305,24 @@ TEST(OnFailure, MayEndTheRun) {
     EXPECT_THAT([&] { collect(runtime, odd, {.on_error = on_error::skip, .on_failure = end}); },
                 ThrowsMessage<std::runtime_error>("enough: odd"));
   }
+}
+
+static async_generator<int> pass_on(async_generator<int> in) {
+  while (auto* item = co_await in.next()) co_yield *item;
+}
+
+TEST(OnFailure, WhatItThrowsIsNoFailureOfTheStagesBehind) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  auto end = [&](const failure_record& failure) {
+    if (++calls == 1) throw std::runtime_error("enough: " + failure.what);
+  };
+  auto odd = from(numbers{2}) | map(refuse_odd, {.name = "odd"});
+  auto items = runtime.run(merge<int>({odd}) | through(pass_on),
+                           {.on_error = on_error::skip, .on_failure = end});
+  EXPECT_THAT([&] { collect(items); }, ThrowsMessage<std::runtime_error>("enough: odd"));
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(items.failures(), SizeIs(1));
 }
 
 TEST(FailureLog, HasALineForEveryFailure) {
@@ -289,31 +401,78 @@ TEST(Failure, ATimedOutCallIsRetriedUntilTheDeadlineOfItsItem) {
   EXPECT_LT(calls, 25);
 }
 
-TEST(Failure, AllThatFailTogetherAreReported) {
-  runtime runtime({.threads = 4});
-  test::gate all;
-  auto together = from(numbers{4}) | map(
-                                         [&](int i) -> int {
-                                           all.pass();
-                                           throw std::runtime_error("bad " + std::to_string(i));
-                                         },
-                                         {.concurrency = 4, .name = "meet"});
-  auto items = runtime.run(together);
-  all.wait_for(4);
-  all.open();
+// What the consumer of a run gets whose first item, held up at the gate, fails when `before` others
+// have.
+static stage_error failure_of(runtime& where, const pipeline<int>& what, gate& first, int before) {
+  int told = 0;
+  auto tell = [&](const failure_record&) {
+    if (++told == before) first.open();
+  };
+  auto items = where.run(what, {.on_failure = tell});
   try {
     items.wait_next();
-    ADD_FAILURE() << "no failure";
   } catch (const stage_error& e) {
-    EXPECT_EQ(e.item(), "0");
-    EXPECT_EQ(e.why(), "bad 0");
-    EXPECT_THAT(e.what(), HasSubstr("meet (0): bad 0"));
-    std::vector<std::string> others;
-    for (auto& each : e.others()) others.push_back(each.what());
-    EXPECT_LE(others.size(), 3u);
-    for (auto& each : others) EXPECT_THAT(e.what(), HasSubstr("; also " + each));
+    EXPECT_FALSE(items.wait_next());
+    return e;
   }
-  EXPECT_FALSE(items.wait_next());
+  throw std::logic_error("no failure");
+}
+
+static std::vector<std::string> texts_of(std::span<const stage_error> failures) {
+  std::vector<std::string> texts;
+  for (auto& each : failures) texts.push_back(each.what());
+  return texts;
+}
+
+TEST(Failure, AllThatFailTogetherAreReported) {
+  runtime runtime({.threads = 4});
+  gate first;
+  auto refuse = [&](int i) -> int {
+    if (i == 0) first.pass();
+    throw std::runtime_error("bad " + std::to_string(i));
+  };
+  auto together = from(numbers{4}) | map(refuse, {.concurrency = 4, .name = "meet"});
+  auto failure = failure_of(runtime, together, first, 3);
+  EXPECT_EQ(failure.item(), "0");
+  EXPECT_EQ(failure.why(), "bad 0");
+  EXPECT_THAT(failure.what(), StartsWith("meet (0): bad 0; also "));
+  auto others = texts_of(failure.others());
+  EXPECT_THAT(others,
+              UnorderedElementsAre("meet (1): bad 1", "meet (2): bad 2", "meet (3): bad 3"));
+  for (auto& each : others) EXPECT_THAT(failure.what(), HasSubstr("; also " + each));
+}
+
+TEST(Failure, OfTwoStagesNamesBoth) {
+  runtime runtime({.threads = 4});
+  gate first;
+  auto early = [](int i) { return i == 2 ? refuse_all(i) : i; };
+  auto late = [&](int i) {
+    if (i == 0) first.pass();
+    return refuse_all(i);
+  };
+  auto both = from(numbers{3}) | map(early, {.concurrency = 2, .name = "early"}) |
+              map(late, {.concurrency = 2, .name = "late"});
+  auto failure = failure_of(runtime, both, first, 2);
+  EXPECT_EQ(failure.stage(), "late");
+  EXPECT_EQ(failure.item(), "0");
+  EXPECT_THAT(texts_of(failure.others()), UnorderedElementsAre("late (1): no", "early (2): no"));
+  EXPECT_THAT(failure.what(), StartsWith("late (0): no; also "));
+  EXPECT_THAT(failure.what(), HasSubstr("; also late (1): no"));
+  EXPECT_THAT(failure.what(), HasSubstr("; also early (2): no"));
+}
+
+TEST(Failure, NamesThreeOthersAndCountsTheRest) {
+  runtime runtime({.threads = 2});
+  gate first;
+  auto refuse = [&](int i) -> int {
+    if (i == 0) first.pass();
+    return refuse_all(i);
+  };
+  auto many = from(numbers{6}) | map(refuse, {.concurrency = 2, .buffer = 4, .name = "meet"});
+  auto failure = failure_of(runtime, many, first, 5);
+  EXPECT_THAT(failure.others(), SizeIs(5));
+  EXPECT_STREQ(failure.what(),
+               "meet (0): no; also meet (1): no; also meet (2): no; also meet (3): no; and 2 more");
 }
 
 TEST(Failure, ThatIsAloneHasNoOthers) {

@@ -207,6 +207,39 @@ TEST(Merge, TheSamePipelineTwiceHasCountersOfEach) {
             2);
 }
 
+// The counters of a run's last stage, when all its items have been taken.
+template <class T>
+static stage_statistics last_stage_of(runtime& where, const pipeline<T>& what) {
+  auto items = where.run(what);
+  collect(items);
+  return items.statistics().stages.back();
+}
+
+TEST(Merge, CountsWhatItTakesAndGives) {
+  runtime runtime({.threads = 2});
+  for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
+    auto stage = last_stage_of(runtime, merge(inputs{run_of(0, 30), run_of(0, 70)},
+                                              {.order = order, .weights = {1, 2}}));
+    EXPECT_EQ(stage.name, "merge");
+    EXPECT_EQ(stage.in, 100u);
+    EXPECT_EQ(stage.out, 100u);
+  }
+}
+
+TEST(Merge, ThatEndsWithTheFirstCountsWhatItHasGiven) {
+  runtime runtime({.threads = 2});
+  auto stage =
+      last_stage_of(runtime, merge(inputs{run_of(0, -1), run_of(0, 5)}, {.end = merge_end::first}));
+  EXPECT_EQ(stage.in, 11u);
+  EXPECT_EQ(stage.out, 11u);
+  auto items = runtime.run(merge(inputs{run_of(0, -1), run_of(0, 5)},
+                                 {.order = merge_order::arrival, .end = merge_end::first}));
+  auto given = collect(items).size();
+  stage = items.statistics().stages.back();
+  EXPECT_EQ(stage.out, given);
+  EXPECT_GE(stage.in, given);
+}
+
 TEST(Merge, MayHaveOtherWeightsInEveryEpoch) {
   runtime runtime({.threads = 1});
   merge_options options{.order = merge_order::weighted};
@@ -228,6 +261,15 @@ TEST(Zip, PutsItemsSideBySideUntilOneInputEnds) {
   EXPECT_THAT(collect(runtime, zip(run_of(0, -1), names, run_of(5, 2))),
               ElementsAre(row(0, "a", 5), row(1, "b", 6)));
   EXPECT_THAT(collect(runtime, zip(run_of(0, 2))), ElementsAre(std::tuple(0), std::tuple(1)));
+}
+
+TEST(Zip, CountsTheItemsOfAllInputsAndTheRows) {
+  runtime runtime({.threads = 2});
+  auto stage = last_stage_of(runtime, zip(run_of(0, 20), run_of(0, 20), run_of(0, 20)));
+  EXPECT_EQ(stage.name, "zip");
+  EXPECT_EQ(stage.in, 60u);
+  EXPECT_EQ(stage.out, 20u);
+  EXPECT_EQ(last_stage_of(runtime, zip(run_of(0, 20))).out, 20u);
 }
 
 TEST(Zip, CarriesTheLineageOfAll) {
@@ -287,6 +329,14 @@ TEST(Combine, ThatLeavesEarlyEndsWhileAnInputSleeps) {
                  return i;
                });
   EXPECT_THAT(collect(runtime, combine(leave_after_two, awake, sleepy)), ElementsAre(0, 1));
+}
+
+TEST(Combine, CountsWhatTheCoroutineTakesAndGives) {
+  runtime runtime({.threads = 2});
+  auto names = from(std::vector<std::string>{"one", "three"});
+  auto stage = last_stage_of(runtime, combine(alternate, run_of(0, -1), names));
+  EXPECT_EQ(stage.in, 5u);
+  EXPECT_EQ(stage.out, 5u);
 }
 
 TEST(Combine, WhatTheCoroutineThrowsNamesIt) {

@@ -103,6 +103,15 @@ TEST(MetricsServer, TellsOfTheProcessAndOfEverySource) {
   EXPECT_THAT(answer, HasSubstr("Content-Length: " + std::to_string(body.size()) + "\r\n"));
 }
 
+TEST(MetricsServer, TellsTheProportionalMemoryIfAsked) {
+  metrics_server plain;
+  metrics_server with_pss({.pss = true});
+  constexpr auto name = "\nprocess_proportional_memory_bytes ";
+  EXPECT_THAT(fetch(plain), Not(HasSubstr(name)));
+  if (!read_process_statistics({.pss = true}).pss_bytes) GTEST_SKIP() << "no smaps_rollup";
+  EXPECT_THAT(fetch(with_pss), HasSubstr(name));
+}
+
 TEST(MetricsServer, TellsOfALiveRunAndNoMoreOfOneThatHasEnded) {
   runtime runtime({.threads = 2});
   metrics_server server;

@@ -1,21 +1,29 @@
+#include <lade/event.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
+#include <lade/task.hpp>
 
 #include "support/pipelines.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace lade {
 
@@ -59,6 +67,20 @@ TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
   EXPECT_EQ(elapsed, told.back().total.elapsed);
   EXPECT_EQ(last.stages.back().slots, 4u);
   EXPECT_TRUE(told.back().process.cpu_user);
+}
+
+TEST(Report, HasTheProportionalMemoryIfAsked) {
+  runtime runtime({.threads = 2});
+  std::vector<run_report> told;
+  auto note = [&](const run_report& report) { told.push_back(report); };
+  for (bool pss : {false, true}) {
+    auto items = runtime.run(from(up_to(2)), {.report = {.to = note, .pss = pss}});
+    collect(items);
+  }
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_FALSE(told[0].process.pss_bytes);
+  if (!read_process_statistics({.pss = true}).pss_bytes) GTEST_SKIP() << "no smaps_rollup";
+  EXPECT_GT(told[1].process.pss_bytes.value_or(0), 0u);
 }
 
 TEST(Report, ComesAtTheEndOfARunThatFails) {
@@ -164,6 +186,97 @@ TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
   EXPECT_THAT(texts.back(), HasSubstr("\nMemory: 0 of "));
   EXPECT_THAT(texts.back(), HasSubstr("\nhang: "));
   EXPECT_THAT(texts.back(), HasSubstr("\n  item 1 (b) has been worked on for "));
+}
+
+// A task for each item: the first is not done before `release`, the second fails, the third is
+// done. On the thread of the reactor, as the reports of stalls.
+class unlike_tasks {
+ public:
+  explicit unlike_tasks(event& release) noexcept : release_(release) {}
+  bool first_has_begun() const noexcept { return begun_; }
+
+  task<int> call(int i) {
+    if (i == 1) throw std::runtime_error("not yet");
+    if (i == 2) co_return i;
+    begun_ = true;
+    co_await release_;
+    co_return i;
+  }
+
+ private:
+  event& release_;
+  std::atomic<bool> begun_ = false;
+};
+
+TEST(Stall, TellsOfItemsThatPauseAndThatAreDone) {
+  runtime runtime({.threads = 2});
+  event release;
+  unlike_tasks tasks(release);
+  told_texts told;
+  auto note = [&](const std::string& text) {
+    told.add(text);
+    release.set();
+  };
+  auto fetch = map([&](int i) { return tasks.call(i); },
+                   {.concurrency = 3, .retry = {.attempts = 2, .pause = 10min}, .name = "fetch"});
+  auto items = runtime.run(from(up_to(3)) | fetch, {.stall = {.after = 4ms, .to = note}});
+  test::wait_until([&] {
+    auto stages = items.statistics().stages;
+    return tasks.first_has_begun() && stages.back().durations.total() == 2;
+  });
+  EXPECT_EQ(items.wait_next(), 0);
+  EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 0 (0) has been worked on for "));
+  EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 1 (1) has paused before another call for "));
+  EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 2 (2) is done and waits for earlier ones"));
+}
+
+// What the process writes to standard error goes into a file as long as this lives.
+class caught_errors {
+ public:
+  caught_errors() : kept_(dup(2)) {
+    int file = open(path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dup2(file, 2);
+    close(file);
+  }
+  caught_errors(const caught_errors&) = delete;
+  ~caught_errors() {
+    dup2(kept_, 2);
+    close(kept_);
+  }
+
+  std::string text() const {
+    std::ifstream file(path());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  std::string path() const { return dir_ / "errors"; }
+
+  testing_support::temp_dir dir_;
+  int kept_;
+};
+
+TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
+  runtime runtime({.threads = 2});
+  test::gate gate;
+  auto hang = [&](int i) {
+    gate.pass();
+    return i;
+  };
+  std::string text;
+  {
+    caught_errors errors;
+    auto items =
+        runtime.run(from(up_to(3)) | map(hang, {.name = "hang"}), {.stall = {.after = 4ms}});
+    gate.wait_for(1);
+    std::thread consumer([&] { EXPECT_EQ(collect(items), up_to(3)); });
+    test::wait_until([&] { return errors.text().find("\nhang: ") != std::string::npos; });
+    text = errors.text();
+    gate.open();
+    consumer.join();
+  }
+  EXPECT_THAT(text, StartsWith("lade: the consumer has waited for an item for "));
+  EXPECT_THAT(text, HasSubstr("\nMemory: 0 of "));
 }
 
 TEST(Stall, IsToldAgainAfterAnItemHasCome) {

@@ -24,7 +24,14 @@ TEST(ProcessStatistics, AreThoseOfThisProcess) {
   EXPECT_GE(now.threads.value_or(0), 1u);
   EXPECT_GE(now.descriptors.value_or(0), 1u);
   EXPECT_TRUE(now.cpu_user && now.cpu_system);
-  EXPECT_LE(now.pss_bytes.value_or(0), *now.rss_bytes + (std::uint64_t{1} << 20));
+}
+
+TEST(ProcessStatistics, ShareOutSharedPagesIfAsked) {
+  if (access("/proc/self/smaps_rollup", R_OK) != 0) GTEST_SKIP() << "no /proc/self/smaps_rollup";
+  auto now = read_process_statistics({.pss = true});
+  ASSERT_TRUE(now.pss_bytes && now.rss_bytes);
+  EXPECT_GT(*now.pss_bytes, 10'000u);
+  EXPECT_LE(*now.pss_bytes, *now.rss_bytes + (std::uint64_t{1} << 20));
 }
 
 TEST(ProcessStatistics, DoNotReadTheCostlyFigureUnlessAsked) {

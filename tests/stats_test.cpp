@@ -1,10 +1,14 @@
+#include <lade/failure.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
+#include <lade/lineage.hpp>
 #include <lade/map.hpp>
+#include <lade/process.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
 #include <lade/stats.hpp>
 
+#include "support/json.hpp"
 #include "support/pipelines.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +18,9 @@
 #include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lade {
@@ -24,6 +30,7 @@ using test::collect;
 using test::numbers;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 static run_statistics run_of(std::vector<stage_statistics> stages) {
@@ -97,6 +104,18 @@ TEST(Verdict, NamesThePoolWhenStagesShareIt) {
               AllOf(StartsWith("The CPU pool is the bottleneck"), HasSubstr("decode_image")));
 }
 
+TEST(Verdict, OfThePoolLeavesOutStagesThatWorkElsewhere) {
+  auto augment = decoder(33s);
+  augment.name = "augment";
+  auto elsewhere = decoder(55s);
+  elsewhere.name = "elsewhere";
+  elsewhere.own_threads = 8;
+  elsewhere.cpu = 1s;
+  EXPECT_EQ(verdict(run_of({reader(450s), decoder(45s), augment, elsewhere})),
+            "The CPU pool is the bottleneck: its 8 threads are busy 98 % of the time, mostly with "
+            "decode_image: raise threads.");
+}
+
 TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
   auto waiting = reader(2s);
   waiting.input_wait = 9s;
@@ -129,17 +148,41 @@ TEST(Verdict, APoolThatWaitsIsToldToAwait) {
                                                       HasSubstr("but compute only 8 % of that")));
 }
 
-TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
-  auto stage = decoder(20s);
-  stage.p50 = 1ms;
-  stage.p99 = 120ms;
+// A stage that has no room half of the time and for which the next one waits as long, with calls
+// of 1 ms and of 120 ms.
+static stage_statistics uneven(int fast, int slow) {
+  detail::stage_counters counters("decode_image");
+  counters.workers = 8;
+  for (int i = 0; i < fast; ++i) counters.latency.add(1ms);
+  for (int i = 0; i < slow; ++i) counters.latency.add(120ms);
+  auto stage = counters.snapshot({});
   stage.output_wait = 6s;
   stage.starving = 7s;
-  EXPECT_EQ(verdict(run_of({stage})),
-            "Slow items hold up decode_image: one in a hundred takes 120 ms or more, half of them "
-            "1.00 ms at most; 70 % of the time the next stage waits for one while finished ones "
-            "wait behind it: raise the buffer of decode_image, or have it give items as they "
-            "finish (item_order::completion).");
+  return stage;
+}
+
+TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
+  EXPECT_EQ(
+      verdict(run_of({uneven(9'900, 100)})),
+      "Slow items hold up decode_image: one in 100 takes 122 ms or more, half of them 1.02 ms "
+      "at most; 70 % of the time the next stage waits for one while finished ones wait "
+      "behind it: raise the buffer of decode_image, or have it give items as they finish "
+      "(item_order::completion).");
+}
+
+TEST(Verdict, SlowItemsAreFoundHoweverFewOrMany) {
+  for (int among : {20, 50, 100, 101, 300})
+    EXPECT_THAT(verdict(run_of({uneven(50 * (among - 1), 50)})),
+                StartsWith("Slow items hold up decode_image: one in " + std::to_string(among)));
+}
+
+TEST(Verdict, SlowItemsThatTakeLittleTimeTogetherAreNotTheReason) {
+  EXPECT_THAT(verdict(run_of({uneven(9'900, 20)})), Not(HasSubstr("Slow items")));
+}
+
+TEST(Verdict, SlowItemsAreNoneWhereAllAreAlike) {
+  EXPECT_THAT(verdict(run_of({uneven(9'900, 0)})), Not(HasSubstr("Slow items")));
+  EXPECT_THAT(verdict(run_of({uneven(0, 9'900)})), Not(HasSubstr("Slow items")));
 }
 
 TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
@@ -321,6 +364,33 @@ TEST(CpuSampler, OfTasksCountsNothing) {
   EXPECT_EQ(cpu, 0);
 }
 
+TEST(JsonReader, ReadsNothingElse) {
+  for (auto* text : {"0", "-1.50e+3", " [ ] ", "{}", R"({"a":[1,{"b":null}],"c":"\"\\\u00e9"})"})
+    EXPECT_TRUE(test::is_json(text)) << text;
+  for (auto* text : {"", "01", "1.", ".5", "-", "nan", "inf", "[1,]", "[1 2]", "{\"a\"}", "{a:1}",
+                     "{\"a\":1,}", "\"\n\"", R"("\x")", R"("\u12")", "\"", "{} {}", "True"})
+    EXPECT_FALSE(test::is_json(text)) << text;
+}
+
+TEST(StatisticsText, ParsesAsJsonWhateverStagesAreCalled) {
+  auto odd = reader(20s);
+  odd.name = "a\"b\\c\nd\te\x01\x1f \xc3\xa9 </script>";
+  EXPECT_TRUE(test::is_json(to_json(run_of({odd, decoder(30s)}))));
+  EXPECT_TRUE(test::is_json(to_json(run_statistics())));
+  EXPECT_TRUE(test::is_json(to_json(process_statistics())));
+  EXPECT_TRUE(test::is_json(to_json(read_process_statistics({.pss = true}))));
+  EXPECT_TRUE(test::is_json(to_json(failure_record{odd.name, odd.name, odd.name, 2, lineage(7)})));
+}
+
+TEST(StatisticsText, OfALiveRunParsesAsJson) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(numbers{10}) | map([](int i) { return i; }) |
+                           filter([](int i) { return i % 2 == 0; }));
+  EXPECT_TRUE(test::is_json(to_json(items.statistics())));
+  collect(items);
+  EXPECT_TRUE(test::is_json(to_json(items.statistics())));
+}
+
 TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   auto waiting = reader(20s);
   waiting.name = "read \"it\"";
@@ -339,6 +409,114 @@ static std::vector<int> up_to(int end) {
   std::vector<int> all(static_cast<std::size_t>(end));
   std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+TEST(RunStatistics, TellHowLongFunctionsTake) {
+  runtime runtime({.threads = 2});
+  auto nap = [](int i) {
+    std::this_thread::sleep_for(i % 5 == 0 ? 10ms : 2ms);
+    return i;
+  };
+  auto items = runtime.run(from(up_to(40)) | map(nap, {.concurrency = 2, .name = "nap"}));
+  collect(items);
+  auto run = items.statistics();
+  auto& stage = run.stages.back();
+  EXPECT_EQ(stage.durations.total(), 40u);
+  EXPECT_GE(stage.busy, 8 * 10ms + 32 * 2ms);
+  EXPECT_LE(stage.busy, 2 * run.elapsed);
+  constexpr double least = 0.93;  // the quantiles are within 7 %
+  EXPECT_GE(stage.p50, least * 2ms);
+  EXPECT_GE(stage.p90, least * 10ms);
+  EXPECT_GE(stage.p99, stage.p90);
+  EXPECT_LE(least * stage.p99, run.elapsed);
+}
+
+// What has happened in some time that begins now.
+template <class T>
+static run_statistics meanwhile(const run<T>& of) {
+  auto before = of.statistics();
+  test::wait_until([&] { return of.statistics().elapsed > before.elapsed + 2ms; });
+  return of.statistics() - before;
+}
+
+TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
+  runtime runtime({.threads = 4});
+  test::gate gate;
+  auto hold = [&](int i) {
+    gate.pass();
+    return i;
+  };
+  auto quick = [](int i) { return i; };
+  auto stages = from(up_to(20)) | map(quick, {.concurrency = 2, .buffer = 0, .name = "first"}) |
+                map(hold, {.concurrency = 2, .buffer = 0, .name = "second"});
+  auto items = runtime.run(stages);
+  run_statistics full;  // two slots of each, one of them with an item that the next has taken
+  test::wait_until([&] {
+    full = items.statistics();
+    return full.stages.size() == 3 && full.stages[1].in == 3 && full.stages[2].in == 2;
+  });
+  test::wait_until([&] {
+    auto now = items.statistics();
+    return now.stages[1].output_wait > full.stages[1].output_wait &&
+           now.stages[2].output_wait > full.stages[2].output_wait &&
+           now.stages[2].starving > full.stages[2].starving;
+  });
+  auto now = meanwhile(items);
+  gate.open();
+  EXPECT_EQ(now.stages[1].output_wait, now.elapsed);
+  EXPECT_EQ(now.stages[1].input_wait, 0ns);
+  EXPECT_EQ(now.stages[1].starving, 0ns);
+  EXPECT_EQ(readiness(now.stages[1], now.elapsed), 1);
+  EXPECT_EQ(now.stages[2].output_wait, now.elapsed);
+  EXPECT_EQ(now.stages[2].starving, now.elapsed);
+  EXPECT_EQ(readiness(now.stages[2], now.elapsed), 0);
+  EXPECT_EQ(now.sink_wait, 0ns);
+  EXPECT_EQ(now.sink_blocked, 0ns);
+  EXPECT_EQ(collect(items), up_to(20));
+}
+
+TEST(RunStatistics, TellThatAllWaitForTheSource) {
+  runtime runtime({.threads = 2});
+  test::gate gate;
+  auto source = [&gate, i = 0]() mutable -> std::optional<int> {
+    if (i == 3) gate.pass();
+    return i < 5 ? std::optional<int>(i++) : std::nullopt;
+  };
+  auto items =
+      runtime.run(from(source) | map([](int i) { return i; }, {.concurrency = 2, .name = "first"}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(items.wait_next(), i);
+  std::thread consumer([&] { EXPECT_EQ(collect(items), (std::vector{3, 4})); });
+  gate.wait_for(1);
+  auto last = items.statistics();
+  test::wait_until([&] {
+    auto now = items.statistics();
+    return now.stages.at(1).starving > last.stages.at(1).starving && now.sink_wait > last.sink_wait;
+  });
+  auto now = meanwhile(items);
+  gate.open();
+  consumer.join();
+  EXPECT_EQ(now.stages[1].input_wait, now.elapsed);
+  EXPECT_EQ(now.stages[1].output_wait, 0ns);
+  EXPECT_EQ(now.stages[1].starving, now.elapsed);
+  EXPECT_EQ(readiness(now.stages[1], now.elapsed), 0);
+  EXPECT_EQ(now.sink_wait, now.elapsed);
+  EXPECT_EQ(readiness(now), 0);
+}
+
+TEST(RunStatistics, TellThatItemsWaitForTheConsumer) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(20)), {.ready = 2});
+  run_statistics full;  // two items are ready, and one more has been made
+  test::wait_until([&] {
+    full = items.statistics();
+    return full.stages.size() == 1 && full.stages[0].out == 3;
+  });
+  test::wait_until([&] { return items.statistics().sink_blocked > full.sink_blocked; });
+  auto now = meanwhile(items);
+  EXPECT_EQ(now.sink_blocked, now.elapsed);
+  EXPECT_EQ(now.sink_wait, 0ns);
+  EXPECT_EQ(readiness(now), 1);
+  EXPECT_EQ(collect(items), up_to(20));
 }
 
 TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
@@ -423,7 +601,7 @@ TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
 TEST(VerdictOfARun, NamesSlowItemsThatOthersWaitBehind) {
   runtime runtime({.threads = 2});
   auto fetch = [](int i) -> task<int> {
-    co_await sleep(i % 50 == 49 ? 60ms : 50us);
+    co_await sleep(i % 100 == 50 ? 60ms : 50us);
     co_return i;
   };
   auto stages = from(up_to(400)) | map(fetch, {.concurrency = 16, .buffer = 0, .name = "fetch"});

@@ -45,6 +45,10 @@ struct retry {
 
 // How many items may fail under a policy that lets the run go on. One more, and it ends with that
 // failure.
+//
+// Begun are, of a stage, the items that it has taken. Of a run they are all that its sources have
+// given, or those of the stage that has taken the most, if these are more: the parts of a flat_map
+// are items too, and so is what a cache gives again.
 struct error_budget {
   std::uint64_t count = ~std::uint64_t{0};
   double rate = 1;              // of all items that were begun ...

@@ -1,4 +1,4 @@
-// Hooks: a program's own functions, called around every stage and every item of a run.
+// Hooks: a program's own functions, called around the stages of a run and their calls for items.
 
 #pragma once
 
@@ -35,12 +35,14 @@ class run_hooks {
   virtual ~run_hooks() = default;
 
   // Around a stage: when its first item is asked for, and when it has no more, has failed, or is
-  // left because nobody asks any more. `failure` is null unless it has failed or was stopped.
+  // left because nobody asks any more. `failure` is null unless it has failed or was stopped. Not
+  // around those that statistics leave out: take, skip, shuffle, shard, repeat and unbatch.
   virtual void enter_stage(std::string_view /*stage*/) {}
   virtual void leave_stage(std::string_view /*stage*/, const std::exception_ptr& /*failure*/) {}
 
-  // Around every call of a stage's function for an item. `failure` is what the function has thrown,
-  // whatever then becomes of the item.
+  // Around every call for an item in map, filter, flat_map, batch_into, pad and pack; other stages
+  // do not tell of theirs. `failure` is what the function has thrown, whatever then becomes of the
+  // item.
   virtual void enter_item(const item_call& /*call*/) {}
   virtual void leave_item(const item_call& /*call*/, const std::exception_ptr& /*failure*/) {}
 };

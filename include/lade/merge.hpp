@@ -71,13 +71,18 @@ class turn_order {
 };
 
 template <class T>
-async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_order order) {
+async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_order order,
+                                 stage_counters& counters) {
   while (!order.over()) {
     auto input = order.next();
-    if (auto* item = co_await inputs[input].next())
-      co_yield *item;
-    else
+    auto* item = co_await inputs[input].next();
+    if (!item) {
       order.end(input);
+      continue;
+    }
+    bump(counters.in);
+    bump(counters.out);
+    co_yield *item;
   }
 }
 
@@ -90,8 +95,8 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   merged->count_for(counters);
   auto until = run.until(merged->stop_token());
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    merged->start(inputs[i].open(until.branch(i, inputs.size())));
-  return arrivals<T>::deliver(merged);
+    merged->start(counted(inputs[i].open(until.branch(i, inputs.size())), counters.in));
+  return counted(arrivals<T>::deliver(merged), counters.out);
 }
 
 template <class T>
@@ -143,11 +148,12 @@ std::uint64_t longest(const pipeline<In>&... inputs) {
   return std::max({inputs.length()...});
 }
 
-// The live generators of several pipelines.
+// The live generators of several pipelines, for the stage that takes their items.
 template <class... In, std::size_t... I>
-std::tuple<async_generator<In>...> open_each(const opening& run, std::index_sequence<I...>,
+std::tuple<async_generator<In>...> open_each(const opening& run, stage_counters& counters,
+                                             std::index_sequence<I...>,
                                              const pipeline<In>&... inputs) {
-  return {inputs.open(run.branch(I, sizeof...(In)))...};
+  return {counted(inputs.open(run.branch(I, sizeof...(In))), counters.in)...};
 }
 
 }  // namespace detail
@@ -163,7 +169,7 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
       detail::longest(inputs...) + 1,
       [coroutine = std::move(coroutine), inputs...](const detail::opening& run) {
         auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"));
-        auto opened = detail::open_each(run.mixing_parts("combine"),
+        auto opened = detail::open_each(run.mixing_parts("combine"), counters,
                                         std::index_sequence_for<In...>(), inputs...);
         auto items = std::apply(
             [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); }, opened);
@@ -176,11 +182,12 @@ template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
       detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
-        run.add_stage("zip");
-        auto opened =
-            detail::open_each(run.mixing_parts("zip"), std::index_sequence_for<In...>(), inputs...);
-        return std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
-                          opened);
+        auto& counters = run.add_stage("zip");
+        auto opened = detail::open_each(run.mixing_parts("zip"), counters,
+                                        std::index_sequence_for<In...>(), inputs...);
+        auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
+                               opened);
+        return detail::counted(std::move(rows), counters.out);
       });
 }
 
@@ -202,7 +209,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
         if (options.order == merge_order::arrival)
           return detail::merge_arrivals(inputs, run, counters, options.end);
         detail::turn_order order(options.in(run.epoch), inputs.size(), run.round());
-        return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order));
+        return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), counters);
       });
 }
 

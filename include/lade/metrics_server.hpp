@@ -24,6 +24,10 @@ struct metrics_server_options {
   // of the system.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
   std::size_t connections = 16;
+
+  // Tells process_proportional_memory_bytes too, for which the kernel walks through all pages with
+  // every answer; see process.hpp.
+  bool pss = false;
 };
 
 // Answers GET /metrics over HTTP/1.1 with the figures of the process and of all sources, on one

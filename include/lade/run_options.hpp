@@ -26,6 +26,9 @@ struct report_options {
   // Called every so often, and once at the end of the run with what is left; by one thread at a
   // time, of the CPU pool. What it throws ends the run.
   std::function<void(const run_report&)> to = {};
+
+  // Reads process.pss_bytes too, which takes milliseconds for every gigabyte; see process.hpp.
+  bool pss = false;
 };
 
 // When a run is taken to hang, and who is told. Off unless `after` is given: how long a source or
@@ -54,7 +57,8 @@ struct run_options {
   // the state instead of those above.
   std::optional<lade::state> state = {};
 
-  // For stages that do not say what is to become of items that fail, and for all stages together.
+  // What is to become of items that fail in stages that do not say it, and how many may fail in all
+  // stages together.
   lade::on_error on_error = lade::on_error::fail;
   lade::error_budget error_budget = {};
 
@@ -71,14 +75,15 @@ struct run_options {
   // Bounds for stages whose concurrency is automatic.
   tune_options tune = {};
 
-  // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
+  // Where every item's way through the concurrent stages is recorded; see trace.hpp. Must outlive
+  // the run.
   lade::trace* trace = nullptr;
 
-  // Called around every stage and item; see hooks.hpp. Must outlive the run.
+  // Called around stages and their calls for items; see hooks.hpp. Must outlive the run.
   run_hooks* hooks = nullptr;
 
-  // A file to which a line of JSON is added for each of them. The run throws if it cannot be
-  // opened.
+  // A file to which a line of JSON is added for every item that fails. The run throws if it cannot
+  // be opened.
   std::string failure_log = {};
 };
 

@@ -21,6 +21,9 @@ class duration_counts {
   std::uint64_t total() const noexcept;
   std::chrono::nanoseconds quantile(double share) const noexcept;
 
+  // About how long those lasted that are counted at `i`.
+  static std::chrono::nanoseconds duration_of(std::size_t i) noexcept;
+
   // What came after `earlier`, which is part of this.
   duration_counts& operator-=(const duration_counts& earlier) noexcept;
 
@@ -29,7 +32,8 @@ class duration_counts {
   std::array<std::uint32_t, per_octave * octaves> counts{};
 };
 
-// One stage of a run, at one moment. Times are summed over its workers.
+// One stage of a run, at one moment. Times are summed over its workers; a stage without workers has
+// no `busy`, `cpu` and `durations`.
 struct stage_statistics {
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
@@ -44,7 +48,7 @@ struct stage_statistics {
   std::uint64_t retried = 0;        // calls for an item for which one had failed
   std::uint64_t bytes = 0;          // of what it gave, where items have a size
   std::chrono::nanoseconds busy{};  // spent inside of its function
-  std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 where its workers wait
+  std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 for tasks and flat_map
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
   std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
@@ -123,8 +127,8 @@ class waiting_time {
   std::atomic<std::int64_t> sum_ = 0;  // during a wait, less its beginning: below 0 only then
 };
 
-// Measures the CPU time that a worker's calls take and adds it to a counter: of all that take
-// long, and of one in sixteen short ones, which counts for all.
+// Measures the CPU time that a worker's calls take and adds it to a counter: of all that follow a
+// long one, and of one in sixteen others, which counts for all.
 class cpu_sampler {
  public:
   cpu_sampler(std::atomic<std::int64_t>& counter, bool wanted) noexcept

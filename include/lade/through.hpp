@@ -7,6 +7,8 @@
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <tuple>
 #include <type_traits>
@@ -15,6 +17,15 @@
 namespace lade {
 
 namespace detail {
+
+// Passes items on and counts them, where several threads may add to the same counter.
+template <class T>
+async_generator<T> counted(async_generator<T> items, std::atomic<std::uint64_t>& counter) {
+  while (auto* item = co_await items.next()) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+    co_yield *item;
+  }
+}
 
 // Passes a stage's items on, counts them, and names the stage in what it throws.
 template <class T>
@@ -44,7 +55,7 @@ class through_stage {
     return detail::make_pipeline<out>(
         in.length() + 1, [in, stage = stage_, arguments = arguments_](const detail::opening& run) {
           auto& counters = run.add_stage(detail::stage_name<F>({}, "through"));
-          auto items = in.open(run.mixing_parts("through"));
+          auto items = detail::counted(in.open(run.mixing_parts("through")), counters.in);
           auto opened = std::apply(
               [&](const Args&... each) { return std::invoke(stage, std::move(items), each...); },
               arguments);

@@ -142,8 +142,10 @@ class run_state {
 
   // Notes a failure and tells of it. Gives what the user's function has thrown, or null.
   std::exception_ptr note(failure_record failure);
+  bool was_thrown_by_listener(const std::exception_ptr& failure) const;
   std::exception_ptr end_run(stage_error failure);
   bool over_budget(const stage_counters& stage, const failure_policy& policy);
+  std::uint64_t items_begun() const noexcept;  // with the mutex held
 
   lade::runtime& runtime_;
   run_options options_;
@@ -170,6 +172,7 @@ class run_state {
   std::vector<stage_error> final_failures_;  // each of which ends the run
   const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
+  std::vector<std::exception_ptr> thrown_by_listener_;  // by on_failure: failures of no item
   std::mutex telling_;  // guards the log and the calls of on_failure
   std::ofstream failure_log_;
   scope& children_;
