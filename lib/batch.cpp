@@ -4,6 +4,7 @@
 #include <lade/this_context.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace lade {
 
@@ -34,6 +35,7 @@ async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec b
       current = std::make_shared<open_batch>(tensor(batch, std::move(memory)));
       slot = 0;
     }
+    current->origin.merge(in.origin());
     assigned next(std::move(*item), current, slot++);
     current->assigned = slot;
     co_yield next;
@@ -55,26 +57,44 @@ static sample_batch take_first(std::shared_ptr<open_batch>& batch, std::vector<s
   return {std::move(used), std::exchange(samples, {})};
 }
 
+static lineage without(const lineage& all, const lineage& some) {
+  lineage rest;
+  for (auto& range : all.ranges())
+    for (auto position = range.first; position <= range.last; ++position)
+      if (!some.contains(position)) rest.add(position);
+  return rest;
+}
+
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
   std::shared_ptr<open_batch> current;
   std::vector<sample> samples;
+  lineage origin;  // of the batch that was given last
+  lineage lost;    // of batches after that of which nothing is left
+  auto take = [&] {
+    origin = std::exchange(lost, {});
+    origin.merge(current->origin);
+    return take_first(current, samples);
+  };
   while (auto item = co_await in.next().apart()) {
     if (!samples.empty() && item->batch() != current) {
-      auto full = take_first(current, samples);
-      co_yield full;
+      auto full = take();
+      with_lineage<sample_batch> yielded{origin, full};
+      co_yield yielded;
     }
-    co_await consume(in.origin());
+    if (samples.empty()) lost = without(in.origin(), origin);
     current = item->batch();
     move_sample(current->data, item->slot_number(), samples.size());
     samples.push_back(item->sample());
     if (item->slot_number() + 1 < options.size) continue;
-    auto full = take_first(current, samples);
-    co_yield full;
+    auto full = take();
+    with_lineage<sample_batch> yielded{origin, full};
+    co_yield yielded;
   }
   if (samples.empty() || (options.drop_last && current->assigned < options.size)) co_return;
-  auto rest = take_first(current, samples);
-  co_yield rest;
+  auto rest = take();
+  with_lineage<sample_batch> yielded{origin, rest};
+  co_yield yielded;
 }
 
 }  // namespace detail

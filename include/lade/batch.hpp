@@ -160,6 +160,7 @@ struct open_batch {
 
   tensor data;
   std::atomic<std::size_t> assigned = 0;  // slots; samples of some of them may be dropped
+  lineage origin;                         // of these; read when no more are to come
 };
 
 // A sample and the slot it is to be written to.
@@ -193,7 +194,7 @@ void require_batch_size(std::size_t size, std::string_view stage);
 async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch);
 
 // Puts the samples of each batch together again. A batch of which samples were dropped closes
-// the gaps and is delivered shorter.
+// the gaps and is delivered shorter, with their positions: the next begins behind them.
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options);
 
