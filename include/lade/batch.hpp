@@ -41,6 +41,7 @@ class batch_stage {
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
           auto& counters = run.add_stage("batch");
+          run.grouping(counters, options.size, options.size);
           return collect(in.open(run.mixing_parts("batch")), options, counters);
         });
   }
@@ -209,6 +210,7 @@ class batch_into_stage {
     auto length = in.length() + 1;
     return detail::make_pipeline<sample_batch>(
         length, [in, length, self = *this](const detail::opening& run) {
+          run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
           auto slots = self.assign(in);
           auto stage = self.stage(run);
           detail::stage_random draws(run, length);
