@@ -39,7 +39,9 @@ struct state {
 
   std::uint64_t epoch = 0;
   std::uint64_t seed = 0;
-  std::vector<std::string> stages = {};  // their names, from the source on
+
+  // The names of the stages, from the source on; of batches that are taken apart with their size.
+  std::vector<std::string> stages = {};
 
   // The positions of all sources that no rank has to deliver any more, as far as this rank knows:
   // what had been delivered when its run began and, if it is the only rank, since then.

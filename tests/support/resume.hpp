@@ -47,12 +47,13 @@ auto with_interruptions(runtime& where, Make make, std::size_t count, run_option
   return all;
 }
 
-// The same with a new runtime each time, of any number of threads.
+// The same with a new runtime each time, of another number of threads than the last.
 template <class Make>
 auto with_restarts(random& draw, Make make, std::size_t count, run_options options = {}) {
   std::vector<typename decltype(make())::value_type> all;
-  for (bool more = true; more;) {
-    runtime where({.threads = static_cast<unsigned>(1 + draw.below(4))});
+  auto threads = 1 + draw.below(4);
+  for (bool more = true; more; threads = 1 + (threads + draw.below(3)) % 4) {
+    runtime where({.threads = static_cast<unsigned>(threads)});
     more = take_part(where, make(), count, options, all);
   }
   return all;
