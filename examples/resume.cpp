@@ -1,14 +1,16 @@
 // A training that may be killed at any time and goes on where it was.
 //
-//   resume CHECKPOINT LOG
+//   resume CHECKPOINT LOG [CONCURRENCY]
 //
 // "Trains" on shuffled numbers: writes each batch to LOG, a line each. After every third step it
-// saves where it is to CHECKPOINT, from which it goes on when it is started again.
+// saves where it is to CHECKPOINT, from which it goes on when it is started again, at any
+// concurrency.
 
 #include <lade/lade.hpp>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -42,16 +44,16 @@ static void train(std::ofstream& log, const batch& numbers) {
 static std::uint64_t number(std::uint64_t index) { return index; }
 static std::uint64_t square(std::uint64_t i) { return i * i; }
 
-static void run(const std::string& checkpoint, const std::string& log_path) {
+static void run(const std::string& checkpoint, const std::string& log_path, unsigned concurrency) {
   std::uintmax_t model = 0;
   auto state = load(checkpoint, model);
   std::ofstream(log_path, std::ios::app).flush();
   std::filesystem::resize_file(log_path, model);  // what came after the checkpoint is forgotten
   std::ofstream log(log_path, std::ios::app);
 
-  lade::runtime runtime;
+  lade::runtime runtime({.threads = concurrency});
   auto batches = lade::from_index(10'000, number) | lade::shuffle({.seed = 7}) |
-                 lade::map(square, {.concurrency = 4}) | lade::batch(16);
+                 lade::map(square, {.concurrency = concurrency}) | lade::batch(16);
 
   for (std::uint64_t epoch = state ? state->epoch : 0; epoch < 2; ++epoch) {
     auto steps = runtime.run(batches, {.epoch = epoch, .state = state});
@@ -64,12 +66,13 @@ static void run(const std::string& checkpoint, const std::string& log_path) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: resume CHECKPOINT LOG\n");
+  int concurrency = argc == 4 ? std::atoi(argv[3]) : 4;
+  if (argc < 3 || argc > 4 || concurrency < 1) {
+    std::fprintf(stderr, "usage: resume CHECKPOINT LOG [CONCURRENCY]\n");
     return 2;
   }
   try {
-    run(argv[1], argv[2]);
+    run(argv[1], argv[2], static_cast<unsigned>(concurrency));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "resume: %s\n", failure.what());
     return 1;

@@ -2,6 +2,7 @@
 #include <lade/error.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -40,6 +41,8 @@ alias_table::alias_table(const std::vector<double>& weights, const char* doing) 
   }
   // What is left would be 1 but for rounding, unless it is nothing.
   for (auto light : below) columns_[light].share = weights[light] > 0 ? 1 : 0;
+  for (auto& each : columns_)
+    digest_ = scramble(scramble(digest_ ^ std::bit_cast<std::uint64_t>(each.share)) ^ each.other);
 }
 
 }  // namespace lade::detail

@@ -4,6 +4,7 @@
 #include <lade/this_context.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace lade {
 
@@ -34,6 +35,7 @@ async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec b
       current = std::make_shared<open_batch>(tensor(batch, std::move(memory)));
       slot = 0;
     }
+    current->origin.merge(in.origin());
     assigned next(std::move(*item), current, slot++);
     current->assigned = slot;
     co_yield next;
@@ -48,33 +50,68 @@ static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
   std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
 }
 
-// The batch of `samples` and their slots, and leaves both empty for the next.
-static sample_batch take_first(std::shared_ptr<open_batch>& batch, std::vector<sample>& samples) {
-  auto used = batch->data.slice(0, static_cast<std::int64_t>(samples.size()));
-  batch.reset();
-  return {std::move(used), std::exchange(samples, {})};
+static lineage without(const lineage& all, const lineage& some) {
+  lineage rest;
+  for (auto& range : all.ranges())
+    for (auto position = range.first; position <= range.last; ++position)
+      if (!some.contains(position)) rest.add(position);
+  return rest;
 }
+
+// The batch that is being put together, if any.
+class gathered_batch {
+ public:
+  bool empty() const noexcept { return samples_.empty(); }
+  bool holds_others_than(const assigned& item) const noexcept {
+    return !empty() && item.batch() != batch_;
+  }
+  bool is_short_of(std::size_t size) const noexcept { return batch_->assigned < size; }
+
+  void add(const assigned& item, const lineage& origin) {
+    if (empty()) lost_ = without(origin, origin_);
+    batch_ = item.batch();
+    move_sample(batch_->data, item.slot_number(), samples_.size());
+    samples_.push_back(item.sample());
+  }
+
+  // Leaves nothing for the next.
+  sample_batch take() {
+    origin_ = std::exchange(lost_, {});
+    origin_.merge(batch_->origin);
+    auto used = batch_->data.slice(0, static_cast<std::int64_t>(samples_.size()));
+    batch_.reset();
+    return {std::move(used), std::exchange(samples_, {})};
+  }
+
+  // Of the batch that was taken last.
+  const lineage& origin() const noexcept { return origin_; }
+
+ private:
+  std::shared_ptr<open_batch> batch_;
+  std::vector<sample> samples_;
+  lineage origin_;
+  lineage lost_;  // of the batches after that one of which nothing is left
+};
 
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
-  std::shared_ptr<open_batch> current;
-  std::vector<sample> samples;
+  gathered_batch gathered;
   while (auto item = co_await in.next().apart()) {
-    if (!samples.empty() && item->batch() != current) {
-      auto full = take_first(current, samples);
-      co_yield full;
+    if (gathered.holds_others_than(*item)) {
+      auto full = gathered.take();
+      with_lineage<sample_batch> yielded{gathered.origin(), full};
+      co_yield yielded;
     }
-    co_await consume(in.origin());
-    current = item->batch();
-    move_sample(current->data, item->slot_number(), samples.size());
-    samples.push_back(item->sample());
+    gathered.add(*item, in.origin());
     if (item->slot_number() + 1 < options.size) continue;
-    auto full = take_first(current, samples);
-    co_yield full;
+    auto full = gathered.take();
+    with_lineage<sample_batch> yielded{gathered.origin(), full};
+    co_yield yielded;
   }
-  if (samples.empty() || (options.drop_last && current->assigned < options.size)) co_return;
-  auto rest = take_first(current, samples);
-  co_yield rest;
+  if (gathered.empty() || (options.drop_last && gathered.is_short_of(options.size))) co_return;
+  auto rest = gathered.take();
+  with_lineage<sample_batch> yielded{gathered.origin(), rest};
+  co_yield yielded;
 }
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <variant>
@@ -48,6 +49,36 @@ static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
           },
       },
       step);
+}
+
+static std::string hexadecimal(std::uint64_t number) {
+  char digits[16];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr};
+}
+
+static std::string text_of(const order_step& step) {
+  auto text = [](const char* name, std::uint64_t number) {
+    return name + (' ' + std::to_string(number));
+  };
+  return std::visit(overloaded{
+                        [&](const shuffle_step& s) { return text("shuffle", s.seed); },
+                        [&](const draw_step& s) {
+                          return text("draw", s.count) + " by weights " +
+                                 hexadecimal(s.table->digest()) + text(" with seed", s.seed);
+                        },
+                        [&](const take_step& s) { return text("take", s.count); },
+                        [&](const skip_step& s) { return text("skip", s.count); },
+                        [&](const repeat_step& s) { return text("repeat", s.count); },
+                        [](const auto&) { return std::string(); },
+                    },
+                    step);
+}
+
+std::vector<std::string> texts_of(const std::vector<order_step>& steps) {
+  std::vector<std::string> texts;
+  for (auto& step : steps)
+    if (auto text = text_of(step); !text.empty()) texts.push_back(std::move(text));
+  return texts;
 }
 
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps) {

@@ -42,6 +42,14 @@ static std::string joined(const std::vector<std::string>& stages) {
   return text;
 }
 
+static std::string in_order(const std::vector<std::string>& steps) {
+  return steps.empty() ? "in the order of the source" : "in the order " + joined(steps);
+}
+
+static std::string counted(std::uint64_t items) {
+  return items == 0 ? "an unknown number of items" : std::to_string(items) + " items";
+}
+
 void progress::begin(std::vector<std::string> stages) {
   std::lock_guard lock(mutex_);
   stages_ = std::move(stages);
@@ -49,6 +57,8 @@ void progress::begin(std::vector<std::string> stages) {
   if (!refusal_.empty()) throw_unlike(refusal_);
   if (!from_->stages.empty() && from_->stages != stages_)
     throw_unlike("it is of the stages " + joined(from_->stages) + ", these are " + joined(stages_));
+  if (from_->parts > 0 && !in_parts_)
+    throw_unlike("it is amid the parts of an item, and these stages make none");
 }
 
 void progress::begin(const dealing& source) {
@@ -70,9 +80,14 @@ bool progress::dealt_alike() const noexcept {
 void progress::require_same(const dealing& source) const {
   if (!refusal_.empty()) throw_unlike(refusal_);
   auto* before = source_before(source.begin);
+  if (before && before->order != source.order)
+    throw_unlike("its items are " + in_order(before->order) + ", these are " +
+                 in_order(source.order));
   if (before && before->items != source.items)
-    throw_unlike("it is of " + std::to_string(before->items) + " items, the source has " +
-                 std::to_string(source.items));
+    throw_unlike("it is of " + counted(before->items) + ", the source has " +
+                 counted(source.items));
+  if (from_->parts > 0 && from_->world != source.world)
+    throw_unlike("it is amid the parts of an item, with which no other number of ranks can go on");
   if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))
     throw_unlike("it is of rank " + std::to_string(from_->rank) + " of " +
                  std::to_string(from_->world) + ", this is rank " + std::to_string(source.rank) +
@@ -141,7 +156,7 @@ state progress::now() const {
     return !goes_on_as_rank || sources_.contains(each.begin);
   });
   for (auto& [begin, source] : sources_)
-    result.sources.push_back({begin, source.how.items,
+    result.sources.push_back({begin, source.how.items, source.how.order,
                               result.world > 1 ? first_of_own(source.how) : 0,
                               source.own_delivered});
   std::ranges::sort(result.sources, {}, &state::source::begin);

@@ -105,6 +105,12 @@ opening opening::making_parts(const std::string& how) const {
   return result;
 }
 
+void opening::grouping(stage_counters& counters, std::size_t size, std::size_t step) const {
+  if (!parts_behind) return;
+  counters.groups = "of " + std::to_string(size);
+  if (step != size) counters.groups += " in steps of " + std::to_string(step);
+}
+
 void opening::refuse_state(const std::string& why) const {
   run->progress().refuse(why);
   if (indivisible) *indivisible = true;
@@ -116,12 +122,14 @@ std::uint64_t opening::round() const noexcept {
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run) {
   auto& progress = run.run->progress();
+  auto texts = texts_of(steps);
   visit_order order(std::move(steps), items, run.round());
   if (auto why = order.why_inexact(); !why.empty()) run.refuse_state(why);
   if (progress.resumed()) order = order.rest(progress.undelivered(), run.first);
   auto part = order.dealt();
   progress.begin({.begin = run.first,
                   .items = items,
+                  .order = std::move(texts),
                   .rank = part.rank,
                   .world = part.world,
                   .first = run.first + order.first_position(),
@@ -259,7 +267,7 @@ std::vector<std::string> run_state::stage_names() const {
   std::lock_guard lock(mutex_);
   std::vector<std::string> names;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
-    names.push_back(stage->name());
+    names.push_back(stage->groups.empty() ? stage->name() : stage->name() + ' ' + stage->groups);
   return names;
 }
 

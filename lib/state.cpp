@@ -12,7 +12,7 @@
 
 namespace lade {
 
-static constexpr std::uint64_t state_version = 1;
+static constexpr std::uint64_t state_version = 2;
 
 using detail::json_of;
 
@@ -24,9 +24,8 @@ static std::string json_of(const std::vector<std::string>& texts) {
 
 static std::string json_of(const state::source& source) {
   const std::pair<const char*, std::string> members[] = {
-      {"begin", std::to_string(source.begin)},
-      {"items", std::to_string(source.items)},
-      {"first", std::to_string(source.first)},
+      {"begin", std::to_string(source.begin)}, {"items", std::to_string(source.items)},
+      {"order", json_of(source.order)},        {"first", std::to_string(source.first)},
       {"since", json_of(source.since)},
   };
   return detail::json_object(members);
@@ -64,9 +63,8 @@ class state_reader {
 
   state read() {
     state result;
-    std::uint64_t version = 0;
     read_members("a state", {
-                                {"lade_state", &version},
+                                {"lade_state", &version_},
                                 {"epoch", &result.epoch},
                                 {"seed", &result.seed},
                                 {"stages", &result.stages},
@@ -79,7 +77,7 @@ class state_reader {
                             });
     skip_space();
     if (at_ != text_.size()) fail("more text than a state");
-    if (version != state_version) fail("version " + std::to_string(version) + " of states");
+    if (version_ != state_version) fail_version();
     if (result.rank >= result.world) fail("no rank of its world");
     return result;
   }
@@ -94,7 +92,7 @@ class state_reader {
     do {
       auto name = read_string();
       auto found = targets.find(name);
-      if (found == targets.end()) fail("\"" + name + "\" is not part of " + of);
+      if (found == targets.end()) fail_member(name, of);
       expect(':');
       std::visit([this](auto* into) { read_into(*into); }, found->second);
     } while (accept(','));
@@ -112,6 +110,7 @@ class state_reader {
       auto& source = sources.emplace_back();
       read_members("a source", {{"begin", &source.begin},
                                 {"items", &source.items},
+                                {"order", &source.order},
                                 {"first", &source.first},
                                 {"since", &source.since}});
       if (sources.size() > 1 && source.begin <= sources[sources.size() - 2].begin)
@@ -123,6 +122,17 @@ class state_reader {
   [[noreturn]] void fail(const std::string& what) const {
     throw error(errc::invalid_argument, "read a state",
                 what + " (at character " + std::to_string(at_) + ")");
+  }
+
+  [[noreturn]] void fail_version() const {
+    fail("version " + std::to_string(version_) + " of states, not " +
+         std::to_string(state_version));
+  }
+
+  // What another version has more is no mistake in the text.
+  [[noreturn]] void fail_member(const std::string& name, const std::string& of) const {
+    if (version_ > state_version) fail_version();
+    fail("\"" + name + "\" is not part of " + of);
   }
 
   void skip_space() {
@@ -206,6 +216,7 @@ class state_reader {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::uint64_t version_ = 0;  // 0 until it has been read
 };
 
 }  // namespace detail
@@ -268,8 +279,10 @@ class merger {
         auto place =
             std::ranges::lower_bound(each.sources, source.begin, {}, &state::source::begin);
         if (place != each.sources.end() && place->begin == source.begin) continue;
-        each.sources.insert(place,
-                            {source.begin, source.items, source.first - one.rank + each.rank, {}});
+        auto same = source;
+        same.first = source.first - one.rank + each.rank;
+        same.since = {};
+        each.sources.insert(place, std::move(same));
       }
   }
 
@@ -284,6 +297,9 @@ class merger {
     require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::items,
                                     &state::source::items),
                  "the items of the source");
+    require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::order,
+                                    &state::source::order),
+                 "the order of the source");
     require_same(each.world == first.world, "the number of ranks");
     require_same(each.delivered == first.delivered, "what they began with");
     if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");

@@ -61,6 +61,13 @@ TEST(AliasTable, TakesWeightsOfAnySize) {
   EXPECT_NEAR(picked({5e-324, 5e-324}, 10'000)[0], 5000, 300);
 }
 
+TEST(AliasTable, HasADigestThatTellsWeightsApart) {
+  auto of = [](weight_list weights) { return alias_table(weights, "draw").digest(); };
+  EXPECT_EQ(of({1, 2, 3}), of({2, 4, 6}));
+  for (weight_list other : {weight_list{1, 3, 2}, {3, 2, 1}, {1, 2}, {1, 2, 3, 0}, {1, 2, 3.001}})
+    EXPECT_NE(of({1, 2, 3}), of(other));
+}
+
 TEST(AliasTable, RefusesWeightsThatAreNone) {
   auto of = [](weight_list weights) { return [weights] { alias_table(weights, "draw"); }; };
   EXPECT_THAT(of({}), ThrowsMessage<error>("draw: no weights"));

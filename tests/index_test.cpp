@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -235,6 +236,19 @@ TEST(Stretch, IsNothingBehindStepsThatMoveItems) {
   EXPECT_FALSE(stretch_of({take_step{5}, shuffle_step{1}}));
   EXPECT_FALSE(stretch_of({shard_step{0, 2, remainder::drop}}));
   EXPECT_FALSE(stretch_of({repeat_step{2}}));
+}
+
+TEST(TextsOf, TellWhatEachStepDoesButForShards) {
+  auto table = std::make_shared<const alias_table>(std::vector<double>{1, 2}, "draw");
+  auto texts = texts_of({skip_step{3}, draw_step{table, 9, 1}, shuffle_step{7}, repeat_step{2},
+                         take_step{100}, shard_step{1, 4, remainder::pad}});
+  ASSERT_EQ(texts.size(), 5u);
+  EXPECT_EQ(texts[0], "skip 3");
+  EXPECT_TRUE(texts[1].starts_with("draw 9 by weights ")) << texts[1];
+  EXPECT_TRUE(texts[1].ends_with(" with seed 1")) << texts[1];
+  EXPECT_EQ(texts[2], "shuffle 7");
+  EXPECT_EQ(texts[3], "repeat 2");
+  EXPECT_EQ(texts[4], "take 100");
 }
 
 }  // namespace lade::detail

@@ -5,6 +5,7 @@
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
+#include <lade/io/directory.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/run.hpp>
@@ -12,14 +13,17 @@
 #include <lade/shuffle.hpp>
 #include <lade/state.hpp>
 #include <lade/through.hpp>
+#include <lade/window.hpp>
 
 #include "support/pipelines.hpp"
 #include "support/resume.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -155,14 +159,14 @@ class random_pipeline {
 
 TEST(State, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes) {
   auto seed = new_seed();
-  runtime runtime({.threads = 3});
+  runtime first({.threads = 3});
   for (std::uint64_t i = 0; i < 300; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
     random draw(seed, i);
     run_options options{.epoch = draw.below(5), .seed = draw()};
     random_pipeline make(draw);
-    auto whole = collect(runtime, make(), options);
-    auto parts = with_interruptions(runtime, std::ref(make), 1 + draw.below(60), options);
+    auto whole = collect(first, make(), options);
+    auto parts = with_restarts(draw, std::ref(make), 1 + draw.below(60), options);
     if (!make.in_order()) {
       std::ranges::sort(parts);
       std::ranges::sort(whole);
@@ -209,129 +213,23 @@ TEST(State, IsRefusedWhereTheOrderChangesBeforePartsAreMade) {
   }
 }
 
-TEST(State, AnotherNumberOfRanksDeliversTheRest) {
-  auto seed = new_seed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  random draw(seed);
-  runtime runtime({.threads = 2});
-  for (int i = 0; i < 50; ++i) {
-    auto size = static_cast<int>(draw.below(400));
-    auto shuffled = from(up_to(size)) | shuffle({.seed = draw()});
-    ints all;
-    std::optional<state> merged;
-    for (int restart = 0; restart < 4; ++restart) {
-      auto world = 1 + draw.below(6);
-      auto steps = 1 + draw.below(30);
-      std::vector<state> ranks;
-      for (std::uint64_t rank = 0; rank < world; ++rank) {
-        auto items =
-            runtime.run(shuffled | shard({.rank = rank, .world = world}), {.state = merged});
-        auto some = take_some(items, restart < 3 ? steps + draw.below(3) : 1000);
-        all.insert(all.end(), some.begin(), some.end());
-        ranks.push_back(state_from_json(to_json(items.state())));
-      }
-      merged = merge(ranks);
-    }
-    auto items = runtime.run(shuffled, {.state = merged});
-    auto rest = take_some(items, 1000);
-    EXPECT_LT(rest.size(), 6u);  // the remainder
-    all.insert(all.end(), rest.begin(), rest.end());
-    ASSERT_EQ(sorted(all), up_to(size));
-  }
-}
-
-TEST(State, AnotherNumberOfRanksDeliversTheRestOfSeveralSources) {
-  auto seed = new_seed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  random draw(seed);
-  runtime runtime({.threads = 2});
-  for (int i = 0; i < 50; ++i) {
-    auto size = static_cast<int>(draw.below(200));
-    auto first = from(up_to(size)) | shuffle({.seed = draw()});
-    auto second =
-        from_index(draw.below(200), [size](std::uint64_t k) { return size + static_cast<int>(k); });
-    auto part = [&](std::uint64_t rank, std::uint64_t world) {
-      shard_options options{.rank = rank, .world = world};
-      return merge(std::vector<pipeline<int>>{first | shard(options), second | shard(options)});
-    };
-    auto whole = sorted(collect(runtime, part(0, 1)));
-    ints all;
-    std::optional<state> merged;
-    for (int restart = 0; restart < 4; ++restart) {
-      auto world = 1 + draw.below(6);
-      auto steps = draw.below(30);
-      std::vector<state> ranks;
-      for (std::uint64_t rank = 0; rank < world; ++rank) {
-        auto items = runtime.run(part(rank, world), {.state = merged});
-        auto some = take_some(items, restart < 3 ? 1 + steps + draw.below(3) : 1000);
-        all.insert(all.end(), some.begin(), some.end());
-        ranks.push_back(state_from_json(to_json(items.state())));
-      }
-      merged = merge(ranks);
-    }
-    auto rest = collect(runtime, part(0, 1), {.state = merged});
-    EXPECT_LT(rest.size(), 11u);  // the remainders
-    all.insert(all.end(), rest.begin(), rest.end());
-    ASSERT_EQ(sorted(all), whole);
-  }
-}
-
-TEST(State, AnotherNumberOfRanksDeliversTheRestOfTheDraws) {
-  auto seed = new_seed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  random random(seed);
-  runtime runtime({.threads = 2});
-  for (int i = 0; i < 30; ++i) {
-    std::vector<double> weights(1 + random.below(50), 1.0);
-    for (auto& each : weights) each += random.uniform(0, 9);
-    auto drawn = from(up_to(static_cast<int>(weights.size()))) |
-                 draw({.weights = weights, .count = 12 * random.below(30), .seed = random()});
-    std::vector<ints> some;
-    std::vector<state> ranks;
-    for (std::uint64_t rank = 0; rank < 4; ++rank) {
-      auto items = runtime.run(drawn | shard({.rank = rank, .world = 4}));
-      some.push_back(take_some(items, 1 + random.below(20)));
-      ranks.push_back(state_from_json(to_json(items.state())));
-    }
-    for (std::uint64_t rank = 0; rank < 3; ++rank)
-      some.push_back(collect(runtime,
-                             drawn | shard({.rank = rank, .world = 3, .remainder = remainder::pad}),
-                             {.state = merge(ranks)}));
-    ints all;
-    for (auto& each : some) all.insert(all.end(), each.begin(), each.end());
-    auto whole = sorted(collect(runtime, drawn));
-    std::ranges::sort(all);
-    ASSERT_TRUE(std::ranges::includes(all, whole));
-    ASSERT_LT(all.size(), whole.size() + 3);
-  }
-}
-
-TEST(State, OfRanksBehindARepeatMergesInAnyRound) {
-  runtime runtime({.threads = 1});
-  auto rounds = from(up_to(6)) | shuffle() | repeat(4);
-  for (std::size_t steps = 1; steps < 12; ++steps) {
-    ints all;
-    std::vector<state> ranks;
-    for (std::uint64_t rank = 0; rank < 2; ++rank) {
-      auto items = runtime.run(rounds | shard({.rank = rank, .world = 2}));
-      auto some = take_some(items, steps);
-      all.insert(all.end(), some.begin(), some.end());
-      ranks.push_back(items.state());
-    }
-    auto rest = collect(runtime, rounds, {.state = merge(ranks)});
-    all.insert(all.end(), rest.begin(), rest.end());
-    ASSERT_EQ(sorted(all), sorted(collect(runtime, rounds)));
-  }
-}
-
 TEST(State, IsSmallHoweverManyItemsThereAre) {
-  runtime runtime({.threads = 2});
+  runtime runtime({.threads = 8});
+  gate held;
+  std::atomic<int> calls = 0;
+  auto hold_some = [&](int i) {
+    if (int call = calls++; call % 300 == 0 && call < 2100) held.pass();
+    return i;
+  };
   auto numbers = from_index(100'000'000, [](std::uint64_t i) { return static_cast<int>(i); }) |
-                 shuffle() | shard({.rank = 3, .world = 8});
-  auto items = runtime.run(
-      numbers | map([](int i) { return i; }, {.concurrency = 16, .order = item_order::completion}));
-  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(items.wait_next());
-  EXPECT_LT(to_json(items.state()).size(), 4096u);
+                 shuffle() | skip(10) | shard({.rank = 3, .world = 8});
+  auto items =
+      runtime.run(numbers | map(hold_some, {.concurrency = 8, .order = item_order::completion}));
+  for (int i = 0; i < 5000; ++i) EXPECT_TRUE(items.wait_next());
+  auto saved = items.state();
+  EXPECT_GE(saved.sources[0].since.ranges().size(), 7u);  // one behind each that is held
+  EXPECT_LT(to_json(saved).size(), 4096u);
+  held.open();
 }
 
 TEST(State, OfTheEndLeavesNothing) {
@@ -375,6 +273,86 @@ TEST(State, OfAnotherPipelineIsRefused) {
   EXPECT_THAT(refusal(from(up_to(11)) | doubled, saved),
               HasSubstr("it is of 10 items, the source has 11"));
   EXPECT_EQ(refusal(from(up_to(10)) | doubled, saved), "none");
+}
+
+TEST(State, OfAnotherOrderIsRefused) {
+  auto list = from(up_to(10));
+  auto shuffled = list | shuffle({.seed = 7});
+  auto cut = shuffled | skip(1) | take(8);
+  auto refuses = [](const pipeline<int>& before, const pipeline<int>& now, const char* why) {
+    EXPECT_THAT(refusal(now, state_after(before, 3)), HasSubstr(why));
+  };
+  refuses(shuffled, list | shuffle({.seed = 8}),
+          "its items are in the order shuffle 7, these are in the order shuffle 8");
+  refuses(list, shuffled,
+          "its items are in the order of the source, these are in the order shuffle 7");
+  refuses(shuffled, list, "in the order shuffle 7, these are in the order of the source");
+  refuses(cut, shuffled | skip(1) | take(9),
+          "shuffle 7 | skip 1 | take 8, these are in the order "
+          "shuffle 7 | skip 1 | take 9");
+  refuses(cut, shuffled | skip(2) | take(8), "these are in the order shuffle 7 | skip 2 | take 8");
+  refuses(shuffled | repeat(2), shuffled | repeat(3),
+          "these are in the order shuffle 7 | repeat 3");
+  refuses(shuffled, shuffled | shard({.world = 2}), "none");
+}
+
+TEST(State, OfOtherDrawsIsRefused) {
+  auto drawn = [](std::vector<double> weights, std::uint64_t count, std::uint64_t seed) {
+    return from(up_to(3)) | draw({.weights = weights, .count = count, .seed = seed});
+  };
+  auto saved = state_after(drawn({1, 2, 3}, 100, 7), 3);
+  EXPECT_EQ(refusal(drawn({1, 2, 3}, 100, 7), saved), "none");
+  EXPECT_EQ(refusal(drawn({2, 4, 6}, 100, 7), saved), "none");
+  EXPECT_THAT(refusal(drawn({1, 2, 4}, 100, 7), saved), HasSubstr("the order draw 100 by weights"));
+  EXPECT_THAT(refusal(drawn({1, 2, 3}, 99, 7), saved), HasSubstr("the order draw 99 by weights"));
+  EXPECT_THAT(refusal(drawn({1, 2, 3}, 100, 8), saved), HasSubstr("with seed 8"));
+}
+
+TEST(State, OfAListingTellsItsOrderToo) {
+  testing_support::temp_dir data;
+  for (auto* name : {"a", "b", "c"}) data.write(name, "content");
+  auto files = from(io::files(data.path()));
+  auto saved = state_after(files | take(2), 1);
+  EXPECT_EQ(refusal(files | take(2), saved), "none");
+  EXPECT_THAT(refusal(files | take(3), saved), HasSubstr("take 2, these are in the order take 3"));
+  EXPECT_THAT(refusal(files | shuffle(), saved), HasSubstr("these are in the order shuffle 0"));
+  EXPECT_THAT(refusal(from(up_to(3)), state_after(files, 1)),
+              HasSubstr("it is of an unknown number of items, the source has 3 items"));
+}
+
+TEST(State, IsOfBatchesOfAnySize) {
+  auto batches = [](std::size_t size) { return from(up_to(20)) | shuffle() | batch(size); };
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(batches(4));
+  ints all;
+  auto add = [&](const std::vector<ints>& some) {
+    for (auto& each : some) all.insert(all.end(), each.begin(), each.end());
+  };
+  add(take_some(items, 2));
+  add(collect(runtime, batches(5), {.state = items.state()}));
+  EXPECT_EQ(all, collect(runtime, from(up_to(20)) | shuffle()));
+}
+
+TEST(State, AmidABatchThatIsTakenApartIsOfBatchesOfThatSize) {
+  auto apart = [](std::size_t size) { return from(up_to(20)) | batch(size) | unbatch(); };
+  auto saved = state_after(apart(4), 6);
+  EXPECT_EQ(refusal(apart(4), saved), "none");
+  EXPECT_THAT(refusal(apart(8), saved),
+              HasSubstr("it is of the stages source | batch of 4, these are source | batch of 8"));
+  auto windows = [](std::size_t step) {
+    return from(up_to(20)) | window(3, {.step = step}) | unbatch();
+  };
+  EXPECT_THAT(refusal(windows(4), state_after(windows(3), 2)),
+              HasSubstr("window of 3, these are source | window of 3 in steps of 4"));
+}
+
+TEST(State, AmidThePartsOfAnItemIsForTheSameParts) {
+  auto twice = [](int i) { return ints{i, i}; };
+  auto pairs = from(up_to(20)) | map(twice);
+  auto saved = state_after(pairs | unbatch(), 5);
+  EXPECT_EQ(refusal(pairs | unbatch(), saved), "none");
+  EXPECT_THAT(refusal(pairs, saved),
+              HasSubstr("it is amid the parts of an item, and these stages make none"));
 }
 
 TEST(State, IsNotGoneOnFromWhereThatWouldNotBeExact) {
@@ -433,7 +411,7 @@ static state any_state(random& draw) {
   any.delivered = some_positions();
   any.open = some_positions();
   for (std::uint64_t begin = 0; draw.below(3) > 0; begin += 1 + draw.below(1000))
-    any.sources.push_back({begin, draw(), draw(), some_positions()});
+    any.sources.push_back({begin, draw(), {"shuffle 7", "take 9"}, draw(), some_positions()});
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
   any.parts = draw();
@@ -454,7 +432,7 @@ TEST(StateText, IsReadAsItWasWritten) {
 }
 
 TEST(StateText, MayHaveSpace) {
-  auto read = state_from_json(" { \"lade_state\" : 1 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
+  auto read = state_from_json(" { \"lade_state\" : 2 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
   EXPECT_EQ(read.delivered.size(), 5u);
 }
 
@@ -462,9 +440,10 @@ TEST(StateText, ErrorsTellWhere) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   auto reading = [](std::string text) { return [text] { state_from_json(text); }; };
   EXPECT_THAT(reading(""), says("read a state: expected { (at character 0)"));
-  EXPECT_THAT(reading("{\"lade_state\":2}"), says("version 2 of states"));
-  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states"));
-  EXPECT_THAT(reading("{\"lade_state\":1}}"), says("more text than a state"));
+  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 2"));
+  EXPECT_THAT(reading("{\"lade_state\":3,\"new\":[]}"), says("version 3 of states, not 2"));
+  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 2"));
+  EXPECT_THAT(reading("{\"lade_state\":2}}"), says("more text than a state"));
   EXPECT_THAT(reading("{\"seeds\":1}"), says("\"seeds\" is not part of a state"));
   EXPECT_THAT(reading("{\"seed\":x}"), says("expected a whole number (at character 8)"));
   EXPECT_THAT(reading("{\"seed\":99999999999999999999}"), says("expected a whole number"));
@@ -475,36 +454,7 @@ TEST(StateText, ErrorsTellWhere) {
               says("sources that do not ascend"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));
   EXPECT_THAT(reading("{\"stages\":[\"\\n\"]}"), says("an escape that states do not have"));
-  EXPECT_THAT(reading("{\"lade_state\":1,\"rank\":1}"), says("no rank of its world"));
-}
-
-TEST(MergeStates, NeedsAllRanksOfOneRun) {
-  auto rank = [](std::uint64_t number) {
-    return state{.rank = number, .world = 2, .sources = {{.items = 100, .first = number}}};
-  };
-  auto merging = [](std::vector<state> ranks) { return [ranks] { merge(ranks); }; };
-  auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
-  EXPECT_NO_THROW(merge(std::vector{rank(1), rank(0)}));
-  EXPECT_THAT(merging({}), says("there are none"));
-  EXPECT_THAT(merging({rank(0)}), says("2 ranks are needed, each once"));
-  EXPECT_THAT(merging({rank(1), rank(1)}), says("rank 0 is missing"));
-  EXPECT_THAT(merging({rank(0), rank(0)}), says("rank 1 is missing"));
-  auto other = rank(1);
-  other.seed = 7;
-  EXPECT_THAT(merging({rank(0), other}), says("they differ in the seed"));
-  other = rank(1);
-  other.sources[0].since.add({0, std::uint64_t{1} << 62});
-  EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered more than there is"));
-  other = rank(1);
-  other.parts = 1;
-  EXPECT_THAT(merging({rank(0), other}), says("rank 1 is amid the parts of an item"));
-  auto far = [&](std::uint64_t number, std::uint64_t steps) {
-    auto result = rank(number);
-    result.sources[0].items = std::uint64_t{1} << 40;
-    if (steps) result.sources[0].since.add({0, steps});
-    return result;
-  };
-  EXPECT_THAT(merging({far(0, 0), far(1, std::uint64_t{1} << 30)}), says("they are too far apart"));
+  EXPECT_THAT(reading("{\"lade_state\":2,\"rank\":1}"), says("no rank of its world"));
 }
 
 }  // namespace lade

@@ -41,6 +41,7 @@ class batch_stage {
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
           auto& counters = run.add_stage("batch");
+          run.grouping(counters, options.size, options.size);
           return collect(in.open(run.mixing_parts("batch")), options, counters);
         });
   }
@@ -160,6 +161,7 @@ struct open_batch {
 
   tensor data;
   std::atomic<std::size_t> assigned = 0;  // slots; samples of some of them may be dropped
+  lineage origin;                         // of these; read when no more are to come
 };
 
 // A sample and the slot it is to be written to.
@@ -193,7 +195,7 @@ void require_batch_size(std::size_t size, std::string_view stage);
 async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch);
 
 // Puts the samples of each batch together again. A batch of which samples were dropped closes
-// the gaps and is delivered shorter.
+// the gaps and is delivered shorter, with their positions: the next begins behind them.
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options);
 
@@ -208,6 +210,7 @@ class batch_into_stage {
     auto length = in.length() + 1;
     return detail::make_pipeline<sample_batch>(
         length, [in, length, self = *this](const detail::opening& run) {
+          run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
           auto slots = self.assign(in);
           auto stage = self.stage(run);
           detail::stage_random draws(run, length);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,9 +26,10 @@ namespace detail {
 // Gives the items of a stretch of a source their positions, and names the source in what it throws.
 template <class T>
 async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
-                                open_input input, stretch wanted = {}) {
+                                open_input input, stretch wanted = {},
+                                std::vector<std::string> order = {}) {
   try {
-    run.run->progress().begin(dealing{.begin = run.first});
+    run.run->progress().begin(dealing{.begin = run.first, .order = std::move(order)});
     for (std::uint64_t i = 0; i < wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
@@ -81,7 +83,7 @@ class indexed_pipeline : public pipeline<T> {
         auto& counters = run.add_stage("source");
         if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
           return detail::number_items(stream_(), run, counters, detail::open_input(run.run),
-                                      *wanted);
+                                      *wanted, detail::texts_of(steps_));
         return visit(load_, steps_, run, counters, detail::open_input(run.run));
       }
 

@@ -27,6 +27,9 @@ struct state {
     std::uint64_t begin = 0;  // the position of its first item, which tells it from others
     std::uint64_t items = 0;  // 0 if it does not know
 
+    // What is done with them at the source, but for sharding: "shuffle 7", "take 100".
+    std::vector<std::string> order = {};
+
     // On one of several ranks: which of the rank's own items it has delivered since its run began,
     // by their number among those, and the number of the first of them among the undelivered
     // items of all ranks.
@@ -36,7 +39,9 @@ struct state {
 
   std::uint64_t epoch = 0;
   std::uint64_t seed = 0;
-  std::vector<std::string> stages = {};  // their names, from the source on
+
+  // The names of the stages, from the source on; of batches that are taken apart with their size.
+  std::vector<std::string> stages = {};
 
   // The positions of all sources that no rank has to deliver any more, as far as this rank knows:
   // what had been delivered when its run began and, if it is the only rank, since then.

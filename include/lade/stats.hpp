@@ -161,6 +161,7 @@ class stage_counters {
   unsigned own_threads = 0;
   bool on_reactor = false;
   std::size_t slots = 0;
+  std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
   std::atomic<std::int64_t> busy = 0, cpu = 0;

@@ -29,6 +29,7 @@ class window_stage {
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage("window");
+          run.grouping(counters, self.size_, self.step_);
           if (self.step_ >= self.size_)
             return apart(in.open(run.mixing_parts("window")), self, counters);
           run.refuse_state("window puts an item into several windows: let it step by their size");

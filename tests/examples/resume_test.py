@@ -9,8 +9,9 @@ import unittest
 PROGRAM = sys.argv[1]
 
 
-def start(directory):
-    return subprocess.Popen([PROGRAM, f"{directory}/checkpoint", f"{directory}/log"])
+def start(directory, concurrency=4):
+    return subprocess.Popen([PROGRAM, f"{directory}/checkpoint", f"{directory}/log",
+                             str(concurrency)])
 
 
 class Resume(unittest.TestCase):
@@ -23,9 +24,9 @@ class Resume(unittest.TestCase):
         return (self.directory / name / "log").read_text()
 
     # Lets the program write so many lines more before it is killed. Returns whether it still ran.
-    def kill_after(self, lines):
+    def kill_after(self, lines, concurrency):
         log = self.directory / "killed" / "log"
-        program = start(log.parent)
+        program = start(log.parent, concurrency)
         count = lambda: log.read_text().count("\n") if log.exists() else 0
         before = None
         while program.poll() is None:
@@ -46,7 +47,7 @@ class Resume(unittest.TestCase):
         print("seed", seed)
         draw = random.Random(seed)
         kills = 0
-        while kills < 20 and self.kill_after(draw.randrange(150)):
+        while kills < 20 and self.kill_after(draw.randrange(150), draw.randint(1, 8)):
             kills += 1
         self.assertEqual(start(self.directory / "killed").wait(), 0)
         self.assertGreater(kills, 2)

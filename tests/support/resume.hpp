@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/pipeline.hpp>
+#include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/state.hpp>
@@ -25,20 +26,37 @@ std::vector<T> take_some(run<T>& items, std::size_t count) {
   return taken;
 }
 
+// Adds the next `count` items of a pipeline to `all`, and has `next` go on behind them: from a
+// state that has been text. Returns whether there were so many.
+template <class T>
+bool take_part(runtime& where, const pipeline<T>& what, std::size_t count, run_options& next,
+               std::vector<T>& all) {
+  auto items = where.run(what, next);
+  auto some = take_some(items, count);
+  all.insert(all.end(), some.begin(), some.end());
+  next.state = state_from_json(to_json(items.state()));
+  return some.size() == count;
+}
+
 // What is delivered when a run is left after `count` items, several times over, each time by
-// another pipeline that make() gives, and its state goes through text.
+// another pipeline that make() gives.
 template <class Make>
-auto with_interruptions(runtime& where, Make make, std::size_t count,
-                        const run_options& options = {}) {
+auto with_interruptions(runtime& where, Make make, std::size_t count, run_options options = {}) {
   std::vector<typename decltype(make())::value_type> all;
-  auto next = options;
-  while (true) {
-    auto items = where.run(make(), next);
-    auto some = take_some(items, count);
-    all.insert(all.end(), some.begin(), some.end());
-    if (some.size() < count) return all;
-    next.state = state_from_json(to_json(items.state()));
+  while (take_part(where, make(), count, options, all)) {}
+  return all;
+}
+
+// The same with a new runtime each time, of another number of threads than the last.
+template <class Make>
+auto with_restarts(random& draw, Make make, std::size_t count, run_options options = {}) {
+  std::vector<typename decltype(make())::value_type> all;
+  auto threads = 1 + draw.below(4);
+  for (bool more = true; more; threads = 1 + (threads + draw.below(3)) % 4) {
+    runtime where({.threads = static_cast<unsigned>(threads)});
+    more = take_part(where, make(), count, options, all);
   }
+  return all;
 }
 
 }  // namespace lade::test

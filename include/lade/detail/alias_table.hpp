@@ -19,6 +19,9 @@ class alias_table {
 
   std::size_t size() const noexcept { return columns_.size(); }
 
+  // The same number for the same weights; as good as never for others.
+  std::uint64_t digest() const noexcept { return digest_; }
+
   // The index of a weight, with a chance in proportion to it; never of one that is 0.
   std::uint64_t pick(random draw) const noexcept {
     auto drawn = draw.below(columns_.size());
@@ -35,6 +38,7 @@ class alias_table {
   };
 
   std::vector<column> columns_;
+  std::uint64_t digest_ = 0;
 };
 
 }  // namespace lade::detail

@@ -84,6 +84,10 @@ struct rest_step {
 using order_step =
     std::variant<shuffle_step, draw_step, shard_step, take_step, skip_step, repeat_step, rest_step>;
 
+// What each step does, in words by which states tell orders apart. None for a shard: the ranks of
+// the rest may be others.
+std::vector<std::string> texts_of(const std::vector<order_step>& steps);
+
 // The items of a list from `first` on, up to and without `end`.
 struct stretch {
   std::uint64_t first = 0;

@@ -18,8 +18,9 @@ namespace lade::detail {
 
 // How a source deals its items out.
 struct dealing {
-  std::uint64_t begin = 0;  // the position of the source's first item
-  std::uint64_t items = 0;  // in the source; 0 if it does not know
+  std::uint64_t begin = 0;              // the position of the source's first item
+  std::uint64_t items = 0;              // in the source; 0 if it does not know
+  std::vector<std::string> order = {};  // what the source does with them
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
   std::uint64_t first = 0;  // the position of the first item of all ranks

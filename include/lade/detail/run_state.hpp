@@ -105,7 +105,8 @@ class run_state {
   // The name of an opened stage; empty if it has none.
   std::string name_of(const stage_key& stage) const;
 
-  // The names of the stages that have been opened, from the source on.
+  // The names of the stages that have been opened, from the source on, with what they put together
+  // where a state depends on it.
   std::vector<std::string> stage_names() const;
 
   // For traces: the worker stage that is opened last is the first that sees an item.
@@ -262,6 +263,9 @@ struct opening {
   opening reordering(const char* how) const;
   // For stages that make several items of one.
   opening making_parts(const std::string& how) const;
+  // For stages that put several items together. Where these are taken apart again, a state that is
+  // amid the parts is of just these items.
+  void grouping(stage_counters& stage, std::size_t size, std::size_t step) const;
   // For stages that remember more than lineages tell.
   void refuse_state(const std::string& why) const;
 
