@@ -2,10 +2,6 @@
 #include <lade/error.hpp>
 #include <lade/sync_wait.hpp>
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 namespace lade::detail {
 
 void require_blocking_allowed() {
@@ -14,16 +10,15 @@ void require_blocking_allowed() {
 }
 
 void blocking_completion::wait() noexcept {
-  while (finished_.load(std::memory_order_acquire) == 0)
-    syscall(SYS_futex, &finished_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  std::uint32_t now = running;
+  if (!state_.compare_exchange_strong(now, awaited, std::memory_order_acquire)) return;
+  while (state_.load(std::memory_order_acquire) == awaited) futex_wait(state_, awaited);
 }
 
-// Once `finished_` is set the waiter may be gone, and the address another's: a futex may always be
-// woken for nothing.
+// Once the state is set the waiter may be gone.
 void blocking_completion::finish(completion& self) noexcept {
-  auto& finished = static_cast<blocking_completion&>(self).finished_;
-  finished.store(1, std::memory_order_release);
-  syscall(SYS_futex, &finished, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  auto& state = static_cast<blocking_completion&>(self).state_;
+  if (state.exchange(finished, std::memory_order_acq_rel) == awaited) futex_wake_one(&state);
 }
 
 }  // namespace lade::detail

@@ -1,9 +1,9 @@
+#include <lade/detail/futex.hpp>
 #include <lade/error.hpp>
 #include <lade/thread_pool.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <condition_variable>
 #include <deque>
 #include <fstream>
 #include <mutex>
@@ -43,7 +43,7 @@ unsigned available_cpus() {
 
 struct thread_pool::state {
   std::mutex mutex;
-  std::condition_variable work_arrived;
+  detail::futex_word wakes = 0;  // how often a thread was to wake
   std::deque<detail::job> queue;
   unsigned sleeping = 0;
   bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
@@ -55,8 +55,9 @@ struct thread_pool::state {
     {
       std::lock_guard lock(mutex);
       ending = true;
+      ++wakes;
     }
-    work_arrived.notify_all();
+    detail::futex_wake_all(&wakes);
     for (auto& thread : threads) thread.join();
   }
 
@@ -66,30 +67,38 @@ struct thread_pool::state {
     while (true) {
       while (queue.empty()) {
         if (ending) return;
-        ++sleeping;
-        work_arrived.wait(lock);
-        --sleeping;
-        waking = false;
+        sleep(lock);
       }
       auto job = take_first();
       bool wake = should_wake();
       lock.unlock();
-      if (wake) work_arrived.notify_one();
+      if (wake) detail::futex_wake_one(&wakes);
       job();
       lock.lock();
     }
   }
 
   // The rest is called with the mutex held.
+  void sleep(std::unique_lock<std::mutex>& lock) {
+    ++sleeping;
+    auto seen = wakes.load();
+    lock.unlock();
+    while (wakes.load() == seen) detail::futex_wait(wakes, seen);
+    lock.lock();
+    --sleeping;
+    waking = false;
+  }
+
   detail::job take_first() {
     auto first = queue.front();
     queue.pop_front();
     return first;
   }
 
-  // Whether to wake a thread for what is queued.
+  // Whether to wake a thread for what is queued, after the mutex has been released.
   bool should_wake() {
     if (sleeping == 0 || waking || queue.empty()) return false;
+    ++wakes;
     return waking = true;
   }
 };
@@ -171,10 +180,14 @@ unsigned thread_pool::size() const noexcept {
 }
 
 void thread_pool::post(detail::job work) {
-  // Wakes under the mutex: once it is released, the work may have ended the pool.
-  std::lock_guard lock(state_->mutex);
-  state_->queue.push_back(work);
-  if (state_->should_wake()) state_->work_arrived.notify_one();
+  auto* wakes = &state_->wakes;
+  bool wake = false;
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->queue.push_back(work);
+    wake = state_->should_wake();
+  }
+  if (wake) detail::futex_wake_one(wakes);  // of a pool that the work may have ended by now
 }
 
 bool thread_pool::run_some() {

@@ -26,6 +26,7 @@
 #include "../../lib/executor.cpp"
 #include "../../lib/failure.cpp"
 #include "../../lib/figures.cpp"
+#include "../../lib/futex.cpp"
 #include "../../lib/in_place_calls.cpp"
 #include "../../lib/index.cpp"
 #include "../../lib/items.cpp"

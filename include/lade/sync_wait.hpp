@@ -2,9 +2,9 @@
 
 #pragma once
 
+#include <lade/detail/futex.hpp>
 #include <lade/task.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -20,9 +20,10 @@ class blocking_completion : public completion {
   void wait() noexcept;
 
  private:
+  enum state : std::uint32_t { running, awaited, finished };
   static void finish(completion& self) noexcept;
 
-  std::atomic<std::uint32_t> finished_ = 0;
+  futex_word state_ = running;
 };
 
 // Throws error(wrong_thread) on a thread of lade's, which must not block.
