@@ -39,23 +39,21 @@ bool slot_ring::free_or_park(waiting& feeder) {
 
 bool slot_ring::filled_or_park(waiting& worker) {
   std::unique_lock lock(mutex_);
-  if (worker.slot != none) {
-    --working_;
-    auto* consumer = finish(std::exchange(worker.slot, none));
-    if (consumer) {
-      lock.unlock();
-      consumer->home.resume(consumer->coroutine, consumer->distance);
-      lock.lock();
-    }
+  auto* consumer = worker.slot == none ? nullptr : finish_work(worker);
+  if (consumer && has_work()) {  // which another worker may take meanwhile
+    lock.unlock();
+    consumer->resume();
+    lock.lock();
+    consumer = nullptr;
   }
-  if (drained()) return false;
-  if (!filled_.empty() && working_ < most_working_) {
+  bool park = !has_work() && !input_over_ && !closed_;
+  if (park)
+    workers_.push_back(&worker);
+  else if (has_work() && !closed_)
     begin_work(worker);
-    return false;
-  }
-  if (input_over_) return false;
-  workers_.push_back(&worker);
-  return true;
+  lock.unlock();
+  if (consumer) consumer->resume();
+  return park;
 }
 
 bool slot_ring::done_or_park(waiting& consumer) {
@@ -81,7 +79,7 @@ void slot_ring::bound(std::size_t working, std::size_t held) {
     std::lock_guard lock(mutex_);
     most_working_ = working;
     most_held_ = std::min(held, places_.size());
-    while (working_ < most_working_ && !filled_.empty() && !workers_.empty()) {
+    while (has_work() && !workers_.empty()) {
       woken.push_back(workers_.back());
       workers_.pop_back();
       begin_work(*woken.back());
@@ -90,6 +88,11 @@ void slot_ring::bound(std::size_t working, std::size_t held) {
   }
   for (auto* worker : woken) worker->post();
   if (feeder) feeder->post();
+}
+
+slot_ring::waiting* slot_ring::finish_work(waiting& worker) {
+  --working_;
+  return finish(std::exchange(worker.slot, none));
 }
 
 void slot_ring::begin_work(waiting& worker) {

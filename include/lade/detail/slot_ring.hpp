@@ -81,6 +81,7 @@ class slot_ring {
     std::coroutine_handle<> coroutine = nullptr;
 
     void post() { home.post(resumption(coroutine, distance)); }
+    void resume() { home.resume(coroutine, distance); }
   };
 
   template <bool (slot_ring::*Park)(waiting&)>
@@ -108,7 +109,9 @@ class slot_ring {
   // released, or null.
   void note_filled(std::size_t slot);
   waiting* fill(std::size_t slot);
+  bool has_work() const noexcept { return !filled_.empty() && working_ < most_working_; }
   void begin_work(waiting& worker);
+  waiting* finish_work(waiting& worker);
   std::size_t room() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
