@@ -19,6 +19,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,62 @@ struct worker_of_work<Work> {
 template <class Work>
 using worker_of = typename worker_of_work<Work>::type;
 
+// The calls of one worker, whatever it calls, so that a stage's coroutines are compiled once for
+// all functions of the same items: of functions that give an item, or nothing, and of those that
+// give a task.
+template <class In, class Out>
+class plain_calls {
+ public:
+  virtual ~plain_calls() = default;
+  virtual void call(In&& in, const item_identity& identity, std::optional<Out>& out) = 0;
+};
+template <class In, class Result>
+class task_calls {
+ public:
+  virtual ~task_calls() = default;
+  virtual task<Result> call(In&& in, const item_identity& identity) = 0;
+};
+
+template <class In, class Out, class Work>
+class plain_calls_of final : public plain_calls<In, Out> {
+ public:
+  explicit plain_calls_of(const Work& work) : work_(work) {}
+  void call(In&& in, const item_identity& identity, std::optional<Out>& out) override {
+    assign(out, work_(std::move(in), identity));
+  }
+
+ private:
+  worker_of<Work> work_;
+};
+
+template <class In, class Result, class Work>
+class task_calls_of final : public task_calls<In, Result> {
+ public:
+  explicit task_calls_of(const Work& work) : work_(work) {}
+  task<Result> call(In&& in, const item_identity& identity) override {
+    return work_(std::move(in), identity);
+  }
+
+ private:
+  worker_of<Work> work_;
+};
+
+// Makes what one worker calls.
+template <class Calls>
+using begin_calls = std::function<std::unique_ptr<Calls>()>;
+
+template <class In, class Out, class Work>
+auto calls_of(Work work) {
+  using result = std::invoke_result_t<worker_of<Work>&, In, const item_identity&>;
+  using outcome = outcome_of<result>;
+  using value = typename outcome::type;
+  using calls = std::conditional_t<outcome::is_task, task_calls<In, value>, plain_calls<In, Out>>;
+  using made = std::conditional_t<outcome::is_task, task_calls_of<In, value, Work>,
+                                  plain_calls_of<In, Out, Work>>;
+  auto shared = std::make_shared<const Work>(std::move(work));
+  return begin_calls<calls>([shared] { return std::make_unique<made>(*shared); });
+}
+
 // Runs coroutines of its own beside the stages: one feeder, which fills slots from the generator
 // before, and workers, which apply a function to them. Ends with the generator of `deliver`.
 template <class In, class Out>
@@ -97,10 +154,10 @@ class concurrent_stage : public concurrent_core {
   // Work::worker, every worker makes one of the work and calls that.
   template <class Work>
   void start(async_generator<In> upstream, Work work) {
-    auto shared = std::make_shared<const Work>(std::move(work));
+    auto begin = calls_of<In, Out>(std::move(work));
     for (auto& surroundings : worker_contexts_)
       run_->start(this->shared_from_this(), surroundings,
-                  work_on(*this, *surroundings.home, shared));
+                  work_on(*this, *surroundings.home, begin));
     start(std::move(upstream));
   }
 
@@ -180,11 +237,11 @@ class concurrent_stage : public concurrent_core {
     }
   }
 
-  template <class Work>
-  static task<> work_on(concurrent_stage& self, executor& home, std::shared_ptr<const Work> work) {
+  template <class Calls>
+  static task<> work_on(concurrent_stage& self, executor& home, begin_calls<Calls> begin) {
     call_log log(self);
     co_await continue_on(home);
-    auto&& call = self.begin_worker(*work);
+    auto worker = self.begin_worker(begin);
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self.ring_.take_filled(taken, home)) != slot_ring::none) {
       if (log.had_its_turn()) co_await give_way(home);
@@ -197,11 +254,11 @@ class concurrent_stage : public concurrent_core {
         hooked_call visit(*self.run_, self.counters_, *item.in, slot.origin, attempt);
         log.begin(slot, attempt);
         try {
-          using result = decltype(call(std::move(*item.in), slot.identity));
-          if constexpr (outcome_of<result>::is_task)
-            assign(item.out, co_await self.in_time(call(std::move(*item.in), slot.identity), slot));
+          if constexpr (std::same_as<Calls, plain_calls<In, Out>>)
+            worker->call(std::move(*item.in), slot.identity, item.out);
           else
-            assign(item.out, call(std::move(*item.in), slot.identity));
+            assign(item.out,
+                   co_await self.in_time(worker->call(std::move(*item.in), slot.identity), slot));
           self.require_in_time(slot);
           visit.leave(nullptr);
         } catch (...) {
@@ -218,10 +275,10 @@ class concurrent_stage : public concurrent_core {
     }
   }
 
-  template <class Work>
-  worker_of<Work> begin_worker(const Work& work) {
+  template <class Calls>
+  std::unique_ptr<Calls> begin_worker(const begin_calls<Calls>& begin) {
     try {
-      return worker_of<Work>(work);
+      return begin();
     } catch (...) {
       std::rethrow_exception(run_->fail(counters_, {on_error::fail}, {}, {}));
     }
