@@ -324,10 +324,11 @@ TEST(Combine, ThatLeavesEarlyEndsWhileAnInputSleeps) {
   std::atomic<int> asleep = 0;
   auto sleepy =
       run_of(0, -1) | map([&](int i) { return sleep_long(asleep, i); }, {.concurrency = 4});
-  auto awake = from(numbers{-1}) | map([&](int i) {
-                 wait_until([&] { return asleep == 4; });
-                 return i;
-               });
+  auto when_asleep = [&](int i) {
+    wait_until([&] { return asleep == 4; });
+    return i;
+  };
+  auto awake = from(numbers{-1}) | map(when_asleep, {.concurrency = 1});  // on one thread of two
   EXPECT_THAT(collect(runtime, combine(leave_after_two, awake, sleepy)), ElementsAre(0, 1));
 }
 
