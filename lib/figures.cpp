@@ -14,7 +14,7 @@ double share(std::chrono::nanoseconds part, std::chrono::nanoseconds whole) {
 }
 
 double utilisation(const stage_statistics& stage, const run_statistics& run) {
-  return stage.workers ? share(stage.busy, run.elapsed) / stage.workers : 0;
+  return share(stage.busy, run.elapsed) / std::max(stage.workers, 1u);
 }
 
 std::string percent(double part) {

@@ -116,7 +116,7 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
           grouped(stage.out),
           short_rate(qps(stage, run.elapsed)),
           some(stage.failed),
-          stage.workers ? percent(utilisation(stage, run)) : "-",
+          stage.busy.count() ? percent(utilisation(stage, run)) : "-",
           ready ? percent(*ready) : "-",
           short_time(stage.p50),
           short_time(stage.p99),

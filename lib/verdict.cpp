@@ -18,7 +18,7 @@ using nanoseconds = std::chrono::nanoseconds;
 static const stage_statistics* busiest(const run_statistics& run) {
   auto most = std::ranges::max_element(
       run.stages, {}, [&](const stage_statistics& stage) { return utilisation(stage, run); });
-  return most != run.stages.end() && most->workers ? &*most : nullptr;
+  return most != run.stages.end() && most->busy.count() ? &*most : nullptr;
 }
 
 // What the stages that share the CPU pool do on it.
@@ -34,7 +34,7 @@ static pool_work pool_work_of(const run_statistics& run) {
     if (stage.on_reactor || stage.own_threads) continue;
     all.busy += stage.busy;
     all.cpu += stage.cpu;
-    if (stage.workers && (!all.most || stage.busy > all.most->busy)) all.most = &stage;
+    if (stage.busy.count() && (!all.most || stage.busy > all.most->busy)) all.most = &stage;
   }
   return all;
 }
@@ -44,6 +44,8 @@ static double use_of(const pool_work& pool, const run_statistics& run) {
 }
 
 static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
+  if (stage.workers == 0)
+    return "it works in place, " + percent(utilisation(stage, run)) + " of the time";
   auto what = stage.on_reactor ? " tasks" : " workers";
   return std::to_string(stage.workers) + what + " busy " + percent(utilisation(stage, run)) +
          " of the time";

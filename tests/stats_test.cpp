@@ -616,7 +616,7 @@ TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
   };
   auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
   EXPECT_THAT(verdict_of(runtime, from(up_to(60)) | quick | filter(slow)),
-              StartsWith("What comes behind quick (filter) is the bottleneck"));
+              StartsWith("filter is the bottleneck: it works in place, "));
 }
 
 }  // namespace lade

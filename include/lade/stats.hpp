@@ -32,8 +32,9 @@ class duration_counts {
   std::array<std::uint32_t, per_octave * octaves> counts{};
 };
 
-// One stage of a run, at one moment. Times are summed over its workers; a stage without workers has
-// no `busy`, `cpu` and `durations`.
+// One stage of a run, at one moment. Times are summed over its workers; a stage that works
+// in place has no `cpu` and no waits, and `busy` and `durations` if it is a map, filter, flat_map
+// or batch_by.
 struct stage_statistics {
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
