@@ -11,8 +11,8 @@
 
 namespace lade::detail {
 
-// What part of a time another is, 0 if there is none; how much of the time a stage's workers work, or
-// the stage itself does if it has none.
+// What part of a time another is, 0 if there is none; how much of the time a stage's workers work,
+// or the stage itself does if it has none.
 double share(std::chrono::nanoseconds part, std::chrono::nanoseconds whole);
 double utilisation(const stage_statistics& stage, const run_statistics& run);
 

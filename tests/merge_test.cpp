@@ -218,8 +218,8 @@ static stage_statistics last_stage_of(runtime& where, const pipeline<T>& what) {
 TEST(Merge, CountsWhatItTakesAndGives) {
   runtime runtime({.threads = 2});
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
-    auto stage = last_stage_of(runtime, merge(inputs{run_of(0, 30), run_of(0, 70)},
-                                              {.order = order, .weights = {1, 2}}));
+    auto stage = last_stage_of(
+        runtime, merge(inputs{run_of(0, 30), run_of(0, 70)}, {.order = order, .weights = {1, 2}}));
     EXPECT_EQ(stage.name, "merge");
     EXPECT_EQ(stage.in, 100u);
     EXPECT_EQ(stage.out, 100u);
