@@ -1,13 +1,18 @@
 #include <lade/batch.hpp>
+#include <lade/cache.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/profile.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
+#include <lade/thread_pool.hpp>
 
 #include "support/pipelines.hpp"
 
@@ -83,6 +88,38 @@ TEST(Profile, MakesWhatAStageTakesBeforeItBegins) {
   profile(runtime, counted, {.items = 10, .concurrency = once});
   EXPECT_FALSE(mixed);
   EXPECT_GE(before, 60);
+}
+
+TEST(Profile, LeavesCachesAsTheyAre) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> calls = 0;
+  auto count = [&](int i) {
+    ++calls;
+    return i;
+  };
+  auto cached = from(numbers{20}) | map(count) | cache() | map([](int i) { return i; });
+  profile(runtime, cached, {.items = 4});
+  calls = 0;
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(collect(runtime, cached).size(), 20u);
+  EXPECT_EQ(calls, 20);
+  EXPECT_THAT(names_of(profile(runtime, cached, {.items = 4})), ElementsAre("cache", "map"));
+}
+
+TEST(Profile, KnowsStagesOfSeveralSourcesPathsAndParts) {
+  runtime runtime({.threads = 2});
+  thread_pool own({.threads = 1});
+  auto add = [](int i) { return i + 1; };
+  auto both = [](int i) { return std::vector<int>{i, i}; };
+  auto small = from(numbers{100}) | map(add, {.name = "small"});
+  auto large = from(numbers{100}) | map(add, {.pool = &own, .name = "large"});
+  auto made = merge(std::vector<pipeline<int>>{small, large}) | flat_map(both, {.name = "both"}) |
+              route([](int i) { return i % 2; }, map(add), map(add)) | batch(4);
+  auto stages = profile(runtime, made, {.items = 8});
+  EXPECT_THAT(names_of(stages),
+              ElementsAre("source", "small", "source", "large", "merge", "both", "route", "batch"));
+  std::vector<std::uint64_t> given;
+  for (auto& each : stages) given.push_back(each.trials.back().items);
+  EXPECT_THAT(given, ElementsAre(8u, 8u, 8u, 8u, 16u, 32u, 32u, 8u));
 }
 
 TEST(Profile, TakesItemsThatCannotBeCopied) {

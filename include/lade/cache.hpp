@@ -131,13 +131,16 @@ class cache_store {
   bool claimed_ = false;
 };
 
-// Keeps copies of what passes, until that is more than fits. Does nothing if another run does it.
+// Keeps copies of what passes, until that is more than fits. Does nothing if another run does it,
+// or in a profile, which sees the first items alone.
 template <class T>
 class cache_filler {
  public:
   cache_filler(std::shared_ptr<cache_store<T>> store, const cache_options& options,
                const opening& run)
-      : store_(store->claim() ? std::move(store) : nullptr), options_(options), pass_(run) {
+      : store_(!run.profiling && store->claim() ? std::move(store) : nullptr),
+        options_(options),
+        pass_(run) {
     if (store_) input_.emplace(run.run);
   }
   cache_filler(cache_filler&& other) noexcept = default;

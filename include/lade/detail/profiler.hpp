@@ -122,7 +122,8 @@ auto open_profiled(const Pipeline& what, const opening& from) {
   if (!run.hoards) run.concurrency.reset();
   auto before = ++profiling.opened();
   auto items = what.open_stage(run);
-  if (profiling.opened() == before) items = first_items(std::move(items), profiling.source_items());
+  bool is_source = profiling.opened() == before && !from.split;  // and not the way into a path
+  if (is_source) items = first_items(std::move(items), profiling.source_items());
   if (from.hoards) return run.hoards ? std::move(items) : hoard(std::move(items), run);
   auto name = from.split ? std::string() : from.run->name_of(what.key(from));  // paths are parts
   if (!name.empty())
