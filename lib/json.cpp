@@ -28,6 +28,16 @@ std::string json_of(double number, int digits) {
   return failure == std::errc() ? std::string(text.data(), end) : "null";
 }
 
+std::string json_array(std::span<const std::string> values) {
+  std::string text = "[";
+  for (auto& value : values) {
+    if (text.size() > 1) text += ',';
+    text += value;
+  }
+  text += ']';
+  return text;
+}
+
 std::string json_object(std::span<const std::pair<const char*, std::string>> members) {
   std::string text;
   for (auto& [name, value] : members)

@@ -17,9 +17,9 @@ static constexpr std::uint64_t state_version = 2;
 using detail::json_of;
 
 static std::string json_of(const std::vector<std::string>& texts) {
-  std::string result;
-  for (auto& text : texts) result += (result.empty() ? "" : ",") + json_of(text);
-  return "[" + result + "]";
+  std::vector<std::string> values;
+  for (auto& text : texts) values.push_back(json_of(text));
+  return detail::json_array(values);
 }
 
 static std::string json_of(const state::source& source) {
@@ -32,9 +32,9 @@ static std::string json_of(const state::source& source) {
 }
 
 static std::string json_of(const std::vector<state::source>& sources) {
-  std::string result;
-  for (auto& each : sources) result += (result.empty() ? "" : ",") + json_of(each);
-  return "[" + result + "]";
+  std::vector<std::string> values;
+  for (auto& each : sources) values.push_back(json_of(each));
+  return detail::json_array(values);
 }
 
 std::string to_json(const state& saved) {

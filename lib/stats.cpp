@@ -166,9 +166,8 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
 }
 
 std::string to_json(const run_statistics& run) {
-  std::string stages;
-  for (auto& stage : run.stages)
-    stages += (stages.empty() ? "" : ",") + to_json(stage, run.elapsed);
+  std::vector<std::string> stages;
+  for (auto& stage : run.stages) stages.push_back(to_json(stage, run.elapsed));
   const std::pair<const char*, std::string> members[] = {
       {"elapsed", seconds(run.elapsed)},
       {"threads", std::to_string(run.threads)},
@@ -179,7 +178,7 @@ std::string to_json(const run_statistics& run) {
       {"delivered", std::to_string(run.delivered)},
       {"qps", detail::json_of(qps(run), 3)},
       {"readiness", detail::json_of(readiness(run), 4)},
-      {"stages", "[" + stages + "]"},
+      {"stages", detail::json_array(stages)},
       {"verdict", detail::json_of(verdict(run))},
   };
   return detail::json_object(members);

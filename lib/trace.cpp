@@ -3,6 +3,8 @@
 #include <lade/trace.hpp>
 
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -55,12 +57,11 @@ void trace::add_span(track where, std::string_view name, clock::time_point start
 }
 
 void trace::add_levels(std::string_view name, std::initializer_list<level> levels) {
-  std::string values;
-  for (auto& [what, value] : levels)
-    values += (values.empty() ? "" : ",") + detail::json_of(what) + ":" + std::to_string(value);
+  std::vector<std::pair<const char*, std::string>> values;
+  for (auto& [what, value] : levels) values.emplace_back(what, std::to_string(value));
   write(trace_event('C', 0,
                     "\"ts\":" + microseconds(clock::now()) + ",\"name\":" + detail::json_of(name) +
-                        ",\"args\":{" + values + "}"));
+                        ",\"args\":" + detail::json_object(values)));
 }
 
 void trace::add_io(std::string_view name, std::string_view what, clock::time_point start,

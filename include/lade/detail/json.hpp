@@ -18,7 +18,8 @@ std::string json_of(std::string_view text);
 // A number with so many digits behind the point, whatever the locale.
 std::string json_of(double number, int digits);
 
-// An object of members whose values are JSON already.
+// An array of values, and an object of members whose values are JSON already.
+std::string json_array(std::span<const std::string> values);
 std::string json_object(std::span<const std::pair<const char*, std::string>> members);
 
 // The ranges of a lineage: [[3,7],[9,9]].
