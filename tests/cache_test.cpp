@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -32,17 +31,6 @@ using namespace test;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using ints = std::vector<int>;
-
-static ints up_to(int end) {
-  ints all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-static ints sorted(ints items) {
-  std::ranges::sort(items);
-  return items;
-}
 
 // A map that changes nothing and counts how often it is called.
 static auto counting(std::atomic<int>& calls, const map_options& options = {}) {

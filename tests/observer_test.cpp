@@ -16,7 +16,6 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -30,15 +29,10 @@ namespace lade {
 using namespace std::chrono_literals;
 using test::collect;
 using test::numbers;
+using test::up_to;
 using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
-
-static std::vector<int> up_to(int end) {
-  std::vector<int> all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
   runtime runtime({.threads = 2});

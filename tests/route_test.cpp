@@ -24,7 +24,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -48,12 +47,6 @@ static int negative(int i) { return -i; }
 static int thousands(int i) { return 1000 * i; }
 static int refuse(int i) { throw std::runtime_error("bad " + std::to_string(i)); }
 static bool never(int) { return false; }
-
-static ints up_to(int end) {
-  ints all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 template <class T>
 static std::vector<T> sorted(std::vector<T> items) {

@@ -19,7 +19,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -31,15 +30,10 @@ namespace lade {
 using namespace std::chrono_literals;
 using test::collect;
 using test::numbers;
+using test::up_to;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-static std::vector<int> up_to(int end) {
-  std::vector<int> all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
   runtime runtime({.threads = 2});

@@ -8,19 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 namespace lade {
 
 using test::collect;
 using test::numbers;
-
-static std::vector<int> up_to(int end) {
-  std::vector<int> all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
+using test::up_to;
 
 static std::vector<int> sorted(std::vector<int> all) {
   std::ranges::sort(all);

@@ -20,7 +20,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -32,17 +31,6 @@ using namespace test;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using ints = std::vector<int>;
-
-static ints up_to(int end) {
-  ints all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-static ints sorted(ints items) {
-  std::ranges::sort(items);
-  return items;
-}
 
 TEST(StateOfRanks, AnotherNumberDeliversTheRest) {
   auto seed = new_seed();

@@ -22,7 +22,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,12 +30,6 @@ namespace lade {
 
 using namespace test;
 using ints = std::vector<int>;
-
-static ints up_to(int end) {
-  ints all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 static unsigned any_concurrency(random& draw) { return static_cast<unsigned>(1 + draw.below(8)); }
 

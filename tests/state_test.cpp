@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -38,17 +37,6 @@ using namespace test;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using ints = std::vector<int>;
-
-static ints up_to(int end) {
-  ints all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-static ints sorted(ints items) {
-  std::ranges::sort(items);
-  return items;
-}
 
 // A random pipeline of numbers, every time with other threads in it.
 class random_pipeline {

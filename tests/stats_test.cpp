@@ -17,7 +17,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,6 +27,7 @@ namespace lade {
 using namespace std::chrono_literals;
 using test::collect;
 using test::numbers;
+using test::up_to;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -403,12 +403,6 @@ TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   EXPECT_THAT(text, HasSubstr("\"qps\":0.000,\"readiness\":null,"));
   EXPECT_THAT(text, HasSubstr("},{\"name\":\"decode_image\","));
   EXPECT_THAT(text, HasSubstr("\"verdict\":\"Nothing limits the run alone"));
-}
-
-static std::vector<int> up_to(int end) {
-  std::vector<int> all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
 }
 
 TEST(RunStatistics, TellHowLongFunctionsTake) {

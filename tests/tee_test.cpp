@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -48,12 +47,6 @@ static std::string text(int i) { return std::to_string(i); }
 static int refuse(int i) { throw std::runtime_error("bad " + std::to_string(i)); }
 static bool never(int) { return false; }
 static int parity(int i) { return i % 2; }
-
-static ints up_to(int end) {
-  ints all(static_cast<std::size_t>(end));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 TEST(Tee, GivesATupleOfOneResultOfEachPath) {
   for (unsigned threads : {1u, 3u})

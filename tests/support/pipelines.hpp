@@ -7,10 +7,12 @@
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -31,6 +33,17 @@ struct numbers {
   int end;
   async_generator<int> operator()() const { return count_to(end); }
 };
+
+inline std::vector<int> up_to(int end) {
+  std::vector<int> all(static_cast<std::size_t>(end));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+inline std::vector<int> sorted(std::vector<int> items) {
+  std::ranges::sort(items);
+  return items;
+}
 
 template <class T>
 std::vector<T> collect(run<T>& items) {
