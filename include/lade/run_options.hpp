@@ -75,8 +75,7 @@ struct run_options {
   // Bounds for stages whose concurrency is automatic.
   tune_options tune = {};
 
-  // Where every item's way through the concurrent stages is recorded; see trace.hpp. Must outlive
-  // the run.
+  // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
   lade::trace* trace = nullptr;
 
   // Called around stages and their calls for items; see hooks.hpp. Must outlive the run.
