@@ -12,8 +12,9 @@ namespace lade {
 
 namespace detail {
 
-// Sleeps in the kernel at once. Where it was measured, a thread that waits in a std::semaphore,
-// which yields before it sleeps, went on many times later (docs/benchmarks.md, engine).
+// Spins for two microseconds and then sleeps in the kernel. Where it was measured, a thread that
+// waits in a std::semaphore, which yields before it sleeps, went on many times later
+// (docs/benchmarks.md, engine).
 class blocking_completion : public completion {
  public:
   blocking_completion() noexcept : completion{finish} {}
@@ -21,6 +22,7 @@ class blocking_completion : public completion {
 
  private:
   enum state : std::uint32_t { running, awaited, finished };
+  void spin() const noexcept;
   static void finish(completion& self) noexcept;
 
   futex_word state_ = running;
