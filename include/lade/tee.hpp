@@ -60,46 +60,33 @@ async_generator<Row> deliver_rows(async_generator<Row> rows, owner<lane_stop>,
                     "); raise tee_options::buffer");
 }
 
-}  // namespace detail
-
-template <class... Paths>
-class tee_stage {
+// A tee, whatever its paths are made of.
+class tee_core {
  public:
-  tee_stage(const tee_options& options, std::tuple<Paths...> paths)
-      : buffer_(options.buffer),
-        name_(options.name.empty() ? "tee" : options.name),
-        paths_(std::move(paths)) {}
+  explicit tee_core(const tee_options& options)
+      : buffer_(options.buffer), name_(options.name.empty() ? "tee" : options.name) {}
 
-  template <class T>
-  auto attach(const pipeline<T>& in) const {
-    static_assert(std::copy_constructible<T>, "lade::tee: items must be copyable");
-    auto paths = detail::attach_paths<T>(paths_, in.length());
-    auto length = std::get<sizeof...(Paths) - 1>(paths).length() + 1;
-    return with_paths(in, std::move(paths), length);
-  }
-
- private:
   template <class T, class... Out>
-  pipeline<std::tuple<Out...>> with_paths(const pipeline<T>& in, std::tuple<pipeline<Out>...> paths,
-                                          std::uint64_t length) const {
-    return detail::make_pipeline<std::tuple<Out...>>(
-        length, [in, paths = std::move(paths), self = *this](const detail::opening& run) {
+  pipeline<std::tuple<Out...>> attach(const pipeline<T>& in, std::tuple<pipeline<Out>...> paths,
+                                      std::uint64_t length) const {
+    return make_pipeline<std::tuple<Out...>>(
+        length, [in, paths = std::move(paths), self = *this](const opening& run) {
           return self.open(in, paths, run, std::index_sequence_for<Out...>());
         });
   }
 
+ private:
   template <class T, class... Out, std::size_t... I>
   async_generator<std::tuple<Out...>> open(const pipeline<T>& in,
                                            const std::tuple<pipeline<Out>...>& paths,
-                                           const detail::opening& run,
-                                           std::index_sequence<I...>) const {
-    auto stop = std::make_shared<detail::lane_stop>(run);
+                                           const opening& run, std::index_sequence<I...>) const {
+    auto stop = std::make_shared<lane_stop>(run);
     auto inside = run.until(stop->token());
     inside.place = {};  // what waits here is not under way
     auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
     split->watch(run.place, stop->source());
     inside.split = split;
-    std::tuple<std::shared_ptr<detail::lane<Out>>...> lanes;
+    std::tuple<std::shared_ptr<lane<Out>>...> lanes;
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
     ((std::get<last - I>(lanes) = open_lane(inside, split, last - I, std::get<last - I>(paths))),
      ...);
@@ -108,33 +95,31 @@ class tee_stage {
     (std::get<I>(lanes)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
     auto origin = std::make_shared<lineage>();
-    auto rows = detail::zip_opened(
-        detail::compare_origins(detail::lane<Out>::deliver(std::get<I>(lanes)), I, origin, run)...);
-    return detail::observe(
-        detail::deliver_rows(std::move(rows), detail::owner(std::move(stop)), split), run,
-        counters);
+    auto rows =
+        zip_opened(compare_origins(lane<Out>::deliver(std::get<I>(lanes)), I, origin, run)...);
+    return observe(deliver_rows(std::move(rows), owner(std::move(stop)), split), run, counters);
   }
 
   template <class Out>
-  static auto open_lane(detail::opening run, std::shared_ptr<detail::split_base> split,
-                        std::size_t path, const pipeline<Out>& stages) {
+  static auto open_lane(opening run, std::shared_ptr<split_base> split, std::size_t path,
+                        const pipeline<Out>& stages) {
     run.place = {std::move(split), path};
-    return std::make_shared<detail::lane<Out>>(run, stages);
+    return std::make_shared<lane<Out>>(run, stages);
   }
 
   // Gives every item to all paths, as long as there is room before each.
   template <class T>
-  static task<> broadcast(std::shared_ptr<detail::split<T>> split, async_generator<T> in,
-                          std::size_t paths, detail::stage_counters& counters) {
+  static task<> broadcast(std::shared_ptr<split<T>> split, async_generator<T> in, std::size_t paths,
+                          stage_counters& counters) {
     std::exception_ptr failure;
     try {
       while (true) {
-        co_await split->room(detail::split_base::all_paths);
+        co_await split->room(split_base::all_paths);
         split->note_asking(true);
         auto* item = co_await in.next();
         split->note_asking(false);
         if (!item) break;
-        detail::bump(counters.in);
+        bump(counters.in);
         for (std::size_t path = 0; path + 1 < paths; ++path) split->give(path, *item, in.origin());
         split->give(paths - 1, std::move(*item), in.origin());
       }
@@ -146,6 +131,26 @@ class tee_stage {
 
   std::size_t buffer_;
   std::string name_;
+};
+
+}  // namespace detail
+
+template <class... Paths>
+class tee_stage {
+ public:
+  tee_stage(const tee_options& options, std::tuple<Paths...> paths)
+      : core_(options), paths_(std::move(paths)) {}
+
+  template <class T>
+  auto attach(const pipeline<T>& in) const {
+    static_assert(std::copy_constructible<T>, "lade::tee: items must be copyable");
+    auto paths = detail::attach_paths<T>(paths_, in.length());
+    auto length = std::get<sizeof...(Paths) - 1>(paths).length() + 1;
+    return core_.attach(in, std::move(paths), length);
+  }
+
+ private:
+  detail::tee_core core_;
   std::tuple<Paths...> paths_;
 };
 
