@@ -47,9 +47,10 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
 
   explicit state(std::size_t limit_bytes) : limit(limit_bytes) {}
 
-  bool fits(std::size_t bytes) const noexcept {
+  bool fits(std::size_t bytes, std::size_t buffers = 1) const noexcept {
     auto out = used.load(std::memory_order_relaxed);
-    return out == 0 || (out <= limit && bytes <= limit - out);
+    if (buffers == 0 || (out == 0 && buffers == 1)) return true;
+    return out <= limit && bytes <= (limit - out) / buffers;
   }
 
   std::size_t room() const noexcept { return limit - std::min(used.load(), limit); }
@@ -192,7 +193,9 @@ buffer buffer_pool::allocate_now(std::size_t bytes) {
   return state_->make_buffer(found, block_bytes, bytes);
 }
 
-bool buffer_pool::would_wait(std::size_t bytes) const { return !state_->fits(bytes); }
+bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const {
+  return !state_->fits(bytes, buffers);
+}
 
 buffer allocate(const context& surroundings, std::size_t bytes) {
   if (surroundings.stage) surroundings.stage->bytes.fetch_add(bytes, std::memory_order_relaxed);

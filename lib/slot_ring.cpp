@@ -222,7 +222,7 @@ bool slot_ring::may_begin() const {
   bool nothing_in_hand = free_.size() == places_.size();
   if (consumer_ && nothing_in_hand) return true;
   auto mean = finished_ ? counters_.bytes.load(std::memory_order_relaxed) / finished_ : 0;
-  return !memory_.would_wait(mean * (unfinished_ + 1));
+  return !memory_.would_wait(mean, unfinished_ + 1);
 }
 
 std::size_t slot_ring::begin_item() {

@@ -94,6 +94,18 @@ TEST(BufferPool, MoreThanTheLimitIsLetThroughAlone) {
   EXPECT_FALSE(pool.try_allocate(64));
 }
 
+TEST(BufferPool, TellsWhatCouldNotBeHadAtOnce) {
+  buffer_pool pool(4096);
+  EXPECT_FALSE(pool.would_wait(5000));  // alone
+  EXPECT_FALSE(pool.would_wait(2048, 2));
+  EXPECT_TRUE(pool.would_wait(2048, 3));
+  auto some = pool.allocate_now(2048);
+  EXPECT_FALSE(pool.would_wait(2048));
+  EXPECT_TRUE(pool.would_wait(2048, 2));
+  EXPECT_TRUE(pool.would_wait(5000));
+  EXPECT_FALSE(pool.would_wait(5000, 0));
+}
+
 TEST(BufferPool, BuffersMayOutliveThePool) {
   std::optional<buffer_pool> pool(std::in_place, 4096);
   auto survivor = *pool->try_allocate(4096);

@@ -127,6 +127,17 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
   all.run_all();
 }
 
+TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
+  parties all(8);
+  all.children.start(parties::feed(all.slots, all.fed, 1));
+  all.counters.bytes = all.memory.stats().limit_bytes / 2;
+  all.slots.fill_done(0);
+  all.children.start(parties::feed(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2));
+  all.slots.close();
+  all.run_all();
+}
+
 TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
   parties all(8, 4);
   all.children.start(parties::feed(all.slots, all.fed, 9));

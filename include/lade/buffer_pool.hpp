@@ -47,9 +47,12 @@ class buffer_pool {
   std::optional<buffer> try_allocate(std::size_t bytes);
 
   // Uninitialised bytes at once, beyond the limit if need be: for work that has begun and must go
-  // on for memory to come back. Stages begin no new work while `would_wait`.
+  // on for memory to come back.
   buffer allocate_now(std::size_t bytes);
-  bool would_wait(std::size_t bytes) const;
+
+  // Whether so many buffers of this size could not be had at once. Stages begin no new work while
+  // that is so.
+  bool would_wait(std::size_t bytes, std::size_t buffers = 1) const;
 
   statistics stats() const;
 
