@@ -127,8 +127,9 @@ void concurrent_core::call_log::end(slot_state& item, std::string name,
   counters.latency.add(taken);
   if (pause) item.note(item_overview::doing::pauses, ended);
   if (!trace_) return;
+  bool first = item.started == item.begun && stage_.run_->sees_items_first(counters);
   trace_->add_span(track_, name.empty() ? counters.name() : name, item.started, ended, item.origin,
-                   stage_.run_->sees_items_first(counters));
+                   first);
   auto now = stage_.ring_.count();
   trace_->add_levels(counters.name(),
                      {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});

@@ -24,9 +24,10 @@ void in_place_calls::note(std::string item, const lineage& origin) {
   stage_.latency.add(taken, skipped_ + 1);
   skipped_ = trace_ || taken >= costs_little_to_measure ? 0 : some();
   to_skip_ = skipped_;
-  if (trace_)
-    trace_->add_span(track_, item.empty() ? stage_.name() : item, begun_, now, origin,
-                     run_.sees_items_first(stage_));
+  if (!trace_) return;
+  bool first = origin != last_ && run_.sees_items_first(stage_);
+  trace_->add_span(track_, item.empty() ? stage_.name() : item, begun_, now, origin, first);
+  last_ = origin;
 }
 
 }  // namespace lade::detail

@@ -1,4 +1,5 @@
 #include <lade/batch.hpp>
+#include <lade/chain.hpp>
 #include <lade/error.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
@@ -14,7 +15,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +91,43 @@ TEST(Trace, HasASpanForEveryCallOfAStageThatWorksInPlace) {
   auto ends_of_items = 50;
   EXPECT_EQ(count_of(lines, "\"ph\":\"X\""), 50 + 50 + 100 + ends_of_items + 100);
   EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
+}
+
+TEST(Trace, HasATrackForEachOfSeveralItemsThatAreTakenApart) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto twice = [](int i) { return std::vector<int>{i, i}; };
+  auto made = from(numbers{50}) | flat_map(twice, {.concurrency = 3, .name = "apart"});
+  {
+    trace record(dir / "trace");
+    EXPECT_EQ(collect(runtime, made, {.trace = &record}).size(), 100u);
+  }
+  auto lines = lines_of(dir / "trace");
+  EXPECT_EQ(count_of(lines, "{\"name\":\"apart\"}"), 3);
+  auto ends_of_items = 50;
+  EXPECT_EQ(count_of(lines, "\"ph\":\"X\""), 100 + ends_of_items + 100);
+}
+
+TEST(Trace, TheArrowsOfAnItemBeginWithItsFirstCall) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto begun = [&](auto stage) {
+    {
+      trace record(dir / "trace");
+      EXPECT_EQ(collect(runtime, from(numbers{20}) | stage, {.trace = &record}).size(), 40u);
+    }
+    return count_of(lines_of(dir / "trace"), "\"ph\":\"s\"");
+  };
+  auto twice = [](int i) { return std::vector<int>{i, i}; };
+  EXPECT_EQ(begun(flat_map(twice)), 20);
+  EXPECT_EQ(begun(flat_map(twice, {.concurrency = 2})), 20);
+  std::atomic<int> calls = 0;
+  auto at_the_second_attempt = [&](int i) {
+    if (++calls % 2 == 1) throw std::runtime_error("again");
+    return i;
+  };
+  auto retried = map(at_the_second_attempt, {.concurrency = 1, .retry = {.attempts = 2, .pause = {}}});
+  EXPECT_EQ(begun(chain(retried, flat_map(twice))), 20);
 }
 
 TEST(Trace, HasTheItemsThatEachStageHolds) {

@@ -40,6 +40,7 @@ class in_place_calls {
   stage_counters& stage_;
   lade::trace* trace_;
   lade::trace::track track_;
+  lineage last_;               // of which there is a span
   std::uint32_t to_skip_ = 0;  // calls, before the next that is measured
   std::uint32_t skipped_ = 0;
   std::uint32_t draw_ = 1;

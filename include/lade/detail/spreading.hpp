@@ -18,6 +18,7 @@
 #include <lade/stats.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/trace.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -29,6 +30,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lade::detail {
 
@@ -88,7 +90,10 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
         room_(concurrency),
         lanes_(concurrency),
         feeder_context_(run.run->surroundings(stop_.get_token())),
+        trace_(run.run->options().trace),
         on_consumer_stop_(run.stop, close_on_stop<spreading>{*this}) {
+    for (unsigned i = 0; trace_ && i < concurrency; ++i)
+      free_tracks_.push_back(trace_->add_track(counters.name()));
     work_for(counters, feeder_context_);
     feeder_context_.place = &run_.place;
     parts_context_ = feeder_context_;
@@ -97,6 +102,7 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
       parts_context_.home = pool;
     }
     run.run->note_workers(counters, concurrency, false, concurrency);
+    run.run->note_tracing(counters);
     run.run->watch(*this);
   }
 
@@ -194,7 +200,7 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
       bool some = false;
       auto parts =
           self.stage_.template parts<Out>(std::move(item), origin, self.run_, self.counters_);
-      while (auto* next = co_await self.next_part(parts)) {
+      while (auto* next = co_await self.next_part(parts, *place)) {
         some = true;
         part made(std::move(*next), origin, self.run_.place);
         co_await to->push(std::move(made));
@@ -208,40 +214,63 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     self.room_.release();
   }
 
-  task<Out*> next_part(async_generator<Out>& parts) {
-    auto begun = clock::now();
-    auto* next = co_await parts.next();
-    auto taken = clock::now() - begun;
-    counters_.busy.fetch_add(taken.count(), std::memory_order_relaxed);
-    counters_.latency.add(taken);
-    co_return next;
+  // An item that is taken apart, and where a trace has its parts.
+  class in_hand {
+   public:
+    in_hand(std::string name, const lineage& origin, trace::track where)
+        : item{.name = std::move(name),
+               .origin = origin,
+               .what = item_overview::doing::works,
+               .since = clock::now()},
+          track(where) {}
+    const item_overview item;
+    const trace::track track;
+    bool is_traced = false;
+  };
+  using place = typename std::list<in_hand>::iterator;
+
+  place enter(std::string name, const lineage& origin) {
+    std::lock_guard lock(mutex_);
+    trace::track track = 0;
+    if (trace_) {
+      track = free_tracks_.back();
+      free_tracks_.pop_back();
+    }
+    return in_hand_.emplace(in_hand_.end(), std::move(name), origin, track);
+  }
+  void leave(place taken) {
+    std::lock_guard lock(mutex_);
+    if (trace_) free_tracks_.push_back(taken->track);
+    in_hand_.erase(taken);
   }
 
-  // For overviews: an item that is taken apart.
-  using in_hand = std::list<item_overview>;
-  in_hand::iterator enter(std::string name, const lineage& origin) {
-    std::lock_guard lock(mutex_);
-    return in_hand_.insert(in_hand_.end(), {.name = std::move(name),
-                                            .origin = origin,
-                                            .what = item_overview::doing::works,
-                                            .since = clock::now()});
-  }
-  void leave(in_hand::iterator place) {
-    std::lock_guard lock(mutex_);
-    in_hand_.erase(place);
+  task<Out*> next_part(async_generator<Out>& parts, in_hand& of) {
+    auto begun = clock::now();
+    auto* next = co_await parts.next();
+    auto now = clock::now();
+    counters_.busy.fetch_add((now - begun).count(), std::memory_order_relaxed);
+    counters_.latency.add(now - begun);
+    if (trace_) {
+      bool first = !std::exchange(of.is_traced, true) && run_.run->sees_items_first(counters_);
+      auto& name = of.item.name.empty() ? counters_.name() : of.item.name;
+      trace_->add_span(of.track, name, begun, now, of.item.origin, first);
+    }
+    co_return next;
   }
 
   std::string overview(clock::time_point at) const override {
     using enum stage_overview::feeding;
     std::lock_guard lock(mutex_);
     auto free = concurrency_ - in_hand_.size();
+    std::vector<item_overview> items;
+    for (auto& each : in_hand_) items.push_back(each.item);
     return to_string(counters_.name(),
                      {.slots = concurrency_,
                       .free = free,
                       .idle_workers = free,
                       .feeder = free > 0 ? waits_for_input : waits_for_room,
                       .wanted = wanted_,
-                      .items = {in_hand_.begin(), in_hand_.end()}},
+                      .items = std::move(items)},
                      at);
   }
 
@@ -256,8 +285,10 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
   context parts_context_;
   std::exception_ptr input_failure_;  // before the lanes are closed
   std::atomic<bool> wanted_ = false;  // by the next stage
+  trace* const trace_;
   mutable std::mutex mutex_;
-  in_hand in_hand_;
+  std::list<in_hand> in_hand_;
+  std::vector<trace::track> free_tracks_;
   std::stop_callback<close_on_stop<spreading>> on_consumer_stop_;
 };
 
