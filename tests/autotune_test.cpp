@@ -1,4 +1,5 @@
 #include <lade/autotune.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/cut.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -6,6 +7,7 @@
 #include <lade/run.hpp>
 #include <lade/semaphore.hpp>
 #include <lade/sleep.hpp>
+#include <lade/this_context.hpp>
 
 #include "support/pipelines.hpp"
 
@@ -16,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -115,6 +118,45 @@ TEST(Autotune, RaisesTheConcurrencyOfTasksThatWait) {
   EXPECT_EQ(settings[0].stage, "wait");
   for (int i = 0; i < 2000; ++i) ASSERT_EQ(items.wait_next(), expected++);
   EXPECT_EQ(items.settings(), settings);
+}
+
+TEST(Autotune, LeavesAStageThatIsFasterThanTheOneItFeeds) {
+  runtime runtime({.threads = 2});
+  auto fast = [](int i) -> task<int> {
+    co_await sleep(2ms);
+    co_return i;
+  };
+  auto slow = [](int i) -> task<int> {
+    co_await sleep(20ms);
+    co_return i;
+  };
+  auto items =
+      runtime.run(from(numbers{-1}) | map(fast, {.concurrency = automatic, .name = "fast"}) |
+                  map(slow, {.concurrency = automatic, .name = "slow"}));
+  auto concurrency = [&](std::size_t stage) {
+    auto settings = items.settings();
+    return stage < settings.size() ? settings[stage].concurrency : 16u;
+  };
+  while (concurrency(1) < 32) items.wait_next();
+  EXPECT_EQ(concurrency(0), 16u);
+}
+
+TEST(Autotune, BeginsNoMoreThanTheMemoryAllows) {
+  constexpr std::size_t bytes = 1 << 20;
+  runtime runtime({.threads = 2, .memory_bytes = 8 * bytes});
+  auto fetch = [](int) -> task<buffer> {
+    auto content = allocate(co_await this_context(), bytes);
+    co_await sleep(2ms);
+    co_return content;
+  };
+  auto items = runtime.run(from(numbers{2000}) | map(fetch, {.concurrency = automatic}));
+  int taken = 0;
+  for (auto& item : items) {
+    EXPECT_EQ(item.size(), bytes);
+    if (++taken > 100)  // what an item needs is known by now
+      EXPECT_LE(runtime.memory().stats().used_bytes, 9 * bytes);
+  }
+  EXPECT_EQ(taken, 2000);
 }
 
 static task<int> wait_inside(occupancy& inside, int i) {

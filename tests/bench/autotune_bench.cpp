@@ -8,9 +8,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench.hpp"
 
@@ -19,56 +22,68 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// A server that is asked for an item: how long it takes while it serves so many at a time.
-struct server {
+// How long a server takes for an item while it serves so many at a time.
+using server = std::function<std::chrono::nanoseconds(int at_a_time, std::uint64_t item)>;
+
+// Servers that are asked for every item, one after the other, and the concurrencies that are tried.
+struct simulation {
   std::string_view name;
-  std::function<std::chrono::nanoseconds(int at_a_time, std::uint64_t item)> time;
+  std::vector<server> servers;
+  std::vector<unsigned> concurrencies;
 };
 
 std::chrono::nanoseconds milliseconds(double count) {
   return std::chrono::nanoseconds(static_cast<long>(count * 1e6));
 }
 
-const server servers[] = {
-    // As fast as one likes.
-    {"wide", [](int, std::uint64_t) { return milliseconds(20); }},
-    // Serves 24 at a time; more wait for each other.
-    {"narrow", [](int at_a_time,
-                  std::uint64_t) { return milliseconds(5 * std::max(1.0, at_a_time / 24.0)); }},
-    // Serves 40 at a time, and less the more there are beyond.
-    {"crowded",
-     [](int at_a_time, std::uint64_t) {
-       auto beyond = std::max(0, at_a_time - 40) / 40.0;
-       return milliseconds(8 * (1 + beyond) * (1 + beyond));
-     }},
-    // One item in twenty takes fifteen times as long.
-    {"uneven",
-     [](int, std::uint64_t item) {
-       return milliseconds(lade::random(item).below(20) == 0 ? 60 : 4);
-     }},
-};
+// As fast as one likes.
+std::chrono::nanoseconds wide(int, std::uint64_t) { return milliseconds(20); }
 
-struct counts {
-  std::atomic<int> inside = 0;
-};
+// Serves 24 at a time; more wait for each other.
+std::chrono::nanoseconds narrow(int at_a_time, std::uint64_t) {
+  return milliseconds(5 * std::max(1.0, at_a_time / 24.0));
+}
 
-lade::task<std::uint64_t> ask(const server& asked, counts& now, std::uint64_t item) {
-  auto at_a_time = ++now.inside;
-  co_await lade::sleep(asked.time(at_a_time, item));
-  --now.inside;
+// Serves 40 at a time, and less the more there are beyond.
+std::chrono::nanoseconds crowded(int at_a_time, std::uint64_t) {
+  auto beyond = std::max(0, at_a_time - 40) / 40.0;
+  return milliseconds(8 * (1 + beyond) * (1 + beyond));
+}
+
+// One item in twenty takes fifteen times as long.
+std::chrono::nanoseconds uneven(int, std::uint64_t item) {
+  return milliseconds(lade::random(item).below(20) == 0 ? 60 : 4);
+}
+
+const std::vector<unsigned> many{1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192, 256};
+const std::vector<unsigned> some{8, 16, 24, 48, 96, 192};
+const simulation simulations[] = {{"wide", {wide}, many},
+                                  {"narrow", {narrow}, many},
+                                  {"crowded", {crowded}, many},
+                                  {"uneven", {uneven}, many},
+                                  {"narrow, then wide", {narrow, wide}, some}};
+
+lade::task<std::uint64_t> ask(const server& asked, std::atomic<int>& inside, std::uint64_t item) {
+  auto at_a_time = ++inside;
+  co_await lade::sleep(asked(at_a_time, item));
+  --inside;
   co_return item;
 }
 
 std::uint64_t without_end(std::uint64_t position) { return position; }
 
-// Items in a second, from `begin` to `end` after the run has begun.
-double rate(const server& asked, unsigned concurrency, clock_type::duration begin,
-            clock_type::duration end) {
+// Items in a second, from `begin` to `end` after the run has begun, with a concurrency for each
+// server.
+double rate(const simulation& all, const std::vector<unsigned>& concurrency,
+            clock_type::duration begin, clock_type::duration end) {
   lade::runtime runtime;
-  counts now;
-  auto fetch = [&](std::uint64_t item) { return ask(asked, now, item); };
-  auto items = runtime.run(lade::from_index(std::uint64_t{1} << 40, without_end) |
-                           lade::map(fetch, {.concurrency = concurrency}));
+  std::deque<std::atomic<int>> inside(all.servers.size());
+  lade::pipeline<std::uint64_t> asking = lade::from_index(std::uint64_t{1} << 40, without_end);
+  for (std::size_t i = 0; i < all.servers.size(); ++i)
+    asking = asking | lade::map([&asked = all.servers[i], &now = inside[i]](
+                                    std::uint64_t item) { return ask(asked, now, item); },
+                                {.concurrency = concurrency[i]});
+  auto items = runtime.run(asking);
   auto started = clock_type::now();
   std::size_t count = 0;
   while (clock_type::now() - started < end) {
@@ -78,6 +93,27 @@ double rate(const server& asked, unsigned concurrency, clock_type::duration begi
   return static_cast<double>(count) / std::chrono::duration<double>(end - begin).count();
 }
 
+// Every way to give each of the servers one of the concurrencies.
+std::vector<std::vector<unsigned>> settings_of(const simulation& all) {
+  std::vector<std::vector<unsigned>> settings(1);
+  for (std::size_t i = 0; i < all.servers.size(); ++i) {
+    std::vector<std::vector<unsigned>> longer;
+    for (auto& setting : settings)
+      for (auto each : all.concurrencies) {
+        longer.push_back(setting);
+        longer.back().push_back(each);
+      }
+    settings = std::move(longer);
+  }
+  return settings;
+}
+
+std::string text_of(const std::vector<unsigned>& setting) {
+  std::string text;
+  for (auto each : setting) text += (text.empty() ? "" : ", ") + std::to_string(each);
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,24 +121,23 @@ int main(int argc, char** argv) {
   auto converge = std::chrono::seconds(options.number("converge", 10, "seconds before it counts"));
   auto counted = std::chrono::milliseconds(options.number("count", 2000, "ms that are counted"));
   options.done();
-  constexpr unsigned standard = 16;
-  for (auto& each : servers) {
+  for (auto& each : simulations) {
+    std::vector<unsigned> best_at;
     double best = 0;
-    double by_default = 0;
-    std::size_t best_at = 0;
-    for (unsigned fixed :
-         {1u, 2u, 4u, 8u, 12u, 16u, 20u, 24u, 32u, 40u, 48u, 64u, 96u, 128u, 192u, 256u}) {
+    for (auto& fixed : settings_of(each)) {
       auto now = rate(each, fixed, 300ms, 300ms + counted / 2);
-      if (fixed == standard) by_default = now;
       if (now > best) best_at = fixed;
       best = std::max(best, now);
     }
-    auto tuned = rate(each, lade::automatic, converge, converge + counted);
-    auto while_converging = rate(each, lade::automatic, 0ms, converge);
+    auto stages = each.servers.size();
+    auto by_default = rate(each, std::vector<unsigned>(stages, 16), 300ms, 300ms + counted / 2);
+    std::vector<unsigned> automatic(stages, lade::automatic);
+    auto tuned = rate(each, automatic, converge, converge + counted);
+    auto while_converging = rate(each, automatic, 0ms, converge);
     bench::report(each.name)
         .add("automatic_per_s", tuned)
         .add("best_per_s", best)
-        .add("best_at", best_at)
+        .add("best_at", text_of(best_at))
         .add("of_best", tuned / best)
         .add("converging_of_default", while_converging / by_default)
         .print();

@@ -339,11 +339,11 @@ def engine_group():
 
 
 def autotune_group():
-    about = "automatic concurrency, against the best of sixteen fixed ones, on simulated servers"
+    about = "automatic concurrency, against the best of many fixed ones, on simulated servers"
     group = Group("autotune", about)
     group.commands["servers"] = "{bin}/autotune_bench"
     group.once = {"servers"}
-    for server in ("wide", "narrow", "crowded", "uneven"):
+    for server in ("wide", "narrow", "crowded", "uneven", "narrow, then wide"):
         figures = f"servers:{server}"
         group.rows += [
             Row(f"{server}, after ten seconds, of the best", figures, [], "of_best", 0.9),
