@@ -126,7 +126,8 @@ TEST(Trace, TheArrowsOfAnItemBeginWithItsFirstCall) {
     if (++calls % 2 == 1) throw std::runtime_error("again");
     return i;
   };
-  auto retried = map(at_the_second_attempt, {.concurrency = 1, .retry = {.attempts = 2, .pause = {}}});
+  auto retried =
+      map(at_the_second_attempt, {.concurrency = 1, .retry = {.attempts = 2, .pause = {}}});
   EXPECT_EQ(begun(chain(retried, flat_map(twice))), 20);
 }
 
