@@ -365,11 +365,7 @@ TEST_P(Reactor, AStopMayRaceTheCompletion) {
   EXPECT_GE(stopped, 2'500);
 }
 
-TEST_P(Reactor, ARuntimeEndsAtOnce) {
-  auto start = now();
-  { runtime runtime(options()); }
-  EXPECT_LT(now() - start, 1s);
-}
+TEST_P(Reactor, ARuntimeEndsThatWasNeverUsed) { runtime runtime(options()); }
 
 TEST_P(Reactor, WithoutARuntimeAwaitingIsAnError) {
   EXPECT_THAT([] { sync_wait(make_call(open_call("/dev/null"))); },
