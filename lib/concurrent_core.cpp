@@ -7,6 +7,10 @@
 
 namespace lade::detail {
 
+static bool computes_automatically(const concurrent_options& options) {
+  return options.tuned_from && !options.on_reactor && !options.pool;
+}
+
 concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
                                  const concurrent_options& options)
     : run_(run.run),
@@ -25,6 +29,9 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
   if (options.pool) {
     counters.own_threads = options.pool->size();
     for (auto& each : worker_contexts_) each.home = options.pool;
+  } else if (auto* share = run_->automatic_share(); share && computes_automatically(options)) {
+    counters.shared_threads = options.workers;
+    for (auto& each : worker_contexts_) each.home = share;
   }
   if (options.on_reactor)
     for (std::size_t i = 0; i < options.workers; ++i)

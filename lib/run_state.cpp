@@ -27,6 +27,10 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
     throw error(errc::invalid_argument, "run", "report.every must be more than 0");
   if (options_.stall.after.count() < 0)
     throw error(errc::invalid_argument, "run", "stall.after must not be less than 0");
+  auto& pool = runtime_.pool();
+  auto automatic_threads = cpus_to_use(options_.tune, pool.size());
+  if (automatic_threads < pool.size())
+    automatic_share_ = std::make_shared<pool_share>(pool, automatic_threads);
   if (options_.failure_log.empty()) return;
   failure_log_.open(options_.failure_log, std::ios::app);
   if (!failure_log_) raise(errno, "open " + options_.failure_log);

@@ -141,6 +141,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"name", detail::json_of(stage.name)},
       {"workers", std::to_string(stage.workers)},
       {"own_threads", std::to_string(stage.own_threads)},
+      {"shared_threads", std::to_string(stage.shared_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
       {"slots", std::to_string(stage.slots)},
       {"in", std::to_string(stage.in)},
@@ -235,6 +236,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.name = name_;
   now.workers = workers;
   now.own_threads = own_threads;
+  now.shared_threads = shared_threads;
   now.on_reactor = on_reactor;
   now.slots = slots;
   now.substituted = substituted;

@@ -21,26 +21,39 @@ static const stage_statistics* busiest(const run_statistics& run) {
   return most != run.stages.end() && most->busy.count() ? &*most : nullptr;
 }
 
-// What the stages that share the CPU pool do on it.
-struct pool_work {
+// What stages do on threads that they share: all of the CPU pool, or those for automatic stages.
+struct shared_work {
+  unsigned threads = 0;
   nanoseconds busy{};
   nanoseconds cpu{};
   const stage_statistics* most = nullptr;  // that is busy the longest
+
+  void add(const stage_statistics& stage) {
+    busy += stage.busy;
+    cpu += stage.cpu;
+    if (stage.busy.count() && (!most || stage.busy > most->busy)) most = &stage;
+  }
 };
 
-static pool_work pool_work_of(const run_statistics& run) {
-  pool_work all;
+static shared_work work_on_pool(const run_statistics& run) {
+  shared_work all{.threads = run.threads};
+  for (auto& stage : run.stages)
+    if (!stage.on_reactor && !stage.own_threads) all.add(stage);
+  return all;
+}
+
+static shared_work automatic_work(const run_statistics& run) {
+  shared_work all;
   for (auto& stage : run.stages) {
-    if (stage.on_reactor || stage.own_threads) continue;
-    all.busy += stage.busy;
-    all.cpu += stage.cpu;
-    if (stage.busy.count() && (!all.most || stage.busy > all.most->busy)) all.most = &stage;
+    if (stage.shared_threads == 0) continue;
+    all.threads = stage.shared_threads;
+    all.add(stage);
   }
   return all;
 }
 
-static double use_of(const pool_work& pool, const run_statistics& run) {
-  return run.threads ? share(pool.busy, run.elapsed) / run.threads : 0;
+static double use_of(const shared_work& work, const run_statistics& run) {
+  return work.threads ? share(work.busy, run.elapsed) / work.threads : 0;
 }
 
 static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
@@ -76,6 +89,7 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
   if (!stage.on_reactor && mostly_waits(stage.cpu, stage.busy))
     return text + ", of which they compute " + percent(share(stage.cpu, stage.busy)) +
            ": have its function return a task and await, or raise threads.";
+  if (stage.shared_threads) return text + ": raise tune.cpus.";
   auto threads = stage.own_threads ? stage.own_threads : run.threads;
   if (stage.on_reactor || stage.workers < threads)
     return text + ": raise the concurrency of " + stage.name + ".";
@@ -84,10 +98,18 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
                          : ": more threads would help.");
 }
 
-static std::string limited_by_pool(const pool_work& pool, const run_statistics& run) {
-  auto text = "The CPU pool is the bottleneck: its " + std::to_string(run.threads) +
-              " threads are busy " + percent(use_of(pool, run)) + " of the time, mostly with " +
-              pool.most->name;
+static std::string use_in_words(const shared_work& work, const run_statistics& run) {
+  return std::to_string(work.threads) + " threads are busy " + percent(use_of(work, run)) +
+         " of the time, mostly with " + work.most->name;
+}
+
+static std::string limited_by_share(const shared_work& work, const run_statistics& run) {
+  return "The CPUs of automatic stages are the bottleneck: their " + use_in_words(work, run) +
+         ": raise tune.cpus.";
+}
+
+static std::string limited_by_pool(const shared_work& pool, const run_statistics& run) {
+  auto text = "The CPU pool is the bottleneck: its " + use_in_words(pool, run);
   if (mostly_waits(pool.cpu, pool.busy))
     return text + ", but compute only " + percent(share(pool.cpu, pool.busy)) +
            " of that: have functions that wait return tasks, or raise threads.";
@@ -206,7 +228,10 @@ std::string verdict(const run_statistics& run) {
            ": raise memory_bytes.";
   auto* stage = busiest(run);
   if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
-  auto pool = pool_work_of(run);
+  auto pool = work_on_pool(run);
+  auto shared = automatic_work(run);
+  if (use_of(shared, run) >= std::max(most, use_of(pool, run)))
+    return limited_by_share(shared, run);
   if (pool.most && use_of(pool, run) >= most) return limited_by_pool(pool, run);
   if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
   auto gaps = gaps_of(run);

@@ -177,28 +177,45 @@ TEST(Autotune, WorksOnNoMoreItemsThanItIsSetTo) {
   EXPECT_THAT(items.settings()[0].concurrency, AllOf(Ge(1u), Le(24u)));
 }
 
-TEST(Autotune, LeavesTheTrainerItsCpus) {
-  runtime runtime({.threads = 4});
+// So many calls at a time, of all automatic stages of a run.
+static int most_calls(unsigned threads, const tune_options& tune) {
+  runtime runtime({.threads = threads});
   occupancy inside;
-  auto look = [&](int i) {
+  auto compute = [&](int i) {
     inside.enter();
     pause(3);
     inside.leave();
-    return i;
+    return i + 1;
   };
-  auto looked = from(numbers{3000}) | map(look, {.concurrency = automatic});
-  collect(runtime, looked);
-  EXPECT_LE(inside.most(), 3);
-  occupancy one;
-  auto alone = [&](int i) {
-    one.enter();
-    pause(3);
-    one.leave();
-    return i;
-  };
-  collect(runtime, from(numbers{1000}) | map(alone, {.concurrency = automatic}),
-          {.tune = {.cpus = 1}});
-  EXPECT_EQ(one.most(), 1);
+  auto twice = from(numbers{3000}) | map(compute, {.concurrency = automatic}) |
+               map(compute, {.concurrency = automatic});
+  auto items = runtime.run(twice, {.tune = tune});
+  int expected = 2;
+  for (auto& item : items) EXPECT_EQ(item, expected++);
+  EXPECT_EQ(expected, 3002);
+  return inside.most();
+}
+
+TEST(Autotune, LeavesTheTrainerItsCpus) {
+  EXPECT_LE(most_calls(4, {}), 3);
+  EXPECT_LE(most_calls(4, {.cpus = 2}), 2);
+  EXPECT_EQ(most_calls(4, {.cpus = 1}), 1);
+  EXPECT_EQ(most_calls(1, {.cpus = 4}), 1);
+}
+
+static task<int> take_one_and_leave(runtime& runtime, const pipeline<int>& of) {
+  auto items = runtime.run(of, {.tune = {.cpus = 1}});
+  auto first = co_await items.next();
+  co_return *first;
+}
+
+TEST(Autotune, ARunMayEndWhereItsOneCpuIsInUse) {
+  runtime runtime({.threads = 2});
+  auto compute = [](int i) { return i + 1; };
+  auto twice = from(numbers{-1}) | map(compute, {.concurrency = automatic}) |
+               map(compute, {.concurrency = automatic});
+  for (int i = 0; i < 200; ++i)
+    ASSERT_EQ(sync_wait(runtime, take_one_and_leave(runtime, twice)), 2);
 }
 
 TEST(Autotune, KeepsTheOrderAndLosesNothingWhileItChanges) {

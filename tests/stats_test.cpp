@@ -116,6 +116,30 @@ TEST(Verdict, OfThePoolLeavesOutStagesThatWorkElsewhere) {
             "decode_image: raise threads.");
 }
 
+// Of four threads, automatic stages have three.
+static run_statistics run_of_automatic(std::vector<stage_statistics> stages) {
+  for (auto& stage : stages) {
+    stage.workers = stage.shared_threads = 3;
+    stage.cpu = stage.busy;
+  }
+  auto run = run_of(std::move(stages));
+  run.threads = 4;
+  return run;
+}
+
+TEST(Verdict, NamesTheCpusThatAutomaticStagesShare) {
+  auto augment = decoder(13s);
+  augment.name = "augment";
+  EXPECT_EQ(verdict(run_of_automatic({decoder(16s), augment})),
+            "The CPUs of automatic stages are the bottleneck: their 3 threads are busy 97 % of the "
+            "time, mostly with decode_image: raise tune.cpus.");
+}
+
+TEST(Verdict, AnAutomaticStageThatLimitsAloneWantsMoreCpus) {
+  EXPECT_EQ(verdict(run_of_automatic({decoder(29s)})),
+            "decode_image is the bottleneck: 3 workers busy 97 % of the time: raise tune.cpus.");
+}
+
 TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
   auto waiting = reader(2s);
   waiting.input_wait = 9s;

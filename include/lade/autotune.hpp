@@ -19,9 +19,9 @@ namespace lade {
 //
 // A stage of tasks begins with 16 at a time. While it limits the run, that number is raised or
 // lowered and stays so if the stage then gives more, up to `tune_options::most` and to what the
-// memory budget lets be begun. So is its buffer where slow items hold up others. A plain function
-// has as many calls at a time as `tune_options::cpus` says, which leaves the rest of the CPUs to
-// the trainer.
+// memory budget lets be begun. So is its buffer where slow items hold up others. Plain functions of
+// all such stages of a run have as many calls at a time as `tune_options::cpus` says, which leaves
+// the rest of the CPUs to the trainer; on a pool of its own, a stage has so many for itself.
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {

@@ -39,6 +39,7 @@
 #include "../../lib/operation.cpp"
 #include "../../lib/overview.cpp"
 #include "../../lib/pad.cpp"
+#include "../../lib/pool_share.cpp"
 #include "../../lib/process.cpp"
 #include "../../lib/profile.cpp"
 #include "../../lib/progress.cpp"

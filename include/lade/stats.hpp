@@ -39,6 +39,7 @@ struct stage_statistics {
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
   unsigned own_threads = 0;         // of its own pool; 0 for a stage on the runtime's
+  unsigned shared_threads = 0;      // of the runtime's that automatic stages share; 0 for others
   bool on_reactor = false;          // its workers wait rather than compute
   std::size_t slots = 0;            // items that it may hold; 0 for one that passes them on at once
   std::uint64_t in = 0;             // items taken from the stage before
@@ -160,6 +161,7 @@ class stage_counters {
 
   unsigned workers = 0;
   unsigned own_threads = 0;
+  unsigned shared_threads = 0;
   bool on_reactor = false;
   std::size_t slots = 0;
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it

@@ -19,7 +19,7 @@ unsigned distance_of(std::coroutine_handle<Promise> coroutine) noexcept {
 class continue_on {
  public:
   explicit continue_on(executor& where) noexcept : where_(where) {}
-  bool await_ready() const noexcept { return this_executor == &where_; }
+  bool await_ready() const noexcept { return where_.is_current(); }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> coroutine) {
     where_.post(resumption(coroutine, distance_of(coroutine)));

@@ -22,7 +22,8 @@ inline job resumption(std::coroutine_handle<> coroutine, unsigned distance) noex
 
 class executor {
  public:
-  executor() = default;
+  // `whole` is what it is a part of, so that its threads belong to that as well.
+  explicit executor(const executor* whole = nullptr) noexcept : whole_(whole) {}
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
@@ -36,18 +37,28 @@ class executor {
   // Whether what comes next is nearer to the end of its pipeline than that.
   virtual bool has_nearer(unsigned) const noexcept { return false; }
 
+  // Whether this thread belongs to it.
+  bool is_current() const noexcept;
+
   // Resumes `coroutine` on this executor: now, if this thread belongs to it.
   void resume(std::coroutine_handle<> coroutine, unsigned distance);
 
  protected:
   ~executor() = default;
+
+ private:
+  const executor* const whole_;
 };
 
 // The executor that this thread belongs to; null for a thread that is not lade's.
 extern constinit thread_local executor* this_executor;
 
+inline bool executor::is_current() const noexcept {
+  return this_executor == this || (this_executor && this_executor->whole_ == this);
+}
+
 inline void executor::resume(std::coroutine_handle<> coroutine, unsigned distance) {
-  if (this_executor == this)
+  if (is_current())
     coroutine.resume();
   else
     post(resumption(coroutine, distance));

@@ -6,6 +6,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/path_place.hpp>
+#include <lade/detail/pool_share.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
@@ -47,6 +48,9 @@ class run_state {
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
   context surroundings(std::stop_token stop = {}) noexcept;
+
+  // What plain functions of automatic stages are called on, if they may not use the whole pool.
+  executor* automatic_share() const noexcept { return automatic_share_.get(); }
 
   // From when on the time of the run counts.
   void begin();
@@ -150,6 +154,7 @@ class run_state {
 
   lade::runtime& runtime_;
   run_options options_;
+  std::shared_ptr<pool_share> automatic_share_;
   detail::progress progress_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;

@@ -1,0 +1,71 @@
+#include <lade/detail/pool_share.hpp>
+
+#include <utility>
+
+namespace lade::detail {
+
+pool_share::pool_share(executor& pool, unsigned threads)
+    : executor(&pool), pool_(pool), turns_(threads) {
+  for (auto& each : turns_) free_.push_back(&each);
+}
+
+void pool_share::post(job work) {
+  turn* mine = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) return queue_.push_back(work);
+    mine = free_.back();
+    free_.pop_back();
+  }
+  begin(*mine, work);
+}
+
+void pool_share::begin(turn& free, job work) {
+  free = {shared_from_this(), work};
+  pool_.post({take, &free, work.distance});
+}
+
+void pool_share::take(void* argument) noexcept {
+  auto& mine = *static_cast<turn*>(argument);
+  auto self = std::move(mine.of);
+  auto* outer = std::exchange(this_executor, self.get());
+  mine.work();
+  this_executor = outer;
+  self->end(mine);
+}
+
+void pool_share::end(turn& ended) {
+  std::unique_lock lock(mutex_);
+  if (queue_.empty()) return free_.push_back(&ended);
+  auto next = take_first();
+  lock.unlock();
+  begin(ended, next);
+}
+
+job pool_share::take_first() {
+  auto first = queue_.front();
+  queue_.pop_front();
+  return first;
+}
+
+bool pool_share::run_some() {
+  std::unique_lock lock(mutex_);
+  if (queue_.empty()) {
+    lock.unlock();
+    return pool_.run_some();
+  }
+  auto next = take_first();
+  lock.unlock();
+  next();
+  return true;
+}
+
+bool pool_share::has_nearer(unsigned distance) const noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (!queue_.empty() && queue_.front().distance < distance) return true;
+  }
+  return pool_.has_nearer(distance);
+}
+
+}  // namespace lade::detail
