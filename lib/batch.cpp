@@ -96,7 +96,8 @@ class gathered_batch {
 async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                             batch_into_options options) {
   gathered_batch gathered;
-  while (auto item = co_await in.next().apart()) {
+  std::exception_ptr failure;
+  while (auto item = co_await in.next().apart().deferring(failure)) {
     if (gathered.holds_others_than(*item)) {
       auto full = gathered.take();
       with_lineage<sample_batch> yielded{gathered.origin(), full};
@@ -108,10 +109,12 @@ async_generator<sample_batch> collect_slots(async_generator<assigned> in,
     with_lineage<sample_batch> yielded{gathered.origin(), full};
     co_yield yielded;
   }
-  if (gathered.empty() || (options.drop_last && gathered.is_short_of(options.size))) co_return;
-  auto rest = gathered.take();
-  with_lineage<sample_batch> yielded{gathered.origin(), rest};
-  co_yield yielded;
+  if (!gathered.empty() && !(options.drop_last && gathered.is_short_of(options.size))) {
+    auto rest = gathered.take();
+    with_lineage<sample_batch> yielded{gathered.origin(), rest};
+    co_yield yielded;
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace detail

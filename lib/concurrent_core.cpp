@@ -11,11 +11,16 @@ static bool computes_automatically(const concurrent_options& options) {
   return options.tuned_from && !options.on_reactor && !options.pool;
 }
 
+static concurrent_options completed(concurrent_options options, const run_options& run) {
+  if (options.policy.retry.attempts == 0) options.policy.retry = run.retry;
+  return options;
+}
+
 concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
                                  const concurrent_options& options)
     : run_(run.run),
       counters_(counters),
-      options_(options),
+      options_(completed(options, run_->options())),
       place_(run.place),
       slots_(options.slots),
       ring_(options.slots, options.workers, options.order, run_->runtime().pool(),

@@ -14,6 +14,7 @@ std::string to_json(const failure_record& failure) {
       {"what", detail::json_of(failure.what)},
       {"attempts", std::to_string(failure.attempts)},
       {"positions", detail::json_of(failure.positions)},
+      {"epoch", std::to_string(failure.epoch)},
   };
   return detail::json_object(members);
 }

@@ -154,11 +154,11 @@ std::exception_ptr opening::failure(stage_counters& counters, const failure_poli
 std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& policy,
                                    std::string item, const lineage& origin, unsigned attempts) {
   auto cause = std::current_exception();
-  if (was_thrown_by_listener(cause)) return cause;
+  if (has_ended_by(cause)) return cause;
   auto failure = [&](std::error_code code, std::string why) {
     stage.failed.fetch_add(1, std::memory_order_relaxed);
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
-    auto told = note({stage.name(), item, why, attempts, origin});
+    auto told = note({stage.name(), item, why, attempts, origin, options_.epoch});
     if (told) return told;
     bool pass = policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
     bool too_many = pass && over_budget(stage, policy);
@@ -171,8 +171,6 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   };
   try {
     throw;
-  } catch (const stage_error&) {
-    return cause;
   } catch (const std::system_error& e) {
     return failure(e.code(), e.what());
   } catch (const std::exception& e) {
@@ -191,7 +189,8 @@ std::exception_ptr run_state::note(failure_record failure) {
     if (failures_.size() > most_failures) failures_.pop_front();
   }
   try {
-    if (failure_log_.is_open()) failure_log_ << to_json(failure) << std::endl;
+    if (failure_log_.is_open() && !(failure_log_ << to_json(failure) << std::endl))
+      raise(errno, "write " + options_.failure_log);
     if (options_.on_failure) options_.on_failure(failure);
   } catch (...) {
     std::lock_guard lock(mutex_);
@@ -200,15 +199,18 @@ std::exception_ptr run_state::note(failure_record failure) {
   return nullptr;
 }
 
-bool run_state::was_thrown_by_listener(const std::exception_ptr& failure) const {
+bool run_state::has_ended_by(const std::exception_ptr& failure) const {
   std::lock_guard lock(mutex_);
-  return std::ranges::find(thrown_by_listener_, failure) != thrown_by_listener_.end();
+  return std::ranges::find(thrown_by_listener_, failure) != thrown_by_listener_.end() ||
+         std::ranges::find(final_failures_, failure, &final_failure::thrown) !=
+             final_failures_.end();
 }
 
 std::exception_ptr run_state::end_run(stage_error failure) {
   std::lock_guard lock(mutex_);
-  if (final_failures_.size() < most_failures) final_failures_.push_back(failure);
-  return std::make_exception_ptr(std::move(failure));
+  auto thrown = std::make_exception_ptr(failure);
+  final_failures_.push_back({thrown, std::move(failure)});
+  return thrown;
 }
 
 // The surroundings are part of the stage.
@@ -228,17 +230,13 @@ static task<> rethrow(std::exception_ptr failure) {
 void run_state::end_by(std::exception_ptr failure) { children_.start(rethrow(std::move(failure))); }
 
 std::exception_ptr run_state::with_others(const std::exception_ptr& failure) const {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const stage_error& first) {
-    std::lock_guard lock(mutex_);
-    auto others = final_failures_;
-    std::erase_if(others, [&](auto& each) { return each.cause() == first.cause(); });
-    return others.empty() ? failure
-                          : std::make_exception_ptr(stage_error(first, std::move(others)));
-  } catch (...) {
-    return failure;
-  }
+  std::lock_guard lock(mutex_);
+  auto first = std::ranges::find(final_failures_, failure, &final_failure::thrown);
+  if (first == final_failures_.end() || final_failures_.size() == 1) return failure;
+  std::vector<stage_error> others;
+  for (auto& each : final_failures_)
+    if (&each != &*first) others.push_back(each.failure);
+  return std::make_exception_ptr(stage_error(first->failure, std::move(others)));
 }
 
 bool run_state::over_budget(const stage_counters& stage, const failure_policy& policy) {

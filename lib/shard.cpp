@@ -37,11 +37,11 @@ shard_options rank_from_environment() {
   struct launcher {
     const char* rank;
     const char* world;
-    bool sets_both;  // Slurm sets one of them for a program that is not started by srun
+    bool sets_both;  // Slurm sets one of them for a script of which srun starts the steps
   };
   constexpr launcher launchers[] = {{"RANK", "WORLD_SIZE", true},
-                                    {"SLURM_PROCID", "SLURM_NTASKS", false},
-                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true}};
+                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},
+                                    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false}};
   for (auto& each : launchers)
     if (std::getenv(each.rank) && std::getenv(each.world)) return rank_in(each.rank, each.world);
   for (auto& each : launchers)

@@ -272,4 +272,36 @@ TEST(AsyncGenerator, WhatIsTakenApartDoesNotCount) {
   EXPECT_THAT(sync_wait(origins(hold_back(from_positions({5, 6, 7})))), ElementsAre("5", "6"));
 }
 
+static async_generator<int> fail_after(int last) {
+  for (int i = 0; i <= last; ++i) co_yield i;
+  throw std::runtime_error("no more");
+}
+
+static async_generator<int> one_behind(async_generator<int> in) {
+  std::exception_ptr failure;
+  int* held = nullptr;
+  int kept = 0;
+  while (auto* item = co_await in.next().apart().deferring(failure)) {
+    if (held) co_yield *held;
+    held = &(kept = *item);
+  }
+  if (held) co_yield *held;
+  if (failure) std::rethrow_exception(failure);
+}
+
+static task<std::string> texts_of(async_generator<int> in) {
+  std::string texts;
+  try {
+    while (auto* item = co_await in.next()) texts += std::to_string(*item) + ' ';
+  } catch (const std::runtime_error& e) {
+    texts += e.what();
+  }
+  co_return texts;
+}
+
+TEST(AsyncGenerator, AFailureMayWaitForWhatIsHeldBack) {
+  EXPECT_EQ(sync_wait(texts_of(one_behind(fail_after(1)))), "0 1 no more");
+  EXPECT_EQ(sync_wait(texts_of(one_behind(from_positions({5, 6})))), "50 60 ");
+}
+
 }  // namespace lade

@@ -191,6 +191,7 @@ TEST(BatchInto, AFailureNamesTheSample) {
   });
   auto items = runtime.run(samples(20) | batch_into(writer, {.size = 4, .name = "decode"}));
   EXPECT_EQ(items.wait_next()->size(), 4u);
+  EXPECT_EQ(items.wait_next()->size(), 3u) << "what came before it";
   try {
     items.wait_next();
     ADD_FAILURE();

@@ -1,5 +1,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/batch_by.hpp>
+#include <lade/bucket.hpp>
 #include <lade/cache.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
@@ -9,8 +11,10 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/run.hpp>
+#include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
 #include <lade/through.hpp>
+#include <lade/window.hpp>
 
 #include "support/pipelines.hpp"
 #include "support/temp_dir.hpp"
@@ -21,20 +25,25 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lade {
 
 using namespace test;
 using namespace std::chrono_literals;
+using detail::exceeds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -44,6 +53,35 @@ using testing::UnorderedElementsAre;
 using testing_support::temp_dir;
 
 static int refuse_all(int) { throw std::runtime_error("no"); }
+
+static int refuse_none(int i) { return i; }
+
+static async_generator<int> give_and_fail(int count) {
+  for (int i = 0; i < count; ++i) co_yield i;
+  throw std::runtime_error("the end of the disk");
+}
+
+static async_generator<int> give_and_wait(int count, gate& held) {
+  for (int i = 0; i < count; ++i) co_yield i;
+  held.pass();
+  throw std::runtime_error("the end of the disk");
+}
+
+// Puts two and two together.
+class pairs {
+ public:
+  std::optional<std::vector<int>> add(int&& item) {
+    items_.push_back(item);
+    return items_.size() == 2 ? flush() : std::nullopt;
+  }
+  std::optional<std::vector<int>> flush() {
+    if (items_.empty()) return std::nullopt;
+    return std::exchange(items_, {});
+  }
+
+ private:
+  std::vector<int> items_;
+};
 
 static int refuse_odd(int i) {
   if (i % 2) throw std::runtime_error("odd");
@@ -183,10 +221,11 @@ TEST(ErrorBudget, EndsTheRunWithOneFailureMore) {
 }
 
 TEST(ErrorBudget, AsARateCountsAfterAProbation) {
-  EXPECT_FALSE(detail::exceeds({.rate = 0.1, .probation = 100}, 50, 99));
-  EXPECT_TRUE(detail::exceeds({.rate = 0.1, .probation = 100}, 11, 100));
-  EXPECT_FALSE(detail::exceeds({.rate = 0.1, .probation = 100}, 10, 100));
-  EXPECT_FALSE(detail::exceeds({}, 1000, 10));
+  const error_budget tenth{.rate = 0.1, .probation = 100};
+  EXPECT_FALSE(exceeds(tenth, 50, 99));
+  EXPECT_TRUE(exceeds(tenth, 11, 100));
+  EXPECT_FALSE(exceeds(tenth, 10, 100));
+  EXPECT_FALSE(exceeds(error_budget(), 1000, 10));
 }
 
 // A stage that calls refuse_odd for an item when the next stage asks for it.
@@ -329,14 +368,33 @@ TEST(FailureLog, HasALineForEveryFailure) {
   temp_dir dir;
   runtime runtime({.threads = 1});
   auto odd = from(numbers{4}) | map(refuse_odd, {.name = "odd"});
-  collect(runtime, odd, {.on_error = on_error::skip, .failure_log = dir / "log"});
+  collect(runtime, odd, {.epoch = 6, .on_error = on_error::skip, .failure_log = dir / "log"});
   std::ifstream log(dir / "log");
   EXPECT_EQ(
       std::string(std::istreambuf_iterator<char>(log), {}),
-      "{\"stage\":\"odd\",\"item\":\"1\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[1,1]]}\n"
-      "{\"stage\":\"odd\",\"item\":\"3\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[3,3]]}\n");
+      "{\"stage\":\"odd\",\"item\":\"1\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[1,1]],"
+      "\"epoch\":6}\n"
+      "{\"stage\":\"odd\",\"item\":\"3\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[3,3]],"
+      "\"epoch\":6}\n");
   EXPECT_THAT([&] { runtime.run(odd, {.failure_log = dir / "absent/log"}); },
               ThrowsMessage<error>("open " + (dir / "absent/log") + ": No such file or directory"));
+}
+
+TEST(FailureLog, ThatCannotBeWrittenEndsTheRun) {
+  runtime runtime({.threads = 1});
+  auto odd = from(numbers{4}) | map(refuse_odd);
+  EXPECT_THAT(
+      [&] { collect(runtime, odd, {.on_error = on_error::skip, .failure_log = "/dev/full"}); },
+      ThrowsMessage<error>("write /dev/full: No space left on device"));
+}
+
+TEST(FailureLog, IsJsonWhateverTheNamesAre) {
+  failure_record failure{
+      "read \"it\"", "caf\xc3\xa9 \xff\xc3 \xed\xa0\x80\n", "", 1, lineage(7), 2};
+  EXPECT_EQ(to_json(failure),
+            "{\"stage\":\"read \\\"it\\\"\",\"item\":\"caf\xc3\xa9 "
+            "\\ufffd\\ufffd \\ufffd\\ufffd\\ufffd\\u000a\",\"what\":\"\",\"attempts\":1,"
+            "\"positions\":[[7,7]],\"epoch\":2}");
 }
 
 TEST(Failures, TheLastThousandAreKept) {
@@ -493,6 +551,231 @@ TEST(Failure, ThatIsAloneHasNoOthers) {
     EXPECT_THAT(e.others(), SizeIs(0));
     EXPECT_STREQ(e.what(), "map (0): no");
   }
+}
+
+TEST(Failure, WithTheSameCauseAsAnotherIsReportedToo) {
+  runtime runtime({.threads = 4});
+  gate first;
+  auto shared = std::make_exception_ptr(std::runtime_error("the disk is gone"));
+  auto refuse = [&](int i) -> int {
+    if (i == 0) first.pass();
+    std::rethrow_exception(shared);
+  };
+  auto together = from(numbers{3}) | map(refuse, {.concurrency = 3, .name = "read"});
+  EXPECT_THAT(texts_of(failure_of(runtime, together, first, 2).others()),
+              UnorderedElementsAre("read (1): the disk is gone", "read (2): the disk is gone"));
+}
+
+static task<int> sum_of_run(runtime& where, int i) {
+  auto part = [i](int k) {
+    if (i == 1 && k == 1) throw std::runtime_error("a bad part");
+    return k;
+  };
+  auto parts = from(numbers{3}) | map(part, {.name = "part"});
+  auto items = parts.start(where);
+  int sum = 0;
+  while (auto item = co_await items.next()) sum += *item;
+  co_return sum;
+}
+
+TEST(Failure, OfARunInsideOfAStageIsAFailureOfThatStage) {
+  runtime runtime({.threads = 2});
+  auto inside = [&](int i) { return sum_of_run(runtime, i); };
+  for (unsigned concurrency : {1u, 2u}) {
+    auto whole = from(numbers{3}) | map(inside, {.concurrency = concurrency, .name = "whole"});
+    auto items = runtime.run(whole, {.on_error = on_error::skip});
+    EXPECT_THAT(collect(items), ElementsAre(3, 3));
+    ASSERT_THAT(items.failures(), SizeIs(1));
+    EXPECT_EQ(items.failures()[0].stage, "whole");
+    EXPECT_EQ(items.failures()[0].what, "part (1): a bad part");
+    EXPECT_THAT([&] { collect(runtime, whole); },
+                ThrowsMessage<stage_error>("whole (1): part (1): a bad part"));
+  }
+}
+
+// Throws when the item 1 is copied.
+class copied_badly {
+ public:
+  explicit copied_badly(int number) : number_(number) {}
+  copied_badly(copied_badly&&) = default;
+  copied_badly& operator=(copied_badly&&) = default;
+  copied_badly(const copied_badly& other) : number_(other.number_) {
+    if (number_ == 1) throw std::runtime_error("cannot be copied");
+  }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+TEST(Retry, OfARunIsForStagesThatDoNotSayIt) {
+  runtime runtime({.threads = 2});
+  std::array<std::atomic<int>, 4> calls{};
+  auto good_at = [&](std::size_t stage, int calls_needed) {
+    return [&calls, stage, calls_needed](int i) {
+      if (++calls[stage] < calls_needed) throw std::runtime_error("not yet");
+      return i;
+    };
+  };
+  run_options options{.retry = {.attempts = 3, .pause = 1us}};
+  auto patient = from(numbers{1}) | map(good_at(0, 3), {.concurrency = 1}) |
+                 map(good_at(1, 3), {.concurrency = 2}) |
+                 filter([keep = good_at(2, 3)](int i) { return keep(i) == 0; }) |
+                 map(good_at(3, 4), {.retry = {.attempts = 4, .pause = 1us}});
+  EXPECT_THAT(collect(runtime, patient, options), ElementsAre(0));
+  std::atomic<int> once = 0;
+  auto impatient = from(numbers{1}) |
+                   map([&](int i) { return ++once, refuse_all(i); }, {.retry = {.attempts = 1}});
+  EXPECT_THROW(collect(runtime, impatient, options), stage_error);
+  EXPECT_EQ(once, 1);
+}
+
+TEST(Retry, ACopyThatThrowsIsAFailureOfItsItem) {
+  runtime runtime({.threads = 2});
+  auto copied = from(numbers{3}) | map([](int i) { return copied_badly(i); }) |
+                map([](const copied_badly& item) { return item.number(); },
+                    {.retry = {.attempts = 2, .pause = 1us}, .name = "copy"});
+  EXPECT_THAT(collect(runtime, copied, {.on_error = on_error::skip}), ElementsAre(0, 2));
+  EXPECT_THAT([&] { collect(runtime, copied); },
+              ThrowsMessage<stage_error>(HasSubstr("copy (item 1): cannot be copied")));
+}
+
+static async_generator<int> refuse_to_begin(async_generator<int>) {
+  throw std::runtime_error("not begun");
+}
+static async_generator<int> refuse_both(async_generator<int> in, async_generator<int>) {
+  return refuse_to_begin(std::move(in));
+}
+struct throws_when_called {
+  async_generator<int> operator()(async_generator<int>) const { throw std::runtime_error("no"); }
+  async_generator<int> operator()(async_generator<int>, async_generator<int>) const {
+    throw std::runtime_error("no");
+  }
+};
+
+TEST(Failure, OfAStageThatCannotBeginNamesIt) {
+  runtime runtime({.threads = 1});
+  auto message_of = [&](const pipeline<int>& what) {
+    auto items = runtime.run(what);
+    try {
+      collect(items);
+    } catch (const stage_error& e) {
+      EXPECT_THAT(items.failures(), SizeIs(1));
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  auto some = from(numbers{3});
+  EXPECT_EQ(message_of(some | through(refuse_to_begin)), "through: not begun");
+  EXPECT_EQ(message_of(combine(refuse_both, some, some)), "combine: not begun");
+  EXPECT_EQ(message_of(some | through(throws_when_called())), "throws_when_called: no");
+  EXPECT_EQ(message_of(combine(throws_when_called(), some, some)), "throws_when_called: no");
+  merge_options options{.order = merge_order::weighted};
+  options.weights_of = [](std::uint64_t) -> std::vector<double> {
+    throw std::runtime_error("no weights");
+  };
+  EXPECT_EQ(message_of(merge(std::vector<pipeline<int>>{some, some}, options)),
+            "merge: no weights");
+}
+
+// As many items, and then a failure.
+static pipeline<int> failing_after(int count) {
+  return from([count]() -> async_generator<int> { return give_and_fail(count); });
+}
+
+TEST(Failure, ComesBehindWhatStagesHoldBack) {
+  runtime runtime({.threads = 2});
+  auto given_by = [&]<class T>(const pipeline<T>& what) {
+    std::vector<T> given;
+    auto items = runtime.run(what);
+    try {
+      while (auto item = items.wait_next()) given.push_back(std::move(*item));
+      ADD_FAILURE() << "no failure";
+    } catch (const stage_error& e) {
+      EXPECT_STREQ(e.what(), "source: the end of the disk");
+    }
+    return given;
+  };
+  auto ten = failing_after(10);
+  auto same_length = [](int) { return 1; };
+  EXPECT_THAT(given_by(ten | shuffle()), SizeIs(10));
+  EXPECT_THAT(given_by(ten | batch(4) | unbatch()), SizeIs(10));
+  EXPECT_THAT(given_by(ten | batch({.size = 4, .drop_last = true})), SizeIs(2));
+  EXPECT_THAT(given_by(ten | bucket(same_length, {.size = 16})), ElementsAre(SizeIs(10)));
+  EXPECT_THAT(given_by(ten | window(3, {.step = 4})), SizeIs(2));
+  EXPECT_THAT(given_by(ten | window(2, {.step = 4})), SizeIs(3));
+  EXPECT_THAT(given_by(ten | batch_by(pairs())), SizeIs(5));
+  EXPECT_THAT(given_by(failing_after(3) | batch_by(pairs())), ElementsAre(SizeIs(2), SizeIs(1)));
+  EXPECT_THAT(given_by(ten | map(refuse_none, {.concurrency = 2}) | batch(4)), SizeIs(3));
+}
+
+// Puts two and two together until an item is refused.
+class pairs_up_to {
+ public:
+  explicit pairs_up_to(int end) : end_(end) {}
+  std::optional<std::vector<int>> add(int&& item) {
+    if (item == end_) throw std::runtime_error("no");
+    return pairs_.add(std::move(item));
+  }
+  std::optional<std::vector<int>> flush() { return pairs_.flush(); }
+
+ private:
+  int end_;
+  pairs pairs_;
+};
+
+TEST(Failure, OfAStageThatHoldsItemsBackComesBehindThem) {
+  runtime runtime({.threads = 1});
+  auto given_by = [&](const pipeline<std::vector<int>>& what) {
+    std::vector<std::vector<int>> given;
+    auto items = runtime.run(what);
+    EXPECT_THAT(
+        [&] {
+          while (auto item = items.wait_next()) given.push_back(*item);
+        },
+        ThrowsMessage<stage_error>(HasSubstr(" (5): no")));
+    return given;
+  };
+  auto length = [](int i) { return i == 5 ? refuse_all(i) : 1; };
+  EXPECT_THAT(given_by(from(numbers{9}) | bucket(length, {.size = 8})), ElementsAre(SizeIs(5)));
+  EXPECT_THAT(given_by(from(numbers{9}) | batch_by(pairs_up_to(5))),
+              ElementsAre(SizeIs(2), SizeIs(2), SizeIs(1)));
+}
+
+TEST(Failure, WhatIsHeldBackGoesNowhereAfterAStop) {
+  runtime runtime({.threads = 2});
+  gate held;
+  int seen = 0;
+  auto source = from([&held]() -> async_generator<int> { return give_and_wait(5, held); });
+  {
+    auto items = runtime.run(source | shuffle() | map([&](int i) { return ++seen, i; }));
+    held.wait_for(1);
+    items.stop();
+    held.open();
+  }
+  EXPECT_EQ(seen, 0);
+}
+
+TEST(FromIndex, AnItemThatCannotBeMadeIsDroppedWhereTheRunSaysSo) {
+  runtime runtime({.threads = 1});
+  auto picky = [](std::uint64_t i) { return refuse_odd(static_cast<int>(i)); };
+  auto items = runtime.run(from_index(5, picky), {.on_error = on_error::skip});
+  EXPECT_THAT(collect(items), ElementsAre(0, 2, 4));
+  EXPECT_THAT(items.failures(), SizeIs(2));
+  EXPECT_EQ(items.failures()[1].item, "item 3");
+  EXPECT_THAT([&] { collect(runtime, from_index(5, picky)); },
+              ThrowsMessage<stage_error>(HasSubstr("source (item 1): odd")));
+}
+
+TEST(FromIndex, GoesOnFromAStateBehindItemsThatAreDropped) {
+  runtime runtime({.threads = 1});
+  auto picky = from_index(9, [](std::uint64_t i) { return refuse_odd(static_cast<int>(i)); });
+  auto items = runtime.run(picky, {.on_error = on_error::skip});
+  items.wait_next();
+  items.wait_next();
+  auto rest = runtime.run(picky, {.state = items.state(), .on_error = on_error::skip});
+  EXPECT_THAT(collect(rest), ElementsAre(4, 6, 8));
+  EXPECT_THAT(rest.failures(), SizeIs(3));
 }
 
 }  // namespace lade

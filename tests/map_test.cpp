@@ -524,6 +524,38 @@ TEST(Map, FailsIfAnInstanceCannotBeMade) {
         ThrowsMessage<stage_error>(HasSubstr("t: no model")));
 }
 
+TEST(Map, AnInstanceThatCannotBeMadeCostsNothingOfWhatCameBefore) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> made = 0;
+  std::atomic<int> called = 0;
+  auto make = [&] {
+    if (made++ == 1) {
+      while (called < 50) std::this_thread::yield();
+      throw std::runtime_error("no model");
+    }
+    return [&](int i) { return ++called, i; };
+  };
+  auto items =
+      runtime.run(from(numbers{-1}) | map(per_worker(make), {.concurrency = 2}) | prefetch(60));
+  int taken = 0;
+  EXPECT_THAT(
+      [&] {
+        while (auto item = items.wait_next()) EXPECT_EQ(*item, taken++);
+      },
+      ThrowsMessage<stage_error>(HasSubstr("no model")));
+  EXPECT_GE(taken, 50);
+}
+
+TEST(Map, WithABufferOneAtATimeWorksAhead) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> called = 0;
+  auto count = [&](int i) { return ++called, i; };
+  auto items =
+      runtime.run(from(numbers{-1}) | map(count, {.concurrency = 1, .buffer = 30}), {.ready = 1});
+  while (called < 31) std::this_thread::yield();
+  EXPECT_EQ(items.wait_next(), 0);
+}
+
 TEST(Map, InPlaceTellsHowLongItsCallsTake) {
   runtime runtime({.threads = 1});
   auto slow = [](int i) {

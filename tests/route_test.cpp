@@ -511,6 +511,19 @@ TEST(RouteBatches, TheNumberOfNoPathFailsTheItem) {
               ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
 }
 
+TEST(RouteBatches, ARateOfFailuresIsOneOfItems) {
+  runtime runtime({.threads = 2});
+  auto tenth_to_nowhere = [](int i) { return i % 10 == 0 ? 9 : 0; };
+  auto with = [&](double rate) {
+    route_options options{.on_error = on_error::skip,
+                          .error_budget = {.rate = rate, .probation = 5}};
+    return from(numbers{200}) | batch(20) | route_batches(tenth_to_nowhere, options, chain());
+  };
+  EXPECT_THAT(collect(runtime, with(0.11)), SizeIs(10));
+  EXPECT_THAT([&] { collect(runtime, with(0.09)); },
+              ThrowsMessage<stage_error>(HasSubstr("more failures than the budget allows")));
+}
+
 TEST(RouteBatches, APathThatEndsEarlyIsNamed) {
   runtime runtime({.threads = 2});
   EXPECT_THAT([&] { collect(runtime, batched(-1, 4, chain(), take(2))); },

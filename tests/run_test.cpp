@@ -610,6 +610,65 @@ TEST(Run, ALimitOfTimeOutsideOfARuntimeIsRefusedAndTakesNoItem) {
   EXPECT_EQ(items.wait_next(), 0);
 }
 
+template <class Wait>
+static void expect_timeouts(Wait wait) {
+  for (int round = 0; round < 3; ++round) {
+    try {
+      wait();
+      ADD_FAILURE() << "no timeout";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::timed_out);
+    }
+  }
+}
+
+TEST(Run, ALimitHoldsWhereFunctionsKeepAllThreads) {
+  runtime runtime({.threads = 2});
+  test::gate held;
+  auto wait = [&](int i) {
+    held.pass();
+    return i;
+  };
+  auto items = runtime.run(from(up_to(2)) | map(wait, {.concurrency = 2}));
+  held.wait_for(2);
+  expect_timeouts([&] { items.wait_next(1ms); });
+  held.open();
+  EXPECT_EQ(items.wait_next(std::chrono::hours(1)), 0);
+  EXPECT_EQ(items.wait_next(), 1);
+}
+
+TEST(Run, ALimitHoldsWhereItsEndWaitsForAFunction) {
+  runtime runtime({.threads = 2});
+  test::gate held;
+  auto wait_behind_first = [&](int i) {
+    if (i > 0) held.pass();
+    return i;
+  };
+  auto items = runtime.run(from(up_to(9)) | map(wait_behind_first, {.concurrency = 2}) | take(1));
+  EXPECT_EQ(items.wait_next(), 0);
+  held.wait_for(1);
+  expect_timeouts([&] { items.wait_next(1ms); });
+  held.open();
+  EXPECT_FALSE(items.wait_next(std::chrono::hours(1)));
+}
+
+TEST(Run, ATimeoutHidesNoFailure) {
+  runtime runtime({.threads = 3});
+  test::gate held;
+  auto fail_first = [&](int i) -> int {
+    if (i == 0) throw error(errc::stopped, "ask a server");
+    held.pass();
+    return i;
+  };
+  auto items = runtime.run(from(up_to(2)) | map(fail_first, {.concurrency = 2}));
+  held.wait_for(1);
+  while (items.failures().empty()) std::this_thread::yield();
+  expect_timeouts([&] { items.wait_next(1ms); });
+  held.open();
+  EXPECT_THROW(items.wait_next(std::chrono::hours(1)), stage_error);
+  EXPECT_FALSE(items.wait_next());
+}
+
 TEST(Run, LosesNoItemToTimeouts) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(2000)) | map([](int i) {

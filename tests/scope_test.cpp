@@ -286,4 +286,36 @@ TEST(Scope, TheLastEndMayRaceWithTheJoin) {
   EXPECT_EQ(sum, 5000);
 }
 
+static task<> wait_until_ended(scope& children) { co_await children.ended(); }
+
+static task<> fail_after(event& told) {
+  co_await told;
+  throw std::runtime_error("a child");
+}
+
+TEST(Scope, ItsEndMayBeAwaitedBeforeItsFailureIsTaken) {
+  runtime runtime({.threads = 2});
+  for (int i = 0; i < 100; ++i) {
+    event told;
+    scope children(context{.runtime = &runtime, .home = &runtime.pool()});
+    children.start(fail_after(told));
+    std::jthread teller([&] { told.set(); });
+    sync_wait(runtime, wait_until_ended(children));
+    EXPECT_THROW(sync_wait(runtime, join(children)), std::runtime_error);
+  }
+}
+
+TEST(Scope, AStopEndsTheWaitForItsEndAndNotItsChildren) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> stopped = 0;
+  event never;
+  scope children;
+  children.start(wait_for(never, stopped));
+  std::stop_source source;
+  std::jthread stopper([&source] { source.request_stop(); });
+  auto wait = [&] { sync_wait(runtime, wait_until_ended(children), source.get_token()); };
+  EXPECT_EQ(code_of(wait), errc::stopped);
+  EXPECT_EQ(stopped, 0);
+}
+
 }  // namespace lade

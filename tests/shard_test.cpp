@@ -93,8 +93,8 @@ class launched {
 
  private:
   static constexpr const char* names[] = {
-      "RANK",         "WORLD_SIZE",           "SLURM_PROCID",
-      "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
+      "RANK",         "WORLD_SIZE",           "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+      "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
 };
 
 static std::pair<std::uint64_t, std::uint64_t> rank_of(const variables& set) {
@@ -106,24 +106,28 @@ static std::pair<std::uint64_t, std::uint64_t> rank_of(const variables& set) {
 TEST(Shard, ReadsTheRankFromTheLauncher) {
   EXPECT_THAT(rank_of({}), Pair(0, 1));
   EXPECT_THAT(rank_of({{"RANK", "3"}, {"WORLD_SIZE", "8"}}), Pair(3, 8));
-  EXPECT_THAT(rank_of({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}}), Pair(2, 4));
+  EXPECT_THAT(rank_of({{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}}), Pair(2, 4));
   EXPECT_THAT(rank_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}), Pair(1, 2));
 }
 
 TEST(Shard, TakesTheFirstLauncherThatSaysBoth) {
-  variables all{
-      {"RANK", "3"},         {"WORLD_SIZE", "8"},           {"SLURM_PROCID", "2"},
-      {"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
+  variables all{{"RANK", "3"},
+                {"WORLD_SIZE", "8"},
+                {"OMPI_COMM_WORLD_RANK", "1"},
+                {"OMPI_COMM_WORLD_SIZE", "2"},
+                {"SLURM_PROCID", "2"},
+                {"SLURM_STEP_NUM_TASKS", "4"}};
   EXPECT_THAT(rank_of(all), Pair(3, 8));
-  EXPECT_THAT(rank_of({all.begin() + 2, all.end()}), Pair(2, 4));
-  EXPECT_THAT(rank_of({all.begin() + 1, all.end()}), Pair(2, 4)) << "a world size of one's own";
-  EXPECT_THAT(rank_of({all.begin() + 3, all.end()}), Pair(1, 2));
+  EXPECT_THAT(rank_of({all.begin() + 2, all.end()}), Pair(1, 2)) << "mpirun in a job of Slurm";
+  EXPECT_THAT(rank_of({all.begin() + 1, all.end()}), Pair(1, 2)) << "a world size of one's own";
+  EXPECT_THAT(rank_of({all.begin() + 3, all.end()}), Pair(2, 4));
 }
 
-// A shell of salloc has no rank, a script of sbatch not always a number of tasks.
-TEST(Shard, IsAloneInAnAllocationOfSlurmWithoutTasks) {
-  EXPECT_THAT(rank_of({{"SLURM_PROCID", "0"}}), Pair(0, 1));
+// srun has not started it: a shell of salloc has no rank, a script of sbatch no step.
+TEST(Shard, IsAloneInAnAllocationOfSlurm) {
   EXPECT_THAT(rank_of({{"SLURM_NTASKS", "4"}}), Pair(0, 1));
+  EXPECT_THAT(rank_of({{"SLURM_PROCID", "0"}}), Pair(0, 1));
+  EXPECT_THAT(rank_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), Pair(0, 1));
 }
 
 TEST(Shard, NamesAVariableOfTheLauncherThatIsMissingOrMakesNoSense) {
@@ -136,9 +140,10 @@ TEST(Shard, NamesAVariableOfTheLauncherThatIsMissingOrMakesNoSense) {
       {{{"RANK", "three"}, {"WORLD_SIZE", "8"}}, "read RANK: not a number: three"},
       {{{"RANK", "-1"}, {"WORLD_SIZE", "8"}}, "read RANK: not a number: -1"},
       {{{"RANK", ""}, {"WORLD_SIZE", "8"}}, "read RANK: not a number: "},
-      {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2x"}}, "read SLURM_NTASKS: not a number: 2x"},
-      {{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "2"}},
-       "read SLURM_PROCID and SLURM_NTASKS: rank 2 of 2"},
+      {{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2x"}},
+       "read SLURM_STEP_NUM_TASKS: not a number: 2x"},
+      {{{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+       "read SLURM_PROCID and SLURM_STEP_NUM_TASKS: rank 2 of 2"},
       {{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "99999999999999999999"}},
        "read OMPI_COMM_WORLD_SIZE: not a number: 99999999999999999999"}};
   for (auto& [set, text] : wrong)

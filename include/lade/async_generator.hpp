@@ -73,6 +73,22 @@ struct with_lineage {
   T& value;
 };
 
+// `co_await consume(origin)` counts a lineage to what the awaiting coroutine has consumed.
+class consume {
+ public:
+  explicit consume(const lineage& origin) noexcept : origin_(origin) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) const {
+    if (auto* base = base_of(coroutine); base && base->consumed) base->consumed->merge(origin_);
+    return false;
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  const lineage& origin_;
+};
+
 }  // namespace detail
 
 template <class T>
@@ -136,6 +152,12 @@ class async_generator<T>::promise_type : public detail::promise_base {
     return nullptr;
   }
 
+  T* end(std::exception_ptr& failure) {
+    if (context && context->stop.stop_requested()) return end();
+    if (failure_) failure = std::exchange(failure_, nullptr);
+    return nullptr;
+  }
+
   T* value_ = nullptr;
   std::coroutine_handle<> consumer_;
   lineage pending_;  // of what has been consumed since the last value
@@ -157,6 +179,14 @@ class async_generator<T>::next_awaiter {
     return *this;
   }
 
+  // The same: what the generator throws ends it as if there were no more values, and is kept in
+  // `failure`, to be thrown when what is held back has been yielded. Not where the awaiting
+  // coroutine is asked to stop: nobody wants what it holds.
+  next_awaiter deferring(std::exception_ptr& failure) && noexcept {
+    deferred_ = &failure;
+    return *this;
+  }
+
   bool await_ready() const noexcept { return !producer_ || producer_.done(); }
 
   template <class Promise>
@@ -171,7 +201,7 @@ class async_generator<T>::next_awaiter {
   T* await_resume() const {
     if (!producer_) return nullptr;
     auto& promise = producer_.promise();
-    if (!promise.value_) return promise.end();
+    if (!promise.value_) return deferred_ ? promise.end(*deferred_) : promise.end();
     if (consumed_) consumed_->merge(promise.yielded_lineage_);
     return promise.value_;
   }
@@ -179,6 +209,7 @@ class async_generator<T>::next_awaiter {
  private:
   std::coroutine_handle<promise_type> producer_;
   lineage* consumed_ = nullptr;
+  std::exception_ptr* deferred_ = nullptr;
   bool apart_ = false;
 };
 

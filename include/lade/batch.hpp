@@ -17,6 +17,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,7 +53,8 @@ class batch_stage {
                                                  detail::stage_counters& counters) {
     std::vector<T> items;
     items.reserve(options.size);
-    while (auto item = co_await in.next()) {
+    std::exception_ptr failure;
+    while (auto item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
       items.push_back(std::move(*item));
       if (items.size() < options.size) continue;
@@ -61,9 +63,11 @@ class batch_stage {
       items.clear();
       items.reserve(options.size);
     }
-    if (items.empty() || options.drop_last) co_return;
-    detail::bump(counters.out);
-    co_yield items;
+    if (!items.empty() && !options.drop_last) {
+      detail::bump(counters.out);
+      co_yield items;
+    }
+    if (failure) std::rethrow_exception(failure);
   }
 
   batch_options options_;

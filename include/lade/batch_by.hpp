@@ -59,7 +59,8 @@ class batch_by_stage {
   static async_generator<Out> collect(async_generator<T> in, batch_by_stage self,
                                       detail::opening run, detail::stage_counters& counters,
                                       detail::in_place_calls calls) {
-    while (auto* item = co_await in.next()) {
+    std::exception_ptr failure;
+    while (auto* item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
       std::optional<Out> full;
       detail::kept_name<T> name(*item);
@@ -67,10 +68,10 @@ class batch_by_stage {
       try {
         full = self.accumulator_.add(std::move(*item));
       } catch (...) {
-        auto failure = run.failure(counters, self.policy_, name.text(), in.origin());
-        if (failure) std::rethrow_exception(failure);
+        failure = run.failure(counters, self.policy_, name.text(), in.origin());
       }
       calls.end(name, in.origin());
+      if (failure) break;
       if (!full) continue;
       detail::bump(counters.out);
       co_yield *full;
@@ -79,6 +80,7 @@ class batch_by_stage {
       detail::bump(counters.out);
       co_yield *rest;
     }
+    if (failure) std::rethrow_exception(failure);
   }
 
   // What the accumulator still has; nothing after a failure.

@@ -93,9 +93,11 @@ class bucket_stage {
                                                  detail::opening run,
                                                  detail::stage_counters& counters) {
     std::vector<detail::open_bucket<T>> buckets(self.options_.boundaries.size() + 1);
-    while (auto* item = co_await in.next().apart()) {
+    std::exception_ptr failure;
+    while (auto* item = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
-      auto length = self.length_of(*item, in.origin(), run, counters);
+      auto length = self.length_of(*item, in.origin(), run, counters, failure);
+      if (failure) break;
       if (!length) {
         co_await detail::consume(in.origin());
         continue;
@@ -115,27 +117,27 @@ class bucket_stage {
       detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
       co_yield yielded;
     }
-    if (self.options_.drop_last) co_return;
+    if (self.options_.drop_last) buckets.clear();
     for (auto& rest : buckets) {
       if (rest.items.empty()) continue;
       detail::bump(counters.out);
       detail::with_lineage<std::vector<T>> yielded{rest.origin, rest.items};
       co_yield yielded;
     }
+    if (failure) std::rethrow_exception(failure);
   }
 
-  // Nothing for an item that is dropped because its length cannot be told.
+  // Nothing for an item whose length cannot be told; then the failure too, unless it is dropped.
   template <class T>
   std::optional<std::size_t> length_of(const T& item, const lineage& origin,
-                                       const detail::opening& run,
-                                       detail::stage_counters& counters) const {
+                                       const detail::opening& run, detail::stage_counters& counters,
+                                       std::exception_ptr& failure) const {
     try {
       auto length = std::invoke(length_, item);
       if (std::cmp_less(length, 0)) throw error(errc::invalid_data, "bucket", "a length below 0");
       return static_cast<std::size_t>(length);
     } catch (...) {
-      auto failure = run.failure(counters, policy(), detail::name_of(item), origin);
-      if (failure) std::rethrow_exception(failure);
+      failure = run.failure(counters, policy(), detail::name_of(item), origin);
       return std::nullopt;
     }
   }

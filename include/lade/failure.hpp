@@ -34,7 +34,7 @@ enum class on_error : std::uint8_t {
 // that those who failed together do not come back together. While an item waits, its place in the
 // stage's concurrency is taken, but no thread.
 struct retry {
-  unsigned attempts = 1;  // calls in all
+  unsigned attempts = 0;  // calls in all; 0: as the run's `retry` says, 1 if that does not
   std::chrono::nanoseconds pause = std::chrono::milliseconds(100);
   double growth = 2;
   double jitter = 0.5;
@@ -62,6 +62,7 @@ struct failure_record {
   std::string what;
   unsigned attempts;  // calls that failed
   lineage positions;  // of the item in the source
+  std::uint64_t epoch = 0;
 };
 
 // One line of JSON.

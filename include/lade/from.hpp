@@ -109,14 +109,31 @@ class indexed_pipeline : public pipeline<T> {
         auto place = order.at(k);
         if (run.kept && run.kept->contains(run.first + place.position)) continue;
         position = lineage(run.first + place.position);
-        T item = list->at(place.index);
+        auto item = item_of(*list, place.index, run, counters, position);
+        if (!item) {
+          co_await detail::consume(position);
+          continue;
+        }
         detail::bump(counters.out);
-        detail::with_lineage<T> yielded{position, item};
+        detail::with_lineage<T> yielded{position, *item};
         co_yield yielded;
       }
       input.end();
     } catch (...) {
       std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, position));
+    }
+  }
+
+  // Nothing for an item that is dropped because it cannot be made.
+  static std::optional<T> item_of(const detail::item_list<T>& list, std::uint64_t index,
+                                  const detail::opening& run, detail::stage_counters& counters,
+                                  const lineage& position) {
+    try {
+      return list.at(index);
+    } catch (...) {
+      auto failure = run.failure(counters, {}, {}, position);
+      if (failure) std::rethrow_exception(failure);
+      return std::nullopt;
     }
   }
 
@@ -233,7 +250,8 @@ auto from(Source source) {
   }
 }
 
-// A source of the items function(0), function(1), ..., function(size - 1), reached by index.
+// A source of the items function(0), function(1), ..., function(size - 1), reached by index. Those
+// for which it throws are treated as the run's on_error says.
 template <class F>
 auto from_index(std::uint64_t size, F function) {
   using value = std::decay_t<std::invoke_result_t<const F&, std::uint64_t>>;

@@ -28,12 +28,13 @@ namespace lade {
 
 struct map_options {
   // How many items the function works on at a time; `automatic` finds out (see autotune.hpp). 0: as
-  // many as the CPU pool has threads, or 16 for functions that return a task. 1, for a plain
-  // function: it is called when the next stage asks for an item, on that stage's thread, without a
-  // queue.
+  // many as the CPU pool has threads, or 16 for functions that return a task. A plain function is
+  // called by no more threads than the pool has. 1, for a plain function without a buffer: it is
+  // called when the next stage asks for an item, on that stage's thread, without a queue.
   unsigned concurrency = 0;
 
-  // How many finished items may wait for the next stage; as many as `concurrency` if not given.
+  // How many finished items may wait for the next stage, beyond those that are worked on; as many
+  // as `concurrency` if not given.
   std::optional<unsigned> buffer = {};
 
   item_order order = item_order::input;
@@ -168,7 +169,8 @@ class map_stage {
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
           detail::stage_random draws(run, length);
           if constexpr (!result::is_task)
-            if (self.works_in_place()) return self.template inlined<out>(in, run, draws);
+            if (self.works_in_place(run.run->options()))
+              return self.template inlined<out>(in, run, draws);
           return self.template concurrent<out, result::is_task>(in, run, draws);
         });
   }
@@ -256,9 +258,10 @@ class map_stage {
 
   detail::time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
 
-  bool works_in_place() const noexcept {
-    return options_.concurrency == 1 && options_.retry.attempts == 1 && !limits().any() &&
-           !options_.pool;
+  bool works_in_place(const run_options& run) const noexcept {
+    auto attempts = options_.retry.attempts ? options_.retry.attempts : run.retry.attempts;
+    return options_.concurrency == 1 && attempts <= 1 && !limits().any() && !options_.pool &&
+           !options_.buffer;
   }
 
   // Throws error(invalid_argument) if the failure options do not fit the items.

@@ -171,8 +171,8 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
         auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"));
         auto opened = detail::open_each(run.mixing_parts("combine"), counters,
                                         std::index_sequence_for<In...>(), inputs...);
-        auto items = std::apply(
-            [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); }, opened);
+        auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
+        auto items = detail::begin_with([&] { return std::apply(call, opened); }, run, counters);
         return detail::observe<out>(std::move(items), run, counters);
       });
 }
@@ -208,7 +208,10 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
           run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
         if (options.order == merge_order::arrival)
           return detail::merge_arrivals(inputs, run, counters, options.end);
-        detail::turn_order order(options.in(run.epoch), inputs.size(), run.round());
+        auto begin = [&] {
+          return detail::turn_order(options.in(run.epoch), inputs.size(), run.round());
+        };
+        auto order = detail::begin_with(begin, run, counters);
         return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), counters);
       });
 }

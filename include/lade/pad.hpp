@@ -294,9 +294,11 @@ class pack_rows_stage {
     auto surroundings = run.run->surroundings();
     detail::work_for(counters, surroundings);
     detail::row_packer rows(self.options_, surroundings);
-    while (auto* sequence = co_await in.next().apart()) {
+    std::exception_ptr failure;
+    while (auto* sequence = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
-      auto done = self.add(rows, *sequence, in.origin(), run, counters);
+      auto done = self.add(rows, *sequence, in.origin(), run, counters, failure);
+      if (failure) break;
       if (!done) {
         co_await detail::consume(in.origin());
         continue;
@@ -313,20 +315,21 @@ class pack_rows_stage {
       detail::with_lineage<packed_batch> yielded{row.origin, row.item};
       co_yield yielded;
     }
+    if (failure) std::rethrow_exception(failure);
   }
 
-  // Nothing for a sequence that is dropped because it cannot be packed.
+  // Nothing for a sequence that cannot be packed; then the failure too, unless it is dropped.
   template <class S>
   std::optional<std::vector<detail::row_packer::row>> add(detail::row_packer& rows,
                                                           const S& sequence, const lineage& origin,
                                                           const detail::opening& run,
-                                                          detail::stage_counters& counters) const {
+                                                          detail::stage_counters& counters,
+                                                          std::exception_ptr& failure) const {
     try {
       return rows.add(detail::view_of(sequence), origin);
     } catch (...) {
       detail::failure_policy policy{.finally = options_.on_error, .budget = options_.error_budget};
-      auto failure = run.failure(counters, policy, {}, origin);
-      if (failure) std::rethrow_exception(failure);
+      failure = run.failure(counters, policy, {}, origin);
       return std::nullopt;
     }
   }

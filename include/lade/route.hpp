@@ -261,7 +261,7 @@ class route_batches_stage {
         auto* batch = co_await in.next();
         split->note_asking(false);
         if (!batch) break;
-        detail::bump(counters.in);
+        counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
         std::vector<std::vector<T>> parts(paths);
         for (auto&& each : *batch) {
           T item(std::move(each));

@@ -65,8 +65,9 @@ class run {
     std::optional<T> item;
     lineage origin;
     {
+      auto next = std::exchange(in_hand_, std::nullopt);
       detail::stopwatch waiting(state_->sink.starving);
-      auto next = co_await items_.pop();
+      if (!next) next = co_await items_.pop();
       if (next) {
         item.emplace(std::move(next->item));
         origin = std::move(next->origin);
@@ -84,16 +85,20 @@ class run {
     co_return item;
   }
 
-  // The same, but throws error(timed_out) when no item is ready after `limit`. The run goes on: its
-  // next item may be awaited again. Needs a runtime.
+  // The same, but throws error(timed_out) when after `limit` no item is ready, nor the run at its
+  // end, with all functions that it has called. The run goes on: its next item may be awaited
+  // again. Needs a runtime.
   task<std::optional<T>> next(std::chrono::nanoseconds limit) {
-    return with_timeout(limit, next(), "wait for an item of a run");
+    co_await with_timeout(limit, look_ahead(), "wait for an item of a run");
+    co_return co_await next();
   }
 
-  // The same for an ordinary thread, which they block.
+  // The same for an ordinary thread, which they block. A limit holds also where functions keep all
+  // threads of the CPU pool.
   std::optional<T> wait_next() { return sync_wait(next()); }
   std::optional<T> wait_next(std::chrono::nanoseconds limit) {
-    return sync_wait(state_->runtime(), next(limit));
+    auto& where = state_->runtime();
+    return detail::sync_wait_on(where.reactor(0), where, next(limit));
   }
 
   // For `for (auto& item : run)` in an ordinary thread. The item is valid until the next one.
@@ -161,6 +166,18 @@ class run {
     detail::run_state& state_;
   };
 
+  // Waits until next() need not.
+  task<> look_ahead() {
+    if (in_hand_ || ended_) co_return;
+    {
+      detail::stopwatch waiting(state_->sink.starving);
+      in_hand_ = co_await items_.pop();
+    }
+    if (in_hand_) co_return;
+    observer_.end();
+    co_await children_.ended();
+  }
+
   // Rethrows what the run has ended with.
   task<> end_of_children() {
     std::exception_ptr failure;
@@ -206,6 +223,7 @@ class run {
 
   std::shared_ptr<detail::run_state> state_;
   channel<ready> items_;
+  std::optional<ready> in_hand_;  // that a wait with a limit has ended with
   detail::consumer_trace consumer_;
   bool ended_ = false;
   detail::observer observer_;

@@ -57,9 +57,11 @@ struct run_options {
   // the state instead of those above.
   std::optional<lade::state> state = {};
 
-  // What is to become of items that fail in stages that do not say it, and how many may fail in all
-  // stages together.
+  // What is to become of items that fail in stages that do not say it, how often those stages that
+  // can call again do so, and how many may fail in all stages together. Where there are retries, no
+  // map or filter works in place.
   lade::on_error on_error = lade::on_error::fail;
+  lade::retry retry = {};
   lade::error_budget error_budget = {};
 
   // Told of every item that fails, also of the one that ends the run. Called by one thread at a

@@ -87,22 +87,31 @@ class runtime {
   int process_;
 };
 
+namespace detail {
+
+template <class T>
+T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token stop = {}) {
+  require_blocking_allowed();
+  where.require_same_process();
+  context surroundings{
+      .runtime = &where, .home = &home, .stop = std::move(stop), .memory = &where.memory()};
+  promise_base root;
+  root.context = &surroundings;
+  blocking_completion done;
+  start_job start(work, root, done);
+  start.post(home);
+  done.wait();
+  return work.take();
+}
+
+}  // namespace detail
+
 // Runs a task on the runtime's CPU pool and blocks until it has finished. `stop` is what the task
 // and all that it awaits are asked to stop by. Throws what the task throws, and
 // error(wrong_thread) on a thread that belongs to a runtime.
 template <class T>
 T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
-  detail::require_blocking_allowed();
-  where.require_same_process();
-  context surroundings{
-      .runtime = &where, .home = &where.pool(), .stop = std::move(stop), .memory = &where.memory()};
-  detail::promise_base root;
-  root.context = &surroundings;
-  detail::blocking_completion done;
-  detail::start_job start(work, root, done);
-  start.post(where.pool());
-  done.wait();
-  return work.take();
+  return detail::sync_wait_on(where.pool(), where, std::move(work), std::move(stop));
 }
 
 }  // namespace lade

@@ -32,6 +32,7 @@ namespace lade {
 class scope {
  public:
   class join_awaiter;
+  class ended_awaiter;
 
   // For coroutines outside of a runtime: children run inside of start() until they first wait.
   scope() : scope(context{}) {}
@@ -45,9 +46,13 @@ class scope {
   template <class T>
   void start(task<T> child);
 
-  // Awaits the end of all children and rethrows the first failure. When the awaiting coroutine is
-  // asked to stop, so are the children, and it waits all the same.
+  // Awaits the end of all children and rethrows the first failure. A stop of the awaiting coroutine
+  // does not end the wait.
   [[nodiscard]] join_awaiter join() noexcept;
+
+  // Awaits the end of all children and leaves their failure to join(). Throws error(stopped) when
+  // the awaiting coroutine is asked to stop.
+  [[nodiscard]] ended_awaiter ended() noexcept;
 
   // Asks all children to stop. Any thread.
   void stop() noexcept { detail::request_stop(stop_); }
@@ -139,6 +144,21 @@ class scope::join_awaiter : private detail::waiter {
   scope& scope_;
 };
 
+class scope::ended_awaiter : private detail::waiter {
+ public:
+  explicit ended_awaiter(scope& watched) noexcept : scope_(watched) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> parent) {
+    return park(parent, scope_.mutex_, scope_.joining_, [this] { return scope_.live_ == 0; });
+  }
+  void await_resume() { finish("wait for the children of a scope"); }
+
+ private:
+  scope& scope_;
+};
+
 inline scope::join_awaiter scope::join() noexcept { return join_awaiter(*this); }
+inline scope::ended_awaiter scope::ended() noexcept { return ended_awaiter(*this); }
 
 }  // namespace lade

@@ -21,10 +21,11 @@ struct shard_options {
   lade::remainder remainder = lade::remainder::drop;
 };
 
-// The rank and world size of this process as its launcher says: torchrun (RANK, WORLD_SIZE), Slurm
-// (SLURM_PROCID, SLURM_NTASKS) or Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), the first
-// of which both are set; rank 0 of 1 without any. Throws error(invalid_argument) naming a variable
-// that makes no sense, and one of torchrun or Open MPI that is missing beside the other.
+// The rank and world size of this process as its launcher says: torchrun (RANK, WORLD_SIZE), Open
+// MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE) or Slurm's srun (SLURM_PROCID,
+// SLURM_STEP_NUM_TASKS), the first of which both are set; rank 0 of 1 without any. Throws
+// error(invalid_argument) naming a variable that makes no sense, and one of torchrun or Open MPI
+// that is missing beside the other.
 shard_options rank_from_environment();
 
 class shard_stage {

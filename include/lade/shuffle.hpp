@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,8 @@ async_generator<T> shuffle_stage::from_window(async_generator<T> in, std::size_t
     items.pop_back();
     return picked;
   };
-  while (auto item = co_await in.next().apart()) {
+  std::exception_ptr failure;
+  while (auto item = co_await in.next().apart().deferring(failure)) {
     items.emplace_back(std::move(*item), in.origin());
     if (items.size() < window) continue;
     auto picked = pick();
@@ -75,6 +77,7 @@ async_generator<T> shuffle_stage::from_window(async_generator<T> in, std::size_t
     detail::with_lineage<T> yielded{picked.origin, picked.item};
     co_yield yielded;
   }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace lade

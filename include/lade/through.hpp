@@ -27,6 +27,16 @@ async_generator<T> counted(async_generator<T> items, std::atomic<std::uint64_t>&
   }
 }
 
+// Calls what a stage begins with, and names the stage in what that throws.
+template <class F>
+auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
+  try {
+    return begin();
+  } catch (...) {
+    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
+  }
+}
+
 // Passes a stage's items on, counts them, and names the stage in what it throws.
 template <class T>
 async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters) {
@@ -56,9 +66,11 @@ class through_stage {
         in.length() + 1, [in, stage = stage_, arguments = arguments_](const detail::opening& run) {
           auto& counters = run.add_stage(detail::stage_name<F>({}, "through"));
           auto items = detail::counted(in.open(run.mixing_parts("through")), counters.in);
-          auto opened = std::apply(
-              [&](const Args&... each) { return std::invoke(stage, std::move(items), each...); },
-              arguments);
+          auto call = [&](const Args&... each) {
+            return std::invoke(stage, std::move(items), each...);
+          };
+          auto opened =
+              detail::begin_with([&] { return std::apply(call, arguments); }, run, counters);
           return detail::observe<out>(std::move(opened), run, counters);
         });
   }

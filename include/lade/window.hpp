@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,8 @@ class window_stage {
                                                detail::stage_counters& counters) {
     std::vector<T> items;
     std::size_t seen = 0;
-    while (auto* item = co_await in.next()) {
+    std::exception_ptr failure;
+    while (auto* item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
       if (items.size() < self.size_) items.push_back(std::move(*item));
       if (++seen < self.step_) continue;
@@ -54,9 +56,11 @@ class window_stage {
       items.clear();
       seen = 0;
     }
-    if (items.size() < self.size_) co_return;
-    detail::bump(counters.out);
-    co_yield items;
+    if (items.size() == self.size_) {
+      detail::bump(counters.out);
+      co_yield items;
+    }
+    if (failure) std::rethrow_exception(failure);
   }
 
   template <class T>

@@ -57,22 +57,6 @@ void substitute(std::optional<T>& slot, const std::any& item) {
     if (auto* given = std::any_cast<T>(&item)) slot.emplace(*given);
 }
 
-// `co_await consume(origin)` counts a lineage to what the awaiting coroutine has consumed.
-class consume {
- public:
-  explicit consume(const lineage& origin) noexcept : origin_(origin) {}
-  bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> coroutine) const {
-    if (auto* base = base_of(coroutine); base && base->consumed) base->consumed->merge(origin_);
-    return false;
-  }
-  void await_resume() const noexcept {}
-
- private:
-  const lineage& origin_;
-};
-
 // What a worker calls.
 template <class Work>
 struct worker_of_work {
@@ -241,19 +225,22 @@ class concurrent_stage : public concurrent_core {
   static task<> work_on(concurrent_stage& self, executor& home, begin_calls<Calls> begin) {
     call_log log(self);
     co_await continue_on(home);
-    auto worker = self.begin_worker(begin);
+    std::exception_ptr failure;
+    auto worker = self.begin_worker(begin, failure);
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self.ring_.take_filled(taken, home)) != slot_ring::none) {
       if (log.had_its_turn()) co_await give_way(home);
       auto& slot = self.slots_[taken];
       auto& item = self.items_[taken];
-      for (unsigned attempt = 1;; ++attempt) {
-        auto kept = self.keep_for_retry(*item.in, attempt);
+      slot.failure = failure;
+      for (unsigned attempt = 1; worker; ++attempt) {
+        std::optional<In> kept;
         std::optional<clock::duration> pause;
         kept_name<In> name(*item.in);
         hooked_call visit(*self.run_, self.counters_, *item.in, slot.origin, attempt);
         log.begin(slot, attempt);
         try {
+          kept = self.keep_for_retry(*item.in, attempt);
           if constexpr (std::same_as<Calls, plain_calls<In, Out>>)
             worker->call(std::move(*item.in), slot.identity, item.out);
           else
@@ -275,12 +262,15 @@ class concurrent_stage : public concurrent_core {
     }
   }
 
+  // What a worker calls; if there is none, all its items fail.
   template <class Calls>
-  std::unique_ptr<Calls> begin_worker(const begin_calls<Calls>& begin) {
+  std::unique_ptr<Calls> begin_worker(const begin_calls<Calls>& begin,
+                                      std::exception_ptr& failure) {
     try {
       return begin();
     } catch (...) {
-      std::rethrow_exception(run_->fail(counters_, {on_error::fail}, {}, {}));
+      failure = run_->fail(counters_, {on_error::fail}, {}, {});
+      return nullptr;
     }
   }
 

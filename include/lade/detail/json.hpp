@@ -11,8 +11,8 @@
 
 namespace lade::detail {
 
-// A string in quotes, with escapes for what may not stand in one. Bytes that are not ASCII are
-// left as they are: JSON is UTF-8, and so are names.
+// A string in quotes, with escapes for what may not stand in one. Bytes that are not UTF-8, as in
+// some names of files, become U+FFFD.
 std::string json_of(std::string_view text);
 
 // A number with so many digits behind the point, whatever the locale.

@@ -147,7 +147,7 @@ class run_state {
 
   // Notes a failure and tells of it. Gives what the user's function has thrown, or null.
   std::exception_ptr note(failure_record failure);
-  bool was_thrown_by_listener(const std::exception_ptr& failure) const;
+  bool has_ended_by(const std::exception_ptr& failure) const;
   std::exception_ptr end_run(stage_error failure);
   bool over_budget(const stage_counters& stage, const failure_policy& policy);
   std::uint64_t items_begun() const noexcept;  // with the mutex held
@@ -175,7 +175,12 @@ class run_state {
   };
   std::vector<tuned> tuned_;
   bool frozen_ = false;
-  std::vector<stage_error> final_failures_;  // each of which ends the run
+  // What ends the run, as it is thrown and as it is told with others.
+  struct final_failure {
+    std::exception_ptr thrown;
+    stage_error failure;
+  };
+  std::vector<final_failure> final_failures_;
   const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
   std::vector<std::exception_ptr> thrown_by_listener_;  // by on_failure: failures of no item
