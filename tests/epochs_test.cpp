@@ -46,6 +46,29 @@ TEST(Epochs, AreTheRunsOfThePipelineOneAfterTheOther) {
   EXPECT_EQ(number, 9u);
 }
 
+TEST(Epochs, DropTheLastBatchOfEach) {
+  runtime runtime({.threads = 2});
+  int number = 0;
+  for (auto& epoch : epochs(runtime, shuffled(50) | batch({.size = 8, .drop_last = true}), 3)) {
+    for (auto& batch : epoch) EXPECT_EQ(batch.size(), 8u);
+    EXPECT_EQ(epoch.statistics().delivered, 6u);
+    ++number;
+  }
+  EXPECT_EQ(number, 3);
+}
+
+TEST(Epochs, MayMergeWithOtherWeightsInEach) {
+  runtime runtime({.threads = 2});
+  merge_options options{.order = merge_order::weighted};
+  options.weights_of = [](std::uint64_t epoch) {
+    return epoch % 2 == 0 ? std::vector<double>{1, 0} : std::vector<double>{0, 1};
+  };
+  std::vector<pipeline<int>> inputs{from(std::vector{1, 2}), from(std::vector{10, 20})};
+  std::vector<std::vector<int>> seen;
+  for (auto& epoch : epochs(runtime, merge(inputs, options), 3)) seen.push_back(collect(epoch));
+  EXPECT_EQ(seen, (std::vector<std::vector<int>>{{1, 2}, {10, 20}, {1, 2}}));
+}
+
 TEST(Epochs, OfWhichThereAreNoneAreNone) {
   runtime runtime({.threads = 1});
   epochs none(runtime, shuffled(3), 0);

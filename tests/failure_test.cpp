@@ -314,7 +314,7 @@ TEST(ErrorBudget, OfARunCountsWhatACacheGivesAgain) {
   }
 }
 
-TEST(ErrorBudget, OfFiltersAndBatches) {
+TEST(ErrorBudget, OfAFilter) {
   runtime runtime({.threads = 1});
   auto refuse = [](int i) { return refuse_all(i) > 0; };
   auto filtered = from(numbers{20}) |

@@ -1,3 +1,4 @@
+#include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/filter.hpp>
@@ -5,13 +6,17 @@
 #include <lade/from.hpp>
 #include <lade/hooks.hpp>
 #include <lade/map.hpp>
+#include <lade/pad.hpp>
 #include <lade/run.hpp>
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
 
 #include "support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -106,6 +111,41 @@ TEST(Hooks, SeeFailuresWhateverBecomesOfThem) {
       EXPECT_THAT(hooks.items(), Contains("-add 2 @2 #" + std::to_string(attempt) + " two"));
     EXPECT_THAT(hooks.items(), SizeIs(4 + 2 * concurrency));
   }
+}
+
+// Writes the number that a sample's key is.
+struct key_writer {
+  tensor_spec spec() const { return {element_type::i32, {1}}; }
+  void operator()(const sample& in, const tensor& slot) const {
+    *slot.data<std::int32_t>() = refuse_two(std::stoi(in.key()));
+  }
+};
+
+TEST(Hooks, AreCalledAroundEveryItemOfABatch) {
+  runtime runtime({.threads = 2});
+  noting hooks;
+  auto samples = from(numbers{3}) | map([](int i) { return sample(std::to_string(i), i); },
+                                        {.concurrency = 2, .name = "name"});
+  collect(runtime, samples | batch_into(key_writer(), {.size = 2, .name = "write"}),
+          {.on_error = on_error::skip, .hooks = &hooks});
+  EXPECT_THAT(hooks.items(),
+              IsSupersetOf({"+write 0 @0 #1", "-write 0 @0 #1", "+write 1 @1 #1", "-write 1 @1 #1",
+                            "+write 2 @2 #1", "-write 2 @2 #1 two"}));
+  EXPECT_THAT(hooks.items(), SizeIs(12));
+}
+
+TEST(Hooks, AreCalledAroundEveryBatchThatBecomesATensor) {
+  runtime runtime({.threads = 2});
+  auto sequences = from(std::vector<std::vector<int>>{{1}, {2, 3}, {4}}) | batch(2);
+  auto calls_of = [&](const auto& what) {
+    noting hooks;
+    collect(runtime, what, {.hooks = &hooks});
+    return hooks.items();
+  };
+  EXPECT_THAT(calls_of(sequences | pad()),
+              UnorderedElementsAre("+pad  @0-1 #1", "-pad  @0-1 #1", "+pad  @2 #1", "-pad  @2 #1"));
+  EXPECT_THAT(calls_of(sequences | pack()), UnorderedElementsAre("+pack  @0-1 #1", "-pack  @0-1 #1",
+                                                                 "+pack  @2 #1", "-pack  @2 #1"));
 }
 
 TEST(Hooks, AreCalledAroundEveryStage) {

@@ -1,4 +1,5 @@
 #include <lade/batch.hpp>
+#include <lade/bucket.hpp>
 #include <lade/cut.hpp>
 #include <lade/draw.hpp>
 #include <lade/error.hpp>
@@ -8,10 +9,13 @@
 #include <lade/io/directory.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/pad.hpp>
 #include <lade/run.hpp>
+#include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/state.hpp>
+#include <lade/tensor.hpp>
 #include <lade/through.hpp>
 #include <lade/window.hpp>
 
@@ -24,6 +28,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -356,6 +361,22 @@ TEST(State, OfAnotherRankIsRefused) {
       HasSubstr("it is of rank 1 of 2, this is rank 0 of 2: merge the states of all ranks"));
 }
 
+static async_generator<int> pass_on(async_generator<int> in) {
+  while (auto* item = co_await in.next()) co_yield *item;
+}
+static sample as_sample(int i) { return sample(std::to_string(i), i); }
+static ints as_tokens(int i) { return {i, i}; }
+static int as_length(int) { return 1; }
+static ints whole(ints batch) { return batch; }
+static ints its_spans(const packed_batch&) { return {1}; }
+
+struct key_length {
+  tensor_spec spec() const { return {element_type::i32, {1}}; }
+  void operator()(const sample& in, const tensor& slot) const {
+    *slot.data<std::int32_t>() = static_cast<std::int32_t>(in.key().size());
+  }
+};
+
 TEST(State, IsRefusedWhereItWouldNotBeExact) {
   auto list = from(up_to(100));
   auto twice = flat_map([](int i) { return ints{i, i}; });
@@ -369,6 +390,18 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
   EXPECT_THAT(of(list | twice | batch(3)),
               says("flat_map makes several items of one before batch"));
   EXPECT_THAT(of(list | twice | identity), says("gives items as they finish"));
+  EXPECT_THAT(of(list | twice | window(4, {.step = 4})), says("before window"));
+  EXPECT_THAT(of(list | twice | through(pass_on)), says("before through"));
+  EXPECT_THAT(of(zip(list | twice, list)), says("before zip"));
+  EXPECT_THAT(of(combine(pass_on, list | twice)), says("before combine"));
+  EXPECT_THAT(of(list | twice | map(as_sample) | batch_into(key_length(), {})),
+              says("before batch_into"));
+  EXPECT_THAT(of(list | twice | map(as_tokens) | pack_rows({.length = 8})),
+              says("before pack_rows"));
+  EXPECT_THAT(of(list | bucket(as_length, {.size = 4}) | flat_map(whole)),
+              says("bucket is before a stage that makes several items of one"));
+  EXPECT_THAT(of(list | map(as_tokens) | pack_rows({.length = 8}) | flat_map(its_spans)),
+              says("pack_rows is before a stage that makes several items of one"));
   EXPECT_THAT(of(list | shard({.world = 2}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(of(list | take(5) | repeat(3)), says("take or skip is followed by repeat"));
   auto from_nothing = through([](async_generator<int> in) -> async_generator<int> {
