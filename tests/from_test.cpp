@@ -42,6 +42,23 @@ TEST(From, AFunctionOfOptionalsBeginsAnewInEveryRun) {
   EXPECT_THAT(collect(runtime, made), ElementsAre(0, 1, 2));
 }
 
+TEST(From, AFunctionOfARangeIsCalledInEveryRun) {
+  runtime runtime({.threads = 1});
+  int calls = 0;
+  auto listed = from([&] {
+    ++calls;
+    return std::vector{0, 1, 2, 3, 4};
+  });
+  EXPECT_EQ(calls, 0);
+  EXPECT_THAT(collect(runtime, listed | skip(1) | take(2) | repeat(2)), ElementsAre(1, 2, 1, 2));
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(test::sorted(collect(runtime, listed | shuffle())), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(calls, 2);
+  auto walked = from([] { return std::ranges::owning_view(std::list{1, 2, 3}); });
+  EXPECT_THAT(collect(runtime, walked), ElementsAre(1, 2, 3));
+  EXPECT_THAT(collect(runtime, walked), ElementsAre(1, 2, 3));
+}
+
 TEST(From, ItemsMadeByTheirIndexAreMadeOnlyWhenVisited) {
   runtime runtime({.threads = 1});
   std::vector<std::uint64_t> made;
@@ -128,6 +145,26 @@ TEST(From, AListingThatCannotBeReadAsAWholeGivesNothing) {
   auto items = runtime.run(from(broken_listing()) | shuffle());
   EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<stage_error>("source: three"));
   EXPECT_FALSE(items.wait_next());
+}
+
+TEST(From, AFunctionThatThrowsInsteadOfGivingItemsIsNamed) {
+  runtime runtime({.threads = 1});
+  auto message_of = [&](const pipeline<int>& what) {
+    auto items = runtime.run(what);
+    try {
+      collect(items);
+    } catch (const stage_error& e) {
+      EXPECT_THAT(items.failures(), SizeIs(1));
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  auto list = []() -> std::vector<int> { throw std::runtime_error("no list"); };
+  auto range = []() -> std::list<int> { throw std::runtime_error("no range"); };
+  auto generator = []() -> async_generator<int> { throw std::runtime_error("no generator"); };
+  EXPECT_EQ(message_of(from(list)), "source: no list");
+  EXPECT_EQ(message_of(from(range)), "source: no range");
+  EXPECT_EQ(message_of(from(generator)), "source: no generator");
 }
 
 // Something that can be listed lazily or as a whole, and counts how it was.

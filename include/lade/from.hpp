@@ -82,8 +82,9 @@ class indexed_pipeline : public pipeline<T> {
         auto run = from.of(this);
         auto& counters = run.add_stage("source");
         if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
-          return detail::number_items(stream_(), run, counters, detail::open_input(run.run),
-                                      *wanted, detail::texts_of(steps_));
+          return detail::number_items(detail::begin_with(stream_, run, counters), run, counters,
+                                      detail::open_input(run.run), *wanted,
+                                      detail::texts_of(steps_));
         return visit(load_, steps_, run, counters, detail::open_input(run.run));
       }
 
@@ -192,11 +193,17 @@ template <class F>
 concept optional_function =
     requires(F& f) { typename optional_value<std::invoke_result_t<F&>>::type; };
 
+template <class F>
+using range_of = std::remove_cvref_t<std::invoke_result_t<const F&>>;
+
+template <class F>
+concept range_function = requires { requires std::ranges::input_range<range_of<F>>; };
+
 template <class T, class Make>
 pipeline<T> make_source(Make make) {
   return make_pipeline<T>(1, [make = std::move(make)](const opening& run) {
     auto& counters = run.add_stage("source");
-    return number_items<T>(make(), run, counters, open_input(run.run));
+    return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run));
   });
 }
 
@@ -221,6 +228,8 @@ async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_un
 //   a listing such as io::files: item by item while it is being listed, also behind take and skip;
 //     by index, when all is listed, if shuffled, sharded or repeated;
 //   any other range, walked from its beginning in every run;
+//   a function that returns a range, called anew for every run, which may be a long listing or a
+//     generator; by index, too, if the range is a list;
 //   a function that returns an async_generator, called anew for every run;
 //   a function that returns optionals, copied for every run and called until it gives an empty one.
 // The pipeline keeps what it is given; a run works on copies of it.
@@ -243,6 +252,18 @@ auto from(Source source) {
     using value = typename detail::optional_value<std::invoke_result_t<Source&>>::type;
     return detail::make_source<value>(
         [source = std::move(source)] { return detail::call_until_empty(source); });
+  } else if constexpr (detail::range_function<Source>) {
+    using range = detail::range_of<Source>;
+    using value = std::ranges::range_value_t<range>;
+    if constexpr (detail::list_range<range>)
+      return indexed_pipeline<value>(
+          [source = std::move(source)] {
+            return std::make_shared<const detail::range_list<range>>(source());
+          },
+          nullptr);
+    else
+      return detail::make_source<value>(
+          [source = std::move(source)] { return detail::each_of<range>(source()); });
   } else {
     static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
     return detail::make_source<std::ranges::range_value_t<Source>>(

@@ -27,16 +27,6 @@ async_generator<T> counted(async_generator<T> items, std::atomic<std::uint64_t>&
   }
 }
 
-// Calls what a stage begins with, and names the stage in what that throws.
-template <class F>
-auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
-  try {
-    return begin();
-  } catch (...) {
-    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
-  }
-}
-
 // Passes a stage's items on, counts them, and names the stage in what it throws.
 template <class T>
 async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters) {

@@ -301,6 +301,16 @@ struct opening {
                              const lineage& origin) const;
 };
 
+// Calls what a stage begins with, and names the stage in what that throws.
+template <class F>
+auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
+  try {
+    return begin();
+  } catch (...) {
+    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
+  }
+}
+
 // The order in which a run visits a list, or what is left of it.
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run);
 
