@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace lade {
 
 std::string to_code(std::span<const stage_setting> settings) {
   std::string text;
-  for (auto& each : settings)
-    text += each.stage + ": {.concurrency = " + std::to_string(each.concurrency) +
-            ", .buffer = " + std::to_string(each.buffer) + "}\n";
+  for (auto& each : settings) {
+    text += each.stage + ": {.concurrency = " + std::to_string(each.concurrency);
+    if (each.buffer) text += ", .buffer = " + std::to_string(*each.buffer);
+    text += "}\n";
+  }
   return text;
 }
 
@@ -19,6 +22,12 @@ namespace detail {
 unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept {
   if (options.cpus > 0) return std::min(options.cpus, threads);
   return threads < 4 ? threads : threads - 1;
+}
+
+unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
+                         unsigned threads) noexcept {
+  if (concurrency == automatic) return cpus_to_use(options, threads);
+  return concurrency ? concurrency : threads;
 }
 
 // Steps that are tried one after the other, and by how much the rate must grow to keep one. Down is
@@ -55,13 +64,25 @@ bool tuner::step(const tuning_sample& sample) noexcept {
     return true;
   }
   kept_rate_ = sample.rate;
-  if (slow_items_hold_up(sample) && now_.buffer < 8 * now_.concurrency) {
-    now_.buffer *= 2;
-    kept_ = now_;
-    return true;
-  }
+  if (slow_items_hold_up(sample) && give_room()) return true;
   factor_ = 0;
   return limits(sample) && try_step();
+}
+
+void tuner::settle() noexcept {
+  now_ = kept_;
+  trying_ = false;
+}
+
+// Doubles the buffer. Returns false if it is as large as it may be.
+bool tuner::give_room() noexcept {
+  if (now_.buffer >= 8 * now_.concurrency) return false;
+  now_ = within_bounds({now_.concurrency, 2 * now_.buffer});
+  return now_ != std::exchange(kept_, now_);
+}
+
+tuner::setting tuner::within_bounds(const setting& wanted) const noexcept {
+  return {wanted.concurrency, std::min(wanted.buffer, most_held_ - wanted.concurrency)};
 }
 
 // Sets the next step from what is kept. Returns false, and rests, if there is none.
@@ -71,7 +92,7 @@ bool tuner::try_step() noexcept {
     auto next = std::clamp(static_cast<unsigned>(wanted), 1u, most_);
     if (next == kept_.concurrency) continue;
     auto buffers = std::max(1u, kept_.buffer / std::max(1u, kept_.concurrency));
-    now_ = {next, next * buffers};
+    now_ = within_bounds({next, next * buffers});
     trying_ = true;
     return true;
   }

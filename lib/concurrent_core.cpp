@@ -1,4 +1,5 @@
 #include <lade/detail/concurrent_core.hpp>
+#include <lade/detail/observer.hpp>
 #include <lade/error.hpp>
 #include <lade/random.hpp>
 #include <lade/runtime.hpp>
@@ -6,10 +7,6 @@
 #include <utility>
 
 namespace lade::detail {
-
-static bool computes_automatically(const concurrent_options& options) {
-  return options.tuned_from && !options.on_reactor && !options.pool;
-}
 
 static concurrent_options completed(concurrent_options options, const run_options& run) {
   if (options.policy.retry.attempts == 0) options.policy.retry = run.retry;
@@ -34,7 +31,7 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
   if (options.pool) {
     counters.own_threads = options.pool->size();
     for (auto& each : worker_contexts_) each.home = options.pool;
-  } else if (auto* share = run_->automatic_share(); share && computes_automatically(options)) {
+  } else if (auto* share = run_->automatic_share(); share && options.shares_cpus) {
     counters.shared_threads = options.workers;
     for (auto& each : worker_contexts_) each.home = share;
   }
@@ -43,14 +40,16 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   if (options.workers > 0) run_->note_tracing(counters);
   run_->watch(*this);
-  if (!options.tuned_from) return;
-  set(*options.tuned_from);
-  run_->tune(*this, counters, *options.tuned_from, options.workers);
+  if (options.shares_cpus)
+    run_->tuned().list(run.key(), {counters.name(), options.workers, options.buffer});
+  if (!options.tuned_by) return;
+  run_->tuned().open(*this, run.key(), counters, *options.tuned_by);
+  begin_tuning(run_);
 }
 
 concurrent_core::~concurrent_core() {
   run_->unwatch(*this);
-  if (options_.tuned_from) run_->untune(*this);
+  if (options_.tuned_by) run_->tuned().close(*this);
 }
 
 void concurrent_core::close() noexcept {

@@ -67,30 +67,27 @@ static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run
   co_await under(surroundings, std::move(observing));
 }
 
-// Long enough for what a stage does in it to tell something.
-static constexpr auto tuning_interval = std::chrono::milliseconds(150);
+static void begin_observing(const std::shared_ptr<run_state>& run, executor& home,
+                            task<> observing) {
+  run->children().start(observe_until(run->over.get_token(), run, home, std::move(observing)));
+}
+
+void begin_telling(const std::shared_ptr<run_state>& run) {
+  auto& where = run->runtime();
+  if (run->options().report.to) begin_observing(run, where.pool(), report_regularly(run));
+  if (run->watches_stalls()) begin_observing(run, where.reactor(0), report_stalls(run));
+}
 
 static task<> tune_regularly(std::shared_ptr<run_state> run) {
   while (true) {
-    bool slept = co_await sleep_until(clock::now() + tuning_interval);
+    bool slept = co_await sleep_until(clock::now() + tuned_stages::interval);
     if (!slept) co_return;
-    run->tune_stages();
+    run->tuned().look(clock::now());
   }
 }
 
-void observer::tune(const std::shared_ptr<run_state>& run) {
-  if (!run->has_tuned()) return;
-  auto& home = run->runtime().reactor(0);
-  run->children().start(observe_until(over_.get_token(), run, home, tune_regularly(run)));
-}
-
-void observer::begin(const std::shared_ptr<run_state>& run) {
-  auto start = [&](executor& home, task<> observing) {
-    run->children().start(observe_until(over_.get_token(), run, home, std::move(observing)));
-  };
-  auto& where = run->runtime();
-  if (run->options().report.to) start(where.pool(), report_regularly(run));
-  if (run->watches_stalls()) start(where.reactor(0), report_stalls(run));
+void begin_tuning(const std::shared_ptr<run_state>& run) {
+  if (run->begin_looking()) begin_observing(run, run->runtime().reactor(0), tune_regularly(run));
 }
 
 }  // namespace lade::detail

@@ -18,9 +18,11 @@ static run_options options_of_rest(run_options options) {
   return options;
 }
 
-run_state::run_state(lade::runtime& where, const run_options& options, scope& children)
+run_state::run_state(lade::runtime& where, const run_options& options, scope& children,
+                     const run_state* before)
     : runtime_(where),
       options_(options_of_rest(options)),
+      tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
       progress_(std::exchange(options_.state, std::nullopt)),
       children_(children) {
   if (options_.report.to && options_.report.every.count() <= 0)
@@ -307,71 +309,6 @@ std::string run_state::overview() const {
   for (auto stage = watched_.rbegin(); stage != watched_.rend(); ++stage)
     text += (*stage)->overview(at);
   return text;
-}
-
-void run_state::tune(tunable& stage, stage_counters& counters, const tuner::setting& begin,
-                     unsigned most) {
-  std::lock_guard lock(mutex_);
-  counters.workers = begin.concurrency;
-  auto now = clock::now();
-  tuned_.push_back({&stage, counters, tuner(begin, most), counters.snapshot(now), now});
-}
-
-void run_state::untune(const tunable& stage) noexcept {
-  std::lock_guard lock(mutex_);
-  for (auto& each : tuned_)
-    if (each.stage == &stage) each.stage = nullptr;
-}
-
-bool run_state::has_tuned() const {
-  std::lock_guard lock(mutex_);
-  return !tuned_.empty();
-}
-
-void run_state::freeze() noexcept {
-  std::lock_guard lock(mutex_);
-  frozen_ = true;
-}
-
-std::vector<stage_setting> run_state::settings() const {
-  std::lock_guard lock(mutex_);
-  std::vector<stage_setting> result;
-  for (auto stage = tuned_.rbegin(); stage != tuned_.rend(); ++stage)
-    result.push_back(
-        {stage->counters.name(), stage->climb.now().concurrency, stage->climb.now().buffer});
-  return result;
-}
-
-static tuning_sample sample_between(const stage_statistics& now, const stage_statistics& before,
-                                    std::chrono::nanoseconds elapsed) {
-  auto part = [&](std::chrono::nanoseconds time) {
-    return static_cast<double>(time.count()) / static_cast<double>(elapsed.count());
-  };
-  return {.rate = static_cast<double>(now.out - before.out) /
-                  std::chrono::duration<double>(elapsed).count(),
-          .hungry = part(now.starving - before.starving),
-          .busy = part(now.busy - before.busy) / now.workers,
-          .no_room = part(now.output_wait - before.output_wait)};
-}
-
-// An interval is judged when enough items have passed in it.
-void run_state::tune_stages() {
-  std::lock_guard lock(mutex_);
-  if (frozen_) return;
-  for (auto& each : tuned_) {
-    auto at = clock::now();
-    auto now = each.counters.snapshot(at);
-    bool tells = now.out - each.before.out >= 2 * each.climb.now().concurrency;
-    if (!each.stage || (!tells && at - each.since < std::chrono::seconds(2))) continue;
-    bool judged = !std::exchange(each.changed, false);
-    if (judged && each.climb.step(sample_between(now, each.before, at - each.since))) {
-      each.stage->set(each.climb.now());
-      each.counters.workers = each.climb.now().concurrency;
-      each.changed = true;
-    }
-    each.before = now;
-    each.since = at;
-  }
 }
 
 lade::state run_state::state() const {

@@ -1,8 +1,10 @@
 #include <lade/autotune.hpp>
 #include <lade/buffer_pool.hpp>
 #include <lade/cut.hpp>
+#include <lade/epochs.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/semaphore.hpp>
@@ -43,7 +45,7 @@ static unsigned tuned_to(const served& rate, double most_wanted, int samples, do
   auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
-  tuner climb({16, 16}, 256);
+  tuner climb({16, 16}, 256, 768);
   for (int i = 0; i < samples; ++i) {
     auto possible = rate(climb.now().concurrency);
     auto given = std::min(possible, most_wanted) * (1 + noise * draw.uniform(-1, 1));
@@ -86,7 +88,7 @@ TEST(Tuner, StopsWhereTheNextStageLimits) {
 }
 
 TEST(Tuner, KeepsWithinItsBounds) {
-  tuner climb({1, 1}, 4);
+  tuner climb({1, 1}, 4, 12);
   for (int i = 0; i < 200; ++i) {
     climb.step({.rate = climb.now().concurrency * 10.0, .hungry = 1, .busy = 1});
     ASSERT_THAT(climb.now().concurrency, AllOf(Ge(1u), Le(4u)));
@@ -94,11 +96,33 @@ TEST(Tuner, KeepsWithinItsBounds) {
   EXPECT_EQ(climb.now().concurrency, 4u);
 }
 
+constexpr tuning_sample held_up{.rate = 100, .hungry = 0.5, .busy = 0.2, .no_room = 0.6};
+constexpr tuning_sample limits_the_run{.rate = 100, .hungry = 1, .busy = 1};
+
 TEST(Tuner, GivesRoomBehindSlowItems) {
-  tuner climb({16, 16}, 256);
-  EXPECT_TRUE(climb.step({.rate = 100, .hungry = 0.5, .busy = 0.2, .no_room = 0.6}));
-  EXPECT_EQ(climb.now().concurrency, 16u);
-  EXPECT_EQ(climb.now().buffer, 32u);
+  tuner climb({16, 16}, 256, 768);
+  EXPECT_TRUE(climb.step(held_up));
+  EXPECT_EQ(climb.now(), (tuner::setting{16, 32}));
+}
+
+TEST(Tuner, SaysNoMoreRoomThanThereIs) {
+  tuner climb({16, 16}, 256, 80);
+  EXPECT_TRUE(climb.step(held_up));
+  EXPECT_TRUE(climb.step(held_up));
+  EXPECT_EQ(climb.now(), (tuner::setting{16, 64}));
+  EXPECT_FALSE(climb.step(held_up));
+  EXPECT_TRUE(climb.step(limits_the_run));
+  EXPECT_EQ(climb.now(), (tuner::setting{32, 48}));
+}
+
+TEST(Tuner, SettlesForTheBestSoFarAmidATrial) {
+  tuner climb({16, 16}, 256, 768);
+  EXPECT_TRUE(climb.step(limits_the_run));
+  EXPECT_EQ(climb.now().concurrency, 32u);
+  climb.settle();
+  EXPECT_EQ(climb.now(), (tuner::setting{16, 16}));
+  EXPECT_TRUE(climb.step(limits_the_run));
+  EXPECT_EQ(climb.now().concurrency, 32u);
 }
 
 TEST(Autotune, RaisesTheConcurrencyOfTasksThatWait) {
@@ -118,6 +142,54 @@ TEST(Autotune, RaisesTheConcurrencyOfTasksThatWait) {
   EXPECT_EQ(settings[0].stage, "wait");
   for (int i = 0; i < 2000; ++i) ASSERT_EQ(items.wait_next(), expected++);
   EXPECT_EQ(items.settings(), settings);
+}
+
+static task<int> wait_a_little(int i) {
+  co_await sleep(5ms);
+  co_return i;
+}
+
+TEST(Autotune, GoesOnInEveryRoundOfARepeat) {
+  runtime runtime({.threads = 2});
+  auto stage = map(wait_a_little, {.concurrency = automatic});
+  auto items = runtime.run(from(numbers{1000}) | stage | repeat(1'000'000));
+  int taken = 0;
+  for (auto tuned = 16u; tuned < 64; ++taken) {
+    ASSERT_EQ(items.wait_next(), taken % 1000);
+    ASSERT_THAT(items.settings(), testing::SizeIs(1));
+    tuned = items.settings()[0].concurrency;
+  }
+  items.freeze();
+  auto settings = items.settings();
+  EXPECT_GE(settings[0].concurrency, 32u);
+  for (auto end = taken + 3000; taken < end; ++taken) ASSERT_EQ(items.wait_next(), taken % 1000);
+  EXPECT_EQ(items.settings(), settings);
+}
+
+static async_generator<int> count_until(const std::atomic<bool>& enough) {
+  for (int i = 0; i < 100 || !enough; ++i) {
+    int item = i;
+    co_yield item;
+  }
+}
+
+TEST(Autotune, BeginsAnEpochWithWhatTheLastHasFound) {
+  runtime runtime({.threads = 2});
+  std::atomic<bool> enough = false;
+  auto items =
+      from([&] { return count_until(enough); }) | map(wait_a_little, {.concurrency = automatic});
+  epochs all(runtime, items, 2);
+  auto* epoch = all.next();
+  while (epoch->wait_next() && epoch->settings()[0].concurrency < 64) {}
+  epoch->freeze();
+  auto settings = epoch->settings();
+  EXPECT_GE(settings[0].concurrency, 32u);
+  enough = true;
+  collect(*epoch);
+  epoch = all.next();
+  EXPECT_EQ(collect(*epoch).size(), 100u);
+  EXPECT_EQ(epoch->settings(), settings);
+  EXPECT_EQ(epoch->statistics().stages.back().workers, settings[0].concurrency);
 }
 
 TEST(Autotune, LeavesAStageThatIsFasterThanTheOneItFeeds) {
@@ -177,6 +249,20 @@ TEST(Autotune, WorksOnNoMoreItemsThanItIsSetTo) {
   EXPECT_THAT(items.settings()[0].concurrency, AllOf(Ge(1u), Le(24u)));
 }
 
+TEST(Autotune, LetsFunctionsThatComputeKeepTheirConcurrency) {
+  runtime runtime({.threads = 4});
+  auto compute = [](int i) {
+    for (int turn = 0; turn < 200; ++turn) outlast_a_microsecond();
+    return i;
+  };
+  std::vector<pipeline<int>> both{
+      from(numbers{-1}) | map(wait_a_little, {.concurrency = automatic, .name = "wait"}),
+      from(numbers{-1}) | map(compute, {.concurrency = automatic, .name = "compute"})};
+  auto items = runtime.run(merge(both, {.order = merge_order::arrival}));
+  while (items.wait_next() && items.settings()[1].concurrency < 64)
+    ASSERT_EQ(items.settings()[0], (stage_setting{"compute", 3, 3}));
+}
+
 // So many calls at a time, of all automatic stages of a run.
 static int most_calls(unsigned threads, const tune_options& tune) {
   runtime runtime({.threads = threads});
@@ -201,6 +287,21 @@ TEST(Autotune, LeavesTheTrainerItsCpus) {
   EXPECT_LE(most_calls(4, {.cpus = 2}), 2);
   EXPECT_EQ(most_calls(4, {.cpus = 1}), 1);
   EXPECT_EQ(most_calls(1, {.cpus = 4}), 1);
+}
+
+TEST(Autotune, HasAsManyCallsAtATimeAsItMay) {
+  runtime runtime({.threads = 4});
+  gate both;
+  auto meet = [&](int i) {
+    both.pass();
+    return i;
+  };
+  auto met = from(numbers{8}) | map(meet, {.concurrency = automatic}) |
+             map(meet, {.concurrency = automatic});
+  auto items = runtime.run(met, {.tune = {.cpus = 2}});
+  both.wait_for(2);
+  both.open();
+  EXPECT_EQ(collect(items), up_to(8));
 }
 
 static task<int> take_one_and_leave(runtime& runtime, const pipeline<int>& of) {

@@ -2,8 +2,6 @@
 
 #pragma once
 
-#include <lade/stats.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,15 +11,19 @@
 
 namespace lade {
 
-// For the concurrency of a map: adjusted while the run lives, by what the run's counters tell.
+// For the concurrency of map, filter, batch_into, pad and pack: as much as the run may use.
 //
 //   lade::map(fetch, {.concurrency = lade::automatic})
 //
-// A stage of tasks begins with 16 at a time. While it limits the run, that number is raised or
-// lowered and stays so if the stage then gives more, up to `tune_options::most` and to what the
-// memory budget lets be begun. So is its buffer where slow items hold up others. Plain functions of
-// all such stages of a run have as many calls at a time as `tune_options::cpus` says, which leaves
-// the rest of the CPUs to the trainer; on a pool of its own, a stage has so many for itself.
+// A map of tasks begins with 16 at a time, and is adjusted while the run lives by what the run's
+// counters tell. While it limits the run, that number is raised or lowered and stays so if the
+// stage then gives more, up to `tune_options::most` and to what the memory budget lets be begun. So
+// is its buffer where slow items hold up others. A stage that is opened again, in a repeat or by
+// the next of several epochs, goes on with what has been found for it.
+//
+// What computes is left as it is: all such stages of a run together have as many calls at a time as
+// `tune_options::cpus` says, which leaves the rest of the CPUs to the trainer; on a pool of its
+// own, a stage has so many for itself.
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {
@@ -33,7 +35,7 @@ struct tune_options {
 struct stage_setting {
   std::string stage;
   unsigned concurrency = 0;
-  unsigned buffer = 0;
+  std::optional<unsigned> buffer = {};  // if its options have one
 
   friend bool operator==(const stage_setting&, const stage_setting&) = default;
 };
@@ -45,6 +47,10 @@ namespace detail {
 
 // Calls at a time of plain functions.
 unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept;
+
+// The same where a stage's options say how many: 0 are all threads.
+unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
+                         unsigned threads) noexcept;
 
 // What a stage did in an interval, as far as it tells what to change.
 struct tuning_sample {
@@ -63,14 +69,21 @@ class tuner {
   struct setting {
     unsigned concurrency;
     unsigned buffer;
+
+    friend bool operator==(const setting&, const setting&) = default;
   };
 
-  tuner(setting begin, unsigned most) noexcept : now_(begin), kept_(begin), most_(most) {}
+  // Works on at most so many items at a time, and holds at most so many.
+  tuner(setting begin, unsigned most, unsigned most_held) noexcept
+      : most_(most), most_held_(most_held), now_(within_bounds(begin)), kept_(now_) {}
 
   const setting& now() const noexcept { return now_; }
 
   // What the last setting gave. Returns whether there is a new one.
   bool step(const tuning_sample& sample) noexcept;
+
+  // Goes back to the best setting so far if another is being tried.
+  void settle() noexcept;
 
  private:
   static constexpr unsigned shortest_rest = 20;
@@ -78,24 +91,18 @@ class tuner {
   bool limits(const tuning_sample& sample) const noexcept;
   bool slow_items_hold_up(const tuning_sample& sample) const noexcept;
   bool try_step() noexcept;
+  bool give_room() noexcept;
+  setting within_bounds(const setting& wanted) const noexcept;
 
-  setting now_;
-  setting kept_;          // the best so far
-  double kept_rate_ = 0;  // what it gave when it was last measured
   unsigned most_;
+  unsigned most_held_;
+  setting now_;
+  setting kept_;            // the best so far
+  double kept_rate_ = 0;    // what it gave when it was last measured
   std::size_t factor_ = 0;  // the next of the steps to try
   bool trying_ = false;
   unsigned resting_ = 0;  // samples
   unsigned next_rest_ = shortest_rest;
-};
-
-// A stage whose setting may change while it works. Any thread.
-class tunable {
- public:
-  virtual void set(const tuner::setting& now) = 0;
-
- protected:
-  ~tunable() = default;
 };
 
 }  // namespace detail

@@ -24,7 +24,9 @@ namespace lade {
 // what they keep, while the last items are still on their way: when the consumer comes to it, its
 // first items are there.
 // No item crosses the boundary, and batches are completed, cut short or dropped at the end of
-// each. Every epoch is a run of its own, with its state and statistics. One thread at a time.
+// each. Every epoch is a run of its own, with its state and statistics. What automatic stages have
+// found passes from one to the next: the settings() of all are the same, and freeze() is for all
+// that follow. One thread at a time.
 template <class T>
 class epochs {
  public:

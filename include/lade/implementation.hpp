@@ -57,6 +57,7 @@
 #include "../../lib/tensor.cpp"
 #include "../../lib/thread_pool.cpp"
 #include "../../lib/trace.cpp"
+#include "../../lib/tuned_stages.cpp"
 #include "../../lib/verdict.cpp"
 #include "../../lib/waiter.cpp"
 #include "../../lib/window.cpp"

@@ -227,29 +227,42 @@ class map_stage {
   template <class Out, bool is_task, class In>
   async_generator<Out> concurrent(const pipeline<In>& in, const detail::opening& run,
                                   detail::stage_random draws) const {
-    auto& pool = options_.pool ? *options_.pool : run.run->runtime().pool();
-    auto concurrency = options_.concurrency ? options_.concurrency : is_task ? 16 : pool.size();
-    auto buffer = options_.buffer.value_or(concurrency);
-    std::optional<detail::tuner::setting> begin;
-    if (options_.concurrency == automatic) {
-      auto& bounds = run.run->options().tune;
-      concurrency = is_task ? std::max(bounds.most, 1u) : detail::cpus_to_use(bounds, pool.size());
-      auto first = is_task ? std::min(concurrency, 16u) : concurrency;
-      begin = {first, options_.buffer.value_or(first)};
-      buffer = std::max(options_.buffer.value_or(0), 2 * concurrency);
-    }
-    detail::concurrent_options options{
-        .slots = concurrency + buffer,
-        .workers = is_task ? concurrency : std::min(concurrency, pool.size()),
-        .on_reactor = is_task,
-        .pool = options_.pool,
-        .order = options_.order,
-        .policy = policy(),
-        .substitute = options_.substitute,
-        .limits = limits(),
-        .tuned_from = begin};
+    auto options = is_task ? waiting(*run.run) : computing(*run.run);
+    options.order = options_.order;
+    options.policy = policy();
+    options.substitute = options_.substitute;
+    options.limits = limits();
     return detail::open_concurrent<In, Out>(in, run, name_, options,
                                             detail::map_work<F>(function_, draws));
+  }
+
+  // How tasks are awaited.
+  detail::concurrent_options waiting(const detail::run_state& run) const {
+    if (options_.concurrency == automatic) return tuned(std::max(run.options().tune.most, 1u));
+    auto concurrency = options_.concurrency ? options_.concurrency : 16;
+    return {.slots = concurrency + options_.buffer.value_or(concurrency),
+            .workers = concurrency,
+            .on_reactor = true};
+  }
+  detail::concurrent_options tuned(unsigned most) const {
+    auto first = std::min(most, 16u);
+    auto slots = most + std::max(options_.buffer.value_or(0), 2 * most);
+    return {.slots = slots,
+            .workers = most,
+            .on_reactor = true,
+            .tuned_by = detail::tuner({first, options_.buffer.value_or(first)}, most, slots)};
+  }
+
+  // How a plain function is called.
+  detail::concurrent_options computing(detail::run_state& run) const {
+    auto threads = (options_.pool ? *options_.pool : run.runtime().pool()).size();
+    auto calls = detail::calls_at_a_time(options_.concurrency, run.options().tune, threads);
+    auto buffer = options_.buffer.value_or(calls);
+    return {.slots = calls + buffer,
+            .workers = std::min(calls, threads),
+            .pool = options_.pool,
+            .shares_cpus = options_.concurrency == automatic,
+            .buffer = buffer};
   }
 
   template <class In>

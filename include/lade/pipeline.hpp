@@ -97,7 +97,7 @@ class pipeline {
   async_generator<T> open_stage(const detail::opening& run) const {
     return detail::with_hooks(last_->open(run), run.of(last_.get()));
   }
-  detail::run_state::stage_key key(const detail::opening& run) const noexcept {
+  detail::stage_key key(const detail::opening& run) const noexcept {
     return {last_.get(), run.inside_of};
   }
 

@@ -54,7 +54,7 @@ class run {
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : run(where, what, options, nullptr) {}
-  ~run() { observer_.end(); }
+  ~run() { state_->over.request_stop(); }
 
   // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
   // items before it have been taken; after that the run is at its end. Throws error(stopped) when
@@ -79,7 +79,7 @@ class run {
       consumer_.given(origin);
     } else {
       ended_ = true;
-      observer_.end();
+      state_->over.request_stop();
       co_await end_of_children();
     }
     co_return item;
@@ -118,9 +118,9 @@ class run {
   run_statistics statistics() const { return state_->statistics(); }
 
   // What the stages whose concurrency is automatic work with at present, from the source on; and
-  // that they shall stay with it. Any thread, at any time.
-  std::vector<stage_setting> settings() const { return state_->settings(); }
-  void freeze() noexcept { state_->freeze(); }
+  // that they shall stay with the best that has been found. Any thread, at any time.
+  std::vector<stage_setting> settings() const { return state_->tuned().settings(); }
+  void freeze() { state_->tuned().freeze(); }
 
   // Which epoch it is.
   std::uint64_t epoch() const noexcept { return state_->options().epoch; }
@@ -134,12 +134,12 @@ class run {
   // Begins to work when the input of the run before is over.
   run(runtime& where, const pipeline<T>& what, const run_options& options,
       std::shared_ptr<detail::run_state> before)
-      : state_(std::make_shared<detail::run_state>(where, options, children_)),
+      : state_(std::make_shared<detail::run_state>(where, options, children_, before.get())),
         items_(options.ready),
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
-    children_.start(fill(what, state_, items_, observer_, std::move(before)));
+    children_.start(fill(what, state_, items_, std::move(before)));
   }
 
   // An item that waits for the consumer. A class around it because items may be aggregates, which
@@ -192,21 +192,22 @@ class run {
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.
   static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
-                     channel<ready>& items, detail::observer& watching,
-                     std::shared_ptr<detail::run_state> before) {
+                     channel<ready>& items, std::shared_ptr<detail::run_state> before) {
     closer at_the_end(items, *state);
-    if (before) co_await before->input_over();
-    before.reset();
+    if (before) {
+      co_await before->input_over();
+      state->tuned().begin_epoch();
+      before.reset();
+    }
     if (auto wanted = detail::take_profile_wanted())
       co_await detail::tell_profile(state->runtime(), detail::counting(what), wanted);
     state->begin();
-    watching.begin(state);
+    detail::begin_telling(state);
     auto& surroundings = co_await this_context();
     detail::opening opening{state, surroundings.stop};
     detail::open_input until_all_are(state);
     auto source = what.open(opening);
     until_all_are.end();
-    watching.tune(state);
     state->progress().begin(state->stage_names());
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {
@@ -226,7 +227,6 @@ class run {
   std::optional<ready> in_hand_;  // that a wait with a limit has ended with
   detail::consumer_trace consumer_;
   bool ended_ = false;
-  detail::observer observer_;
   scope children_;  // ends before what its children use
 };
 

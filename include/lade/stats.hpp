@@ -159,7 +159,7 @@ class stage_counters {
 
   const unsigned distance;  // stages behind it and itself, in the order in which they are opened
 
-  unsigned workers = 0;
+  std::atomic<unsigned> workers = 0;
   unsigned own_threads = 0;
   unsigned shared_threads = 0;
   bool on_reactor = false;

@@ -9,6 +9,7 @@
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
+#include <lade/detail/tuned_stages.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
 #include <lade/thread_pool.hpp>
@@ -37,7 +38,13 @@ struct concurrent_options {
   failure_policy policy = {};
   std::any substitute = {};
   time_limits limits = {};
-  std::optional<tuner::setting> tuned_from = {};  // if it may change
+
+  // If the concurrency is automatic: by what workers and slots may be fewer, or, for a function
+  // that computes, that its calls share CPUs with those of other stages; and its buffer, if it says
+  // one.
+  std::optional<tuner> tuned_by = {};
+  bool shares_cpus = false;
+  std::optional<unsigned> buffer = {};
 
   // With as much room behind the workers, if there is another number of them.
   concurrent_options with(std::optional<unsigned> other_workers) const {
@@ -45,7 +52,8 @@ struct concurrent_options {
     if (!other_workers || workers == 0) return result;
     result.slots = slots - workers + *other_workers;
     result.workers = *other_workers;
-    result.tuned_from.reset();
+    result.tuned_by.reset();
+    result.shares_cpus = false;
     return result;
   }
 };

@@ -1,28 +1,18 @@
-// What a run does beside its work: it tells of itself.
+// What a run does beside its work, until the consumer has what it will get.
 
 #pragma once
 
 #include <lade/detail/run_state.hpp>
 
 #include <memory>
-#include <stop_token>
 
 namespace lade::detail {
 
-// Runs among the children of a run until the run's end.
-class observer {
- public:
-  // For the child that begins the run.
-  void begin(const std::shared_ptr<run_state>& run);
+// It tells of itself. What is left is told before its children have ended. For the child that
+// begins the run.
+void begin_telling(const std::shared_ptr<run_state>& run);
 
-  // The same, when its stages have been opened.
-  void tune(const std::shared_ptr<run_state>& run);
-
-  // The consumer has what it will get. What is left is told before the children have ended.
-  void end() noexcept { over_.request_stop(); }
-
- private:
-  std::stop_source over_;
-};
+// It looks at its stages and tunes them. For every stage that may be tuned.
+void begin_tuning(const std::shared_ptr<run_state>& run);
 
 }  // namespace lade::detail

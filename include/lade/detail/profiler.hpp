@@ -28,7 +28,7 @@ using counting_run = std::function<task<std::uint64_t>(const opening&)>;
 class profiler {
  public:
   struct stage {
-    run_state::stage_key key;
+    stage_key key;
     std::string name;
     counting_run run;
   };
@@ -44,7 +44,7 @@ class profiler {
     if (!all_known_) stages_.push_back(std::move(opened));
   }
   void note_all_known() noexcept { all_known_ = true; }
-  bool knows(const run_state::stage_key& key) const noexcept {
+  bool knows(const stage_key& key) const noexcept {
     return std::ranges::find(stages_, key, &stage::key) != stages_.end();
   }
 

@@ -8,6 +8,8 @@
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/pool_share.hpp>
 #include <lade/detail/progress.hpp>
+#include <lade/detail/stage_key.hpp>
+#include <lade/detail/tuned_stages.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/hooks.hpp>
@@ -42,8 +44,10 @@ namespace detail {
 
 class run_state {
  public:
-  // `children` is where stages start their coroutines; it outlives them.
-  run_state(lade::runtime& where, const run_options& options, scope& children);
+  // `children` is where stages start their coroutines; it outlives them. `before` is the run of the
+  // last epoch, if this is one of several.
+  run_state(lade::runtime& where, const run_options& options, scope& children,
+            const run_state* before = nullptr);
 
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
@@ -57,13 +61,6 @@ class run_state {
 
   // Set when there is no open_input any more, at the latest when the run has ended.
   event& input_over() noexcept { return input_over_; }
-
-  // What tells stages apart: the address of the description, and the branch that it is opened in.
-  struct stage_key {
-    const void* description;
-    std::uint64_t branch;
-    friend bool operator==(const stage_key&, const stage_key&) = default;
-  };
 
   // The counters of a stage: one that is opened again goes on with those it had. The reference is
   // valid as long as the run_state is.
@@ -127,17 +124,14 @@ class run_state {
   // All that can be said of a run that does not move.
   std::string overview() const;
 
-  // For stages whose setting may change, until they are gone; and the changes: a look at what they
-  // have done since the last one, unless they are to stay as they are.
-  void tune(tunable& stage, stage_counters& counters, const tuner::setting& begin, unsigned most);
-  void untune(const tunable& stage) noexcept;
-  bool has_tuned() const;
-  void tune_stages();
-  void freeze() noexcept;
-  std::vector<stage_setting> settings() const;
+  // Those whose concurrency is automatic, in this run and in the epochs around it. The first of a
+  // run whose setting may change has them looked at.
+  tuned_stages& tuned() noexcept { return *tuned_; }
+  bool begin_looking() noexcept { return !looked_at_.exchange(true); }
 
   lade::state state() const;
   run_statistics statistics() const;
+  std::stop_source over;       // requested when the consumer has what it will get
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
   waiting_time memory_wait;    // not to begin an item that might not fit
 
@@ -155,6 +149,8 @@ class run_state {
   lade::runtime& runtime_;
   run_options options_;
   std::shared_ptr<pool_share> automatic_share_;
+  std::shared_ptr<tuned_stages> tuned_;
+  std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
@@ -164,17 +160,6 @@ class run_state {
   std::vector<stage_key> opened_;           // whose counters these are
   std::vector<const overviewed*> watched_;  // from the sink on
   std::deque<failure_record> failures_;
-  // A stage that is tuned, and what it had done at the last look.
-  struct tuned {
-    tunable* stage;  // null when it is gone
-    stage_counters& counters;
-    tuner climb;
-    stage_statistics before;
-    clock::time_point since;
-    bool changed = true;  // since the last look: what it did then is not to be judged by
-  };
-  std::vector<tuned> tuned_;
-  bool frozen_ = false;
   // What ends the run, as it is thrown and as it is told with others.
   struct final_failure {
     std::exception_ptr thrown;
@@ -284,8 +269,9 @@ struct opening {
     return run->progress().is_delivered(position) || (kept && kept->contains(position));
   }
 
+  stage_key key() const noexcept { return {stage, inside_of}; }
   stage_counters& add_stage(std::string name) const {
-    return run->add_stage(std::move(name), {stage, inside_of});
+    return run->add_stage(std::move(name), key());
   }
 
   // What shuffles are keyed by beside their seed: the epoch, and in a repeat the round.
