@@ -1,3 +1,4 @@
+#include <lade/autotune.hpp>
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/from.hpp>
@@ -281,6 +282,30 @@ TEST(BatchInto, TakesExactlyAsManySamplesAsItHasRoomForWhenItsWritersBlock) {
     EXPECT_EQ(taken, room);
     gate.open();
   }
+}
+
+TEST(BatchInto, SharesTheCpusOfAutomaticStages) {
+  runtime runtime({.threads = 4});
+  test::occupancy inside;
+  auto look = [&](sample in) {
+    inside.enter();
+    test::pause(3);
+    inside.leave();
+    return in;
+  };
+  number_writer writer([&](int, const tensor&) {
+    inside.enter();
+    test::pause(3);
+    inside.leave();
+  });
+  auto made = samples(2000) | map(look, {.concurrency = automatic, .name = "look"}) |
+              batch_into(writer, {.size = 10, .concurrency = automatic, .name = "write"});
+  auto items = runtime.run(made, {.tune = {.cpus = 2}});
+  EXPECT_EQ(collect(items).size(), 200u);
+  EXPECT_LE(inside.most(), 2);
+  EXPECT_EQ(to_code(items.settings()),
+            "look: {.concurrency = 2, .buffer = 2}\nwrite: {.concurrency = 2, .buffer = 10}\n");
+  EXPECT_EQ(items.statistics().stages.back().shared_threads, 2u);
 }
 
 TEST(BatchInto, EndsWithMoreFailuresThanItsBudget) {

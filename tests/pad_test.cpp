@@ -1,3 +1,4 @@
+#include <lade/autotune.hpp>
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
@@ -158,6 +159,23 @@ TEST(Pad, EndsWithMoreFailuresThanItsBudget) {
       "pad (item 3): put sequences together: none (more failures than the budget allows)");
 }
 
+// An automatic stage, for which a run may use two of four threads.
+template <class Stage>
+static void expect_two_shared_cpus(const Stage& stage) {
+  runtime runtime({.threads = 4});
+  auto items =
+      runtime.run(from(std::vector<token_batch>{{{1}}, {{2}}}) | stage, {.tune = {.cpus = 2}});
+  EXPECT_EQ(collect(items).size(), 2u);
+  auto seen = items.statistics().stages.back();
+  EXPECT_EQ(seen.workers, 2u);
+  EXPECT_EQ(seen.shared_threads, 2u);
+  EXPECT_THAT(items.settings(), ElementsAre(stage_setting{seen.name, 2}));
+}
+
+TEST(Pad, SharesTheCpusOfAutomaticStages) {
+  expect_two_shared_cpus(pad({.concurrency = automatic}));
+}
+
 TEST(Pad, RefusesOptionsThatCannotWork) {
   EXPECT_THAT([] { pad({.multiple_of = 0}); }, ThrowsMessage<error>("pad: a multiple of 0"));
   EXPECT_THAT([] { pad({.length = 10, .multiple_of = 8, .name = "tokens"}); },
@@ -195,6 +213,10 @@ TEST(Pack, ABatchThatCannotBePackedFails) {
                  buffer(std::size_t{1}));
   EXPECT_THAT([&] { one(std::vector{endless, endless}, pack()); },
               ThrowsMessage<stage_error>(HasSubstr("pack: too great a length")));
+}
+
+TEST(Pack, SharesTheCpusOfAutomaticStages) {
+  expect_two_shared_cpus(pack({.concurrency = automatic}));
 }
 
 TEST(Pack, EndsWithMoreFailuresThanItsBudget) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/map.hpp>
@@ -126,7 +127,8 @@ struct batch_into_options {
   std::size_t size = 1;    // samples in a batch
   bool drop_last = false;  // leaves out a last batch that is not full
 
-  // How many samples are decoded at a time; 0: as many as the CPU pool has threads.
+  // How many samples are decoded at a time; 0: as many as the CPU pool has threads; `automatic`: as
+  // many as the run may use CPUs for its automatic stages, all together (see autotune.hpp).
   unsigned concurrency = 0;
 
   // How many samples may be finished before the next stage asks; `size` if not given, so that
@@ -240,15 +242,19 @@ class batch_into_stage {
   }
 
   detail::concurrent_options stage(const detail::opening& run) const {
-    auto threads = options_.pool ? options_.pool->size() : run.run->runtime().pool().size();
-    auto workers = options_.concurrency ? std::min(options_.concurrency, threads) : threads;
-    return {.slots = workers + options_.buffer.value_or(options_.size),
+    auto threads = (options_.pool ? *options_.pool : run.run->runtime().pool()).size();
+    auto& tune = run.run->options().tune;
+    auto workers = std::min(detail::calls_at_a_time(options_.concurrency, tune, threads), threads);
+    auto buffer = options_.buffer.value_or(options_.size);
+    return {.slots = workers + buffer,
             .workers = workers,
             .pool = options_.pool,
             .policy = {.finally = options_.on_error,
                        .retry = options_.retry,
                        .budget = options_.error_budget},
-            .limits = {options_.timeout, options_.deadline}};
+            .limits = {options_.timeout, options_.deadline},
+            .shares_cpus = options_.concurrency == automatic,
+            .buffer = static_cast<unsigned>(buffer)};
   }
 
   static void write(const W& writer, const detail::assigned& item, random draw) {

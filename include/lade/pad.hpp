@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/items.hpp>
@@ -70,7 +71,9 @@ struct pad_options {
   std::size_t multiple_of = 1;  // ... to a multiple of this
   double value = 0;             // which fills up; 0 for f16 and bf16
 
-  unsigned concurrency = 1;  // how many batches are worked on at a time
+  // How many batches are worked on at a time; `automatic`: as many as the run may use CPUs for its
+  // automatic stages, all together (see autotune.hpp).
+  unsigned concurrency = 1;
 
   // What becomes of batches that cannot be padded; see failure.hpp.
   std::optional<lade::on_error> on_error = {};  // the run's if not given
@@ -79,7 +82,9 @@ struct pad_options {
 };
 
 struct pack_options {
-  unsigned concurrency = 1;  // how many batches are worked on at a time
+  // How many batches are worked on at a time; `automatic`: as many as the run may use CPUs for its
+  // automatic stages, all together (see autotune.hpp).
+  unsigned concurrency = 1;
 
   // What becomes of batches that cannot be packed; see failure.hpp.
   std::optional<lade::on_error> on_error = {};  // the run's if not given
@@ -161,14 +166,17 @@ template <class Out, class S, class Options, class Make>
 async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const opening& run,
                                     const std::string& name, const Options& options, Make make) {
   auto threads = run.run->runtime().pool().size();
-  auto workers = std::clamp(options.concurrency, 1u, threads);
+  auto concurrency = std::max(options.concurrency, 1u);
+  auto calls = calls_at_a_time(concurrency, run.run->options().tune, threads);
+  auto workers = std::min(calls, threads);
   auto surroundings = run.run->surroundings();
   work_for(run.add_stage(name), surroundings);
   return open_concurrent<std::vector<S>, Out>(
       in, run, name,
       {.slots = 2 * workers,
        .workers = workers,
-       .policy = {.finally = options.on_error, .budget = options.error_budget}},
+       .policy = {.finally = options.on_error, .budget = options.error_budget},
+       .shares_cpus = concurrency == automatic},
       [make, surroundings](std::vector<S>&& batch, const item_identity&) {
         return make(views_of(batch), surroundings);
       });
