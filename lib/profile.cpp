@@ -12,7 +12,9 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -78,6 +80,19 @@ static async_generator<std::uint64_t> give_count(counting_run stage, opening run
   co_yield count;
 }
 
+run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
+                               const run_options& options) {
+  return run<std::uint64_t>(where, what, options, nullptr, true);
+}
+
+static run_options options_of_trials(const run_options& given) {
+  return {.epoch = given.epoch,
+          .seed = given.seed,
+          .on_error = given.on_error,
+          .error_budget = given.error_budget,
+          .tune = given.tune};
+}
+
 // Runs one stage in a run of its own.
 static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
                                             const profiler::stage& stage,
@@ -92,7 +107,7 @@ static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
         return give_count(stage.run, run);
       });
   seen = {};
-  auto run = alone.start(where);
+  auto run = start_trial(where, alone, profiling.options());
   auto items = co_await run.next();
   auto now = run.statistics() - profiling.take_begin();
   for (auto& each : now.stages)
@@ -102,7 +117,7 @@ static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
 
 static task<std::vector<stage_profile>> profile_stages(runtime& where, counting_run whole,
                                                        profile_options options) {
-  profiler profiling(options.items);
+  profiler profiling(options.items, options_of_trials(options.run));
   profiler::stage all{{}, "", std::move(whole)};
   stage_statistics seen;
   co_await try_stage(where, profiling, all, std::nullopt, seen);
@@ -129,9 +144,24 @@ std::vector<stage_profile> profile(runtime& where, const counting_run& whole,
   return sync_wait(where, profile_stages(where, whole, options));
 }
 
-task<> tell_profile(runtime& where, counting_run whole, std::uint64_t items) {
-  auto stages = co_await profile_stages(where, std::move(whole), {.items = items});
-  std::fputs(table(stages).c_str(), stderr);
+static std::string why_there_is_no_profile(const std::exception_ptr& failure) try {
+  std::rethrow_exception(failure);
+} catch (const std::exception& e) {
+  return std::string("lade: the profile has failed: ") + e.what() + '\n';
+} catch (...) {
+  return "lade: the profile has failed: an exception of unknown type\n";
+}
+
+task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items) {
+  profile_options options{.items = items, .run = of.options()};
+  std::string told;
+  try {
+    auto stages = co_await profile_stages(of.runtime(), std::move(whole), std::move(options));
+    told = table(stages);
+  } catch (...) {
+    told = why_there_is_no_profile(std::current_exception());
+  }
+  std::fputs(told.c_str(), stderr);
 }
 
 }  // namespace detail

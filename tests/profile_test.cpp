@@ -22,6 +22,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -45,6 +47,11 @@ static std::vector<unsigned> concurrency_of(const stage_profile& stage) {
   std::vector<unsigned> all;
   for (auto& each : stage.trials) all.push_back(each.concurrency);
   return all;
+}
+
+static int refuse_odd(int i) {
+  if (i % 2 == 1) throw std::runtime_error("odd");
+  return i;
 }
 
 static task<int> nap(int i) {
@@ -160,6 +167,63 @@ TEST(Profile, CountsStagesWithoutANameToTheNext) {
       profile(runtime, from(numbers{9}) | map([](int i) { return i; }) | take(5) | batch(2));
   EXPECT_THAT(names_of(stages), ElementsAre("source", "map", "batch"));
   EXPECT_EQ(stages[2].trials.front().items, 3u);
+}
+
+TEST(Profile, RunsStagesWithTheOptionsGiven) {
+  runtime runtime({.threads = 2});
+  auto stages = profile(runtime, from(numbers{10}) | map(refuse_odd, {.name = "refuse"}),
+                        {.run = {.on_error = on_error::skip}});
+  EXPECT_EQ(stages[1].trials[0].items, 5u);
+}
+
+// A program whose first run is profiled, which exits with what `work` returns.
+template <class Work>
+[[noreturn]] static void exit_after(Work work) {
+  setenv("LADE_PROFILE", "8", 1);
+  int code = 0;
+  {
+    runtime runtime({.threads = 2});
+    code = static_cast<int>(work(runtime));
+  }
+  std::exit(code);
+}
+
+class ProfileOfARun : public testing::Test {
+ protected:
+  ProfileOfARun() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(ProfileOfARun, HasItsOptions) {
+  auto items_but_odd_ones = [](runtime& where) {
+    auto even = from(numbers{10}) | map(refuse_odd);
+    return collect(where, even, {.on_error = on_error::skip}).size();
+  };
+  EXPECT_EXIT(exit_after(items_but_odd_ones), testing::ExitedWithCode(5), "is the slowest");
+}
+
+TEST_F(ProfileOfARun, LetsItGoOnWhenItFails) {
+  auto items_after_a_failure = [](runtime& where) {
+    std::atomic<int> calls = 0;
+    auto refuse_once = [&](int i) {
+      if (calls++ == 0) throw std::runtime_error("not yet");
+      return i;
+    };
+    return collect(where, from(numbers{10}) | map(refuse_once, {.concurrency = 1})).size();
+  };
+  EXPECT_EXIT(exit_after(items_after_a_failure), testing::ExitedWithCode(10),
+              "^lade: the profile has failed: map \\(0\\): not yet\n$");
+}
+
+TEST_F(ProfileOfARun, IsNotThatOfATrial) {
+  auto stages_of_a_profile = [](runtime& where) {
+    auto twice = from(numbers{10}) | map([](int i) { return 2 * i; });
+    auto stages = profile(where, twice);
+    std::fputs("profiled\n", stderr);
+    collect(where, twice);
+    return stages.size();
+  };
+  EXPECT_EXIT(exit_after(stages_of_a_profile), testing::ExitedWithCode(2),
+              "^profiled\nstage .*is the slowest");
 }
 
 TEST(ProfileTable, MarksWhatIsDescribedAndNamesTheSlowestStage) {

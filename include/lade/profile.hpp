@@ -4,6 +4,7 @@
 
 #include <lade/detail/profiler.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/run_options.hpp>
 #include <lade/runtime.hpp>
 #include <lade/stats.hpp>
 
@@ -22,6 +23,10 @@ struct profile_options {
   // How many items a stage works on at a time, one trial each. If empty: 1, 2, 4, ... up to the
   // threads of the pool, and up to four times as many as the stage says for tasks.
   std::span<const unsigned> concurrency = {};
+
+  // What stages are run with: the epoch, the seed, what becomes of items that fail and how many
+  // may, and the bounds of automatic stages. All else is for other runs.
+  run_options run = {};
 };
 
 // One stage, run alone.
@@ -49,7 +54,8 @@ struct stage_profile {
 // error(invalid_argument) for no items or a concurrency of 0.
 //
 // The environment variable LADE_PROFILE=N has the first run of a program profiled for N items
-// before it begins, and the table written to standard error.
+// before it begins, with the options of that run, and the table written to standard error; or why
+// there is none, if the profile fails. The run begins all the same.
 template <class T>
 std::vector<stage_profile> profile(runtime& where, const pipeline<T>& what,
                                    const profile_options& options = {});

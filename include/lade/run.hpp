@@ -38,7 +38,12 @@ namespace detail {
 // is not, and for all further runs. Throws error(invalid_argument) if it is no number of items.
 std::uint64_t take_profile_wanted();
 
-task<> tell_profile(runtime& where, counting_run whole, std::uint64_t items);
+// Writes to standard error how fast the stages of a run are, or why that cannot be told.
+task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items);
+
+// A run of a profile, which is not profiled itself.
+run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
+                               const run_options& options);
 
 }  // namespace detail
 
@@ -130,16 +135,18 @@ class run {
 
  private:
   friend class epochs<T>;
+  friend run<std::uint64_t> detail::start_trial(runtime& where, const pipeline<std::uint64_t>& what,
+                                                const run_options& options);
 
   // Begins to work when the input of the run before is over.
   run(runtime& where, const pipeline<T>& what, const run_options& options,
-      std::shared_ptr<detail::run_state> before)
+      std::shared_ptr<detail::run_state> before, bool is_trial = false)
       : state_(std::make_shared<detail::run_state>(where, options, children_, before.get())),
         items_(options.ready),
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
-    children_.start(fill(what, state_, items_, std::move(before)));
+    children_.start(fill(what, state_, items_, std::move(before), is_trial));
   }
 
   // An item that waits for the consumer. A class around it because items may be aggregates, which
@@ -192,15 +199,16 @@ class run {
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.
   static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
-                     channel<ready>& items, std::shared_ptr<detail::run_state> before) {
+                     channel<ready>& items, std::shared_ptr<detail::run_state> before,
+                     bool is_trial) {
     closer at_the_end(items, *state);
     if (before) {
       co_await before->input_over();
       state->tuned().begin_epoch();
       before.reset();
     }
-    if (auto wanted = detail::take_profile_wanted())
-      co_await detail::tell_profile(state->runtime(), detail::counting(what), wanted);
+    if (auto wanted = is_trial ? 0 : detail::take_profile_wanted())
+      co_await detail::tell_profile(*state, detail::counting(what), wanted);
     state->begin();
     detail::begin_telling(state);
     auto& surroundings = co_await this_context();

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/run_options.hpp>
 #include <lade/stats.hpp>
 #include <lade/task.hpp>
 
@@ -33,10 +34,12 @@ class profiler {
     counting_run run;
   };
 
-  explicit profiler(std::uint64_t source_items) : source_items_(source_items) {}
+  profiler(std::uint64_t source_items, run_options options)
+      : source_items_(source_items), options_(std::move(options)) {}
 
-  // How many items are taken of a source.
+  // How many items are taken of a source, and what stages are run with.
   std::uint64_t source_items() const noexcept { return source_items_; }
+  const run_options& options() const noexcept { return options_; }
 
   // Sources first. Stages are added until all are known.
   const std::vector<stage>& stages() const noexcept { return stages_; }
@@ -63,6 +66,7 @@ class profiler {
 
  private:
   const std::uint64_t source_items_;
+  const run_options options_;
   std::size_t opened_ = 0;
   bool all_known_ = false;
   std::vector<stage> stages_;
