@@ -89,6 +89,7 @@ static run_options options_of_trials(const run_options& given) {
   return {.epoch = given.epoch,
           .seed = given.seed,
           .on_error = given.on_error,
+          .retry = given.retry,
           .error_budget = given.error_budget,
           .tune = given.tune};
 }

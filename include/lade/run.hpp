@@ -181,7 +181,7 @@ class run {
       in_hand_ = co_await items_.pop();
     }
     if (in_hand_) co_return;
-    observer_.end();
+    state_->over.request_stop();
     co_await children_.ended();
   }
 
