@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -146,6 +147,25 @@ TEST(Hooks, AreCalledAroundEveryBatchThatBecomesATensor) {
               UnorderedElementsAre("+pad  @0-1 #1", "-pad  @0-1 #1", "+pad  @2 #1", "-pad  @2 #1"));
   EXPECT_THAT(calls_of(sequences | pack()), UnorderedElementsAre("+pack  @0-1 #1", "-pack  @0-1 #1",
                                                                  "+pack  @2 #1", "-pack  @2 #1"));
+}
+
+TEST(Hooks, SeeThatAnItemIsLeftOfWhichNotAllPartsAreWanted) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 2u}) {
+    noting hooks;
+    auto endless = flat_map([](int) { return count_to(-1); },
+                            {.concurrency = concurrency, .buffer = 2, .name = "endless"});
+    EXPECT_THAT(collect(runtime, from(numbers{2}) | endless | take(3), {.hooks = &hooks}),
+                ElementsAre(0, 1, 2));
+    {
+      auto items = runtime.run(from(numbers{2}) | endless, {.hooks = &hooks});
+      EXPECT_EQ(items.wait_next(), 0);
+    }
+    auto told = hooks.items();
+    EXPECT_THAT(told, Contains("-endless 0 @0 #1").Times(2));
+    EXPECT_EQ(std::ranges::count(told, '+', [](auto& line) { return line[0]; }),
+              std::ranges::count(told, '-', [](auto& line) { return line[0]; }));
+  }
 }
 
 TEST(Hooks, AreCalledAroundEveryStage) {

@@ -42,7 +42,7 @@ class run_hooks {
 
   // Around every call for an item in map, filter, flat_map, batch_into, pad and pack; other stages
   // do not tell of theirs. `failure` is what the function has thrown, whatever then becomes of the
-  // item.
+  // item; null also where flat_map leaves an item because nobody asks for the rest of its parts.
   virtual void enter_item(const item_call& /*call*/) {}
   virtual void leave_item(const item_call& /*call*/, const std::exception_ptr& /*failure*/) {}
 };

@@ -73,7 +73,8 @@ class kept_name {
   std::conditional_t<is_small, T, std::string> kept_;
 };
 
-// The call of a stage's function for an item, as hooks are told of it.
+// The call of a stage's function for an item, as hooks are told of it. One that has not been left
+// when it is destroyed, because nobody wants what else it gives, is left then.
 class hooked_call {
  public:
   template <class T>
@@ -86,10 +87,13 @@ class hooked_call {
     run_.tell_hooks([this](run_hooks& hooks) { hooks.enter_item(call()); });
   }
   hooked_call(const hooked_call&) = delete;
+  ~hooked_call() { leave(nullptr); }
 
   // With what the function has thrown, or null.
   void leave(const std::exception_ptr& failure) noexcept {
-    if (name_) run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call(), failure); });
+    if (!name_) return;
+    run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call(), failure); });
+    name_.reset();
   }
 
  private:
@@ -99,7 +103,7 @@ class hooked_call {
   const lineage& origin_;
   unsigned attempt_;
   std::string_view stage_;
-  std::optional<std::string> name_;  // if there are hooks
+  std::optional<std::string> name_;  // if there are hooks, until it is left
 };
 
 // The last part of a type's name; "map" for lambdas and plain functions.
