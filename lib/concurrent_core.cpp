@@ -24,20 +24,22 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
             run_->runtime().memory(), counters),
       feeder_context_(run_->surroundings(stop_.get_token())),
       on_consumer_stop_(run.stop, close_on_stop<concurrent_core>{*this}) {
-  run_->note_workers(counters, options.workers, options.on_reactor, options.slots);
+  stage_workers staff{
+      .workers = options.workers, .on_reactor = options.on_reactor, .slots = options.slots};
   work_for(counters, feeder_context_);
   feeder_context_.place = &place_;
   worker_contexts_.assign(options.workers, feeder_context_);
   if (options.pool) {
-    counters.own_threads = options.pool->size();
+    staff.own_threads = options.pool->size();
     for (auto& each : worker_contexts_) each.home = options.pool;
   } else if (auto* share = run_->automatic_share(); share && options.shares_cpus) {
-    counters.shared_threads = options.workers;
+    staff.shared_threads = options.workers;
     for (auto& each : worker_contexts_) each.home = share;
   }
   if (options.on_reactor)
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
+  run_->note_workers(counters, staff);
   if (options.workers > 0) run_->note_tracing(counters);
   run_->watch(*this);
   if (options.shares_cpus)

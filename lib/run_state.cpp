@@ -61,12 +61,15 @@ stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
   return stages_.emplace_back(std::move(name), static_cast<unsigned>(opened_.size()));
 }
 
-void run_state::note_workers(stage_counters& stage, unsigned workers, bool on_reactor,
-                             std::size_t slots) {
+void run_state::note_workers(stage_counters& stage, const stage_workers& staff) {
   std::lock_guard lock(mutex_);
-  stage.workers = workers;
-  stage.on_reactor = on_reactor;
-  stage.slots = slots;
+  stage.staff = staff;
+  stage.workers = staff.workers;
+}
+
+void run_state::note_groups(stage_counters& stage, std::string groups) {
+  std::lock_guard lock(mutex_);
+  stage.groups = std::move(groups);
 }
 
 opening opening::of(const void* opened) const {
@@ -113,8 +116,9 @@ opening opening::making_parts(const std::string& how) const {
 
 void opening::grouping(stage_counters& counters, std::size_t size, std::size_t step) const {
   if (!parts_behind) return;
-  counters.groups = "of " + std::to_string(size);
-  if (step != size) counters.groups += " in steps of " + std::to_string(step);
+  auto groups = "of " + std::to_string(size);
+  if (step != size) groups += " in steps of " + std::to_string(step);
+  run->note_groups(counters, std::move(groups));
 }
 
 void opening::refuse_state(const std::string& why) const {

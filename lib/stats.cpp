@@ -235,10 +235,10 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   stage_statistics now;
   now.name = name_;
   now.workers = workers;
-  now.own_threads = own_threads;
-  now.shared_threads = shared_threads;
-  now.on_reactor = on_reactor;
-  now.slots = slots;
+  now.own_threads = staff.own_threads;
+  now.shared_threads = staff.shared_threads;
+  now.on_reactor = staff.on_reactor;
+  now.slots = staff.slots;
   now.substituted = substituted;
   now.retried = retried;
   now.in = in;

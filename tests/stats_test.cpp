@@ -1,5 +1,8 @@
+#include <lade/batch.hpp>
+#include <lade/cut.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
@@ -7,6 +10,7 @@
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
 #include <lade/stats.hpp>
+#include <lade/thread_pool.hpp>
 
 #include "support/json.hpp"
 #include "support/pipelines.hpp"
@@ -176,7 +180,7 @@ TEST(Verdict, APoolThatWaitsIsToldToAwait) {
 // of 1 ms and of 120 ms.
 static stage_statistics uneven(int fast, int slow) {
   detail::stage_counters counters("decode_image");
-  counters.workers = 8;
+  counters.staff.workers = 8;
   for (int i = 0; i < fast; ++i) counters.latency.add(1ms);
   for (int i = 0; i < slow; ++i) counters.latency.add(120ms);
   auto stage = counters.snapshot({});
@@ -535,6 +539,28 @@ TEST(RunStatistics, TellThatItemsWaitForTheConsumer) {
   EXPECT_EQ(now.sink_wait, 0ns);
   EXPECT_EQ(readiness(now), 1);
   EXPECT_EQ(collect(items), up_to(20));
+}
+
+TEST(RunStatistics, MayBeReadWhileStagesAreOpened) {
+  runtime runtime({.threads = 3});
+  thread_pool own({.threads = 2});
+  auto same = [](int i) { return i; };
+  auto alone = [](int i) { return std::vector{i}; };
+  auto stages = from(up_to(5)) | map(same, {.concurrency = 2, .pool = &own}) |
+                map(same, {.concurrency = automatic}) | batch(5) | unbatch() |
+                flat_map(alone, {.concurrency = 2, .pool = &own}) | repeat(30);
+  auto items = runtime.run(stages, {.tune = {.cpus = 1}});
+  std::atomic<bool> over = false;
+  std::thread reader([&] {
+    while (!over) items.statistics();
+  });
+  EXPECT_EQ(collect(items).size(), 150u);
+  over = true;
+  reader.join();
+  auto last = items.statistics().stages;
+  EXPECT_EQ(last[1].own_threads, 2u);
+  EXPECT_GT(last[2].shared_threads, 0u);
+  EXPECT_EQ(last.back().own_threads, 2u);
 }
 
 TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {

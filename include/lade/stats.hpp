@@ -149,7 +149,17 @@ class cpu_sampler {
   std::int64_t began_ = 0;
 };
 
-// The live counters of one stage. Any thread adds; readers see values a moment old.
+// Who works for a stage; as in its statistics.
+struct stage_workers {
+  unsigned workers = 0;
+  unsigned own_threads = 0;
+  unsigned shared_threads = 0;
+  bool on_reactor = false;
+  std::size_t slots = 0;
+};
+
+// The live counters of one stage. Any thread adds; readers see values a moment old. What is no
+// atomic is written and read with the mutex of the run held.
 class stage_counters {
  public:
   explicit stage_counters(std::string name, unsigned from_end = 0)
@@ -159,11 +169,8 @@ class stage_counters {
 
   const unsigned distance;  // stages behind it and itself, in the order in which they are opened
 
-  std::atomic<unsigned> workers = 0;
-  unsigned own_threads = 0;
-  unsigned shared_threads = 0;
-  bool on_reactor = false;
-  std::size_t slots = 0;
+  std::atomic<unsigned> workers = 0;  // of its staff, or fewer while their number is tuned
+  stage_workers staff;
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;

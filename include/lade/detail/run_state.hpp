@@ -65,7 +65,8 @@ class run_state {
   // The counters of a stage: one that is opened again goes on with those it had. The reference is
   // valid as long as the run_state is.
   stage_counters& add_stage(std::string name, const stage_key& stage);
-  void note_workers(stage_counters& stage, unsigned workers, bool on_reactor, std::size_t slots);
+  void note_workers(stage_counters& stage, const stage_workers& staff);
+  void note_groups(stage_counters& stage, std::string groups);
 
   // For a catch block: what becomes of the item whose function has thrown, in as many attempts.
   // Gives the failure with stage and item named, or null if the run goes on without the item.

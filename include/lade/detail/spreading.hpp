@@ -97,11 +97,12 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     work_for(counters, feeder_context_);
     feeder_context_.place = &run_.place;
     parts_context_ = feeder_context_;
+    stage_workers staff{.workers = concurrency, .slots = concurrency};
     if (auto* pool = stage.options().pool) {
-      counters.own_threads = pool->size();
+      staff.own_threads = pool->size();
       parts_context_.home = pool;
     }
-    run.run->note_workers(counters, concurrency, false, concurrency);
+    run.run->note_workers(counters, staff);
     run.run->note_tracing(counters);
     run.run->watch(*this);
   }
