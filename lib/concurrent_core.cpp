@@ -40,7 +40,6 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   run_->note_workers(counters, staff);
-  if (options.workers > 0) run_->note_tracing(counters);
   run_->watch(*this);
   if (options.shares_cpus)
     run_->tuned().list(run.key(), {counters.name(), options.workers, options.buffer});
@@ -122,9 +121,10 @@ concurrent_core::call_log::call_log(concurrent_core& stage)
       track_(trace_ ? trace_->add_track(stage.counters_.name()) : 0),
       cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
 
-void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) noexcept {
+void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
   item.started = clock::now();
   if (attempt == 1) item.begun = item.started;
+  begun_ = stage_.run_->begin_arrows(item.origin);
   item.note(item_overview::doing::works, item.started);
   cpu_.begin();
 }
@@ -140,9 +140,8 @@ void concurrent_core::call_log::end(slot_state& item, std::string name,
   counters.latency.add(taken);
   if (pause) item.note(item_overview::doing::pauses, ended);
   if (!trace_) return;
-  bool first = item.started == item.begun && stage_.run_->sees_items_first(counters);
   trace_->add_span(track_, name.empty() ? counters.name() : name, item.started, ended, item.origin,
-                   first);
+                   begun_);
   auto now = stage_.ring_.count();
   trace_->add_levels(counters.name(),
                      {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});

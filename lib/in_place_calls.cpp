@@ -6,9 +6,7 @@ in_place_calls::in_place_calls(run_state& run, stage_counters& stage)
     : run_(run),
       stage_(stage),
       trace_(run.options().trace),
-      track_(trace_ ? trace_->add_track(stage.name()) : 0) {
-  run.note_tracing(stage);
-}
+      track_(trace_ ? trace_->add_track(stage.name()) : 0) {}
 
 // At random, so that no rhythm in the items meets one in the samples.
 std::uint32_t in_place_calls::some() noexcept {
@@ -25,9 +23,7 @@ void in_place_calls::note(std::string item, const lineage& origin) {
   skipped_ = trace_ || taken >= costs_little_to_measure ? 0 : some();
   to_skip_ = skipped_;
   if (!trace_) return;
-  bool first = origin != last_ && run_.sees_items_first(stage_);
-  trace_->add_span(track_, item.empty() ? stage_.name() : item, begun_, now, origin, first);
-  last_ = origin;
+  trace_->add_span(track_, item.empty() ? stage_.name() : item, begun_, now, origin, arrows_);
 }
 
 }  // namespace lade::detail

@@ -293,6 +293,16 @@ bool run_state::short_of_memory(std::uint64_t items) const {
   return runtime_.memory().would_wait(bytes / items);
 }
 
+lineage run_state::begin_arrows(const lineage& item) {
+  lineage begun;
+  if (!options_.trace) return begun;
+  std::lock_guard lock(tracing_);
+  for (auto& range : item.ranges())
+    for (auto position = range.first; position <= range.last; ++position)
+      if (begun_arrows_.insert(position).second) begun.add(position);
+  return begun;
+}
+
 void run_state::watch(const overviewed& stage) {
   std::lock_guard lock(mutex_);
   watched_.push_back(&stage);

@@ -42,7 +42,7 @@ trace::track trace::add_track(std::string_view name) {
 }
 
 void trace::add_span(track where, std::string_view name, clock::time_point start,
-                     clock::time_point end, const lineage& item, bool first) {
+                     clock::time_point end, const lineage& item, const lineage& begun) {
   auto at = "\"ts\":" + microseconds(start);
   auto text = trace_event('X', where,
                           at + ",\"dur\":" + microseconds(start_ + (end - start)) +
@@ -51,7 +51,7 @@ void trace::add_span(track where, std::string_view name, clock::time_point start
   for (auto& range : item.ranges())
     for (auto position = range.first; position <= range.last; ++position)
       text += trace_event(
-          first ? 's' : 't', where,
+          begun.contains(position) ? 's' : 't', where,
           at + R"(,"cat":"item","name":"item","bp":"e","id":)" + std::to_string(position));
   write(text);
 }

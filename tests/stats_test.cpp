@@ -11,6 +11,7 @@
 #include <lade/sleep.hpp>
 #include <lade/stats.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/trace.hpp>
 
 #include "support/json.hpp"
 #include "support/pipelines.hpp"
@@ -549,7 +550,8 @@ TEST(RunStatistics, MayBeReadWhileStagesAreOpened) {
   auto stages = from(up_to(5)) | map(same, {.concurrency = 2, .pool = &own}) |
                 map(same, {.concurrency = automatic}) | batch(5) | unbatch() |
                 flat_map(alone, {.concurrency = 2, .pool = &own}) | repeat(30);
-  auto items = runtime.run(stages, {.tune = {.cpus = 1}});
+  trace record("/dev/null");
+  auto items = runtime.run(stages, {.tune = {.cpus = 1}, .trace = &record});
   std::atomic<bool> over = false;
   std::thread reader([&] {
     while (!over) items.statistics();

@@ -1,11 +1,15 @@
 #include <lade/batch.hpp>
 #include <lade/chain.hpp>
+#include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
+#include <lade/tee.hpp>
 #include <lade/trace.hpp>
 
 #include "support/pipelines.hpp"
@@ -17,9 +21,11 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace lade {
@@ -29,6 +35,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::SizeIs;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 using testing_support::temp_dir;
@@ -129,6 +136,47 @@ TEST(Trace, TheArrowsOfAnItemBeginWithItsFirstCall) {
   auto retried =
       map(at_the_second_attempt, {.concurrency = 1, .retry = {.attempts = 2, .pause = {}}});
   EXPECT_EQ(begun(chain(retried, flat_map(twice))), 20);
+}
+
+// Which arrows begin, or go on.
+static std::set<std::string> arrows_of(const std::vector<std::string>& lines, char kind) {
+  std::set<std::string> ids;
+  for (auto& line : lines)
+    if (line.starts_with(std::string("{\"ph\":\"") + kind))
+      ids.insert(line.substr(line.find("\"id\":")));
+  return ids;
+}
+
+TEST(Trace, AnArrowBeginsOnceForEveryItemWhicheverStageSeesItFirst) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto add = [](int i) { return i + 1; };
+  auto numbered = [&](const char* name) {
+    return from(up_to(20)) | map(add, {.concurrency = 2, .name = name});
+  };
+  auto sum = [](const std::tuple<int, int>& both) { return std::get<0>(both) + std::get<1>(both); };
+  auto parity = [](int i) { return i % 2; };
+  auto routed =
+      from(up_to(40)) | route(parity, map(add, {.concurrency = 1}), map(add, {.concurrency = 2}));
+  auto zipped = zip(numbered("a"), numbered("b")) | map(sum);
+  auto merged = merge(std::vector<pipeline<int>>{numbered("a"), numbered("b")});
+  auto repeated = from(numbers{20}) | map(add, {.concurrency = 2}) | repeat(2);
+  auto divided = from(up_to(40)) | tee(map(add, {.concurrency = 2}), map(add)) | map(sum);
+  auto check = [&](const auto& made, const char* what) {
+    {
+      trace record(dir / "trace");
+      collect(runtime, made, {.trace = &record});
+    }
+    auto lines = lines_of(dir / "trace");
+    EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 40) << what;
+    EXPECT_THAT(arrows_of(lines, 's'), SizeIs(40)) << what;
+    EXPECT_EQ(arrows_of(lines, 's'), arrows_of(lines, 't')) << what;
+  };
+  check(routed, "route");
+  check(zipped, "zip");
+  check(merged, "merge");
+  check(repeated, "repeat");
+  check(divided, "tee");
 }
 
 TEST(Trace, HasTheItemsThatEachStageHolds) {

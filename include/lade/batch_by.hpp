@@ -64,7 +64,7 @@ class batch_by_stage {
       detail::bump(counters.in);
       std::optional<Out> full;
       detail::kept_name<T> name(*item);
-      calls.begin();
+      calls.begin(in.origin());
       try {
         full = self.accumulator_.add(std::move(*item));
       } catch (...) {

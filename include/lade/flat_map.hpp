@@ -125,7 +125,7 @@ class flat_map_stage {
       detail::kept_name<In> name(*item);
       auto parts = self.template parts<Out>(std::move(*item), in.origin(), run, counters);
       while (true) {
-        calls.begin();
+        calls.begin(in.origin());
         auto* part = co_await parts.next();
         calls.end(name, in.origin());
         if (!part) break;

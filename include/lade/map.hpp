@@ -198,7 +198,7 @@ class map_stage {
       random draw;
       if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
       detail::hooked_call call(*run.run, counters, *item, in.origin());
-      calls.begin();
+      calls.begin(in.origin());
       try {
         detail::assign(out, detail::apply_to(*function, std::move(*item), draw));
         call.leave(nullptr);

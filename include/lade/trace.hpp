@@ -47,11 +47,11 @@ class trace {
   [[nodiscard]] open_span span(std::string name);
 
   // For stages. A track is a line of spans that do not overlap; `item` is what a span worked on,
-  // and `first` tells that no span before it did.
+  // and the arrows of `begun` begin there, since no span before it worked on these.
   using track = std::uint64_t;
   track add_track(std::string_view name);
   void add_span(track where, std::string_view name, clock::time_point start, clock::time_point end,
-                const lineage& item = {}, bool first = false);
+                const lineage& item = {}, const lineage& begun = {});
 
   // How many there are of something from now on: a curve, or several that are stacked.
   using level = std::pair<const char*, std::uint64_t>;
@@ -97,20 +97,24 @@ class consumer_trace {
  public:
   explicit consumer_trace(trace* to) : trace_(to), track_(to ? to->add_track("consumer") : 0) {}
 
-  void given(const lineage& item) {
+  // The arrows of `begun` begin with the item.
+  void given(const lineage& item, lineage begun) {
     if (!trace_) return;
     item_ = item;
+    begun_ = std::move(begun);
     since_ = trace::clock::now();
   }
   void asked() {
     if (!trace_ || item_.empty()) return;
-    trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}));
+    trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}),
+                     begun_);
   }
 
  private:
   trace* trace_;
   trace::track track_;
   lineage item_;
+  lineage begun_;
   trace::clock::time_point since_;
 };
 

@@ -113,7 +113,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
   class call_log {
    public:
     explicit call_log(concurrent_core& stage);
-    void begin(slot_state& item, unsigned attempt) noexcept;
+    void begin(slot_state& item, unsigned attempt);
     // `pause` is what comes next, if the function is called for the item again.
     template <class Name>
     void end(slot_state& item, const Name& name, std::optional<clock::duration> pause) {
@@ -133,6 +133,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
     concurrent_core& stage_;
     lade::trace* trace_;
     lade::trace::track track_;
+    lineage begun_;  // arrows of a trace, with this call
     cpu_sampler cpu_;
     clock::duration computed_{};  // in this turn
   };

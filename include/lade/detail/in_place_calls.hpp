@@ -13,13 +13,13 @@
 namespace lade::detail {
 
 // How long the calls take: all that take long, and one in about 64 short ones, which counts for
-// those before it. Of every call a span, if there is a trace. Made when the stage is opened, before
-// the one in front of it. One call at a time.
+// those before it. Of every call a span, if there is a trace. One call at a time.
 class in_place_calls {
  public:
   in_place_calls(run_state& run, stage_counters& stage);
 
-  void begin() noexcept {
+  void begin(const lineage& origin) {
+    if (trace_) arrows_ = run_.begin_arrows(origin);
     if (to_skip_ == 0) begun_ = clock::now();
   }
 
@@ -40,7 +40,7 @@ class in_place_calls {
   stage_counters& stage_;
   lade::trace* trace_;
   lade::trace::track track_;
-  lineage last_;               // of which there is a span
+  lineage arrows_;             // that begin with this call
   std::uint32_t to_skip_ = 0;  // calls, before the next that is measured
   std::uint32_t skipped_ = 0;
   std::uint32_t draw_ = 1;

@@ -35,6 +35,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -111,11 +112,9 @@ class run_state {
   // where a state depends on it.
   std::vector<std::string> stage_names() const;
 
-  // For traces: the worker stage that is opened last is the first that sees an item.
-  void note_tracing(const stage_counters& stage) noexcept { first_traced_ = &stage; }
-  bool sees_items_first(const stage_counters& stage) const noexcept {
-    return first_traced_ == &stage;
-  }
+  // For traces, when a span begins: the positions of its item that no span has had before, where
+  // their arrows begin. Nothing without a trace.
+  lineage begin_arrows(const lineage& item);
 
   // Stages to ask when nothing moves.
   bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
@@ -167,11 +166,12 @@ class run_state {
     stage_error failure;
   };
   std::vector<final_failure> final_failures_;
-  const stage_counters* first_traced_ = nullptr;
   std::uint64_t failed_ = 0;
   std::vector<std::exception_ptr> thrown_by_listener_;  // by on_failure: failures of no item
   std::mutex telling_;  // guards the log and the calls of on_failure
   std::ofstream failure_log_;
+  std::mutex tracing_;
+  std::unordered_set<std::uint64_t> begun_arrows_;
   scope& children_;
 };
 

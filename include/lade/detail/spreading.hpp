@@ -103,7 +103,6 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
       parts_context_.home = pool;
     }
     run.run->note_workers(counters, staff);
-    run.run->note_tracing(counters);
     run.run->watch(*this);
   }
 
@@ -226,7 +225,6 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
           track(where) {}
     const item_overview item;
     const trace::track track;
-    bool is_traced = false;
   };
   using place = typename std::list<in_hand>::iterator;
 
@@ -246,15 +244,15 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
   }
 
   task<Out*> next_part(async_generator<Out>& parts, in_hand& of) {
+    auto arrows = run_.run->begin_arrows(of.item.origin);
     auto begun = clock::now();
     auto* next = co_await parts.next();
     auto now = clock::now();
     counters_.busy.fetch_add((now - begun).count(), std::memory_order_relaxed);
     counters_.latency.add(now - begun);
     if (trace_) {
-      bool first = !std::exchange(of.is_traced, true) && run_.run->sees_items_first(counters_);
       auto& name = of.item.name.empty() ? counters_.name() : of.item.name;
-      trace_->add_span(of.track, name, begun, now, of.item.origin, first);
+      trace_->add_span(of.track, name, begun, now, of.item.origin, arrows);
     }
     co_return next;
   }
