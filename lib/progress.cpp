@@ -105,6 +105,11 @@ bool progress::is_taken(const lineage& origin) {
   return true;
 }
 
+void progress::expect_parts() {
+  std::lock_guard lock(mutex_);
+  in_parts_ = true;
+}
+
 void progress::note(const lineage& origin) {
   std::lock_guard lock(mutex_);
   if (origin.empty()) refusal_ = "items come from no position of the source";

@@ -53,7 +53,7 @@ class progress {
 
   // For a pipeline that makes several items of one: whether the consumer has had this part already.
   bool is_taken(const lineage& origin);
-  void expect_parts() noexcept { in_parts_ = true; }
+  void expect_parts();
 
   // The consumer has taken an item.
   void note(const lineage& origin);
@@ -79,7 +79,6 @@ class progress {
   const std::optional<state> from_;
   const lineage before_;
   const std::shared_ptr<const gaps> undelivered_;
-  bool in_parts_ = false;
   std::uint64_t parts_to_drop_ = 0;
 
   mutable std::mutex mutex_;  // guards what follows
@@ -88,6 +87,7 @@ class progress {
   std::map<std::uint64_t, dealt> sources_;  // by their first positions
   lineage delivered_;                       // positions, if this is the only rank
   lineage open_;
+  bool in_parts_ = false;
   std::uint64_t parts_ = 0;
 };
 
