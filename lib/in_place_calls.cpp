@@ -1,11 +1,39 @@
 #include <lade/detail/in_place_calls.hpp>
 
+#include <utility>
+
 namespace lade::detail {
 
-in_place_calls::in_place_calls(run_state& run, stage_counters& stage)
-    : run_(run),
+watched_call::watched_call(std::shared_ptr<run_state> run, const stage_counters& stage)
+    : run_(std::move(run)), stage_(stage) {
+  run_->watch(*this);
+}
+
+watched_call::~watched_call() { run_->unwatch(*this); }
+
+void watched_call::begin(std::string item, const lineage& origin) {
+  std::lock_guard lock(mutex_);
+  item_ = item_overview{.name = std::move(item),
+                        .origin = origin,
+                        .what = item_overview::doing::works,
+                        .since = clock::now()};
+}
+
+void watched_call::end() {
+  std::lock_guard lock(mutex_);
+  item_.reset();
+}
+
+std::string watched_call::overview(clock::time_point at) const {
+  std::lock_guard lock(mutex_);
+  return to_string(stage_.name(), item_, at);
+}
+
+in_place_calls::in_place_calls(const opening& run, stage_counters& stage)
+    : run_(*run.run),
       stage_(stage),
-      trace_(run.options().trace),
+      watched_(run_.watches_stalls() ? std::make_unique<watched_call>(run.run, stage) : nullptr),
+      trace_(run_.options().trace),
       track_(trace_ ? trace_->add_track(stage.name()) : 0) {}
 
 // At random, so that no rhythm in the items meets one in the samples.

@@ -18,6 +18,7 @@ static std::string doing_of(const item_overview& item, clock::time_point at) {
     case waits_for_worker: return "waits for a worker";
     case works: return "has been worked on for " + seconds_since(item.since, at);
     case pauses: return "has paused before another call for " + seconds_since(item.since, at);
+    case gives_part: return "has a part that waits for earlier ones, or for the next stage";
     case done: return "is done and waits for earlier ones, or for the next stage";
   }
   return {};
@@ -34,17 +35,25 @@ static std::string feeder_of(const stage_overview& now) {
   return {};
 }
 
+static std::string line_of(const item_overview& item, clock::time_point at) {
+  return "  item " + to_string(item.origin) + (item.name.empty() ? "" : " (" + item.name + ")") +
+         " " + doing_of(item, at) + "\n";
+}
+
+std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
+                      clock::time_point at) {
+  if (!item) return stage + ": works in place, and is not called now\n";
+  return stage + ": works in place\n" + line_of(*item, at);
+}
+
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {
   constexpr std::size_t most_items = 32;
   auto text = stage + ": " + std::to_string(now.free) + " of " + std::to_string(now.slots) +
               " slots free, " + std::to_string(now.idle_workers) + " workers idle, " +
               feeder_of(now) +
               (now.wanted ? ", the next stage waits for it\n" : ", the next stage does not wait\n");
-  for (std::size_t i = 0; i < std::min(now.items.size(), most_items); ++i) {
-    auto& item = now.items[i];
-    text += "  item " + to_string(item.origin) + (item.name.empty() ? "" : " (" + item.name + ")") +
-            " " + doing_of(item, at) + "\n";
-  }
+  for (std::size_t i = 0; i < std::min(now.items.size(), most_items); ++i)
+    text += line_of(now.items[i], at);
   if (now.items.size() > most_items)
     text += "  and " + std::to_string(now.items.size() - most_items) + " more\n";
   return text;

@@ -1,4 +1,7 @@
+#include <lade/batch_by.hpp>
 #include <lade/event.hpp>
+#include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
@@ -16,6 +19,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -180,6 +184,83 @@ TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
   EXPECT_THAT(texts.back(), HasSubstr("\nMemory: 0 of "));
   EXPECT_THAT(texts.back(), HasSubstr("\nhang: "));
   EXPECT_THAT(texts.back(), HasSubstr("\n  item 1 (b) has been worked on for "));
+}
+
+// What a run tells when one of its functions hangs at the gate, and the consumer waits for it.
+template <class T>
+static std::string stall_of(const pipeline<T>& what, test::gate& gate) {
+  runtime runtime({.threads = 2});
+  told_texts told;
+  auto note = [&](const std::string& text) { told.add(text); };
+  auto items = runtime.run(what, {.stall = {.after = 4ms, .to = note}});
+  gate.wait_for(1);
+  std::thread consumer([&] { collect(items); });
+  test::wait_until([&] { return !told.all().empty(); });
+  gate.open();
+  consumer.join();
+  return told.all().front();
+}
+
+// Batches of one item, if the gate is passed.
+class held_batches {
+ public:
+  explicit held_batches(test::gate& gate) : gate_(gate) {}
+  std::optional<int> add(int item) {
+    gate_.pass();
+    return item;
+  }
+  std::optional<int> flush() { return std::nullopt; }
+
+ private:
+  test::gate& gate_;
+};
+
+TEST(Stall, NamesTheItemThatAStageInPlaceHangsAt) {
+  auto hangs = [](auto make) {
+    test::gate gate;
+    EXPECT_THAT(stall_of(from(up_to(2)) | make(gate), gate),
+                HasSubstr("\nhang: works in place\n  item 0 (0) has been worked on for "));
+  };
+  hangs([](test::gate& gate) {
+    return map([&](int i) { return gate.pass(), i; }, {.concurrency = 1, .name = "hang"});
+  });
+  hangs([](test::gate& gate) {
+    return filter([&](int) { return gate.pass(), true; }, {.name = "hang"});
+  });
+  hangs([](test::gate& gate) {
+    return flat_map([&](int i) { return gate.pass(), std::vector{i}; }, {.name = "hang"});
+  });
+  hangs([](test::gate& gate) { return batch_by(held_batches(gate), {.name = "hang"}); });
+}
+
+TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
+  test::gate gate;
+  auto hang = [&](int i) { return gate.pass(), i; };
+  auto fine = map([](int i) { return i; }, {.concurrency = 1, .name = "fine"});
+  EXPECT_THAT(stall_of(from(up_to(2)) | fine | map(hang, {.name = "hang"}) | fine, gate),
+              HasSubstr("\nfine: works in place, and is not called now\n"));
+}
+
+TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {
+  runtime runtime({.threads = 3});
+  test::gate gate;
+  told_texts told;
+  auto note = [&](const std::string& text) { told.add(text); };
+  auto thrice = [&](int i) {
+    if (i == 0) gate.pass();
+    return std::vector{i, i, i};
+  };
+  auto stages =
+      from(up_to(2)) | flat_map(thrice, {.concurrency = 2, .buffer = 1, .name = "thrice"});
+  auto items = runtime.run(stages, {.stall = {.after = 4ms, .to = note}});
+  auto parts_made = [&] { return items.statistics().stages.back().durations.total(); };
+  test::wait_until([&] { return items.statistics().stages.size() == 2 && parts_made() == 2; });
+  std::thread consumer([&] { EXPECT_EQ(collect(items).size(), 6u); });
+  test::wait_until([&] { return !told.all().empty(); });
+  gate.open();
+  consumer.join();
+  EXPECT_THAT(told.all().front(), HasSubstr("\n  item 0 (0) has been worked on for "));
+  EXPECT_THAT(told.all().front(), HasSubstr("\n  item 1 (1) has a part that waits for earlier"));
 }
 
 // A task for each item: the first is not done before `release`, the second fails, the third is

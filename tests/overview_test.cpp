@@ -27,14 +27,15 @@ TEST(StageOverview, SaysWhatEachItemWaitsFor) {
   stage_overview stage{.slots = 8, .free = 4, .idle_workers = 1};
   stage.feeder = stage_overview::feeding::waits_for_memory;
   stage.wanted = true;
-  stage.items = {slow, again, item(9, done), item(10, waits_for_worker)};
+  stage.items = {slow, again, item(9, done), item(10, waits_for_worker), item(11, gives_part)};
   EXPECT_EQ(to_string("decode", stage, now),
             "decode: 4 of 8 slots free, 1 workers idle, its feeder waits for memory, the next "
             "stage waits for it\n"
             "  item 7 (cat.jpg) has been worked on for 63.2 s\n"
             "  item 8 has paused before another call for 0.0 s\n"
             "  item 9 is done and waits for earlier ones, or for the next stage\n"
-            "  item 10 waits for a worker\n");
+            "  item 10 waits for a worker\n"
+            "  item 11 has a part that waits for earlier ones, or for the next stage\n");
 }
 
 TEST(StageOverview, SaysWhatTheFeederWaitsFor) {
@@ -47,6 +48,15 @@ TEST(StageOverview, SaysWhatTheFeederWaitsFor) {
   EXPECT_THAT(text(waits_for_input), HasSubstr("its feeder waits for the stage before"));
   EXPECT_THAT(text(waits_for_room), HasSubstr("its feeder waits for room"));
   EXPECT_THAT(text(over), HasSubstr("its input has ended, the next stage does not wait\n"));
+}
+
+TEST(StageOverview, OfAStageInPlaceHasTheItemThatItIsCalledFor) {
+  clock::time_point now(100s);
+  EXPECT_EQ(to_string("x", std::nullopt, now), "x: works in place, and is not called now\n");
+  auto called_for = item(3, item_overview::doing::works);
+  called_for.since = now - 5s;
+  EXPECT_EQ(to_string("x", called_for, now),
+            "x: works in place\n  item 3 has been worked on for 5.0 s\n");
 }
 
 TEST(StageOverview, LeavesOutAllButTheFirst) {

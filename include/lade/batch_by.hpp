@@ -49,8 +49,8 @@ class batch_by_stage {
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
           run.refuse_state(self.name_ + " decides which items it holds back");
-          detail::in_place_calls calls(*run.run, counters);
-          return collect<out>(in.open(run), self, run, counters, calls);
+          detail::in_place_calls calls(run, counters);
+          return collect<out>(in.open(run), self, run, counters, std::move(calls));
         });
   }
 
@@ -64,7 +64,7 @@ class batch_by_stage {
       detail::bump(counters.in);
       std::optional<Out> full;
       detail::kept_name<T> name(*item);
-      calls.begin(in.origin());
+      calls.begin(name, in.origin());
       try {
         full = self.accumulator_.add(std::move(*item));
       } catch (...) {

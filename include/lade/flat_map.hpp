@@ -72,8 +72,8 @@ class flat_map_stage {
           auto wide = run.concurrency.value_or(self.options_.concurrency);
           if (wide > 1 || self.options_.pool)
             return self.template spread_wide<out>(in, whole, counters, wide);
-          detail::in_place_calls calls(*run.run, counters);
-          return spread<out>(in.open(whole), self, run, counters, calls);
+          detail::in_place_calls calls(run, counters);
+          return spread<out>(in.open(whole), self, run, counters, std::move(calls));
         });
   }
 
@@ -125,9 +125,16 @@ class flat_map_stage {
       detail::kept_name<In> name(*item);
       auto parts = self.template parts<Out>(std::move(*item), in.origin(), run, counters);
       while (true) {
-        calls.begin(in.origin());
-        auto* part = co_await parts.next();
+        Out* part = nullptr;
+        std::exception_ptr failure;
+        calls.begin(name, in.origin());
+        try {
+          part = co_await parts.next();
+        } catch (...) {
+          failure = std::current_exception();
+        }
         calls.end(name, in.origin());
+        if (failure) std::rethrow_exception(failure);
         if (!part) break;
         detail::bump(counters.out);
         co_yield *part;

@@ -180,8 +180,8 @@ class map_stage {
   async_generator<Out> inlined(const pipeline<In>& in, const detail::opening& run,
                                detail::stage_random draws) const {
     auto& counters = run.add_stage(name_);
-    detail::in_place_calls calls(*run.run, counters);
-    return each<Out, In>(in.open(run), *this, draws, run, counters, calls);
+    detail::in_place_calls calls(run, counters);
+    return each<Out, In>(in.open(run), *this, draws, run, counters, std::move(calls));
   }
 
   template <class Out, class In>
@@ -198,17 +198,18 @@ class map_stage {
       random draw;
       if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
       detail::hooked_call call(*run.run, counters, *item, in.origin());
-      calls.begin(in.origin());
+      std::exception_ptr failure;
+      calls.begin(name, in.origin());
       try {
         detail::assign(out, detail::apply_to(*function, std::move(*item), draw));
         call.leave(nullptr);
       } catch (...) {
         call.leave(std::current_exception());
-        auto failure = run.failure(counters, policy, name.text(), in.origin());
-        if (failure) std::rethrow_exception(failure);
-        detail::substitute(out, self.options_.substitute);
+        failure = run.failure(counters, policy, name.text(), in.origin());
+        if (!failure) detail::substitute(out, self.options_.substitute);
       }
       calls.end(name, in.origin());
+      if (failure) std::rethrow_exception(failure);
       if (!out) continue;
       detail::bump(counters.out);
       co_yield *out;

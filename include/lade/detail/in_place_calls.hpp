@@ -2,30 +2,55 @@
 
 #pragma once
 
+#include <lade/detail/overview.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/stats.hpp>
 #include <lade/trace.hpp>
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 namespace lade::detail {
+
+// The call that the stage is in, for overviews. Any thread may ask for one.
+class watched_call final : private overviewed {
+ public:
+  watched_call(std::shared_ptr<run_state> run, const stage_counters& stage);
+  watched_call(const watched_call&) = delete;
+  ~watched_call() override;
+
+  void begin(std::string item, const lineage& origin);
+  void end();
+
+ private:
+  std::string overview(clock::time_point at) const override;
+
+  std::shared_ptr<run_state> run_;
+  const stage_counters& stage_;
+  mutable std::mutex mutex_;
+  std::optional<item_overview> item_;  // while the function is called
+};
 
 // How long the calls take: all that take long, and one in about 64 short ones, which counts for
 // those before it. Of every call a span, if there is a trace. One call at a time.
 class in_place_calls {
  public:
-  in_place_calls(run_state& run, stage_counters& stage);
+  in_place_calls(const opening& run, stage_counters& stage);
 
-  void begin(const lineage& origin) {
+  // With what the function is called for, both.
+  template <class Name>
+  void begin(const Name& item, const lineage& origin) {
+    if (watched_) watched_->begin(item.text(), origin);
     if (trace_) arrows_ = run_.begin_arrows(origin);
     if (to_skip_ == 0) begun_ = clock::now();
   }
-
-  // With what the function was called for.
   template <class Name>
   void end(const Name& item, const lineage& origin) {
+    if (watched_) watched_->end();
     if (to_skip_ > 0)
       --to_skip_;
     else
@@ -38,6 +63,7 @@ class in_place_calls {
 
   run_state& run_;
   stage_counters& stage_;
+  std::unique_ptr<watched_call> watched_;  // if stalls are told of
   lade::trace* trace_;
   lade::trace::track track_;
   lineage arrows_;             // that begin with this call

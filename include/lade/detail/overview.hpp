@@ -1,4 +1,4 @@
-// What is where in a concurrent stage at one moment, for people who look for what hangs.
+// What is where in a stage at one moment, for people who look for what hangs.
 
 #pragma once
 
@@ -7,14 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace lade::detail {
 
-// An item between the feeder and the next stage.
+// An item between the feeder and the next stage, or in the call of a stage in place.
 struct item_overview {
-  enum class doing : std::uint8_t { waits_for_worker, works, pauses, done };
+  enum class doing : std::uint8_t { waits_for_worker, works, pauses, gives_part, done };
 
   std::string name;  // may be empty
   lineage origin;
@@ -34,6 +35,10 @@ struct stage_overview {
 };
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at);
+
+// Of a stage in place, with the item that its function is called for, if it is.
+std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
+                      clock::time_point at);
 
 // A stage of which there is an overview. Any thread may ask for it.
 class overviewed {

@@ -217,14 +217,18 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
   // An item that is taken apart, and where a trace has its parts.
   class in_hand {
    public:
-    in_hand(std::string name, const lineage& origin, trace::track where)
-        : item{.name = std::move(name),
-               .origin = origin,
-               .what = item_overview::doing::works,
-               .since = clock::now()},
-          track(where) {}
-    const item_overview item;
+    in_hand(std::string key, const lineage& positions, trace::track where)
+        : name(std::move(key)), origin(positions), track(where) {}
+
+    item_overview overview() const {
+      return {.name = name, .origin = origin, .what = doing, .since = since};
+    }
+
+    const std::string name;
+    const lineage origin;
     const trace::track track;
+    std::atomic<item_overview::doing> doing = item_overview::doing::works;
+    std::atomic<clock::time_point> since = clock::now();
   };
   using place = typename std::list<in_hand>::iterator;
 
@@ -244,15 +248,18 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
   }
 
   task<Out*> next_part(async_generator<Out>& parts, in_hand& of) {
-    auto arrows = run_.run->begin_arrows(of.item.origin);
+    auto arrows = run_.run->begin_arrows(of.origin);
     auto begun = clock::now();
+    of.since = begun;
+    of.doing = item_overview::doing::works;
     auto* next = co_await parts.next();
+    of.doing = item_overview::doing::gives_part;
     auto now = clock::now();
     counters_.busy.fetch_add((now - begun).count(), std::memory_order_relaxed);
     counters_.latency.add(now - begun);
     if (trace_) {
-      auto& name = of.item.name.empty() ? counters_.name() : of.item.name;
-      trace_->add_span(of.track, name, begun, now, of.item.origin, arrows);
+      auto& name = of.name.empty() ? counters_.name() : of.name;
+      trace_->add_span(of.track, name, begun, now, of.origin, arrows);
     }
     co_return next;
   }
@@ -262,7 +269,7 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     std::lock_guard lock(mutex_);
     auto free = concurrency_ - in_hand_.size();
     std::vector<item_overview> items;
-    for (auto& each : in_hand_) items.push_back(each.item);
+    for (auto& each : in_hand_) items.push_back(each.overview());
     return to_string(counters_.name(),
                      {.slots = concurrency_,
                       .free = free,
