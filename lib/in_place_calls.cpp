@@ -42,11 +42,12 @@ std::uint32_t in_place_calls::some() noexcept {
   return draw_ >> 25;
 }
 
-void in_place_calls::note(std::string item, const lineage& origin) {
+void in_place_calls::note(std::string item, const lineage& origin, bool awaited) {
   constexpr std::chrono::microseconds costs_little_to_measure{10};
   auto now = clock::now();
   auto taken = now - begun_;
   bump(stage_.busy, (skipped_ + 1) * taken.count());
+  if (awaited) bump(stage_.awaited, (skipped_ + 1) * taken.count());
   stage_.latency.add(taken, skipped_ + 1);
   skipped_ = trace_ || taken >= costs_little_to_measure ? 0 : some();
   to_skip_ = skipped_;

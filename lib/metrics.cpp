@@ -130,6 +130,8 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   count("bytes_total", "Bytes of what the stage gave, where items have a size.", stage.bytes);
   time("busy_seconds_total", "Time inside of the function, of all workers.", stage.busy);
   time("cpu_seconds_total", "Of that, CPU time, from samples.", stage.cpu);
+  time("awaited_seconds_total", "Of busy, time of calls that awaited something: flat_map.",
+       stage.awaited);
   time("input_wait_seconds_total", "Time waiting for the stage before.", stage.input_wait);
   time("output_wait_seconds_total", "Time waiting for room: the next stage is slow.",
        stage.output_wait);

@@ -59,6 +59,7 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.bytes -= earlier.bytes;
   stage.busy -= earlier.busy;
   stage.cpu -= earlier.cpu;
+  stage.awaited -= earlier.awaited;
   stage.input_wait -= earlier.input_wait;
   stage.output_wait -= earlier.output_wait;
   stage.memory_wait -= earlier.memory_wait;
@@ -155,6 +156,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"readiness", ready ? detail::json_of(*ready, 4) : "null"},
       {"busy", seconds(stage.busy)},
       {"cpu", seconds(stage.cpu)},
+      {"awaited", seconds(stage.awaited)},
       {"input_wait", seconds(stage.input_wait)},
       {"output_wait", seconds(stage.output_wait)},
       {"memory_wait", seconds(stage.memory_wait)},
@@ -248,6 +250,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.bytes = bytes;
   now.busy = nanoseconds(busy);
   now.cpu = nanoseconds(cpu);
+  now.awaited = nanoseconds(awaited);
   now.input_wait = input_wait.until(moment);
   now.output_wait = output_wait.until(moment);
   now.memory_wait = memory_wait.until(moment);

@@ -21,6 +21,11 @@ static const stage_statistics* busiest(const run_statistics& run) {
   return most != run.stages.end() && most->busy.count() ? &*most : nullptr;
 }
 
+// The time that a stage takes of its threads: what awaits leaves them to others.
+static nanoseconds time_on_threads(const stage_statistics& stage) {
+  return stage.on_reactor ? nanoseconds() : std::max(stage.busy - stage.awaited, nanoseconds());
+}
+
 // What stages do on threads that they share: all of the CPU pool, or those for automatic stages.
 struct shared_work {
   unsigned threads = 0;
@@ -29,16 +34,17 @@ struct shared_work {
   const stage_statistics* most = nullptr;  // that is busy the longest
 
   void add(const stage_statistics& stage) {
-    busy += stage.busy;
+    auto time = time_on_threads(stage);
+    busy += time;
     cpu += stage.cpu;
-    if (stage.busy.count() && (!most || stage.busy > most->busy)) most = &stage;
+    if (time.count() && (!most || time > time_on_threads(*most))) most = &stage;
   }
 };
 
 static shared_work work_on_pool(const run_statistics& run) {
   shared_work all{.threads = run.threads};
   for (auto& stage : run.stages)
-    if (!stage.on_reactor && !stage.own_threads) all.add(stage);
+    if (!stage.own_threads) all.add(stage);
   return all;
 }
 
@@ -80,19 +86,29 @@ static bool mostly_waits(nanoseconds cpu, nanoseconds busy) {
   return cpu.count() > 0 && share(cpu, busy) < 0.5;
 }
 
+// Whether more items at a time cost it no more threads.
+static bool mostly_awaits(const stage_statistics& stage) {
+  return stage.on_reactor || share(stage.awaited, stage.busy) > 0.5;
+}
+
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
   auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
   auto* waiting = held_back_by(stage, run);
   if (waiting)
     text += "; " + waiting->name + " waits for room " +
             percent(share(waiting->output_wait, run.elapsed)) + " of the time";
-  if (!stage.on_reactor && mostly_waits(stage.cpu, stage.busy))
+  if (mostly_awaits(stage)) {
+    if (!stage.on_reactor)
+      text += std::string(", of which ") + (stage.workers ? "they await " : "it awaits ") +
+              percent(share(stage.awaited, stage.busy));
+    return text + ": raise the concurrency of " + stage.name + ".";
+  }
+  if (mostly_waits(stage.cpu, time_on_threads(stage)))
     return text + ", of which they compute " + percent(share(stage.cpu, stage.busy)) +
            ": have its function return a task and await, or raise threads.";
   if (stage.shared_threads) return text + ": raise tune.cpus.";
   auto threads = stage.own_threads ? stage.own_threads : run.threads;
-  if (stage.on_reactor || stage.workers < threads)
-    return text + ": raise the concurrency of " + stage.name + ".";
+  if (stage.workers < threads) return text + ": raise the concurrency of " + stage.name + ".";
   if (threads >= run.cpus) return text + ": all CPUs are in use.";
   return text + (waiting ? ": raise threads, not the concurrency of " + waiting->name + "."
                          : ": more threads would help.");

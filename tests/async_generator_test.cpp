@@ -51,6 +51,31 @@ static task<int> ask_past_the_end() {
 
 TEST(AsyncGenerator, GivesNothingPastItsEnd) { EXPECT_EQ(sync_wait(ask_past_the_end()), 3); }
 
+static async_generator<int> every_second_in(other_threads& threads) {
+  for (int i = 0; i < 4; ++i) {
+    if (i % 2 == 1) co_await threads.next();
+    co_yield i;
+  }
+}
+
+static task<std::vector<bool>> which_are_awaited(other_threads& threads) {
+  auto items = every_second_in(threads);
+  std::vector<bool> awaited;
+  while (auto* item = co_await items.next()) {
+    EXPECT_EQ(*item % 2 == 1, awaited.size() % 2 == 1);
+    awaited.push_back(items.awaited());
+  }
+  co_return awaited;
+}
+
+TEST(AsyncGenerator, TellsWhetherAValueWasAwaited) {
+  other_threads threads;
+  auto awaited = sync_wait(which_are_awaited(threads));
+  ASSERT_EQ(awaited.size(), 4u);
+  EXPECT_FALSE(awaited[0]);
+  EXPECT_FALSE(awaited[2]);
+}
+
 static async_generator<int> fail_after_one() {
   co_yield 1;
   throw std::runtime_error("why");

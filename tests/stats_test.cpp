@@ -169,6 +169,30 @@ TEST(Verdict, WorkersThatWaitInPlainFunctionsAreToldToAwait) {
             "compute 5 %: have its function return a task and await, or raise threads.");
 }
 
+// Of a flat_map whose generators await, on as many workers as there are threads.
+static stage_statistics awaiting(std::chrono::nanoseconds busy) {
+  auto stage = decoder(busy);
+  stage.name = "expand";
+  stage.awaited = busy - busy / 10;
+  return stage;
+}
+
+TEST(Verdict, AFlatMapThatAwaitsWantsMoreConcurrency) {
+  EXPECT_EQ(verdict(run_of({awaiting(76s)})),
+            "expand is the bottleneck: 8 workers busy 95 % of the time, of which they await 90 %: "
+            "raise the concurrency of expand.");
+  auto in_place = awaiting(9500ms);
+  in_place.workers = 0;
+  EXPECT_EQ(verdict(run_of({in_place})),
+            "expand is the bottleneck: it works in place, 95 % of the time, of which it awaits "
+            "90 %: raise the concurrency of expand.");
+}
+
+TEST(Verdict, WhatIsAwaitedIsNoUseOfThePool) {
+  EXPECT_THAT(verdict(run_of({awaiting(45s), decoder(33s)})),
+              StartsWith("Nothing limits the run alone"));
+}
+
 TEST(Verdict, APoolThatWaitsIsToldToAwait) {
   auto first = decoder(33s);
   auto second = decoder(45s);
@@ -584,6 +608,20 @@ TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
   EXPECT_GT(stages[2].cpu.count(), 0);
 }
 
+TEST(RunStatistics, TellTheTimeOfPartsThatAreAwaitedFromThatOfOthers) {
+  runtime runtime({.threads = 2});
+  auto parts = [](int item) -> async_generator<int> {
+    co_yield item;
+    co_await sleep(1ms);
+    co_yield item;
+  };
+  auto items = runtime.run(from(up_to(20)) | flat_map(parts, {.concurrency = 2}));
+  EXPECT_EQ(collect(items).size(), 40u);
+  auto stage = items.statistics().stages.back();
+  EXPECT_GE(stage.awaited, 20ms);
+  EXPECT_LT(stage.awaited, stage.busy);
+}
+
 // Pipelines with a known bottleneck. What sleeps here stands for work.
 static int work_for(std::chrono::microseconds time, int item) {
   std::this_thread::sleep_for(time);
@@ -615,6 +653,32 @@ TEST(VerdictOfARun, NamesASlowStageAndThatItWaits) {
   EXPECT_THAT(verdict_of(runtime, from(up_to(100)) | slow | quick),
               AllOf(StartsWith("slow is the bottleneck: 2 workers busy"),
                     HasSubstr("return a task and await")));
+}
+
+static async_generator<int> slow_parts_of(int item) {
+  for (int i = 0; i < 3; ++i) {
+    co_await sleep(3ms);
+    int part = item;
+    co_yield part;
+  }
+  co_await sleep(3ms);
+}
+
+TEST(VerdictOfARun, TellsAFlatMapThatAwaitsToRaiseItsConcurrency) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 2u}) {
+    auto slow = flat_map(slow_parts_of, {.concurrency = concurrency, .name = "slow"});
+    auto told = verdict_of(runtime, from(up_to(20)) | slow);
+    EXPECT_THAT(told, StartsWith("slow is the bottleneck: "));
+    EXPECT_THAT(told, HasSubstr(": raise the concurrency of slow."));
+  }
+}
+
+TEST(VerdictOfARun, TellsAFlatMapThatSleepsInAPlainFunctionToAwait) {
+  runtime runtime({.threads = 2});
+  auto slow = [](int i) { return std::vector{work_for(3ms, i)}; };
+  EXPECT_THAT(verdict_of(runtime, from(up_to(60)) | flat_map(slow, {.concurrency = 2})),
+              AllOf(HasSubstr("is the bottleneck"), HasSubstr("and await")));
 }
 
 TEST(VerdictOfARun, NamesASlowConsumer) {

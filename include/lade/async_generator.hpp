@@ -47,6 +47,9 @@ class [[nodiscard]] async_generator {
 
   [[nodiscard]] next_awaiter next() noexcept { return next_awaiter(coroutine_); }
 
+  // Whether the last next() had to be waited for: the generator has awaited something meanwhile.
+  bool awaited() const noexcept { return coroutine_.promise().awaited_; }
+
   // The lineage of the value that next() gave last.
   const lineage& origin() const noexcept { return coroutine_.promise().yielded_lineage_; }
 
@@ -131,7 +134,9 @@ class async_generator<T>::promise_type : public detail::promise_base {
     bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<promise_type> self) const noexcept {
       auto& promise = self.promise();
-      if (promise.rendezvous_.arrive()) detail::resume_at_home(promise.consumer_, promise.context);
+      if (!promise.rendezvous_.arrive()) return;
+      promise.awaited_ = true;
+      detail::resume_at_home(promise.consumer_, promise.context);
     }
     void await_resume() const noexcept {}
   };
@@ -144,6 +149,7 @@ class async_generator<T>::promise_type : public detail::promise_base {
   // Runs up to the next value. Returns whether it is there; otherwise resumes `consumer` with it.
   bool start(std::coroutine_handle<> consumer) {
     consumer_ = consumer;
+    awaited_ = false;
     return rendezvous_.call(std::coroutine_handle<promise_type>::from_promise(*this));
   }
 
@@ -163,6 +169,7 @@ class async_generator<T>::promise_type : public detail::promise_base {
   lineage pending_;  // of what has been consumed since the last value
   lineage yielded_lineage_;
   std::exception_ptr failure_;
+  bool awaited_ = false;
   detail::rendezvous rendezvous_;
 };
 

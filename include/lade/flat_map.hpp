@@ -133,7 +133,7 @@ class flat_map_stage {
         } catch (...) {
           failure = std::current_exception();
         }
-        calls.end(name, in.origin());
+        calls.end(name, in.origin(), parts.awaited());
         if (failure) std::rethrow_exception(failure);
         if (!part) break;
         detail::bump(counters.out);

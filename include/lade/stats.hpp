@@ -50,7 +50,8 @@ struct stage_statistics {
   std::uint64_t retried = 0;        // calls for an item for which one had failed
   std::uint64_t bytes = 0;          // of what it gave, where items have a size
   std::chrono::nanoseconds busy{};  // spent inside of its function
-  std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 for tasks and flat_map
+  std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 for tasks and in place
+  std::chrono::nanoseconds awaited{};      // of busy, in calls for parts that awaited: flat_map
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
   std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
@@ -174,7 +175,7 @@ class stage_counters {
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
-  std::atomic<std::int64_t> busy = 0, cpu = 0;
+  std::atomic<std::int64_t> busy = 0, cpu = 0, awaited = 0;
   waiting_time input_wait, output_wait, memory_wait, starving;
   duration_histogram latency;
 

@@ -41,7 +41,7 @@ class in_place_calls {
  public:
   in_place_calls(const opening& run, stage_counters& stage);
 
-  // With what the function is called for, both.
+  // With what the function is called for, both; and whether it has awaited something.
   template <class Name>
   void begin(const Name& item, const lineage& origin) {
     if (watched_) watched_->begin(item.text(), origin);
@@ -49,17 +49,17 @@ class in_place_calls {
     if (to_skip_ == 0) begun_ = clock::now();
   }
   template <class Name>
-  void end(const Name& item, const lineage& origin) {
+  void end(const Name& item, const lineage& origin, bool awaited = false) {
     if (watched_) watched_->end();
     if (to_skip_ > 0)
       --to_skip_;
     else
-      note(trace_ ? item.text() : std::string(), origin);
+      note(trace_ ? item.text() : std::string(), origin, awaited);
   }
 
  private:
   std::uint32_t some() noexcept;
-  void note(std::string item, const lineage& origin);
+  void note(std::string item, const lineage& origin, bool awaited);
 
   run_state& run_;
   stage_counters& stage_;

@@ -92,8 +92,8 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
         feeder_context_(run.run->surroundings(stop_.get_token())),
         trace_(run.run->options().trace),
         on_consumer_stop_(run.stop, close_on_stop<spreading>{*this}) {
-    for (unsigned i = 0; trace_ && i < concurrency; ++i)
-      free_tracks_.push_back(trace_->add_track(counters.name()));
+    for (unsigned i = 0; i < concurrency; ++i)
+      idle_.emplace_back(counters, trace_ ? trace_->add_track(counters.name()) : 0);
     work_for(counters, feeder_context_);
     feeder_context_.place = &run_.place;
     parts_context_ = feeder_context_;
@@ -214,54 +214,69 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     self.room_.release();
   }
 
-  // An item that is taken apart, and where a trace has its parts.
-  class in_hand {
+  // Takes items apart, one at a time, which a trace has on a track of its own.
+  class hand {
    public:
-    in_hand(std::string key, const lineage& positions, trace::track where)
-        : name(std::move(key)), origin(positions), track(where) {}
+    hand(stage_counters& counters, trace::track where) : track(where), cpu(counters.cpu, true) {}
 
+    void take(std::string key, const lineage& positions) {
+      name = std::move(key);
+      origin = positions;
+      begin(clock::now());
+    }
+    void begin(clock::time_point now) noexcept {
+      since = now;
+      doing = item_overview::doing::works;
+    }
     item_overview overview() const {
       return {.name = name, .origin = origin, .what = doing, .since = since};
     }
 
-    const std::string name;
-    const lineage origin;
     const trace::track track;
+    cpu_sampler cpu;
+    std::string name;
+    lineage origin;
     std::atomic<item_overview::doing> doing = item_overview::doing::works;
-    std::atomic<clock::time_point> since = clock::now();
+    std::atomic<clock::time_point> since = clock::time_point();
   };
-  using place = typename std::list<in_hand>::iterator;
+  using place = typename std::list<hand>::iterator;
 
   place enter(std::string name, const lineage& origin) {
     std::lock_guard lock(mutex_);
-    trace::track track = 0;
-    if (trace_) {
-      track = free_tracks_.back();
-      free_tracks_.pop_back();
-    }
-    return in_hand_.emplace(in_hand_.end(), std::move(name), origin, track);
+    auto taken = idle_.begin();
+    taken->take(std::move(name), origin);
+    in_hand_.splice(in_hand_.end(), idle_, taken);
+    return taken;
   }
   void leave(place taken) {
     std::lock_guard lock(mutex_);
-    if (trace_) free_tracks_.push_back(taken->track);
-    in_hand_.erase(taken);
+    idle_.splice(idle_.end(), in_hand_, taken);
   }
 
-  task<Out*> next_part(async_generator<Out>& parts, in_hand& of) {
+  task<Out*> next_part(async_generator<Out>& parts, hand& of) {
     auto arrows = run_.run->begin_arrows(of.origin);
     auto begun = clock::now();
-    of.since = begun;
-    of.doing = item_overview::doing::works;
+    of.begin(begun);
+    of.cpu.begin();
     auto* next = co_await parts.next();
     of.doing = item_overview::doing::gives_part;
     auto now = clock::now();
-    counters_.busy.fetch_add((now - begun).count(), std::memory_order_relaxed);
-    counters_.latency.add(now - begun);
+    note_call(of, now - begun, parts.awaited());
     if (trace_) {
       auto& name = of.name.empty() ? counters_.name() : of.name;
       trace_->add_span(of.track, name, begun, now, of.origin, arrows);
     }
     co_return next;
+  }
+
+  // What has awaited something may have done so on another thread.
+  void note_call(hand& of, clock::duration taken, bool awaited) {
+    counters_.busy.fetch_add(taken.count(), std::memory_order_relaxed);
+    counters_.latency.add(taken);
+    if (awaited)
+      counters_.awaited.fetch_add(taken.count(), std::memory_order_relaxed);
+    else
+      of.cpu.end(taken);
   }
 
   std::string overview(clock::time_point at) const override {
@@ -293,8 +308,8 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
   std::atomic<bool> wanted_ = false;  // by the next stage
   trace* const trace_;
   mutable std::mutex mutex_;
-  std::list<in_hand> in_hand_;
-  std::vector<trace::track> free_tracks_;
+  std::list<hand> idle_;
+  std::list<hand> in_hand_;
   std::stop_callback<close_on_stop<spreading>> on_consumer_stop_;
 };
 
