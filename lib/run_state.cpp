@@ -53,12 +53,14 @@ void run_state::begin() {
   started_ = clock::now();
 }
 
-stage_counters& run_state::add_stage(std::string name, const stage_key& stage) {
+stage_counters& run_state::add_stage(std::string name, const stage_key& stage, std::size_t inputs) {
   std::lock_guard lock(mutex_);
   auto known = std::ranges::find(opened_, stage);
   if (known != opened_.end()) return stages_[static_cast<std::size_t>(known - opened_.begin())];
   opened_.push_back(stage);
-  return stages_.emplace_back(std::move(name), static_cast<unsigned>(opened_.size()));
+  auto& added = stages_.emplace_back(std::move(name), static_cast<unsigned>(opened_.size()));
+  added.inputs = static_cast<unsigned>(inputs);
+  return added;
 }
 
 void run_state::note_workers(stage_counters& stage, const stage_workers& staff) {

@@ -145,6 +145,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"shared_threads", std::to_string(stage.shared_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
       {"slots", std::to_string(stage.slots)},
+      {"inputs", std::to_string(stage.inputs)},
       {"in", std::to_string(stage.in)},
       {"out", std::to_string(stage.out)},
       {"failed", std::to_string(stage.failed)},
@@ -241,6 +242,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.shared_threads = staff.shared_threads;
   now.on_reactor = staff.on_reactor;
   now.slots = staff.slots;
+  now.inputs = inputs;
   now.substituted = substituted;
   now.retried = retried;
   now.in = in;

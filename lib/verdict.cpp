@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -70,12 +71,14 @@ static std::string workers_of(const stage_statistics& stage, const run_statistic
          " of the time";
 }
 
-// The stage before `limiting` that has workers of its own and waits for room the most.
+// The stage before `limiting`, behind the same source, that has workers of its own and waits for
+// room the most.
 static const stage_statistics* held_back_by(const stage_statistics& limiting,
                                             const run_statistics& run) {
   const stage_statistics* most = nullptr;
   for (auto& stage : run.stages) {
     if (&stage == &limiting) break;
+    if (stage.inputs == 0) most = nullptr;
     if (stage.workers && (!most || stage.output_wait > most->output_wait)) most = &stage;
   }
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
@@ -179,45 +182,77 @@ static nanoseconds longest_memory_wait(const run_statistics& run) {
   return longest;
 }
 
-// What stands between two places where items may wait, and has no workers of its own. Its time is
-// what the place behind it waits beyond the time that the place before it was empty.
+// What stands between places where items may wait, and has no workers of its own. Its time is what
+// the place behind it waits beyond the time that those before it were empty.
 struct stage_gap {
-  const stage_statistics* before = nullptr;  // null: the source is in the gap
-  const stage_statistics* behind = nullptr;  // null: the consumer
-  std::string names = {};
+  std::vector<const stage_statistics*> before = {};  // several where branches are joined
+  const stage_statistics* behind = nullptr;          // null: the consumer
+  std::vector<std::string> names = {};
+  bool has_source = false;
   nanoseconds time{};
+
+  void add(const stage_statistics& stage) {
+    names.push_back(stage.name);
+    has_source = has_source || stage.inputs == 0;
+  }
+  void join(const stage_gap& other) {
+    before.insert(before.end(), other.before.begin(), other.before.end());
+    names.insert(names.end(), other.names.begin(), other.names.end());
+    has_source = has_source || other.has_source;
+  }
+  void close(const stage_statistics* with, nanoseconds waited) {
+    behind = with;
+    time = waited;
+    for (auto* each : before) time -= each->starving;
+  }
 };
 
+// The stages of a branch stand one behind the other, those of several before what joins them.
 static std::vector<stage_gap> gaps_of(const run_statistics& run) {
-  std::vector<stage_gap> gaps(1);
-  auto close = [&](nanoseconds waited) {
-    auto& gap = gaps.back();
-    gap.time = waited - (gap.before ? gap.before->starving : nanoseconds());
-  };
+  std::vector<stage_gap> gaps;
+  std::vector<stage_gap> open(1);  // one for each branch that is not joined yet
   for (auto& stage : run.stages) {
+    if (stage.inputs == 0) open.emplace_back();
+    for (auto joined = stage.inputs; joined > 1 && open.size() > 1; --joined) {
+      auto last = std::move(open.back());
+      open.pop_back();
+      open.back().join(last);
+    }
     if (stage.workers == 0 && stage.slots == 0) {
-      gaps.back().names += (gaps.back().names.empty() ? "" : ", ") + stage.name;
+      open.back().add(stage);
       continue;
     }
-    gaps.back().behind = &stage;
-    close(stage.input_wait);
-    gaps.push_back({.before = &stage});
+    open.back().close(&stage, stage.input_wait);
+    gaps.push_back(std::exchange(open.back(), {.before = {&stage}}));
   }
-  close(run.sink_wait);
+  open.back().close(nullptr, run.sink_wait);
+  gaps.push_back(open.back());
   return gaps;
 }
 
+static std::string listed(const std::vector<std::string>& names, const std::string& between) {
+  std::string text;
+  for (auto& each : names) text += (text.empty() ? "" : between) + each;
+  return text;
+}
+
+static std::string place_of(const stage_gap& gap) {
+  auto behind = gap.behind ? gap.behind->name : "the consumer";
+  if (gap.before.empty()) return "before " + behind;
+  std::vector<std::string> before;
+  for (auto* each : gap.before) before.push_back(each->name);
+  if (!gap.behind) return "behind " + listed(before, " and ");
+  return "between " + listed(before, ", ") + " and " + behind;
+}
+
 static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
-  auto waiting = gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ";
-  auto how = waiting +
-             percent(share(gap.behind ? gap.behind->input_wait : run.sink_wait, run.elapsed)) +
-             " of the time, and no stage is busy.";
-  if (!gap.before) return "What comes before " + gap.behind->name + " is the bottleneck: " + how;
-  auto where = gap.behind ? "between " + gap.before->name + " and " + gap.behind->name
-                          : "behind " + gap.before->name;
-  auto names = gap.names.empty() ? "" : " (" + gap.names + ")";
-  return "What comes " + where + names + " is the bottleneck: " + how +
-         " It runs on one thread: give it to a map with concurrency.";
+  auto names = gap.names.empty() ? "" : " (" + listed(gap.names, ", ") + ")";
+  auto waited = gap.behind ? gap.behind->input_wait : run.sink_wait;
+  auto text = "What comes " + place_of(gap) + names + " is the bottleneck: " +
+              (gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ") +
+              percent(share(waited, run.elapsed)) + " of the time, and no stage is busy.";
+  if (gap.has_source || gap.before.empty()) return text;
+  return text + " It runs on one thread: give it to a map with concurrency.";
 }
 
 static std::string limited_by_none_alone(const stage_statistics* busiest,

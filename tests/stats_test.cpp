@@ -6,6 +6,7 @@
 #include <lade/from.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/process.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
@@ -19,6 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -254,6 +256,69 @@ TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
             "What comes between decode_image and augment (filter) is the bottleneck: augment waits "
             "for input 95 % of the time, and no stage is busy. It runs on one thread: give it to a "
             "map with concurrency.");
+}
+
+static stage_statistics in_place(const char* name, unsigned inputs) {
+  stage_statistics stage;
+  stage.name = name;
+  stage.inputs = inputs;
+  return stage;
+}
+
+// Two branches of a source and a map; the first waits for its source.
+static std::vector<stage_statistics> slow_and_quick_branch() {
+  auto slow = decoder(2s);
+  slow.name = "slow";
+  slow.input_wait = 9500ms;
+  slow.starving = 9s;
+  auto quick = decoder(2s);
+  quick.name = "quick";
+  quick.output_wait = 9s;
+  return {in_place("source", 0), slow, in_place("source", 0), quick};
+}
+
+TEST(Verdict, NamesTheSourceOfTheBranchThatWaitsForIt) {
+  auto stages = slow_and_quick_branch();
+  stages.push_back(in_place("merge", 2));
+  auto told =
+      "What comes before slow (source) is the bottleneck: slow waits for input 95 % of the time, "
+      "and no stage is busy.";
+  auto run = run_of(stages);
+  run.sink_wait = 9s;
+  EXPECT_EQ(verdict(run), told);
+  std::ranges::rotate(run.stages.begin(), run.stages.begin() + 2, run.stages.begin() + 4);
+  EXPECT_EQ(verdict(run), told);
+}
+
+TEST(Verdict, NamesWhatIsBehindSeveralBranches) {
+  auto stages = slow_and_quick_branch();
+  stages[1].input_wait = stages[1].starving = 1s;
+  stages.push_back(in_place("zip", 2));
+  auto run = run_of(stages);
+  run.sink_wait = 9s;
+  EXPECT_EQ(verdict(run),
+            "What comes behind slow and quick (zip) is the bottleneck: the consumer waits 90 % of "
+            "the time, and no stage is busy. It runs on one thread: give it to a map with "
+            "concurrency.");
+}
+
+TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
+  auto stages = slow_and_quick_branch();
+  stages.erase(stages.begin() + 1);
+  stages.push_back(in_place("merge", 2));
+  auto run = run_of(stages);
+  run.sink_wait = 9s;
+  EXPECT_EQ(verdict(run),
+            "What comes behind quick (source, merge) is the bottleneck: the consumer waits 90 % of "
+            "the time, and no stage is busy.");
+}
+
+TEST(Verdict, AStageOfAnotherBranchIsNotHeldBack) {
+  auto stages = slow_and_quick_branch();
+  stages[3].busy = 77600ms;
+  stages[1].output_wait = 9s;
+  EXPECT_THAT(verdict(run_of(stages)),
+              AllOf(StartsWith("quick is the bottleneck"), Not(HasSubstr("waits for room"))));
 }
 
 TEST(Verdict, NamesAStageWithoutWorkersBeforeTheConsumer) {
@@ -643,7 +708,21 @@ TEST(VerdictOfARun, NamesASlowSource) {
   };
   auto quick = map([](int i) { return i; }, {.concurrency = 2, .name = "quick"});
   EXPECT_THAT(verdict_of(runtime, from(slow) | quick),
-              StartsWith("What comes before quick is the bottleneck"));
+              StartsWith("What comes before quick (source) is the bottleneck"));
+}
+
+TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
+  runtime runtime({.threads = 2});
+  auto slow = [i = 0]() mutable -> std::optional<int> {
+    if (i == 60) return std::nullopt;
+    return work_for(3ms, i++);
+  };
+  auto same = [](int i) { return i; };
+  auto behind_slow = from(slow) | map(same, {.concurrency = 2, .name = "behind_slow"});
+  auto quick = from(up_to(60)) | map(same, {.concurrency = 2, .name = "quick"});
+  for (auto& inputs : {std::vector<pipeline<int>>{behind_slow, quick}, {quick, behind_slow}})
+    EXPECT_THAT(verdict_of(runtime, merge(inputs)),
+                StartsWith("What comes before behind_slow (source) is the bottleneck"));
 }
 
 TEST(VerdictOfARun, NamesASlowStageAndThatItWaits) {

@@ -218,11 +218,11 @@ class cache_stage {
     auto store = std::make_shared<detail::cache_store<T>>();
     return detail::make_pipeline<T>(in.length() + 1, [in, store, options = options_](
                                                          const detail::opening& from) {
-      auto& counters = from.add_stage("cache");
       from.refuse_state("cache gives what it has kept before the rest");
       auto run = from;
       run.mixes_parts = nullptr;  // what is behind does not matter to those before
       auto kept = store->find();
+      auto& counters = from.add_stage("cache", kept && kept->whole ? 0 : 1);
       if (!kept) {
         detail::cache_filler<T> filler(store, options, run);
         auto items = in.open(filler.before(run));

@@ -80,7 +80,7 @@ class indexed_pipeline : public pipeline<T> {
           : load_(std::move(load)), stream_(std::move(stream)), steps_(std::move(steps)) {}
       async_generator<T> open(const detail::opening& from) const override {
         auto run = from.of(this);
-        auto& counters = run.add_stage("source");
+        auto& counters = run.add_stage("source", 0);
         if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
           return detail::number_items(detail::begin_with(stream_, run, counters), run, counters,
                                       detail::open_input(run.run), *wanted,
@@ -202,7 +202,7 @@ concept range_function = requires { requires std::ranges::input_range<range_of<F
 template <class T, class Make>
 pipeline<T> make_source(Make make) {
   return make_pipeline<T>(1, [make = std::move(make)](const opening& run) {
-    auto& counters = run.add_stage("source");
+    auto& counters = run.add_stage("source", 0);
     return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run));
   });
 }

@@ -168,7 +168,7 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
   return detail::make_pipeline<out>(
       detail::longest(inputs...) + 1,
       [coroutine = std::move(coroutine), inputs...](const detail::opening& run) {
-        auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"));
+        auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"), sizeof...(In));
         auto opened = detail::open_each(run.mixing_parts("combine"), counters,
                                         std::index_sequence_for<In...>(), inputs...);
         auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
@@ -182,7 +182,7 @@ template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
       detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
-        auto& counters = run.add_stage("zip");
+        auto& counters = run.add_stage("zip", sizeof...(In));
         auto opened = detail::open_each(run.mixing_parts("zip"), counters,
                                         std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
@@ -202,7 +202,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
   for (auto& each : inputs) length = std::max(length, each.length());
   return detail::make_pipeline<T>(
       length + 1, [inputs = std::move(inputs), options](const detail::opening& from) {
-        auto& counters = from.add_stage("merge");
+        auto& counters = from.add_stage("merge", inputs.size());
         auto run = from.reordering("merge");
         if (options.end == merge_end::first)
           run.refuse_state("merge ends with the first of its inputs, which depends on its turns");

@@ -42,6 +42,7 @@ struct stage_statistics {
   unsigned shared_threads = 0;      // of the runtime's that automatic stages share; 0 for others
   bool on_reactor = false;          // its workers wait rather than compute
   std::size_t slots = 0;            // items that it may hold; 0 for one that passes them on at once
+  unsigned inputs = 1;              // stages that it takes items from; 0 for a source
   std::uint64_t in = 0;             // items taken from the stage before
   std::uint64_t out = 0;            // items given to the next stage
   std::uint64_t failed = 0;         // items whose function threw
@@ -172,6 +173,7 @@ class stage_counters {
 
   std::atomic<unsigned> workers = 0;  // of its staff, or fewer while their number is tuned
   stage_workers staff;
+  unsigned inputs = 1;
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;

@@ -65,7 +65,7 @@ class run_state {
 
   // The counters of a stage: one that is opened again goes on with those it had. The reference is
   // valid as long as the run_state is.
-  stage_counters& add_stage(std::string name, const stage_key& stage);
+  stage_counters& add_stage(std::string name, const stage_key& stage, std::size_t inputs = 1);
   void note_workers(stage_counters& stage, const stage_workers& staff);
   void note_groups(stage_counters& stage, std::string groups);
 
@@ -271,8 +271,8 @@ struct opening {
   }
 
   stage_key key() const noexcept { return {stage, inside_of}; }
-  stage_counters& add_stage(std::string name) const {
-    return run->add_stage(std::move(name), key());
+  stage_counters& add_stage(std::string name, std::size_t inputs = 1) const {
+    return run->add_stage(std::move(name), key(), inputs);
   }
 
   // What shuffles are keyed by beside their seed: the epoch, and in a repeat the round.
