@@ -3,8 +3,12 @@
 #include <lade/dashboard.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -20,17 +24,40 @@ static std::string_view cut_to(std::string_view text, std::size_t columns) {
   return text.substr(0, end);
 }
 
+using drawn_lines = std::vector<std::string>;
+
 // Lines of at most so many characters, broken at blanks where there are any.
-static std::string wrapped_at(std::string_view text, std::size_t columns) {
-  std::string lines;
+static drawn_lines wrapped_at(std::string_view text, std::size_t columns) {
+  drawn_lines lines;
   while (!text.empty()) {
     auto line = cut_to(text, columns);
     auto blank = line.size() < text.size() ? text.substr(0, line.size() + 1).rfind(' ') : text.npos;
     if (blank != text.npos && blank > 0) line = text.substr(0, blank);
-    lines.append(line).append("\n");
+    lines.emplace_back(line);
     text.remove_prefix(std::min(text.size(), line.size() + (blank == line.size())));
   }
   return lines;
+}
+
+// A line for each stage, and one above them, cut to so many characters.
+static drawn_lines table_lines(const run_statistics& run, std::size_t columns) {
+  drawn_lines lines;
+  auto stages = table(run);
+  for (std::string_view rest = stages; !rest.empty();) {
+    auto end = rest.find('\n');
+    lines.emplace_back(cut_to(rest.substr(0, end), columns));
+    rest.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+// Leaves out the first stages of a table if it has more lines than may be, and says how many.
+static void shorten(drawn_lines& stages, std::size_t most, std::size_t columns) {
+  if (stages.size() <= most) return;
+  auto kept = std::max<std::size_t>(most, 2) - 2;
+  auto left_out = stages.size() - 1 - kept;
+  stages.erase(stages.begin() + 1, stages.begin() + static_cast<std::ptrdiff_t>(left_out));
+  stages[1] = cut_to("(" + std::to_string(left_out) + " more)", columns);
 }
 
 static std::string headline(const run_report& report) {
@@ -42,16 +69,17 @@ static std::string headline(const run_report& report) {
   return text;
 }
 
-std::string render(const run_report& report, std::size_t columns) {
+std::string render(const run_report& report, std::size_t columns, std::size_t lines) {
   columns = std::max<std::size_t>(columns, 1);
-  auto text = std::string(cut_to(headline(report), columns)) + "\n";
-  auto stages = table(report.interval);
-  for (std::string_view rest = stages; !rest.empty();) {
-    auto end = rest.find('\n');
-    text.append(cut_to(rest.substr(0, end), columns)).append("\n");
-    rest.remove_prefix(end + 1);
-  }
-  return text + wrapped_at(verdict(report.interval), columns);
+  drawn_lines all{std::string(cut_to(headline(report), columns))};
+  auto stages = table_lines(report.interval, columns);
+  auto told = wrapped_at(verdict(report.interval), columns);
+  shorten(stages, lines - std::min(lines, all.size() + told.size()), columns);
+  all.insert(all.end(), stages.begin(), stages.end());
+  all.insert(all.end(), told.begin(), told.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines, all.size()); ++i) text += all[i] + "\n";
+  return text;
 }
 
 std::string one_line(const run_report& report) {
@@ -59,11 +87,14 @@ std::string one_line(const run_report& report) {
 }
 
 // Nothing where lines cannot be drawn over.
-static std::size_t columns_of_terminal(int descriptor) {
+static std::optional<winsize> size_of_terminal(int descriptor) {
   auto* kind = std::getenv("TERM");
-  if (isatty(descriptor) == 0 || !kind || kind == std::string_view("dumb")) return 0;
+  if (isatty(descriptor) == 0 || !kind || kind == std::string_view("dumb")) return std::nullopt;
   winsize size{};
-  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) size = {};
+  if (size.ws_col == 0) size.ws_col = 80;
+  if (size.ws_row == 0) size.ws_row = 24;
+  return size;
 }
 
 static void write_all_to(int descriptor, std::string_view text) {
@@ -75,9 +106,10 @@ static void write_all_to(int descriptor, std::string_view text) {
 }
 
 void dashboard::operator()(const run_report& report) {
-  auto columns = columns_of_terminal(descriptor_);
-  if (columns == 0) return write_all_to(descriptor_, one_line(report) + "\n");
-  auto text = render(report, columns);
+  auto size = size_of_terminal(descriptor_);
+  if (!size) return write_all_to(descriptor_, one_line(report) + "\n");
+  std::size_t below_the_last = 1;
+  auto text = render(report, size->ws_col, size->ws_row - below_the_last);
   auto back = lines_ > 0 ? "\x1b[" + std::to_string(lines_) + "A" : "";
   write_all_to(descriptor_, back + "\r\x1b[J" + text);
   lines_ = static_cast<std::size_t>(std::ranges::count(text, '\n'));

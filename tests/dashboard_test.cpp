@@ -74,6 +74,33 @@ TEST(Dashboard, TheVerdictIsBrokenBetweenWords) {
                "would\nhelp.\n"));
 }
 
+static run_report report_of_stages(int count) {
+  auto report = report_of("stage 1");
+  for (int i = 2; i <= count; ++i) {
+    report.interval.stages.push_back(report.interval.stages[0]);
+    report.interval.stages.back().name = "stage " + std::to_string(i);
+  }
+  return report;
+}
+
+TEST(Dashboard, LeavesOutTheFirstStagesWhereThereIsNoRoom) {
+  auto report = report_of_stages(20);
+  auto all = render(report, 200);
+  EXPECT_EQ(std::ranges::count(all, '\n'), 23);
+  EXPECT_EQ(render(report, 200, 23), all);
+  auto some = render(report, 200, 8);
+  EXPECT_EQ(std::ranges::count(some, '\n'), 8);
+  EXPECT_THAT(some, AllOf(HasSubstr("\nstage     workers"), HasSubstr("\n(16 more)\nstage 17 "),
+                          HasSubstr("\nstage 20 "), EndsWith("threads would help.\n")));
+}
+
+TEST(Dashboard, NeverHasMoreLinesThanThereIsRoomFor) {
+  for (std::size_t lines = 0; lines < 30; ++lines)
+    for (std::size_t columns : {1u, 20u, 200u})
+      EXPECT_LE(std::ranges::count(render(report_of_stages(20), columns, lines), '\n'),
+                static_cast<std::ptrdiff_t>(lines));
+}
+
 TEST(Dashboard, LeavesOutMemoryThatIsNotKnown) {
   auto report = report_of("decode");
   report.process = {};
@@ -104,7 +131,7 @@ TEST(Dashboard, WritesALineForEachReportWhereThereIsNoTerminal) {
 TEST(Dashboard, DrawsOverItselfOnATerminal) {
   int ours = -1;
   int terminal = -1;
-  winsize size{.ws_row = 50, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
+  winsize size{.ws_row = 20, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
   if (openpty(&ours, &terminal, nullptr, nullptr, &size) != 0) GTEST_SKIP() << "no terminals";
   setenv("TERM", "xterm", 1);
   dashboard board(terminal);
@@ -113,6 +140,11 @@ TEST(Dashboard, DrawsOverItselfOnATerminal) {
   EXPECT_THAT(read_some(ours), AllOf(StartsWith("\r\x1b[J1:02:03"), Not(HasSubstr("A\r"))));
   board(report);
   EXPECT_THAT(read_some(ours), StartsWith("\x1b[4A\r\x1b[J1:02:03"));
+  board(report_of_stages(100));
+  read_some(ours);
+  board(report);
+  auto all_but_the_last_line = size.ws_row - 1;
+  EXPECT_THAT(read_some(ours), StartsWith("\x1b[" + std::to_string(all_but_the_last_line) + "A\r"));
   close(terminal);
   close(ours);
 }

@@ -13,9 +13,10 @@ namespace lade {
 //
 //   auto run = runtime.run(batches, {.report = {.every = 1s, .to = lade::dashboard()}});
 //
-// On a terminal each report is drawn over the last one: the stages of the interval, speed, memory
-// and what limits the run. What the program prints in between is drawn over too. Elsewhere, as in
-// a log, each report is one line. What cannot be written is lost without a word.
+// On a terminal each report is drawn over the last one: the stages of the interval, as many as
+// there is room for, speed, memory and what limits the run. What the program prints in between is
+// drawn over too. Elsewhere, as in a log, each report is one line. What cannot be written is lost
+// without a word.
 class dashboard {
  public:
   explicit dashboard(int descriptor = 2) noexcept : descriptor_(descriptor) {}  // standard error
@@ -27,8 +28,10 @@ class dashboard {
   std::size_t lines_ = 0;  // that stand on the terminal
 };
 
-// What a dashboard draws: lines of at most so many characters, each with its end.
-std::string render(const run_report& report, std::size_t columns);
+// What a dashboard draws: so many lines at most, of so many characters at most, each with its end.
+// Where there are more stages, those nearest to the source are left out and counted.
+std::string render(const run_report& report, std::size_t columns,
+                   std::size_t lines = ~std::size_t{0});
 
 // What it writes where there is no terminal, without an end.
 std::string one_line(const run_report& report);
