@@ -141,7 +141,7 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   add("lade_stage_workers", gauge, "Items that may be worked on at a time.", stage.workers, labels);
   add("lade_stage_slots", gauge, "Items that the stage may hold.", static_cast<double>(stage.slots),
       labels);
-  if (stage.workers > 0) add_durations(stage, labels);
+  if (stage.workers > 0 || stage.durations.total() > 0) add_durations(stage, labels);
 }
 
 void metrics::add_durations(const stage_statistics& stage, const metric_labels& labels) {

@@ -7,6 +7,8 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,9 +25,13 @@ class metrics_server::sources {
  public:
   explicit sources(const process_options& options) noexcept : process_(options) {}
 
-  std::uint64_t add(std::function<void(metrics&)> source) {
+  // Without a name where the source labels its samples itself.
+  std::uint64_t add(std::optional<std::string> name, std::function<void(metrics&)> source) {
     std::lock_guard lock(mutex_);
-    sources_.emplace(next_, std::move(source));
+    auto has_name = [&](auto& each) { return each.second.name == name; };
+    if (name && std::ranges::any_of(sources_, has_name))
+      throw error(errc::invalid_argument, "metrics_server", "another source is named " + *name);
+    sources_.emplace(next_, named{std::move(name), std::move(source)});
     return next_++;
   }
 
@@ -38,14 +44,19 @@ class metrics_server::sources {
     metrics all;
     all.add(read_process_statistics(process_));
     std::lock_guard lock(mutex_);
-    for (auto& [number, source] : sources_) source(all);
+    for (auto& [number, each] : sources_) each.source(all);
     return all.text();
   }
 
  private:
+  struct named {
+    std::optional<std::string> name;
+    std::function<void(metrics&)> source;
+  };
+
   const process_options process_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::function<void(metrics&)>> sources_;
+  std::map<std::uint64_t, named> sources_;
   std::uint64_t next_ = 0;
 };
 
@@ -323,13 +334,14 @@ std::uint16_t metrics_server::port() const noexcept { return clients_->port(); }
 
 metrics_server::registration metrics_server::add(std::string name,
                                                  std::function<run_statistics()> source) {
-  return add([name = std::move(name), source = std::move(source)](metrics& all) {
+  auto labelled = [name, source = std::move(source)](metrics& all) {
     all.add(source(), {{"run", name}});
-  });
+  };
+  return {sources_, sources_->add(std::move(name), std::move(labelled))};
 }
 
 metrics_server::registration metrics_server::add(std::function<void(metrics&)> source) {
-  return {sources_, sources_->add(std::move(source))};
+  return {sources_, sources_->add(std::nullopt, std::move(source))};
 }
 
 }  // namespace lade

@@ -124,6 +124,18 @@ TEST(MetricsServer, TellsOfALiveRunAndNoMoreOfOneThatHasEnded) {
   EXPECT_THAT(fetch(server), Not(HasSubstr("lade_run")));
 }
 
+TEST(MetricsServer, RefusesASecondSourceOfOneName) {
+  metrics_server server;
+  auto source = [] { return delivered(3); };
+  {
+    auto first = server.add("train", source);
+    EXPECT_THAT([&] { auto second = server.add("train", source); },
+                ThrowsMessage<error>("metrics_server: another source is named train"));
+    auto other = server.add("validate", source);
+  }
+  auto again = server.add("train", source);
+}
+
 TEST(MetricsServer, ARegistrationMayOutliveIt) {
   std::optional<metrics_server> server(std::in_place);
   auto shown = server->add("train", [] { return delivered(3); });
@@ -137,7 +149,7 @@ TEST(MetricsServer, ASourceThatThrowsIsAnAnswerToo) {
   {
     auto broken = server.add("x", []() -> run_statistics { throw std::runtime_error("no run"); });
     EXPECT_THAT(fetch(server), AllOf(StartsWith("HTTP/1.1 500 "), EndsWith("\r\n\r\nno run\n")));
-    auto odd = server.add("x", []() -> run_statistics { throw 1; });
+    auto odd = server.add("y", []() -> run_statistics { throw 1; });
   }
   EXPECT_THAT(fetch(server), StartsWith("HTTP/1.1 200 "));
 }

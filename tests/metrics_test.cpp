@@ -57,10 +57,13 @@ TEST(Prometheus, DurationsAreASummary) {
                               "lade_stage_item_seconds_count{stage=\"map\"} 200\n"));
 }
 
-TEST(Prometheus, StagesWithoutWorkersHaveNoDurations) {
+TEST(Prometheus, StagesInPlaceHaveTheDurationsOfTheirCalls) {
   auto run = two_stages();
   run.stages[0].workers = run.stages[1].workers = 0;
-  EXPECT_THAT(to_prometheus(run), Not(HasSubstr("item_seconds")));
+  run.stages[1].durations = {};
+  auto text = to_prometheus(run);
+  EXPECT_THAT(text, HasSubstr("lade_stage_item_seconds{stage=\"map\",quantile=\"0.99\"} 0.002\n"));
+  EXPECT_THAT(text, Not(HasSubstr("lade_stage_item_seconds{stage=\"map (2)\"")));
 }
 
 TEST(Prometheus, LeavesOutFiguresOfTheProcessThatAreNotKnown) {

@@ -51,7 +51,9 @@ class metrics_server {
 
   // Adds what `source` gives, labelled run="name", as long as the registration lives, which may
   // be longer than the server. Sources are called one at a time on the server's thread, and must
-  // not add or remove any. While one throws, all answers are its failure (500).
+  // not add or remove any. While one throws, all answers are its failure (500). Throws
+  // error(invalid_argument) for a name that another registration has, whose samples would be the
+  // same; what functions add by themselves must differ in its labels.
   [[nodiscard]] registration add(std::string name, std::function<run_statistics()> source);
   [[nodiscard]] registration add(std::function<void(metrics&)> source);
 
