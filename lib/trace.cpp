@@ -3,6 +3,7 @@
 #include <lade/trace.hpp>
 
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -15,19 +16,30 @@ static constexpr trace::track first_track = 1 << 24;
 
 // An event: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 static std::string trace_event(char phase, trace::track where, const std::string& more) {
-  return std::string("{\"ph\":\"") + phase + "\",\"pid\":1,\"tid\":" + std::to_string(where) + "," +
-         more + "},\n";
+  return std::string(",\n{\"ph\":\"") + phase + "\",\"pid\":1,\"tid\":" + std::to_string(where) +
+         "," + more + "}";
 }
 
-trace::trace(const std::string& path) : file_(path) {
+trace::trace(const std::string& path) : path_(path), file_(path) {
   if (!file_) raise(errno, "open " + path);
-  file_ << "[\n";
+  file_ << "[\n" << R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"lade"}})";
+}
+
+void trace::finish() {
+  std::lock_guard lock(mutex_);
+  if (!file_.is_open()) return;
+  put("\n]\n");
+  file_.close();
+  note_failure();
+  if (failure_ != 0) raise(failure_, "write " + path_);
 }
 
 trace::~trace() {
-  file_ << trace_event('M', 0, R"("name":"process_name","args":{"name":"lade"})");
-  file_.seekp(-2, std::ios::cur);  // the last comma
-  file_ << "\n]\n";
+  try {
+    finish();
+  } catch (const error& failure) {
+    std::fprintf(stderr, "lade: %s\n", failure.what());
+  }
 }
 
 trace::track trace::add_track(std::string_view name) {
@@ -80,7 +92,18 @@ std::string trace::microseconds(clock::time_point time) const {
 
 void trace::write(const std::string& event) {
   std::lock_guard lock(mutex_);
-  file_ << event;
+  if (file_.is_open()) put(event);
+}
+
+// After the first failure nothing is written: the file would not be read beyond it.
+void trace::put(std::string_view text) {
+  if (failure_ != 0) return;
+  file_ << text;
+  note_failure();
+}
+
+void trace::note_failure() noexcept {
+  if (!file_ && failure_ == 0) failure_ = errno != 0 ? errno : EIO;
 }
 
 trace::open_span::~open_span() {

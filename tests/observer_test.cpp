@@ -8,25 +8,20 @@
 #include <lade/sleep.hpp>
 #include <lade/task.hpp>
 
+#include "support/caught_errors.hpp"
 #include "support/pipelines.hpp"
-#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace lade {
 
@@ -305,32 +300,6 @@ TEST(Stall, TellsOfItemsThatPauseAndThatAreDone) {
   EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 2 (2) is done and waits for earlier ones"));
 }
 
-// What the process writes to standard error goes into a file as long as this lives.
-class caught_errors {
- public:
-  caught_errors() : kept_(dup(2)) {
-    int file = open(path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    dup2(file, 2);
-    close(file);
-  }
-  caught_errors(const caught_errors&) = delete;
-  ~caught_errors() {
-    dup2(kept_, 2);
-    close(kept_);
-  }
-
-  std::string text() const {
-    std::ifstream file(path());
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  std::string path() const { return dir_ / "errors"; }
-
-  testing_support::temp_dir dir_;
-  int kept_;
-};
-
 TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
   runtime runtime({.threads = 2});
   test::gate gate;
@@ -340,7 +309,7 @@ TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
   };
   std::string text;
   {
-    caught_errors errors;
+    testing_support::caught_errors errors;
     auto items =
         runtime.run(from(up_to(3)) | map(hang, {.name = "hang"}), {.stall = {.after = 4ms}});
     gate.wait_for(1);

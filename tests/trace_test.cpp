@@ -12,6 +12,8 @@
 #include <lade/tee.hpp>
 #include <lade/trace.hpp>
 
+#include "support/caught_errors.hpp"
+#include "support/json.hpp"
 #include "support/pipelines.hpp"
 #include "support/temp_dir.hpp"
 
@@ -21,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -143,7 +146,7 @@ static std::set<std::string> arrows_of(const std::vector<std::string>& lines, ch
   std::set<std::string> ids;
   for (auto& line : lines)
     if (line.starts_with(std::string("{\"ph\":\"") + kind))
-      ids.insert(line.substr(line.find("\"id\":")));
+      ids.insert(line.substr(0, line.find('}')).substr(line.find("\"id\":")));
   return ids;
 }
 
@@ -217,6 +220,68 @@ TEST(Trace, HasASpanForEverySystemCall) {
   EXPECT_GE(count("b", "read"), 3);
   EXPECT_EQ(count("b", "read"), count("e", "read"));
   EXPECT_THAT(lines, Contains(HasSubstr("\"of\":\"" + (dir / "absent") + "\",\"result\":-2}")));
+}
+
+static std::string content_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Reads and writes, computes and takes apart.
+static void run_with(trace& record, const temp_dir& dir) {
+  runtime runtime({.threads = 2});
+  std::vector<sample> files;
+  for (int i = 0; i < 100; ++i)
+    files.emplace_back(dir.write("a \"file\" " + std::to_string(i), "x"));
+  auto twice = [](sample each) { return std::vector<sample>{each, each}; };
+  collect(runtime, from(files) | map(io::read) | flat_map(twice, {.concurrency = 2}) | batch(10),
+          {.trace = &record});
+  auto span = record.span("of the\nprogram");
+}
+
+TEST(Trace, IsJson) {
+  temp_dir dir;
+  {
+    trace record(dir / "trace");
+    run_with(record, dir);
+  }
+  auto text = content_of(dir / "trace");
+  EXPECT_TRUE(is_json(text)) << text;
+}
+
+TEST(Trace, CutOffAnywhereItsWholeLinesAreJsonButForTheBracket) {
+  temp_dir dir;
+  trace record(dir / "trace");
+  run_with(record, dir);
+  auto text = content_of(dir / "trace");  // as a crash would leave it
+  ASSERT_GT(text.size(), 8000u);
+  for (std::size_t size = text.size(), cut = size / 50; size > cut; size -= cut) {
+    auto whole_lines = text.substr(0, text.rfind(",\n", size));
+    EXPECT_TRUE(is_json(whole_lines + "]")) << whole_lines;
+  }
+}
+
+TEST(Trace, ThatCannotBeWrittenAnyMoreEndsNoRunAndIsToldOnce) {
+  temp_dir dir;
+  auto why = "write /dev/full: No space left on device";
+  testing_support::caught_errors errors;
+  {
+    trace record("/dev/full");
+    run_with(record, dir);
+    EXPECT_THAT([&] { record.finish(); }, ThrowsMessage<error>(why));
+    record.finish();
+  }
+  EXPECT_EQ(errors.text(), "");
+  { trace unfinished("/dev/full"); }
+  EXPECT_EQ(errors.text(), "lade: " + std::string(why) + "\n");
+}
+
+TEST(Trace, WhatComesAfterItIsFinishedIsLost) {
+  temp_dir dir;
+  trace record(dir / "trace");
+  record.finish();
+  run_with(record, dir);
+  EXPECT_EQ(lines_of(dir / "trace").size(), 3u);
 }
 
 TEST(Trace, TakesSpansOfTheProgram) {

@@ -19,10 +19,10 @@ namespace lade {
 
 // Writes a file in the Trace Event Format (JSON array), which ui.perfetto.dev and chrome://tracing
 // open. Runs that are given it add a span for every call of the function of a map, filter,
-// batch_into, pad, pack, batch_by or flat_map (but of several items at a time), and for what the
-// consumer does with each item, one track for each worker, arrows that follow each item from span
-// to span, the items that each concurrent stage holds as a curve, and each system call from when it
-// is made until its result is there; the program may add spans of its own:
+// batch_into, pad, pack, batch_by or flat_map (of that for each part, and for the end), and for what
+// the consumer does with each item, one track for each worker, arrows that follow each item from
+// span to span, the items that each concurrent stage but flat_map holds as a curve, and each system
+// call from when it is made until its result is there; the program may add spans of its own:
 //
 //   lade::trace trace("run.trace.json");
 //   auto batches = runtime.run(pipeline, {.trace = &trace});
@@ -40,7 +40,12 @@ class trace {
   // Throws error with the system's reason if the file cannot be written.
   explicit trace(const std::string& path);
 
-  // Completes the file. One that is not completed, after a crash, can be opened too.
+  // Completes the file; what comes then is lost. One that is not completed, after a crash, can be
+  // opened too. Throws error with the system's reason if not all could be written: a run does not
+  // end for that, and what came after the first failure is not in the file.
+  void finish();
+
+  // The same, but what finish() would throw goes to standard error.
   ~trace();
 
   // From now to the end of the object, on the track of this thread.
@@ -65,9 +70,15 @@ class trace {
   std::string microseconds(clock::time_point time) const;
   void write(const std::string& event);
 
+  // With the mutex held.
+  void put(std::string_view text);
+  void note_failure() noexcept;
+
+  const std::string path_;
   const clock::time_point start_ = clock::now();
   std::mutex mutex_;
-  std::ofstream file_;
+  std::ofstream file_;  // closed when it is finished
+  int failure_ = 0;     // why it could not be written, an errno
   track tracks_ = 0;
   std::atomic<std::uint64_t> calls_ = 0;  // of the system
 };
