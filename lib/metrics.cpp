@@ -127,7 +127,7 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   count("skipped_total", "Failed items that were dropped.", stage.skipped);
   count("substituted_total", "Failed items that were replaced.", stage.substituted);
   count("retries_total", "Calls for an item for which one had failed.", stage.retried);
-  count("bytes_total", "Bytes of what the stage gave, where items have a size.", stage.bytes);
+  count("bytes_total", "Bytes of buffers that were allocated where the stage works.", stage.bytes);
   time("busy_seconds_total", "Time inside of the function, of all workers.", stage.busy);
   time("cpu_seconds_total", "Of that, CPU time, from samples.", stage.cpu);
   time("awaited_seconds_total", "Of busy, time of calls that awaited something: flat_map.",
@@ -146,7 +146,9 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
 
 void metrics::add_durations(const stage_statistics& stage, const metric_labels& labels) {
   constexpr std::string_view name = "lade_stage_item_seconds";
-  auto& to = of(name, metric_type::summary, "Time that the function takes for one item.").samples;
+  auto& to = of(name, metric_type::summary,
+                "Time that a call takes: for one item, or of flat_map for one part or the end.")
+                 .samples;
   auto quantile = [&](const char* share, std::chrono::nanoseconds value) {
     to += metric_sample(name, with_label(labels, "quantile", share), metric_seconds(value));
   };

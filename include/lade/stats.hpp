@@ -34,7 +34,7 @@ class duration_counts {
 
 // One stage of a run, at one moment. Times are summed over its workers; a stage that works
 // in place has no `cpu` and no waits, and `busy` and `durations` if it is a map, filter, flat_map
-// or batch_by.
+// or batch_by; the buffers that it allocates are counted for the next stage with workers.
 struct stage_statistics {
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
@@ -49,7 +49,7 @@ struct stage_statistics {
   std::uint64_t skipped = 0;        // of these, dropped by its policy
   std::uint64_t substituted = 0;    // of these, replaced by its policy
   std::uint64_t retried = 0;        // calls for an item for which one had failed
-  std::uint64_t bytes = 0;          // of what it gave, where items have a size
+  std::uint64_t bytes = 0;          // of buffers that were allocated where it works
   std::chrono::nanoseconds busy{};  // spent inside of its function
   std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 for tasks and in place
   std::chrono::nanoseconds awaited{};      // of busy, in calls for parts that awaited: flat_map
@@ -57,7 +57,7 @@ struct stage_statistics {
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
   std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
   std::chrono::nanoseconds starving{};     // the next stage waited for this one
-  duration_counts durations;               // that its function took for one item each
+  duration_counts durations;  // of calls for an item; of flat_map for a part, or the end
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
 };
 
