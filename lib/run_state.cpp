@@ -301,7 +301,8 @@ lineage run_state::begin_arrows(const lineage& item) {
   std::lock_guard lock(tracing_);
   for (auto& range : item.ranges())
     for (auto position = range.first; position <= range.last; ++position)
-      if (begun_arrows_.insert(position).second) begun.add(position);
+      if (!begun_arrows_.contains(position)) begun.add(position);
+  begun_arrows_.merge(begun);
   return begun;
 }
 

@@ -35,7 +35,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -171,7 +170,7 @@ class run_state {
   std::mutex telling_;  // guards the log and the calls of on_failure
   std::ofstream failure_log_;
   std::mutex tracing_;
-  std::unordered_set<std::uint64_t> begun_arrows_;
+  lineage begun_arrows_;
   scope& children_;
 };
 
