@@ -59,6 +59,18 @@ TEST(From, AFunctionOfARangeIsCalledInEveryRun) {
   EXPECT_THAT(collect(runtime, walked), ElementsAre(1, 2, 3));
 }
 
+TEST(From, MayHaveANameThatErrorsAndStatisticsCallIt) {
+  runtime runtime({.threads = 1});
+  auto refuse = [](std::uint64_t i) -> int { throw std::runtime_error("no " + std::to_string(i)); };
+  auto indexed = from_index(3, refuse, {.name = "pages"}) | skip(1);
+  auto walked = from(numbers{3}, {.name = "words"});
+  EXPECT_THAT([&] { collect(runtime, indexed); },
+              ThrowsMessage<stage_error>("pages (item 1): no 1"));
+  auto items = runtime.run(walked);
+  collect(items);
+  EXPECT_EQ(items.statistics().stages.front().name, "words");
+}
+
 TEST(From, ItemsMadeByTheirIndexAreMadeOnlyWhenVisited) {
   runtime runtime({.threads = 1});
   std::vector<std::uint64_t> made;

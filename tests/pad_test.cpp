@@ -7,6 +7,7 @@
 #include <lade/pad.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
+#include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
@@ -174,6 +175,20 @@ static void expect_two_shared_cpus(const Stage& stage) {
 
 TEST(Pad, SharesTheCpusOfAutomaticStages) {
   expect_two_shared_cpus(pad({.concurrency = automatic}));
+}
+
+TEST(Pad, MayWorkOnAPoolOfItsOwn) {
+  runtime runtime({.threads = 1});
+  thread_pool pool({.threads = 3});
+  auto batches = from(token_batch{{1}, {2, 3}, {4}}) | batch(2);
+  auto own_threads_of = [&](const auto& what) {
+    auto items = runtime.run(what);
+    EXPECT_THAT(collect(items), testing::SizeIs(2));
+    return items.statistics().stages.back().own_threads;
+  };
+  EXPECT_EQ(own_threads_of(batches | pad({.concurrency = 2, .pool = &pool})), 3u);
+  EXPECT_EQ(own_threads_of(batches | pack({.concurrency = 2, .pool = &pool})), 3u);
+  EXPECT_EQ(own_threads_of(batches | pack({.concurrency = 2})), 0u);
 }
 
 TEST(Pad, RefusesOptionsThatCannotWork) {

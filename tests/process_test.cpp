@@ -26,6 +26,14 @@ TEST(ProcessStatistics, AreThoseOfThisProcess) {
   EXPECT_TRUE(now.cpu_user && now.cpu_system);
 }
 
+TEST(ProcessStatistics, TellOfDisksAndNetworksWhereTheKernelDoes) {
+  auto now = read_process_statistics();
+  EXPECT_EQ(now.disk_read_bytes.has_value(), access("/proc/self/io", R_OK) == 0);
+  EXPECT_EQ(now.disk_written_bytes.has_value(), access("/proc/self/io", R_OK) == 0);
+  EXPECT_EQ(now.network_in_bytes.has_value(), access("/proc/self/net/dev", R_OK) == 0);
+  EXPECT_EQ(now.network_out_bytes.has_value(), access("/proc/self/net/dev", R_OK) == 0);
+}
+
 TEST(ProcessStatistics, ShareOutSharedPagesIfAsked) {
   if (access("/proc/self/smaps_rollup", R_OK) != 0) GTEST_SKIP() << "no /proc/self/smaps_rollup";
   auto now = read_process_statistics({.pss = true});

@@ -15,6 +15,7 @@
 #include <optional>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -58,8 +59,11 @@ class indexed_pipeline : public pipeline<T> {
   // Items in the order of the list, before all of it is there; empty if there is no such way.
   using open_stream = std::function<async_generator<T>()>;
 
-  indexed_pipeline(load_list load, open_stream stream, std::vector<detail::order_step> steps = {})
-      : pipeline<T>(node(load, stream, steps), 1),
+  // `name` is what statistics and errors call it.
+  indexed_pipeline(std::string name, load_list load, open_stream stream,
+                   std::vector<detail::order_step> steps = {})
+      : pipeline<T>(node(name, load, stream, steps), 1),
+        name_(std::move(name)),
         load_(std::move(load)),
         stream_(std::move(stream)),
         steps_(std::move(steps)) {}
@@ -68,19 +72,23 @@ class indexed_pipeline : public pipeline<T> {
   indexed_pipeline then(const detail::order_step& step) const {
     auto steps = steps_;
     steps.push_back(step);
-    return {load_, stream_, std::move(steps)};
+    return {name_, load_, stream_, std::move(steps)};
   }
 
  private:
-  static auto node(const load_list& load, const open_stream& stream,
+  static auto node(const std::string& name, const load_list& load, const open_stream& stream,
                    const std::vector<detail::order_step>& steps) {
     class source final : public detail::node<T> {
      public:
-      source(load_list load, open_stream stream, std::vector<detail::order_step> steps)
-          : load_(std::move(load)), stream_(std::move(stream)), steps_(std::move(steps)) {}
+      source(std::string name, load_list load, open_stream stream,
+             std::vector<detail::order_step> steps)
+          : name_(std::move(name)),
+            load_(std::move(load)),
+            stream_(std::move(stream)),
+            steps_(std::move(steps)) {}
       async_generator<T> open(const detail::opening& from) const override {
         auto run = from.of(this);
-        auto& counters = run.add_stage("source", 0);
+        auto& counters = run.add_stage(name_, 0);
         if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
           return detail::number_items(detail::begin_with(stream_, run, counters), run, counters,
                                       detail::open_input(run.run), *wanted,
@@ -89,11 +97,12 @@ class indexed_pipeline : public pipeline<T> {
       }
 
      private:
+      std::string name_;
       load_list load_;
       open_stream stream_;
       std::vector<detail::order_step> steps_;
     };
-    return std::make_shared<const source>(load, stream, steps);
+    return std::make_shared<const source>(name, load, stream, steps);
   }
 
   static async_generator<T> visit(load_list load, std::vector<detail::order_step> steps,
@@ -138,9 +147,14 @@ class indexed_pipeline : public pipeline<T> {
     }
   }
 
+  std::string name_;
   load_list load_;
   open_stream stream_;
   std::vector<detail::order_step> steps_;
+};
+
+struct from_options {
+  std::string_view name = "source";  // in statistics and errors
 };
 
 namespace detail {
@@ -200,11 +214,12 @@ template <class F>
 concept range_function = requires { requires std::ranges::input_range<range_of<F>>; };
 
 template <class T, class Make>
-pipeline<T> make_source(Make make) {
-  return make_pipeline<T>(1, [make = std::move(make)](const opening& run) {
-    auto& counters = run.add_stage("source", 0);
-    return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run));
-  });
+pipeline<T> make_source(const from_options& options, Make make) {
+  return make_pipeline<T>(
+      1, [name = std::string(options.name), make = std::move(make)](const opening& run) {
+        auto& counters = run.add_stage(name, 0);
+        return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run));
+      });
 }
 
 template <class R>
@@ -234,47 +249,50 @@ async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_un
 //   a function that returns optionals, copied for every run and called until it gives an empty one.
 // The pipeline keeps what it is given; a run works on copies of it.
 template <class Source>
-auto from(Source source) {
+auto from(Source source, const from_options& options = {}) {
+  std::string name(options.name);
   if constexpr (detail::listing<Source>) {
     using value = std::ranges::range_value_t<decltype(source.list_all())>;
     using list = detail::range_list<std::vector<value>>;
     return indexed_pipeline<value>(
-        [source] { return std::make_shared<const list>(source.list_all()); },
+        name, [source] { return std::make_shared<const list>(source.list_all()); },
         [source] { return source.list(); });
   } else if constexpr (detail::list_range<Source>) {
     using list = detail::range_list<Source>;
     auto kept = std::make_shared<const list>(std::move(source));
-    return indexed_pipeline<std::ranges::range_value_t<Source>>([kept] { return kept; }, nullptr);
+    return indexed_pipeline<std::ranges::range_value_t<Source>>(
+        name, [kept] { return kept; }, nullptr);
   } else if constexpr (detail::generator_function<Source>) {
     using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
-    return detail::make_source<value>(std::move(source));
+    return detail::make_source<value>(options, std::move(source));
   } else if constexpr (detail::optional_function<Source>) {
     using value = typename detail::optional_value<std::invoke_result_t<Source&>>::type;
     return detail::make_source<value>(
-        [source = std::move(source)] { return detail::call_until_empty(source); });
+        options, [source = std::move(source)] { return detail::call_until_empty(source); });
   } else if constexpr (detail::range_function<Source>) {
     using range = detail::range_of<Source>;
     using value = std::ranges::range_value_t<range>;
     if constexpr (detail::list_range<range>)
       return indexed_pipeline<value>(
+          name,
           [source = std::move(source)] {
             return std::make_shared<const detail::range_list<range>>(source());
           },
           nullptr);
     else
       return detail::make_source<value>(
-          [source = std::move(source)] { return detail::each_of<range>(source()); });
+          options, [source = std::move(source)] { return detail::each_of<range>(source()); });
   } else {
     static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
     return detail::make_source<std::ranges::range_value_t<Source>>(
-        [source = std::move(source)] { return detail::each_of(source); });
+        options, [source = std::move(source)] { return detail::each_of(source); });
   }
 }
 
 // A source of the items function(0), function(1), ..., function(size - 1), reached by index. Those
 // for which it throws are treated as the run's on_error says.
 template <class F>
-auto from_index(std::uint64_t size, F function) {
+auto from_index(std::uint64_t size, F function, const from_options& options = {}) {
   using value = std::decay_t<std::invoke_result_t<const F&, std::uint64_t>>;
   class list final : public detail::item_list<value> {
    public:
@@ -287,7 +305,7 @@ auto from_index(std::uint64_t size, F function) {
     F function_;
   };
   auto kept = std::make_shared<const list>(size, std::move(function));
-  return indexed_pipeline<value>([kept] { return kept; }, nullptr);
+  return indexed_pipeline<value>(std::string(options.name), [kept] { return kept; }, nullptr);
 }
 
 }  // namespace lade

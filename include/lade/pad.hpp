@@ -10,6 +10,7 @@
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/tensor.hpp>
+#include <lade/thread_pool.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -75,6 +76,9 @@ struct pad_options {
   // automatic stages, all together (see autotune.hpp).
   unsigned concurrency = 1;
 
+  // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
+  thread_pool* pool = nullptr;
+
   // What becomes of batches that cannot be padded; see failure.hpp.
   std::optional<lade::on_error> on_error = {};  // the run's if not given
   lade::error_budget error_budget = {};
@@ -85,6 +89,9 @@ struct pack_options {
   // How many batches are worked on at a time; `automatic`: as many as the run may use CPUs for its
   // automatic stages, all together (see autotune.hpp).
   unsigned concurrency = 1;
+
+  // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
+  thread_pool* pool = nullptr;
 
   // What becomes of batches that cannot be packed; see failure.hpp.
   std::optional<lade::on_error> on_error = {};  // the run's if not given
@@ -161,11 +168,12 @@ padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_o
                            const context& surroundings);
 packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& surroundings);
 
-// A stage of workers, each of which calls make(views of the sequences, surroundings) for a batch.
+// A stage of workers, with as much room for finished batches, each of which calls make(views of the
+// sequences, surroundings) for a batch.
 template <class Out, class S, class Options, class Make>
 async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const opening& run,
                                     const std::string& name, const Options& options, Make make) {
-  auto threads = run.run->runtime().pool().size();
+  auto threads = (options.pool ? *options.pool : run.run->runtime().pool()).size();
   auto concurrency = std::max(options.concurrency, 1u);
   auto calls = calls_at_a_time(concurrency, run.run->options().tune, threads);
   auto workers = std::min(calls, threads);
@@ -175,7 +183,10 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
       in, run, name,
       {.slots = 2 * workers,
        .workers = workers,
-       .policy = {.finally = options.on_error, .budget = options.error_budget},
+       .pool = options.pool,
+       .policy = {.finally = options.on_error,
+                  .retry = {.attempts = 1},
+                  .budget = options.error_budget},
        .shares_cpus = concurrency == automatic},
       [make, surroundings](std::vector<S>&& batch, const item_identity&) {
         return make(views_of(batch), surroundings);

@@ -17,7 +17,8 @@ namespace lade {
 // An instance is called by one thread at a time, through a reference that is not const, so that it
 // may keep what it needs from call to call. It is made when a worker begins and kept for the
 // next run, with the pipeline and its copies. If it cannot be made, the items fail that its worker
-// takes.
+// takes. Runs that work at the same time, such as epochs that follow each other, have instances of
+// their own.
 template <class Make>
 class per_worker {
  public:
