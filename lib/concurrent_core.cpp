@@ -122,9 +122,9 @@ concurrent_core::call_log::call_log(concurrent_core& stage)
       cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
 
 void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
+  if (trace_) begun_ = stage_.run_->begin_arrows(item.origin);
   item.started = clock::now();
   if (attempt == 1) item.begun = item.started;
-  begun_ = stage_.run_->begin_arrows(item.origin);
   item.note(item_overview::doing::works, item.started);
   cpu_.begin();
 }
