@@ -207,7 +207,7 @@ TEST(Verdict, APoolThatWaitsIsToldToAwait) {
 // of 1 ms and of 120 ms.
 static stage_statistics uneven(int fast, int slow) {
   detail::stage_counters counters("decode_image");
-  counters.staff.workers = 8;
+  counters.workers = 8;
   for (int i = 0; i < fast; ++i) counters.latency.add(1ms);
   for (int i = 0; i < slow; ++i) counters.latency.add(120ms);
   auto stage = counters.snapshot({});

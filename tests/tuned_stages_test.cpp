@@ -17,7 +17,7 @@ constexpr stage_key key{&described, 0};
 static const tuner begin({16, 16}, 256, 768);
 
 // A stage that limits its run, and gives as many items a second as it works on at a time.
-class busy_stage : public tunable {
+class busy_stage final : public tunable {
  public:
   busy_stage(tuned_stages& stages, stage_counters& counters)
       : stages_(stages), counters_(counters) {
