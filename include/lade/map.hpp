@@ -188,32 +188,42 @@ class map_stage {
   static async_generator<Out> each(async_generator<In> in, map_stage self,
                                    detail::stage_random draws, detail::opening run,
                                    detail::stage_counters& counters, detail::in_place_calls calls) {
-    auto policy = self.policy();
     detail::identify identity;
     auto function = self.begin_worker(run, counters);
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
-      std::optional<Out> out;
-      detail::kept_name<In> name(*item);
       random draw;
       if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
-      detail::hooked_call call(*run.run, counters, *item, in.origin());
-      std::exception_ptr failure;
-      calls.begin(name, in.origin());
-      try {
-        detail::assign(out, detail::apply_to(*function, std::move(*item), draw));
-        call.leave(nullptr);
-      } catch (...) {
-        call.leave(std::current_exception());
-        failure = run.failure(counters, policy, name.text(), in.origin());
-        if (!failure) detail::substitute(out, self.options_.substitute);
-      }
-      calls.end(name, in.origin());
-      if (failure) std::rethrow_exception(failure);
+      auto out =
+          self.template result_for<Out>(*item, in.origin(), *function, draw, run, counters, calls);
       if (!out) continue;
       detail::bump(counters.out);
       co_yield *out;
     }
+  }
+
+  // Nothing for an item that is dropped.
+  template <class Out, class In, class Function>
+  std::optional<Out> result_for(In& item, const lineage& origin, Function& function,
+                                const random& draw, const detail::opening& run,
+                                detail::stage_counters& counters,
+                                detail::in_place_calls& calls) const {
+    std::optional<Out> out;
+    std::exception_ptr failure;
+    detail::kept_name<In> name(item);
+    detail::hooked_call call(*run.run, counters, item, origin);
+    calls.begin(name, origin);
+    try {
+      detail::assign(out, detail::apply_to(function, std::move(item), draw));
+      call.leave(nullptr);
+    } catch (...) {
+      call.leave(std::current_exception());
+      failure = run.failure(counters, policy(), name.text(), origin);
+      if (!failure) detail::substitute(out, options_.substitute);
+    }
+    calls.end(name, origin);
+    if (failure) std::rethrow_exception(failure);
+    return out;
   }
 
   detail::worker_function<F> begin_worker(const detail::opening& run,
