@@ -655,16 +655,7 @@ struct throws_when_called {
 
 TEST(Failure, OfAStageThatCannotBeginNamesIt) {
   runtime runtime({.threads = 1});
-  auto message_of = [&](const pipeline<int>& what) {
-    auto items = runtime.run(what);
-    try {
-      collect(items);
-    } catch (const stage_error& e) {
-      EXPECT_THAT(items.failures(), SizeIs(1));
-      return std::string(e.what());
-    }
-    return std::string();
-  };
+  auto message_of = [&](const pipeline<int>& what) { return only_failure(runtime, what); };
   auto some = from(numbers{3});
   EXPECT_EQ(message_of(some | through(refuse_to_begin)), "through: not begun");
   EXPECT_EQ(message_of(combine(refuse_both, some, some)), "combine: not begun");

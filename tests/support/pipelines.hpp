@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/failure.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
@@ -13,6 +14,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,6 +58,18 @@ template <class T>
 std::vector<T> collect(runtime& where, const pipeline<T>& what, const run_options& options = {}) {
   auto items = where.run(what, options);
   return collect(items);
+}
+
+// Runs it to its end. Gives what it fails with, unless that is not its one failure.
+template <class T>
+std::string only_failure(runtime& where, const pipeline<T>& what) {
+  auto items = where.run(what);
+  try {
+    collect(items);
+  } catch (const stage_error& failure) {
+    if (items.failures().size() == 1) return failure.what();
+  }
+  return {};
 }
 
 // Lets other threads do something else, `turns` times.
