@@ -424,7 +424,7 @@ class Bench:
 
     def make_missing(self, groups):
         makers = []
-        if groups & {"agree", "limit", "decode", "simd", "bounds", "peers"}:
+        if groups & {"agree", "limit", "decode", "simd", "bounds", "peers", "trace"}:
             photos = ROOT / "tests/data/photos"
             makers.append(("corpus", f"{{bin}}/make_corpus --photos {photos}"))
         if groups & {"files", "cold"}:
