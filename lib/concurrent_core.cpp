@@ -68,6 +68,14 @@ void concurrent_core::note_input(slot_state& filled, const lineage& origin,
   filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
 }
 
+void concurrent_core::note_levels() const {
+  auto* trace = run_->options().trace;
+  if (!trace) return;
+  auto now = ring_.count();
+  trace->add_levels(counters_.name(),
+                    {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
+}
+
 void concurrent_core::require_in_time(const slot_state& item) const {
   if (!options_.limits.any()) return;
   auto allowed = options_.limits.left(item.started - item.begun);
@@ -142,9 +150,7 @@ void concurrent_core::call_log::end(slot_state& item, std::string name,
   if (!trace_) return;
   trace_->add_span(track_, name.empty() ? counters.name() : name, item.started, ended, item.origin,
                    begun_);
-  auto now = stage_.ring_.count();
-  trace_->add_levels(counters.name(),
-                     {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
+  stage_.note_levels();
 }
 
 }  // namespace lade::detail

@@ -145,6 +145,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"shared_threads", std::to_string(stage.shared_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
       {"slots", std::to_string(stage.slots)},
+      {"gathers", stage.gathers ? "true" : "false"},
       {"inputs", std::to_string(stage.inputs)},
       {"in", std::to_string(stage.in)},
       {"out", std::to_string(stage.out)},
@@ -242,6 +243,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.shared_threads = staff.shared_threads;
   now.on_reactor = staff.on_reactor;
   now.slots = staff.slots;
+  now.gathers = staff.gathers;
   now.inputs = inputs;
   now.substituted = substituted;
   now.retried = retried;

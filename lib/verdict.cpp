@@ -218,7 +218,7 @@ static std::vector<stage_gap> gaps_of(const run_statistics& run) {
       open.pop_back();
       open.back().join(last);
     }
-    if (stage.workers == 0 && stage.slots == 0) {
+    if (stage.workers == 0 && (stage.slots == 0 || stage.gathers)) {
       open.back().add(stage);
       continue;
     }

@@ -126,6 +126,16 @@ TEST(Channel, AStopEndsWaitingToBeWanted) {
   EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::stopped);
 }
 
+TEST(Channel, TellsHowManyValuesAreInIt) {
+  channel<int> places(2);
+  EXPECT_EQ(places.size(), 0u);
+  sync_wait(push(places, 1));
+  sync_wait(push(places, 2));
+  EXPECT_EQ(places.size(), 2u);
+  sync_wait(pop(places));
+  EXPECT_EQ(places.size(), 1u);
+}
+
 TEST(Channel, HasAtLeastOnePlace) {
   channel<int> places(0);
   sync_wait(push(places, 1));

@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/event.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
@@ -8,9 +9,11 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/process.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/sleep.hpp>
 #include <lade/stats.hpp>
+#include <lade/tee.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
 
@@ -24,6 +27,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -300,6 +304,18 @@ TEST(Verdict, NamesWhatIsBehindSeveralBranches) {
             "What comes behind slow and quick (zip) is the bottleneck: the consumer waits 90 % of "
             "the time, and no stage is busy. It runs on one thread: give it to a map with "
             "concurrency.");
+}
+
+TEST(Verdict, NamesASlowStageOfAPathThoughItsResultsAreHeld) {
+  auto quick = decoder(2s);
+  quick.output_wait = 9s;
+  auto route = in_place("route", 1);
+  route.slots = 4;
+  route.gathers = true;
+  route.starving = 9s;
+  auto run = run_of({in_place("source", 0), quick, route, in_place("slow", 1)});
+  run.sink_wait = 9s;
+  EXPECT_THAT(verdict(run), StartsWith("What comes behind decode_image (route, slow) is the "));
 }
 
 TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
@@ -723,6 +739,58 @@ TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
   for (auto& inputs : {std::vector<pipeline<int>>{behind_slow, quick}, {quick, behind_slow}})
     EXPECT_THAT(verdict_of(runtime, merge(inputs)),
                 StartsWith("What comes before behind_slow (source) is the bottleneck"));
+}
+
+// Gives an item, and the next when it may.
+class held_source {
+ public:
+  async_generator<int> operator()() const {
+    int first = 0;
+    co_yield first;
+    co_await *may_go_on_;
+    int second = 1;
+    co_yield second;
+  }
+  void go_on() { may_go_on_->set(); }
+
+ private:
+  std::shared_ptr<event> may_go_on_ = std::make_shared<event>();
+};
+
+// Of a stage while the consumer waits for its second item.
+template <class Make>
+static stage_statistics while_empty(const Make& attach, const std::string& name) {
+  runtime runtime({.threads = 2});
+  held_source source;
+  auto items = runtime.run(attach(from(source)));
+  items.wait_next();
+  std::thread consumer([&] { items.wait_next(); });
+  auto now = [&] {
+    auto all = items.statistics().stages;
+    return *std::ranges::find(all, name, &stage_statistics::name);
+  };
+  auto before = now().starving;
+  test::wait_until([&] { return now().starving > before; });
+  auto found = now();
+  source.go_on();
+  consumer.join();
+  return found;
+}
+
+TEST(Statistics, StagesThatHoldResultsOfPathsTellThatTheyAreEmpty) {
+  auto same = map([](int i) { return i; }, {.concurrency = 1});
+  auto all_same = map([](std::vector<int> all) { return all; }, {.concurrency = 1});
+  auto to_first = [](int) { return 0; };
+  auto routed = while_empty([&](auto in) { return in | route(to_first, same); }, "route");
+  auto parted = while_empty(
+      [&](auto in) { return in | batch(1) | route_batches(to_first, all_same); }, "route_batches");
+  auto divided = while_empty([&](auto in) { return in | tee(same, same); }, "tee");
+  auto merged = while_empty(
+      [](auto in) { return merge(std::vector{in}, {.order = merge_order::arrival}); }, "merge");
+  for (auto& stage : {routed, parted, divided, merged}) {
+    EXPECT_TRUE(stage.gathers) << stage.name;
+    EXPECT_TRUE(readiness(stage, 1h)) << stage.name;
+  }
 }
 
 TEST(VerdictOfARun, NamesASlowStageAndThatItWaits) {

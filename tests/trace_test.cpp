@@ -185,15 +185,24 @@ TEST(Trace, AnArrowBeginsOnceForEveryItemWhicheverStageSeesItFirst) {
 TEST(Trace, HasTheItemsThatEachStageHolds) {
   temp_dir dir;
   runtime runtime({.threads = 2});
-  auto made = from(numbers{20}) | map([](int i) { return i; }, {.concurrency = 2, .name = "a"});
+  auto same = [](int i) { return i; };
+  auto alone = [](int i) { return std::vector{i}; };
+  auto made = from(numbers{20}) | map(same, {.concurrency = 2, .name = "a"}) | prefetch(3) |
+              flat_map(alone, {.concurrency = 2, .name = "b"}) |
+              route([](int) { return 0; }, {.name = "c"}, map(same, {.concurrency = 1}));
   {
     trace record(dir / "trace");
     collect(runtime, made, {.trace = &record});
   }
   auto lines = lines_of(dir / "trace");
-  EXPECT_EQ(count_of(lines, "\"ph\":\"C\""), 20);
-  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("\"name\":\"a\",\"args\":{\"waiting\":"),
-                                    HasSubstr(",\"working\":"), HasSubstr(",\"done\":"))));
+  auto curve_of = [&](const std::string& stage, const std::string& levels) {
+    return count_of(lines, "\"name\":\"" + stage + "\",\"args\":{" + levels);
+  };
+  EXPECT_EQ(curve_of("a", "\"waiting\":"), 20);
+  EXPECT_EQ(curve_of("prefetch", "\"waiting\":0,\"working\":0,\"done\":"), 20);
+  EXPECT_EQ(curve_of("b", "\"working\":"), 40);
+  EXPECT_EQ(curve_of("c", "\"done\":"), 20);
+  EXPECT_EQ(curve_of("consumer", "\"ready\":"), 20);
 }
 
 TEST(Trace, HasASpanForEverySystemCall) {

@@ -46,6 +46,12 @@ class channel {
   // is asked to stop.
   [[nodiscard]] wanted_awaiter wanted() noexcept { return wanted_awaiter(*this); }
 
+  // How many values are in it at this moment. Any thread.
+  std::size_t size() const {
+    std::lock_guard lock(mutex_);
+    return count_;
+  }
+
   // Ends the channel: what is in it may still be popped. Any thread.
   void close();
 
@@ -60,7 +66,7 @@ class channel {
     ring_[place < ring_.size() ? place : place - ring_.size()].emplace(std::move(value));
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   detail::wait_list producers_;
   detail::wait_list consumers_;
   detail::wait_list watching_;

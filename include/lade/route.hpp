@@ -13,6 +13,7 @@
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/stats.hpp>
 #include <lade/task.hpp>
 #include <lade/through.hpp>
 
@@ -240,11 +241,12 @@ class route_batches_stage {
       lanes[i]->start(counters, detail::split<In>::end_of(split, i));
       results.push_back(detail::lane<Out>::deliver(lanes[i]));
     }
+    run.run->note_workers(counters, {.slots = buffer + 1, .gathers = true});
     auto begun = std::make_shared<batches>(buffer + 1);
     split->start(deal(split, begun, std::move(items), paths.size(), choose, upstream, counters),
                  counters);
-    return detail::observe(join(std::move(results), detail::owner(std::move(stop)), split, begun),
-                           run, counters);
+    auto joined = join(std::move(results), detail::owner(std::move(stop)), split, begun, counters);
+    return detail::observe(std::move(joined), run, counters);
   }
 
   // Takes batches apart and sends the parts down the paths, as long as there is room for a batch.
@@ -293,12 +295,9 @@ class route_batches_stage {
   static async_generator<Out> join(std::vector<async_generator<Out>> paths,
                                    detail::owner<detail::lane_stop>,
                                    std::shared_ptr<detail::split_base> split,
-                                   std::shared_ptr<batches> begun) {
-    while (true) {
-      split->note_awaited(detail::split_base::batches);
-      auto batch = co_await begun->pop();
-      split->note_taken(detail::split_base::batches);
-      if (!batch) break;
+                                   std::shared_ptr<batches> begun,
+                                   detail::stage_counters& counters) {
+    while (auto batch = co_await next_of(*begun, *split, counters)) {
       Out joined;
       for (auto path : batch->paths) {
         auto* part = co_await paths[path].next().apart();
@@ -316,6 +315,15 @@ class route_batches_stage {
       if (more) throw_unlike(path, "it gave more vectors than it was sent");
     }
     split->rethrow_failure();
+  }
+
+  static task<std::optional<parted>> next_of(batches& begun, detail::split_base& split,
+                                             detail::stage_counters& counters) {
+    detail::stopwatch waiting(counters.starving);
+    split.note_awaited(detail::split_base::batches);
+    auto batch = co_await begun.pop();
+    split.note_taken(detail::split_base::batches);
+    co_return batch;
   }
 
   [[noreturn]] static void throw_unlike(std::size_t path, const std::string& why) {

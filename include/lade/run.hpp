@@ -81,7 +81,7 @@ class run {
     if (item) {
       detail::bump(state_->sink.out);
       state_->progress().note(origin);
-      consumer_.given(origin, state_->begin_arrows(origin));
+      consumer_.given(origin, state_->begin_arrows(origin), items_);
     } else {
       ended_ = true;
       state_->over.request_stop();

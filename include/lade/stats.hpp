@@ -33,8 +33,9 @@ class duration_counts {
 };
 
 // One stage of a run, at one moment. Times are summed over its workers; a stage that works
-// in place has no `cpu` and no waits, and `busy` and `durations` if it is a map, filter, flat_map
-// or batch_by; the buffers that it allocates are counted for the next stage with workers.
+// in place has no `cpu` and no waits (but `starving` if it holds items), and `busy` and `durations`
+// if it is a map, filter, flat_map or batch_by; the buffers that it allocates are counted for the
+// next stage with workers.
 struct stage_statistics {
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
@@ -42,6 +43,7 @@ struct stage_statistics {
   unsigned shared_threads = 0;      // of the runtime's that automatic stages share; 0 for others
   bool on_reactor = false;          // its workers wait rather than compute
   std::size_t slots = 0;            // items that it may hold; 0 for one that passes them on at once
+  bool gathers = false;             // what it holds are results of several paths or inputs
   unsigned inputs = 1;              // stages that it takes items from; 0 for a source
   std::uint64_t in = 0;             // items taken from the stage before
   std::uint64_t out = 0;            // items given to the next stage
@@ -158,6 +160,7 @@ struct stage_workers {
   unsigned shared_threads = 0;
   bool on_reactor = false;
   std::size_t slots = 0;
+  bool gathers = false;
 };
 
 // The live counters of one stage. Any thread adds; readers see values a moment old. What is no

@@ -91,6 +91,7 @@ class tee_core {
     ((std::get<last - I>(lanes) = open_lane(inside, split, last - I, std::get<last - I>(paths))),
      ...);
     auto& counters = run.add_stage(name_);
+    run.run->note_workers(counters, {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
     auto items = in.open(run.until(split->stop_token()));
     (std::get<I>(lanes)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);

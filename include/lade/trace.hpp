@@ -21,8 +21,9 @@ namespace lade {
 // open. Runs that are given it add a span for every call of the function of a map, filter,
 // batch_into, pad, pack, batch_by or flat_map (of that for each part, and for the end), and for
 // what the consumer does with each item, one track for each worker, arrows that follow each item
-// from span to span, the items that each concurrent stage but flat_map holds as a curve, and each
-// system call from when it is made until its result is there; the program may add spans of its own:
+// from span to span, a curve of what each stage with workers, prefetch, a route and a merge by
+// arrival hold and of what is ready for the consumer, and each system call from when it is made
+// until its result is there; the program may add spans of its own:
 //
 //   lade::trace trace("run.trace.json");
 //   auto batches = runtime.run(pipeline, {.trace = &trace});
@@ -108,9 +109,11 @@ class consumer_trace {
  public:
   explicit consumer_trace(trace* to) : trace_(to), track_(to ? to->add_track("consumer") : 0) {}
 
-  // The arrows of `begun` begin with the item.
-  void given(const lineage& item, lineage begun) {
+  // The arrows of `begun` begin with the item; the items of `rest` are ready behind it.
+  template <class Queue>
+  void given(const lineage& item, lineage begun, const Queue& rest) {
     if (!trace_) return;
+    trace_->add_levels("consumer", {{"ready", rest.size()}});
     item_ = item;
     begun_ = std::move(begun);
     since_ = trace::clock::now();

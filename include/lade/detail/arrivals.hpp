@@ -8,12 +8,15 @@
 #include <lade/detail/owner.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/error.hpp>
+#include <lade/stats.hpp>
 #include <lade/task.hpp>
+#include <lade/trace.hpp>
 
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -26,7 +29,8 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   // Ends when so many of the inputs have ended.
   arrivals(const opening& run, std::size_t inputs, std::size_t ends_after)
       : run_(run),
-        items_(2 * inputs),
+        slots_(2 * inputs),
+        items_(slots_),
         live_(ends_after),
         surroundings_(run.run->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_on_stop<arrivals>{*this}) {
@@ -37,8 +41,11 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   // What the inputs are stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
-  // Whose statistics the inputs add to. Before the first is started.
-  void count_for(stage_counters& counters) noexcept { work_for(counters, surroundings_); }
+  // Whose statistics this and the inputs add to. Before the first is started.
+  void count_for(stage_counters& counters) {
+    work_for(counters, surroundings_);
+    run_.run->note_workers(counters, {.slots = slots_, .gathers = true});
+  }
 
   // `end` is kept until the input has ended.
   void start(async_generator<T> input, std::shared_ptr<const void> end = nullptr) {
@@ -67,7 +74,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   using arrived = underway_item<T>;
 
   static async_generator<T> deliver_from(owner<arrivals> self) {
-    while (auto next = co_await self->items_.pop()) {
+    while (auto next = co_await self->next()) {
       with_lineage<T> yielded{next->origin, next->item};
       co_yield yielded;
     }
@@ -75,14 +82,26 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
     if (auto failure = self->failure()) std::rethrow_exception(failure);
   }
 
+  task<std::optional<arrived>> next() {
+    stopwatch waiting(surroundings_.stage->starving);
+    co_return co_await items_.pop();
+  }
+
   static task<> pump(arrivals& self, async_generator<T> input, std::shared_ptr<const void>) {
     try {
-      while (auto* item = co_await input.next())
+      while (auto* item = co_await input.next()) {
         co_await self.items_.push(arrived(std::move(*item), input.origin(), self.run_.place));
+        self.note_level();
+      }
       self.end(nullptr);
     } catch (...) {
       self.end(std::current_exception());
     }
+  }
+
+  void note_level() const {
+    if (auto* trace = run_.run->options().trace)
+      trace->add_levels(surroundings_.stage->name(), {{"done", items_.size()}});
   }
 
   // One input has ended. What the others throw after the end of all is of no interest.
@@ -104,6 +123,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   }
 
   const opening run_;
+  const std::size_t slots_;
   channel<arrived> items_;
   std::stop_source stop_;
   mutable std::mutex mutex_;

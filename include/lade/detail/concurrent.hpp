@@ -213,6 +213,7 @@ class concurrent_stage : public concurrent_core {
         if (options_.workers == 0) {
           items_[free].out.emplace(std::move(*next));
           ring_.fill_done(free);
+          note_levels();
           continue;
         }
       }

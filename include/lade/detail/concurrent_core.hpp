@@ -144,6 +144,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
   // For the feeder: an item has come for the slot.
   void note_input(slot_state& filled, const lineage& origin, const item_identity& identity);
 
+  // For a trace, if there is one: how many items are in the slots.
+  void note_levels() const;
+
   // Throws error(timed_out) if the call has taken too long: a result that comes too late is none.
   void require_in_time(const slot_state& item) const;
 

@@ -10,6 +10,7 @@
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/split.hpp>
+#include <lade/stats.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 
@@ -60,20 +61,24 @@ class lane : public std::enable_shared_from_this<lane<T>> {
 
   // The results, with what the path throws. Ends early when the paths wait for each other.
   static async_generator<T> deliver(std::shared_ptr<lane> self) {
-    auto& split = *self->run_.place.split;
-    while (true) {
-      split.note_awaited(self->run_.place.path);
-      auto next = co_await self->results_.pop();
-      split.note_taken(self->run_.place.path);
-      if (!next) break;
+    while (auto next = co_await self->next()) {
       with_lineage<T> yielded{next->origin, next->item};
       co_yield yielded;
     }
-    if (self->failure_ && !split.stuck()) std::rethrow_exception(self->failure_);
+    if (self->failure_ && !self->run_.place.split->stuck()) std::rethrow_exception(self->failure_);
   }
 
  private:
   using ready = underway_item<T>;
+
+  task<std::optional<ready>> next() {
+    stopwatch waiting(surroundings_.stage->starving);
+    auto& where = run_.place;
+    where.split->note_awaited(where.path);
+    auto next = co_await results_.pop();
+    where.split->note_taken(where.path);
+    co_return next;
+  }
 
   static task<> pump(lane& self, async_generator<T> path, std::shared_ptr<const void>) {
     try {

@@ -246,11 +246,16 @@ class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>
     auto taken = idle_.begin();
     taken->take(std::move(name), origin);
     in_hand_.splice(in_hand_.end(), idle_, taken);
+    note_level();
     return taken;
   }
   void leave(place taken) {
     std::lock_guard lock(mutex_);
     idle_.splice(idle_.end(), in_hand_, taken);
+    note_level();
+  }
+  void note_level() {
+    if (trace_) trace_->add_levels(counters_.name(), {{"working", in_hand_.size()}});
   }
 
   task<Out*> next_part(async_generator<Out>& parts, hand& of) {
