@@ -1,6 +1,7 @@
 // How long after a function has returned the thread wakes that waits for its result: in a run, and
 // with nothing but a condition variable. All take turns, a block of hand-offs each; the functions
-// compute for a random time, so that whoever waits is asleep.
+// compute for a random time, so that whoever waits is asleep. A result that is there before the
+// thread asks for it is no hand-off: where several may wait, one late wake would count many times.
 
 #include <lade/lade.hpp>
 
@@ -42,7 +43,11 @@ lade::task<clock_type::time_point> wait(std::size_t number) {
 
 class times {
  public:
+  // The thread asks for the next result.
+  void ask() { asked_ = clock_type::now(); }
+  // It has got it.
   void note(clock_type::time_point returned) {
+    if (returned < asked_) return;
     auto taken = clock_type::now() - returned;
     us_.push_back(std::chrono::duration<double, std::micro>(taken).count());
   }
@@ -55,6 +60,7 @@ class times {
   }
 
  private:
+  clock_type::time_point asked_;
   std::vector<double> us_;
 };
 
@@ -74,6 +80,7 @@ void bare(std::size_t items, times& into) {
     }
   });
   for (std::size_t i = 0; i < items; ++i) {
+    into.ask();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return place.has_value(); });
     auto returned = *std::exchange(place, std::nullopt);
@@ -89,7 +96,10 @@ void from_run(F function, const lade::map_options& options, std::size_t items, t
   auto stamped = lade::from_index(items, [](std::uint64_t i) { return std::size_t{i}; }) |
                  lade::map(function, options);
   auto run = runtime.run(stamped, {.ready = 1});
-  while (auto returned = run.wait_next()) into.note(*returned);
+  for (std::size_t i = 0; i < items; ++i) {
+    into.ask();
+    into.note(*run.wait_next());
+  }
 }
 
 // The function is called by the coroutine that fills the run.
