@@ -161,7 +161,7 @@ TEST(From, AListingThatCannotBeReadAsAWholeGivesNothing) {
 
 TEST(From, AFunctionThatThrowsInsteadOfGivingItemsIsNamed) {
   runtime runtime({.threads = 1});
-  auto message_of = [&](const pipeline<int>& what) { return only_failure(runtime, what); };
+  auto message_of = [&](const pipeline<int>& what) { return test::only_failure(runtime, what); };
   auto list = []() -> std::vector<int> { throw std::runtime_error("no list"); };
   auto range = []() -> std::list<int> { throw std::runtime_error("no range"); };
   auto generator = []() -> async_generator<int> { throw std::runtime_error("no generator"); };
