@@ -640,13 +640,15 @@ TEST(Run, ALimitHoldsWhereFunctionsKeepAllThreads) {
 TEST(Run, ALimitHoldsWhereItsEndWaitsForAFunction) {
   runtime runtime({.threads = 2});
   test::gate held;
-  auto wait_behind_first = [&](int i) {
-    if (i > 0) held.pass();
+  auto hold_all_but_first = [&](int i) {
+    if (i > 0)
+      held.pass();
+    else
+      held.wait_for(1);
     return i;
   };
-  auto items = runtime.run(from(up_to(9)) | map(wait_behind_first, {.concurrency = 2}) | take(1));
+  auto items = runtime.run(from(up_to(9)) | map(hold_all_but_first, {.concurrency = 2}) | take(1));
   EXPECT_EQ(items.wait_next(), 0);
-  held.wait_for(1);
   expect_timeouts([&] { items.wait_next(1ms); });
   held.open();
   EXPECT_FALSE(items.wait_next(std::chrono::hours(1)));
@@ -656,12 +658,14 @@ TEST(Run, ATimeoutHidesNoFailure) {
   runtime runtime({.threads = 3});
   test::gate held;
   auto fail_first = [&](int i) -> int {
-    if (i == 0) throw error(errc::stopped, "ask a server");
-    held.pass();
-    return i;
+    if (i > 0) {
+      held.pass();
+      return i;
+    }
+    held.wait_for(1);
+    throw error(errc::stopped, "ask a server");
   };
   auto items = runtime.run(from(up_to(2)) | map(fail_first, {.concurrency = 2}));
-  held.wait_for(1);
   while (items.failures().empty()) std::this_thread::yield();
   expect_timeouts([&] { items.wait_next(1ms); });
   held.open();
