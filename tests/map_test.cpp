@@ -453,7 +453,7 @@ TEST(Map, OnAPoolOfTheirOwnTheStageBehindGoesFirst) {
   std::atomic<int> taken = 0;
   int called_behind = 0;  // on one thread
   auto before = [&](int i) {
-    EXPECT_GE(called_behind, i - 1);
+    if (i > 2) EXPECT_GE(called_behind, i - 1);  // until then, what is queued may be its begin
     test::wait_until([&] {
       return taken >= std::min(i + 3, all) && (called_behind == i || shared.has_nearer(~0u));
     });
