@@ -40,17 +40,22 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   run_->note_workers(counters, staff);
-  run_->watch(*this);
-  if (options.shares_cpus)
-    run_->tuned().list(run.key(), {counters.name(), options.workers, options.buffer});
-  if (!options.tuned_by) return;
-  run_->tuned().open(*this, run.key(), counters, *options.tuned_by);
-  begin_tuning(run_);
+  if (options_.shares_cpus)
+    run_->tuned().list(run.key(), {counters.name(), options_.workers, options_.buffer});
+  registered_.emplace(*this, run.key());
 }
 
-concurrent_core::~concurrent_core() {
-  run_->unwatch(*this);
-  if (options_.tuned_by) run_->tuned().close(*this);
+concurrent_core::registration::registration(concurrent_core& stage, const stage_key& key)
+    : stage_(stage) {
+  stage_.run_->watch(*this);
+  if (!stage_.options_.tuned_by) return;
+  stage_.run_->tuned().open(*this, key, stage_.counters_, *stage_.options_.tuned_by);
+  begin_tuning(stage_.run_);
+}
+
+concurrent_core::registration::~registration() {
+  stage_.run_->unwatch(*this);
+  if (stage_.options_.tuned_by) stage_.run_->tuned().close(*this);
 }
 
 void concurrent_core::close() noexcept {
@@ -102,20 +107,20 @@ std::optional<clock::duration> concurrent_core::failed(slot_state& item, std::st
   return std::nullopt;
 }
 
-void concurrent_core::set(const tuner::setting& now) {
-  ring_.bound(now.concurrency, now.concurrency + now.buffer);
+void concurrent_core::registration::set(const tuner::setting& now) {
+  stage_.ring_.bound(now.concurrency, now.concurrency + now.buffer);
 }
 
-std::string concurrent_core::overview(clock::time_point at) const {
+std::string concurrent_core::registration::overview(clock::time_point at) const {
   using enum item_overview::doing;
-  auto now = ring_.look([this](std::size_t number, bool is_done) {
-    auto& item = slots_[number];
+  auto now = stage_.ring_.look([this](std::size_t number, bool is_done) {
+    auto& item = stage_.slots_[number];
     return item_overview{.name = item.name,
                          .origin = item.origin,
                          .what = is_done ? done : item.doing.load(std::memory_order_relaxed),
                          .since = item.since.load(std::memory_order_relaxed)};
   });
-  return to_string(counters_.name(), now, at);
+  return to_string(stage_.counters_.name(), now, at);
 }
 
 void concurrent_core::slot_state::note(item_overview::doing what, clock::time_point now) noexcept {

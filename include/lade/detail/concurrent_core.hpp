@@ -83,9 +83,7 @@ class identify {
 
 // A feeder, workers and a ring of slots: their surroundings, the order of things, what is known of
 // each item but the item. The stage with the items derives from it.
-class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
-                        private overviewed,
-                        private tunable {
+class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
  public:
   // What the stage before is stopped by.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -139,7 +137,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
   };
 
   concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
-  ~concurrent_core();
+  ~concurrent_core() = default;
 
   // For the feeder: an item has come for the slot.
   void note_input(slot_state& filled, const lineage& origin, const item_identity& identity);
@@ -172,10 +170,23 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core>,
   std::exception_ptr input_failure_;
 
  private:
-  void set(const tuner::setting& now) override;
-  std::string overview(clock::time_point at) const override;
+  // What other threads of the run call, while the core is there. Not the core itself: they must not
+  // call a virtual function of an object from which another is just being derived.
+  class registration final : private overviewed, private tunable {
+   public:
+    registration(concurrent_core& stage, const stage_key& key);
+    registration(const registration&) = delete;
+    ~registration() override;
+
+   private:
+    std::string overview(clock::time_point at) const override;
+    void set(const tuner::setting& now) override;
+
+    concurrent_core& stage_;
+  };
 
   std::stop_callback<close_on_stop<concurrent_core>> on_consumer_stop_;
+  std::optional<registration> registered_;
 };
 
 }  // namespace lade::detail

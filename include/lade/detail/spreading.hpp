@@ -79,8 +79,8 @@ class parts_lane {
 // Takes several items apart at a time: each has a coroutine of its own, which puts the parts into a
 // lane. The lanes are read in the order of the items, or there is one for all.
 template <class In, class Out, class Stage>
-class spreading : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
-                  private overviewed {
+class spreading final : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
+                        private overviewed {
  public:
   spreading(const opening& run, stage_counters& counters, const Stage& stage, unsigned concurrency)
       : run_(run),
