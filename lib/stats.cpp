@@ -26,7 +26,8 @@ std::uint64_t duration_counts::total() const noexcept {
 nanoseconds duration_counts::quantile(double part) const noexcept {
   auto all = total();
   if (all == 0) return {};
-  auto rank = static_cast<std::uint64_t>(part * static_cast<double>(all - 1));
+  auto wanted = std::clamp(part, 0.0, 1.0) * static_cast<double>(all - 1);
+  auto rank = std::min(static_cast<std::uint64_t>(wanted), all - 1);  // rounding can exceed it
   std::size_t bucket = 0;
   while (rank >= counts[bucket]) rank -= counts[bucket++];
   return duration_of(bucket);
@@ -192,7 +193,7 @@ std::string to_json(const run_statistics& run) {
 namespace detail {
 
 // Durations below 8 ns have a bucket each; above, a power of two has eight.
-void duration_histogram::add(nanoseconds duration, std::uint32_t times) noexcept {
+void duration_histogram::add(nanoseconds duration, std::uint64_t times) noexcept {
   constexpr auto per_octave = duration_counts::per_octave;
   auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
   auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;

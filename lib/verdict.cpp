@@ -149,7 +149,7 @@ static slow_items slow_items_of(const stage_statistics& stage) {
     if (duration <= 5 * stage.p50) break;
     if (stage.durations.counts[i] == 0) continue;
     slow.count += stage.durations.counts[i];
-    slow.together += stage.durations.counts[i] * duration;
+    slow.together += static_cast<std::int64_t>(stage.durations.counts[i]) * duration;
     slow.least = duration;
   }
   return slow;

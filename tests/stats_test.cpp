@@ -400,6 +400,21 @@ TEST(DurationHistogram, TakesAnyDuration) {
   EXPECT_EQ(histogram.now().total(), 3u);
 }
 
+TEST(DurationHistogram, CountsBeyond32BitsDoNotWrap) {
+  detail::duration_histogram histogram;
+  constexpr auto many = std::uint64_t{5'000'000'000};
+  histogram.add(1us, many);
+  EXPECT_EQ(histogram.now().total(), many);
+  histogram.add(1us, many);
+  EXPECT_EQ(histogram.now().total(), 2 * many);
+}
+
+TEST(DurationHistogram, AQuantileOfMoreCountsThanADoubleResolvesIsInTheLastBucket) {
+  duration_counts counts;
+  counts.counts[3] = (std::uint64_t{1} << 62) - 1;
+  EXPECT_EQ(counts.quantile(1), duration_counts::duration_of(3));
+}
+
 TEST(Statistics, TheDifferenceOfTwoMomentsHasTheQuantilesOfItsInterval) {
   detail::stage_counters counters("work");
   for (int i = 0; i < 1000; ++i) counters.latency.add(1us);

@@ -29,7 +29,7 @@ class duration_counts {
 
   static constexpr std::size_t per_octave = 8;
   static constexpr std::size_t octaves = 48;
-  std::array<std::uint32_t, per_octave * octaves> counts{};
+  std::array<std::uint64_t, per_octave * octaves> counts{};
 };
 
 // One stage of a run, at one moment. Times are summed over its workers; a stage that works
@@ -111,11 +111,11 @@ using clock = std::chrono::steady_clock;
 // Counts durations as they come. Any thread.
 class duration_histogram {
  public:
-  void add(std::chrono::nanoseconds duration, std::uint32_t times = 1) noexcept;
+  void add(std::chrono::nanoseconds duration, std::uint64_t times = 1) noexcept;
   duration_counts now() const noexcept;
 
  private:
-  std::array<std::atomic<std::uint32_t>, duration_counts{}.counts.size()> counts_{};
+  std::array<std::atomic<std::uint64_t>, duration_counts{}.counts.size()> counts_{};
 };
 
 // How long somebody has waited so far, the wait that is not over included. Any thread reads.
