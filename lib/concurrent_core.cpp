@@ -132,6 +132,7 @@ concurrent_core::call_log::call_log(concurrent_core& stage)
     : stage_(stage),
       trace_(stage.run_->options().trace),
       track_(trace_ ? trace_->add_track(stage.counters_.name()) : 0),
+      busy_(stage.counters_.busy),
       cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
 
 void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
@@ -139,6 +140,7 @@ void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
   item.started = clock::now();
   if (attempt == 1) item.begun = item.started;
   item.note(item_overview::doing::works, item.started);
+  busy_.begin(item.started);
   cpu_.begin();
 }
 
@@ -149,7 +151,7 @@ void concurrent_core::call_log::end(slot_state& item, std::string name,
   auto& counters = stage_.counters_;
   computed_ += taken;
   cpu_.end(taken);
-  counters.busy.fetch_add(taken.count(), std::memory_order_relaxed);
+  busy_.end(ended);
   counters.latency.add(taken);
   if (pause) item.note(item_overview::doing::pauses, ended);
   if (!trace_) return;

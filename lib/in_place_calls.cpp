@@ -1,5 +1,6 @@
 #include <lade/detail/in_place_calls.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace lade::detail {
@@ -34,7 +35,8 @@ in_place_calls::in_place_calls(const opening& run, stage_counters& stage)
       stage_(stage),
       watched_(run_.watches_stalls() ? std::make_unique<watched_call>(run.run, stage) : nullptr),
       trace_(run_.options().trace),
-      track_(trace_ ? trace_->add_track(stage.name()) : 0) {}
+      track_(trace_ ? trace_->add_track(stage.name()) : 0),
+      busy_(stage.busy) {}
 
 // At random, so that no rhythm in the items meets one in the samples.
 std::uint32_t in_place_calls::some() noexcept {
@@ -42,14 +44,20 @@ std::uint32_t in_place_calls::some() noexcept {
   return draw_ >> 25;
 }
 
+// Those before it took as long on average, but no longer together than the time that passed.
 void in_place_calls::note(std::string item, const lineage& origin, bool awaited) {
   constexpr std::chrono::microseconds costs_little_to_measure{10};
   auto now = clock::now();
   auto taken = now - begun_;
-  bump(stage_.busy, (skipped_ + 1) * taken.count());
-  if (awaited) bump(stage_.awaited, (skipped_ + 1) * taken.count());
-  stage_.latency.add(taken, skipped_ + 1);
-  skipped_ = trace_ || taken >= costs_little_to_measure ? 0 : some();
+  auto before = std::min<clock::duration>(skipped_ * taken, begun_ - ended_);
+  busy_.end(now);
+  busy_.add(before);
+  if (awaited) bump(stage_.awaited, (taken + before).count());
+  stage_.latency.add(taken);
+  if (skipped_ > 0) stage_.latency.add(before / skipped_, skipped_);
+  bool seldom = now - ended_ >= (skipped_ + 1) * costs_little_to_measure;
+  ended_ = now;
+  skipped_ = trace_ || seldom ? 0 : some();
   to_skip_ = skipped_;
   if (!trace_) return;
   trace_->add_span(track_, item.empty() ? stage_.name() : item, begun_, now, origin, arrows_);

@@ -128,8 +128,8 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   count("substituted_total", "Failed items that were replaced.", stage.substituted);
   count("retries_total", "Calls for an item for which one had failed.", stage.retried);
   count("bytes_total", "Bytes of buffers that were allocated where the stage works.", stage.bytes);
-  time("busy_seconds_total", "Time inside of the function, of all workers.", stage.busy);
-  time("cpu_seconds_total", "Of that, CPU time, from samples.", stage.cpu);
+  time("busy_seconds_total", "Time inside the function, of all workers, up to now.", stage.busy);
+  time("cpu_seconds_total", "CPU time of calls that have returned, from samples.", stage.cpu);
   time("awaited_seconds_total", "Of busy, time of calls that awaited something: flat_map.",
        stage.awaited);
   time("input_wait_seconds_total", "Time waiting for the stage before.", stage.input_wait);
@@ -155,7 +155,7 @@ void metrics::add_durations(const stage_statistics& stage, const metric_labels& 
   quantile("0.5", stage.p50);
   quantile("0.9", stage.p90);
   quantile("0.99", stage.p99);
-  to += metric_sample(std::string(name) + "_sum", labels, metric_seconds(stage.busy));
+  to += metric_sample(std::string(name) + "_sum", labels, metric_seconds(stage.returned));
   to += metric_sample(std::string(name) + "_count", labels,
                       static_cast<double>(stage.durations.total()));
 }

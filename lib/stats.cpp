@@ -59,6 +59,7 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.retried -= earlier.retried;
   stage.bytes -= earlier.bytes;
   stage.busy -= earlier.busy;
+  stage.returned -= earlier.returned;
   stage.cpu -= earlier.cpu;
   stage.awaited -= earlier.awaited;
   stage.input_wait -= earlier.input_wait;
@@ -158,6 +159,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"qps", detail::json_of(qps(stage, elapsed), 3)},
       {"readiness", ready ? detail::json_of(*ready, 4) : "null"},
       {"busy", seconds(stage.busy)},
+      {"returned", seconds(stage.returned)},
       {"cpu", seconds(stage.cpu)},
       {"awaited", seconds(stage.awaited)},
       {"input_wait", seconds(stage.input_wait)},
@@ -214,6 +216,52 @@ nanoseconds waiting_time::until(clock::time_point now) const noexcept {
   return nanoseconds(sum < 0 ? std::max<std::int64_t>(sum + of(now), 0) : sum);
 }
 
+static std::int64_t nanoseconds_of(clock::time_point time) noexcept {
+  return nanoseconds(time.time_since_epoch()).count();
+}
+
+call_time::part* call_time::take() {
+  std::lock_guard lock(mutex_);
+  for (auto& each : parts_)
+    if (!each.taken.exchange(true, std::memory_order_acquire)) return &each;
+  return &parts_.emplace_back();
+}
+
+call_time::caller::~caller() {
+  if (!part_) return;
+  if (part_->sum.load(std::memory_order_relaxed) < 0) end(clock::now());
+  part_->taken.store(false, std::memory_order_release);
+}
+
+void call_time::caller::begin(clock::time_point now) noexcept {
+  bump(part_->sum, -nanoseconds_of(now));
+}
+
+void call_time::caller::end(clock::time_point now) noexcept {
+  auto sum = part_->sum.load(std::memory_order_relaxed) + nanoseconds_of(now);
+  part_->returned.store(sum, std::memory_order_relaxed);
+  part_->sum.store(sum, std::memory_order_relaxed);
+}
+
+void call_time::caller::add(nanoseconds estimate) noexcept {
+  bump(part_->returned, estimate.count());
+  bump(part_->sum, estimate.count());
+}
+
+// A call that ends meanwhile counts as returned before it counts as ended: the larger of both.
+call_time::sums call_time::until(clock::time_point now) const {
+  std::int64_t all = 0;
+  std::int64_t returned = 0;
+  std::lock_guard lock(mutex_);
+  for (auto& each : parts_) {
+    auto sum = each.sum.load(std::memory_order_relaxed);
+    auto of_returned = each.returned.load(std::memory_order_relaxed);
+    all += std::max(sum < 0 ? sum + nanoseconds_of(now) : sum, of_returned);
+    returned += of_returned;
+  }
+  return {nanoseconds(all), nanoseconds(returned)};
+}
+
 static std::int64_t thread_cpu_time() noexcept {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -253,7 +301,9 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.failed = failed;
   now.skipped = skipped;
   now.bytes = bytes;
-  now.busy = nanoseconds(busy);
+  auto calls = busy.until(moment);
+  now.busy = calls.all;
+  now.returned = calls.returned;
   now.cpu = nanoseconds(cpu);
   now.awaited = nanoseconds(awaited);
   now.input_wait = input_wait.until(moment);

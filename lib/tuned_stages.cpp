@@ -64,7 +64,7 @@ tuned_stages::work_done tuned_stages::done_by(const stage_counters& counters,
   return {.at = now,
           .out = counters.out,
           .starving = counters.starving.until(now),
-          .busy = std::chrono::nanoseconds(counters.busy),
+          .busy = counters.busy.until(now).all,
           .output_wait = counters.output_wait.until(now)};
 }
 

@@ -22,21 +22,27 @@ static const stage_statistics* busiest(const run_statistics& run) {
   return most != run.stages.end() && most->busy.count() ? &*most : nullptr;
 }
 
-// The time that a stage takes of its threads: what awaits leaves them to others.
+// The time that a stage takes of its threads: what awaits leaves them to others. The same of calls
+// that have returned, whose CPU time is known.
 static nanoseconds time_on_threads(const stage_statistics& stage) {
   return stage.on_reactor ? nanoseconds() : std::max(stage.busy - stage.awaited, nanoseconds());
+}
+static nanoseconds returned_on_threads(const stage_statistics& stage) {
+  return stage.on_reactor ? nanoseconds() : std::max(stage.returned - stage.awaited, nanoseconds());
 }
 
 // What stages do on threads that they share: all of the CPU pool, or those for automatic stages.
 struct shared_work {
   unsigned threads = 0;
   nanoseconds busy{};
+  nanoseconds returned{};
   nanoseconds cpu{};
   const stage_statistics* most = nullptr;  // that is busy the longest
 
   void add(const stage_statistics& stage) {
     auto time = time_on_threads(stage);
     busy += time;
+    returned += returned_on_threads(stage);
     cpu += stage.cpu;
     if (time.count() && (!most || time > time_on_threads(*most))) most = &stage;
   }
@@ -84,14 +90,14 @@ static const stage_statistics* held_back_by(const stage_statistics& limiting,
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
 }
 
-// Whether functions that took so much time computed little of it; unknown without samples.
-static bool mostly_waits(nanoseconds cpu, nanoseconds busy) {
-  return cpu.count() > 0 && share(cpu, busy) < 0.5;
+// Whether calls that took so much time computed little of it; unknown without samples.
+static bool mostly_waits(nanoseconds cpu, nanoseconds returned) {
+  return cpu.count() > 0 && share(cpu, returned) < 0.5;
 }
 
 // Whether more items at a time cost it no more threads.
 static bool mostly_awaits(const stage_statistics& stage) {
-  return stage.on_reactor || share(stage.awaited, stage.busy) > 0.5;
+  return stage.on_reactor || share(stage.awaited, stage.returned) > 0.5;
 }
 
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
@@ -103,11 +109,11 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
   if (mostly_awaits(stage)) {
     if (!stage.on_reactor)
       text += std::string(", of which ") + (stage.workers ? "they await " : "it awaits ") +
-              percent(share(stage.awaited, stage.busy));
+              percent(share(stage.awaited, stage.returned));
     return text + ": raise the concurrency of " + stage.name + ".";
   }
-  if (mostly_waits(stage.cpu, time_on_threads(stage)))
-    return text + ", of which they compute " + percent(share(stage.cpu, stage.busy)) +
+  if (mostly_waits(stage.cpu, returned_on_threads(stage)))
+    return text + ", of which they compute " + percent(share(stage.cpu, stage.returned)) +
            ": have its function return a task and await, or raise threads.";
   if (stage.shared_threads) return text + ": raise tune.cpus.";
   auto threads = stage.own_threads ? stage.own_threads : run.threads;
@@ -129,8 +135,8 @@ static std::string limited_by_share(const shared_work& work, const run_statistic
 
 static std::string limited_by_pool(const shared_work& pool, const run_statistics& run) {
   auto text = "The CPU pool is the bottleneck: its " + use_in_words(pool, run);
-  if (mostly_waits(pool.cpu, pool.busy))
-    return text + ", but compute only " + percent(share(pool.cpu, pool.busy)) +
+  if (mostly_waits(pool.cpu, pool.returned))
+    return text + ", but compute only " + percent(share(pool.cpu, pool.returned)) +
            " of that: have functions that wait return tasks, or raise threads.";
   return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
 }

@@ -27,7 +27,7 @@ static run_statistics two_stages() {
   stage.name = "map";
   stage.workers = 4;
   stage.out = 200;
-  stage.busy = 1500ms;
+  stage.busy = stage.returned = 1500ms;
   stage.p99 = 2ms;
   stage.durations.counts[10] = 200;
   run.stages = {stage, stage};

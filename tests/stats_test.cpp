@@ -59,7 +59,7 @@ static stage_statistics reader(std::chrono::nanoseconds busy) {
   stage.name = "read";
   stage.workers = 64;
   stage.on_reactor = true;
-  stage.busy = busy;
+  stage.busy = stage.returned = busy;
   return stage;
 }
 
@@ -67,7 +67,7 @@ static stage_statistics decoder(std::chrono::nanoseconds busy) {
   stage_statistics stage;
   stage.name = "decode_image";
   stage.workers = 8;
-  stage.busy = busy;
+  stage.busy = stage.returned = busy;
   return stage;
 }
 
@@ -422,7 +422,7 @@ TEST(Statistics, TheDifferenceOfTwoMomentsHasTheQuantilesOfItsInterval) {
   auto early = run_of({counters.snapshot(detail::clock::now())});
   for (int i = 0; i < 10; ++i) counters.latency.add(1ms);
   counters.in = 1010;
-  counters.busy = 7;
+  detail::call_time::caller(counters.busy).add(7ns);
   auto late = run_of({counters.snapshot(detail::clock::now())});
   late.elapsed = 12s;
   late.delivered = 130;
@@ -486,6 +486,37 @@ TEST(WaitingTime, CountsTheWaitThatIsNotOver) {
   EXPECT_EQ(waited.until(start + 50s), 5s);
   waited.begin(start + 50s);
   EXPECT_EQ(waited.until(start + 51s), 6s);
+}
+
+TEST(CallTime, CountsCallsThatHaveNotReturned) {
+  detail::call_time calls;
+  detail::clock::time_point start(100s);
+  detail::call_time::caller one(calls);
+  detail::call_time::caller other(calls);
+  one.begin(start);
+  other.begin(start + 1s);
+  EXPECT_EQ(calls.until(start + 4s).all, 4s + 3s);
+  EXPECT_EQ(calls.until(start + 4s).returned, 0s);
+  one.end(start + 5s);
+  EXPECT_EQ(calls.until(start + 8s).all, 5s + 7s);
+  EXPECT_EQ(calls.until(start + 8s).returned, 5s);
+  EXPECT_EQ(calls.until(start).all, 5s) << "a moment before the call under way";
+  other.end(start + 9s);
+  EXPECT_EQ(calls.until(start + 20s).all, 5s + 8s);
+  EXPECT_EQ(calls.until(start + 20s).returned, 5s + 8s);
+}
+
+TEST(CallTime, ACallEndsWithItsCaller) {
+  detail::call_time calls;
+  {
+    detail::call_time::caller gone(calls);
+    gone.begin(detail::clock::now());
+  }
+  auto now = detail::clock::now();
+  EXPECT_EQ(calls.until(now).all, calls.until(now + 1h).all);
+  detail::call_time::caller next(calls);
+  next.begin(now);
+  EXPECT_GE(calls.until(now + 1h).all, 1h);
 }
 
 TEST(CpuSampler, CountsLongCallsInFullAndShortOnesOnAverage) {
@@ -616,6 +647,39 @@ TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
   EXPECT_EQ(now.sink_wait, 0ns);
   EXPECT_EQ(now.sink_blocked, 0ns);
   EXPECT_EQ(collect(items), up_to(20));
+}
+
+// Of a stage that is inside of as many calls as it makes at a time, since before.
+template <class Attach>
+static run_statistics while_called(const Attach& attach, int calls) {
+  runtime runtime({.threads = 2});
+  test::gate gate;
+  auto items = runtime.run(attach(from(up_to(20)), [&gate](int i) {
+    gate.pass();
+    return i;
+  }));
+  std::thread consumer([&] { collect(items); });
+  gate.wait_for(calls);
+  auto now = meanwhile(items);
+  gate.open();
+  consumer.join();
+  return now;
+}
+
+TEST(RunStatistics, CallsThatHaveNotReturnedCountAsBusy) {
+  auto beside = while_called(
+      [](auto in, auto hold) { return in | map(hold, {.concurrency = 2, .name = "hold"}); }, 2);
+  EXPECT_EQ(beside.stages.back().busy, 2 * beside.elapsed);
+  EXPECT_EQ(beside.stages.back().returned, 0ns);
+  auto in_place = while_called(
+      [](auto in, auto hold) { return in | map(hold, {.concurrency = 1, .name = "hold"}); }, 1);
+  EXPECT_EQ(in_place.stages.back().busy, in_place.elapsed);
+  auto apart = while_called(
+      [](auto in, auto hold) {
+        return in | flat_map([hold](int i) { return std::vector{hold(i)}; }, {.concurrency = 2});
+      },
+      2);
+  EXPECT_EQ(apart.stages.back().busy, 2 * apart.elapsed);
 }
 
 TEST(RunStatistics, TellThatAllWaitForTheSource) {

@@ -33,7 +33,7 @@ class busy_stage final : public tunable {
   void work(clock::time_point from, clock::time_point until) {
     counters_.starving.begin(from);
     counters_.starving.end(until);
-    counters_.busy += now_.concurrency * std::chrono::nanoseconds(until - from).count();
+    busy_.add(now_.concurrency * (until - from));
     counters_.out += now_.concurrency * static_cast<std::uint64_t>((until - from) / 50ms);
     stages_.look(until);
   }
@@ -41,6 +41,7 @@ class busy_stage final : public tunable {
  private:
   tuned_stages& stages_;
   stage_counters& counters_;
+  call_time::caller busy_{counters_.busy};
   tuner::setting now_{};
 };
 

@@ -9,8 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -52,9 +55,10 @@ struct stage_statistics {
   std::uint64_t substituted = 0;    // of these, replaced by its policy
   std::uint64_t retried = 0;        // calls for an item for which one had failed
   std::uint64_t bytes = 0;          // of buffers that were allocated where it works
-  std::chrono::nanoseconds busy{};  // spent inside of its function
-  std::chrono::nanoseconds cpu{};   // of that, computing: from samples; 0 for tasks and in place
-  std::chrono::nanoseconds awaited{};      // of busy, in calls for parts that awaited: flat_map
+  std::chrono::nanoseconds busy{};  // inside its function, calls that have not returned included
+  std::chrono::nanoseconds returned{};  // of busy, in calls that have returned
+  std::chrono::nanoseconds cpu{};       // of returned, computing: sampled; 0 for tasks and in place
+  std::chrono::nanoseconds awaited{};   // of returned, in calls for parts that awaited: flat_map
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
   std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
@@ -133,6 +137,55 @@ class waiting_time {
   std::atomic<std::int64_t> sum_ = 0;  // during a wait, less its beginning: below 0 only then
 };
 
+// How long the calls of a function have lasted. Calls that have not returned count up to the moment
+// that is asked about, so that a stage inside long calls is not taken for an idle one. Any thread
+// reads.
+class call_time {
+  struct part;
+
+ public:
+  // The calls of one worker, one at a time. Takes no lock and shares no cache line with others. A
+  // call that has not ended with it, since its coroutine was destroyed, ends then.
+  class caller {
+   public:
+    explicit caller(call_time& sum) : part_(sum.take()) {}
+    caller(caller&& other) noexcept : part_(std::exchange(other.part_, nullptr)) {}
+    caller& operator=(caller&&) = delete;
+    ~caller();
+
+    void begin(clock::time_point now) noexcept;
+    void end(clock::time_point now) noexcept;
+
+    // Calls that were not measured, and have returned.
+    void add(std::chrono::nanoseconds estimate) noexcept;
+
+   private:
+    part* part_;
+  };
+
+  struct sums {
+    std::chrono::nanoseconds all{};
+    std::chrono::nanoseconds returned{};
+  };
+  sums until(clock::time_point now) const;
+
+ private:
+  static constexpr std::size_t cache_line = 64;
+
+  // Written by one caller at a time. Between two calls, `sum` and `returned` are equal; during one,
+  // `sum` is less by its beginning, and below 0.
+  struct alignas(cache_line) part {
+    std::atomic<std::int64_t> sum = 0;
+    std::atomic<std::int64_t> returned = 0;
+    std::atomic<bool> taken = true;
+  };
+
+  part* take();
+
+  mutable std::mutex mutex_;
+  std::deque<part> parts_;  // what callers that are gone have counted stays
+};
+
 // Measures the CPU time that a worker's calls take and adds it to a counter: of all that follow a
 // long one, and of one in sixteen others, which counts for all.
 class cpu_sampler {
@@ -180,7 +233,8 @@ class stage_counters {
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
-  std::atomic<std::int64_t> busy = 0, cpu = 0, awaited = 0;
+  call_time busy;
+  std::atomic<std::int64_t> cpu = 0, awaited = 0;
   waiting_time input_wait, output_wait, memory_wait, starving;
   duration_histogram latency;
 

@@ -132,6 +132,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     lade::trace* trace_;
     lade::trace::track track_;
     lineage begun_;  // arrows of a trace, with this call
+    call_time::caller busy_;
     cpu_sampler cpu_;
     clock::duration computed_{};  // in this turn
   };

@@ -35,8 +35,9 @@ class watched_call final : private overviewed {
   std::optional<item_overview> item_;  // while the function is called
 };
 
-// How long the calls take: all that take long, and one in about 64 short ones, which counts for
-// those before it. Of every call a span, if there is a trace. One call at a time.
+// How long the calls take: all where they come seldom, and one in about 64 where they come often,
+// which counts for those before it, as far as these had the time. Of every call a span, if there is
+// a trace. One call at a time.
 class in_place_calls {
  public:
   in_place_calls(const opening& run, stage_counters& stage);
@@ -46,7 +47,9 @@ class in_place_calls {
   void begin(const Name& item, const lineage& origin) {
     if (watched_) watched_->begin(item.text(), origin);
     if (trace_) arrows_ = run_.begin_arrows(origin);
-    if (to_skip_ == 0) begun_ = clock::now();
+    if (to_skip_ > 0) return;
+    begun_ = clock::now();
+    busy_.begin(begun_);
   }
   template <class Name>
   void end(const Name& item, const lineage& origin, bool awaited = false) {
@@ -66,11 +69,13 @@ class in_place_calls {
   std::unique_ptr<watched_call> watched_;  // if stalls are told of
   lade::trace* trace_;
   lade::trace::track track_;
-  lineage arrows_;             // that begin with this call
+  lineage arrows_;  // that begin with this call
+  call_time::caller busy_;
   std::uint32_t to_skip_ = 0;  // calls, before the next that is measured
   std::uint32_t skipped_ = 0;
   std::uint32_t draw_ = 1;
   clock::time_point begun_;
+  clock::time_point ended_ = clock::now();  // of the last call that was measured
 };
 
 }  // namespace lade::detail

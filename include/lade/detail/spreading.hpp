@@ -217,7 +217,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   // Takes items apart, one at a time, which a trace has on a track of its own.
   class hand {
    public:
-    hand(stage_counters& counters, trace::track where) : track(where), cpu(counters.cpu, true) {}
+    hand(stage_counters& counters, trace::track where)
+        : track(where), busy(counters.busy), cpu(counters.cpu, true) {}
 
     void take(std::string key, const lineage& positions) {
       name = std::move(key);
@@ -233,6 +234,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     }
 
     const trace::track track;
+    call_time::caller busy;
     cpu_sampler cpu;
     std::string name;
     lineage origin;
@@ -262,10 +264,12 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     auto arrows = run_.run->begin_arrows(of.origin);
     auto begun = clock::now();
     of.begin(begun);
+    of.busy.begin(begun);
     of.cpu.begin();
     auto* next = co_await parts.next();
     of.doing = item_overview::doing::gives_part;
     auto now = clock::now();
+    of.busy.end(now);
     note_call(of, now - begun, parts.awaited());
     if (trace_) {
       auto& name = of.name.empty() ? counters_.name() : of.name;
@@ -276,7 +280,6 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   // What has awaited something may have done so on another thread.
   void note_call(hand& of, clock::duration taken, bool awaited) {
-    counters_.busy.fetch_add(taken.count(), std::memory_order_relaxed);
     counters_.latency.add(taken);
     if (awaited)
       counters_.awaited.fetch_add(taken.count(), std::memory_order_relaxed);
