@@ -9,6 +9,13 @@ wait_list wait_list::settle_all() noexcept {
   return all;
 }
 
+void wait_list::append(const wait_list& added) noexcept {
+  if (added.empty()) return;
+  added.first_->previous_ = last_;
+  (last_ ? last_->next_ : first_) = added.first_;
+  last_ = added.last_;
+}
+
 void wait_list::resume_all() {
   for (auto* each = first_; each;) {
     auto* next = each->next_;  // read first: a resumed waiter is gone

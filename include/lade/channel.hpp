@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/detail/gcc12.hpp>
+#include <lade/detail/mutex.hpp>
 #include <lade/detail/waiter.hpp>
 #include <lade/error.hpp>
 
@@ -66,7 +67,7 @@ class channel {
     ring_[place < ring_.size() ? place : place - ring_.size()].emplace(std::move(value));
   }
 
-  mutable std::mutex mutex_;
+  mutable detail::mutex mutex_;
   detail::wait_list producers_;
   detail::wait_list consumers_;
   detail::wait_list watching_;
@@ -116,7 +117,7 @@ class channel<T>::pop_awaiter : private detail::waiter {
     detail::wait_list woken;
     bool parked = park(coroutine, channel_.mutex_, channel_.consumers_, [&] {
       if (channel_.provide(value_, woken) || channel_.closed_) return true;
-      if (!channel_.watching_.empty()) woken = channel_.watching_.settle_all();
+      woken.append(channel_.watching_.settle_all());
       return false;
     });
     woken.resume_all();

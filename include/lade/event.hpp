@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/mutex.hpp>
 #include <lade/detail/waiter.hpp>
 
 #include <coroutine>
@@ -27,7 +28,7 @@ class event {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable detail::mutex mutex_;
   detail::wait_list waiters_;
   bool set_ = false;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/mutex.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/promise.hpp>
 #include <lade/detail/waiter.hpp>
@@ -72,9 +73,9 @@ class scope {
 
   std::stop_source stop_;
   context surroundings_;
-  std::optional<std::stop_callback<pass_on_stop>> on_parent_stop_;
-  std::mutex mutex_;
-  std::condition_variable all_ended_;
+  std::optional<detail::stop_callback<pass_on_stop>> on_parent_stop_;
+  detail::mutex mutex_;
+  detail::condition_variable all_ended_;
   std::size_t live_ = 0;
   std::exception_ptr failure_;
   detail::wait_list joining_;

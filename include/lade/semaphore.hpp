@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/mutex.hpp>
 #include <lade/detail/waiter.hpp>
 
 #include <coroutine>
@@ -38,7 +39,7 @@ class semaphore {
     return true;
   }
 
-  std::mutex mutex_;
+  detail::mutex mutex_;
   detail::wait_list waiters_;
   std::size_t permits_;
 };

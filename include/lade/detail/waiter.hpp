@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/mutex.hpp>
 #include <lade/detail/promise.hpp>
 
 #include <coroutine>
@@ -22,6 +23,7 @@ class wait_list {
   bool empty() const noexcept { return !first_; }
   waiter* first() const noexcept { return first_; }  // null if there is none
   void push_back(waiter& added) noexcept;
+  void append(const wait_list& added) noexcept;  // whose waiters then belong to this list
   void remove(waiter& gone) noexcept;
 
   // Takes the first waiter out and settles it: it can no longer be stopped, and its owner must
@@ -56,37 +58,38 @@ class waiter {
 
  protected:
   // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
-  // to wait for, or a stop was requested. Returns whether it parked.
+  // to wait for, or a stop was requested. Returns whether it parked. `settled` may be called twice,
+  // with the mutex released in between: what the first call has done, the second must keep.
   template <class Promise, class Settled>
-  bool park(std::coroutine_handle<Promise> coroutine, std::mutex& mutex, wait_list& list,
+  bool park(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
             Settled settled) {
     note(coroutine);
-    if (!stop_possible()) return wait(mutex, list, settled);
+    if (!stop_possible()) return wait(guard, list, settled);
     if (context_->stop.stop_requested()) {
       progress_ = progress::stopped;
       return false;
     }
     {  // most waits end at once: only one that does not pays for being told of a stop
-      std::lock_guard lock(mutex);
+      std::lock_guard lock(guard);
       if (settled()) return false;
     }
-    return watch_and_wait(mutex, list, settled);
+    return watch_and_wait(guard, list, settled);
   }
 
   // The same for a waiter that has just looked: `settled` is asked once.
   template <class Promise, class Settled>
-  bool park_after_look(std::coroutine_handle<Promise> coroutine, std::mutex& mutex, wait_list& list,
+  bool park_after_look(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
                        Settled settled) {
     note(coroutine);
-    return stop_possible() ? watch_and_wait(mutex, list, settled) : wait(mutex, list, settled);
+    return stop_possible() ? watch_and_wait(guard, list, settled) : wait(guard, list, settled);
   }
 
   // The same for a wait that a stop does not end.
   template <class Promise, class Settled>
-  bool park_unstoppable(std::coroutine_handle<Promise> coroutine, std::mutex& mutex,
-                        wait_list& list, Settled settled) {
+  bool park_unstoppable(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
+                        Settled settled) {
     note(coroutine);
-    return wait(mutex, list, settled);
+    return wait(guard, list, settled);
   }
 
   // To be called first when the coroutine goes on: throws error(stopped, doing) if it was stopped.
@@ -113,16 +116,16 @@ class waiter {
   bool stop_possible() const noexcept { return context_ && context_->stop.stop_possible(); }
 
   template <class Settled>
-  bool watch_and_wait(std::mutex& mutex, wait_list& list, Settled& settled) {
-    mutex_ = &mutex;
+  bool watch_and_wait(mutex& guard, wait_list& list, Settled& settled) {
+    mutex_ = &guard;
     list_ = &list;
     on_stop_.emplace(context_->stop, stop_request{*this});
-    return wait(mutex, list, settled);
+    return wait(guard, list, settled);
   }
 
   template <class Settled>
-  bool wait(std::mutex& mutex, wait_list& list, Settled& settled) {
-    std::lock_guard lock(mutex);
+  bool wait(mutex& guard, wait_list& list, Settled& settled) {
+    std::lock_guard lock(guard);
     if (progress_ == progress::stopped) return false;
     if (settled()) {
       progress_ = progress::settled;  // a stop comes too late
@@ -140,10 +143,10 @@ class waiter {
   waiter* previous_ = nullptr;
   std::coroutine_handle<> coroutine_;
   const context* context_ = nullptr;
-  std::mutex* mutex_ = nullptr;  // these two are for stop()
+  mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
   progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
-  std::optional<std::stop_callback<stop_request>> on_stop_;
+  std::optional<stop_callback<stop_request>> on_stop_;
 };
 
 // Short, and called for every item of a channel.
