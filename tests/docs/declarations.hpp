@@ -1,0 +1,121 @@
+// What the pages take for granted, by page: the names of their readers' programs.
+
+#pragma once
+
+#include <lade/io/directory.hpp>
+#include <lade/io/file.hpp>
+#include <lade/lade.hpp>
+#include <lade/media/image.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+inline lade::runtime& runtime = *static_cast<lade::runtime*>(nullptr);
+
+inline auto files = lade::from(lade::io::files("train", "**/*.jpg"));
+
+template <class T>
+lade::pipeline<T> some();
+
+// A type of the reader's, whatever it has.
+struct image {
+  int width = 0;
+};
+image decode(const lade::sample& encoded);
+
+namespace page_readme {
+void train(const lade::tensor& batch);
+}
+
+namespace page_2_resume {
+struct model_type {};
+inline model_type model;
+inline auto batches = some<lade::sample_batch>();
+inline auto samples = lade::from(std::vector<int>());
+inline lade::state rank_0, rank_1, rank_2, rank_3;
+void train(const lade::sample_batch& batch);
+bool time_to_save();
+void save(const model_type& model, const std::string& state);
+std::string load();
+}  // namespace page_2_resume
+
+namespace page_4_composition {
+struct page {};
+using sample = lade::sample;
+struct tokenizer {
+  explicit tokenizer(const char* path);
+  int operator()(const lade::sample& text) const;
+};
+inline std::vector<int> table;
+page page_at(std::uint64_t index);
+lade::async_generator<std::string> messages();
+image crop_at_random(image whole, lade::random random);
+std::string names_of_labels(std::int64_t label);
+bool is_large(const lade::sample& file);
+image decode_tiff(const lade::sample& encoded);
+image correct(image decoded);
+image augment(image decoded);
+int parse(const lade::sample& text);
+std::vector<int> model_a(std::vector<image> batch);
+std::vector<int> model_b(std::vector<image> batch);
+int kind_of(const image& decoded);
+inline auto train_files = lade::io::files("train", "**/*");
+inline auto check_files = lade::io::files("check", "**/*");
+inline auto images = some<image>();
+inline auto batches = some<lade::sample_batch>();
+inline auto archives = some<std::string>();
+inline auto samples = some<lade::sample>();
+inline auto web = some<page>(), books = some<page>(), code = some<page>();
+inline auto real = some<lade::sample>(), made = some<lade::sample>();
+void train(const lade::tensor& batch);
+}  // namespace page_4_composition
+
+namespace page_5_observability {
+inline auto batches = some<lade::sample_batch>();
+void log(const std::string& interval, const std::string& process);
+}  // namespace page_5_observability
+
+namespace page_6_batching {
+struct utterance {
+  int speaker() const;
+};
+class dialogue {
+ public:
+  bool empty() const;
+  int speaker() const;
+  void push_back(utterance next);
+};
+inline auto sentences = some<std::vector<int>>();
+inline auto tokens = some<std::vector<int>>();
+inline auto utterances = some<utterance>();
+inline auto files = lade::from(std::vector<lade::sample>());
+inline auto decode = lade::map(::decode);
+inline auto augment = lade::map([](image decoded, lade::random) { return decoded; });
+inline std::vector<double> weights;
+inline lade::shard_options rank;
+std::size_t length_of(const std::vector<int>& sentence);
+}  // namespace page_6_batching
+
+namespace page_7_autotune {
+lade::task<lade::sample> fetch(lade::sample from);
+void train(const lade::sample& page);
+}  // namespace page_7_autotune
+
+namespace page_8_life_of_a_run {
+struct tokens {};
+struct message {};
+struct queue {
+  std::optional<message> try_pop();
+};
+inline auto batches = some<tokens>();
+void train(const tokens& batch);
+lade::task<> step(tokens batch);
+}  // namespace page_8_life_of_a_run
