@@ -193,7 +193,8 @@ void fallback::begin(io_operation& operation) {
 }
 
 void fallback::begin_read(io_operation& read) {
-  if (read.direct) return helpers_.add(read);  // it always waits for the disk
+  // O_DIRECT always waits for the disk; a long copy would hold up everything else.
+  if (read.direct || read.apart) return helpers_.add(read);
   auto result = read_at_once(read, static_cast<off_t>(read.offset));
   if (result >= 0)
     finish(read, result);

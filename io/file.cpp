@@ -47,14 +47,27 @@ static operation open_call(const std::string& path) {
                     .flags = O_RDONLY | O_CLOEXEC});
 }
 
-static operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset,
+// A file is read in pieces: a stop waits for no more than those in flight. A piece out of the page
+// cache is copied in a fraction of a millisecond; one past it is long enough for a disk's full
+// rate.
+static constexpr std::size_t cached_piece_bytes = std::size_t{1} << 20;
+static constexpr std::size_t direct_piece_bytes = std::size_t{4} << 20;
+
+// Copies of more than that are made by another thread than the reactor's, to which handing them
+// takes as long as copying a tenth of it.
+static constexpr std::size_t apart_bytes = std::size_t{256} << 10;
+
+// Reads the next piece. One of a stream is read by the reactor: elsewhere nothing could cancel it.
+static operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset, bool is_stream,
                            bool direct = false) {
+  auto most = is_stream ? apart_bytes : direct ? direct_piece_bytes : cached_piece_bytes;
   return operation({.what = io_operation::kind::read,
                     .fd = fd,
                     .data = into.data(),
-                    .bytes = into.size(),
+                    .bytes = std::min(into.size(), most),
                     .offset = offset,
-                    .direct = direct});
+                    .direct = direct,
+                    .apart = !is_stream && !direct && into.size() > apart_bytes});
 }
 
 // What O_DIRECT wants offsets, lengths and addresses to be multiples of, at most.
@@ -100,9 +113,11 @@ file_info file::info() const {
 }
 
 task<std::size_t> file::read(std::span<std::byte> into, std::uint64_t offset) const {
+  int fd = descriptor_.get();
+  bool is_stream = into.size() > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
   std::size_t done = 0;
   while (done < into.size()) {
-    auto result = co_await read_call(descriptor_.get(), into.subspan(done), offset + done);
+    auto result = co_await read_call(fd, into.subspan(done), offset + done, is_stream);
     if (file_check(result, "read", path_) == 0) break;
     done += static_cast<std::size_t>(result);
   }
@@ -138,7 +153,7 @@ static task<buffer> read_to_end(int fd, const std::string& path) {
   buffer content(std::size_t{64} << 10);
   std::size_t done = 0;
   while (true) {
-    auto result = co_await read_call(fd, content.bytes().subspan(done), done);
+    auto result = co_await read_call(fd, content.bytes().subspan(done), done, true);
     if (file_check(result, "read", path) == 0) co_return content.slice(0, done);
     done += static_cast<std::size_t>(result);
     if (done < content.size()) continue;
@@ -154,15 +169,19 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
   auto& here = co_await this_context();
   auto opened = file_check(co_await open_call(path), "open", path);
   detail::descriptor from(static_cast<int>(opened), &here.runtime->reactor());
-  auto size = static_cast<std::size_t>(stat_of(from.get(), path).st_size);
+  auto found = stat_of(from.get(), path);
+  auto size = static_cast<std::size_t>(found.st_size);
   if (size == 0) co_return co_await read_to_end(from.get(), path);
 
   bool direct = pass_page_cache(from.get(), size, options.page_cache);
+  auto* device = direct ? &detail::direct_reads::at(found.st_dev) : nullptr;
   auto content = allocate(here, direct ? whole_pages(size) : size);
   std::size_t done = 0;
   while (done < size) {
     auto rest = content.bytes().subspan(done);
-    auto result = co_await read_call(from.get(), rest, done, direct);
+    detail::direct_reads::share in_flight;
+    if (direct) in_flight = co_await device->acquire(std::min(rest.size(), direct_piece_bytes));
+    auto result = co_await read_call(from.get(), rest, done, false, direct);
     if (direct && result % static_cast<std::int64_t>(direct_bytes) != 0) {  // how the last one ends
       direct = false;
       fcntl(from.get(), F_SETFL, 0);

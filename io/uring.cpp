@@ -173,6 +173,7 @@ void uring::add(io_operation& operation) {
       io_uring_prep_read(entry, operation.fd, operation.data,
                          static_cast<unsigned>(std::min(operation.bytes, io_operation::max_bytes)),
                          operation.offset);
+      if (operation.apart) io_uring_sqe_set_flags(entry, IOSQE_ASYNC);
       break;
     case io_operation::kind::stat:
       io_uring_prep_statx(entry, operation.fd, operation.path, operation.flags, STATX_BASIC_STATS,

@@ -7,6 +7,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/runtime.hpp>
+#include <lade/scope.hpp>
 #include <lade/this_context.hpp>
 
 #include <gmock/gmock.h>
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -45,6 +47,7 @@ constexpr std::int64_t never = -1'000'000;  // the call does not return until it
 // What the calls return; set before the runtime is made. And how many descriptors were left open.
 static std::function<std::int64_t(const io_operation&)> answer;
 static int open_files = 0;
+static std::size_t most_direct_bytes = 0;  // of the O_DIRECT reads in flight at a time
 
 class scripted_reactor final : public detail::reactor {
  public:
@@ -57,13 +60,16 @@ class scripted_reactor final : public detail::reactor {
  private:
   void turn(detail::clock::time_point deadline) override {
     bool asked = !submitted_.empty();  // the test may have posted something then
+    std::size_t direct_bytes = 0;
     while (auto* call = submitted_.pop()) {
+      if (call->direct) direct_bytes += call->bytes;
       call->progress = io_operation::status::begun;
       auto result = answer(*call);
       if (result == never) continue;
       if (call->what == io_operation::kind::open && result >= 0) ++open_files;
       finish(*call, result);
     }
+    most_direct_bytes = std::max(most_direct_bytes, direct_bytes);
     std::unique_lock lock(mutex_);
     if (!asked && deadline != detail::clock::time_point::min())
       woken_.wait(lock, [this] { return wake_; });
@@ -154,6 +160,69 @@ TEST_F(Faults, AFileThatShrinksEndsThere) {
   EXPECT_EQ(read(path_), "aaaaaaaaaa");
 }
 
+// Makes a file of zeros that takes no room on the disk.
+static std::string write_sparse(const temp_dir& dir, std::size_t bytes) {
+  auto path = dir.write("sparse", "");
+  std::filesystem::resize_file(path, bytes);
+  return path;
+}
+
+TEST_F(Faults, ALargeFileIsReadInPiecesApartFromTheReactor) {
+  constexpr std::size_t bytes = (std::size_t{50} << 20) + 10;
+  std::size_t pieces = 0;
+  answer = [&](const io_operation& call) {
+    if (call.what == io_operation::kind::read) {
+      ++pieces;
+      EXPECT_LE(call.bytes, std::size_t{1} << 20);
+      EXPECT_EQ(call.apart, bytes - call.offset > 10) << call.offset;
+    }
+    return real_call(call);
+  };
+  EXPECT_EQ(read(write_sparse(dir_, bytes)), std::string(bytes, '\0'));
+  EXPECT_EQ(pieces, 51u);
+}
+
+static task<std::size_t> size_when_read(std::string path) {
+  auto content = co_await io::read_file(std::move(path));
+  co_return content.size();
+}
+
+TEST_F(Faults, AFileOfSeveralGigabytesIsReadPieceAfterPiece) {
+  constexpr std::size_t bytes = (std::size_t{5} << 30) + 3;
+  std::size_t read = 0;
+  answer = [&](const io_operation& call) {
+    if (call.what != io_operation::kind::read) return real_call(call);
+    EXPECT_EQ(call.offset, read);
+    read += call.bytes;  // the memory stays untouched
+    return static_cast<std::int64_t>(call.bytes);
+  };
+  runtime runtime({.threads = 1});
+  auto path = write_sparse(dir_, bytes);
+  EXPECT_EQ(detail::sync_wait_on(runtime.reactor(), runtime, size_when_read(path)), bytes);
+  EXPECT_EQ(read, bytes);
+}
+
+TEST_F(Faults, SmallFilesAreReadByTheReactor) {
+  answer = [](const io_operation& call) {
+    EXPECT_FALSE(call.apart);
+    return real_call(call);
+  };
+  EXPECT_EQ(read(path_), content_);
+}
+
+TEST_F(Faults, AStopEndsALargeReadAfterThePieceInFlight) {
+  std::stop_source stop;
+  std::size_t pieces = 0;
+  answer = [&](const io_operation& call) {
+    if (call.what == io_operation::kind::read && ++pieces == 3) stop.request_stop();
+    return real_call(call);
+  };
+  auto path = write_sparse(dir_, std::size_t{50} << 20);
+  EXPECT_THAT([&] { read(path, stop.get_token()); },
+              ThrowsMessage<error>("read " + path + ": stopped"));
+  EXPECT_EQ(pieces, 3u);
+}
+
 // Asks for a file past the page cache, from which it has been taken.
 class DirectFaults : public Faults {
  protected:
@@ -191,6 +260,35 @@ TEST_F(DirectFaults, AnErrorOfTheDiskIsNotTriedAgain) {
   };
   EXPECT_THAT([&] { read(path_, {}, {io::page_cache::bypass}); },
               ThrowsMessage<error>("read " + path_ + ": Input/output error"));
+}
+
+static task<> read_past_page_cache(std::string path, std::size_t& bytes) {
+  auto content = co_await io::read_file(std::move(path), {io::page_cache::bypass});
+  bytes += content.size();
+}
+
+static task<> read_together(std::vector<std::string> paths, std::size_t& bytes) {
+  scope children(co_await this_context());
+  for (auto& path : paths) children.start(read_past_page_cache(path, bytes));
+  co_await children.join();
+}
+
+TEST_F(DirectFaults, WhatIsInFlightAtADeviceIsBounded) {
+  constexpr std::size_t file_bytes = std::size_t{6} << 20;
+  std::vector<std::string> paths;
+  for (int i = 0; i < 12; ++i) {
+    paths.push_back(dir_.write(std::to_string(i), std::string(file_bytes, 'x')));
+    evict(paths.back());
+  }
+  most_direct_bytes = 0;
+  answer = real_call;
+  std::size_t bytes = 0;
+  {
+    runtime runtime({.threads = 1});
+    detail::sync_wait_on(runtime.reactor(), runtime, read_together(paths, bytes));
+  }
+  EXPECT_EQ(bytes, paths.size() * file_bytes);
+  EXPECT_EQ(most_direct_bytes, std::size_t{32} << 20);
 }
 
 TEST_F(Faults, TooManyOpenFilesIsAnError) {

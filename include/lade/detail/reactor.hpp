@@ -34,6 +34,7 @@ struct io_operation {
   std::size_t bytes = 0;       // read: at most max_bytes are read
   std::uint64_t offset = 0;    // read; ignored by files that cannot seek
   bool direct = false;         // read: from a file opened with O_DIRECT
+  bool apart = false;          // read: of a regular file, on another thread: its copy takes long
   std::int64_t result = 0;     // what the system call returned, or -errno
   void (*completed)(io_operation&) noexcept = nullptr;
 
