@@ -80,23 +80,39 @@ LADE_AVX2 static void split_avx2(const std::int16_t* in, int count, std::int16_t
 // The tables of an axis, in registers: stores of bytes may alias anything in memory.
 struct axis_tables {
   const std::int16_t* in;
-  int first;  // the source sample at in[0]
-  const int* starts;
+  const int* offsets;
   const std::int16_t* weights;
   int stride;
 
   axis_tables(const std::int16_t* samples, const resize_axis& axis)
-      : in(samples),
-        first(axis.first()),
-        starts(axis.starts()),
-        weights(axis.weights(0)),
-        stride(axis.stride()) {}
+      : in(samples), offsets(axis.offsets()), weights(axis.weights(0)), stride(axis.stride()) {}
 };
 
-// Partial sums of outputs i (lower half) and i + 4 (upper half).
+// Four source samples of output i in the lower half, of output i + 1 in the upper half.
+LADE_AVX2 static inline __m128i four_samples_of_two(const axis_tables& tables, int i) {
+  const auto* a = reinterpret_cast<const __m128i*>(tables.in + tables.offsets[i]);
+  const auto* b = reinterpret_cast<const double*>(tables.in + tables.offsets[i + 1]);
+  return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64(a)), b));
+}
+
+// Outputs of four weights: two partial sums each of i, i + 1 (lower half), i + 4 and i + 5.
+LADE_AVX2 static inline __m256i two_and_two_outputs(const axis_tables& tables, int i) {
+  const auto samples =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(four_samples_of_two(tables, i)),
+                              four_samples_of_two(tables, i + 4), 1);
+  const auto* weights = tables.weights + 4 * i;
+  return _mm256_madd_epi16(samples, load_halves(weights, weights + 16));
+}
+
+// The sums of outputs i to i + 7, of four weights each.
+LADE_AVX2 static inline __m256i eight_narrow_sums(const axis_tables& tables, int i) {
+  return _mm256_hadd_epi32(two_and_two_outputs(tables, i), two_and_two_outputs(tables, i + 2));
+}
+
+// Four partial sums each of outputs i (lower half) and i + 4.
 LADE_AVX2 static inline __m256i two_outputs(const axis_tables& tables, int i) {
-  const auto* a = tables.in + (tables.starts[i] - tables.first);
-  const auto* b = tables.in + (tables.starts[i + 4] - tables.first);
+  const auto* a = tables.in + tables.offsets[i];
+  const auto* b = tables.in + tables.offsets[i + 4];
   const auto* weights_a = tables.weights + i * tables.stride;
   const auto* weights_b = weights_a + 4 * tables.stride;
   auto sum = _mm256_setzero_si256();
@@ -107,6 +123,13 @@ LADE_AVX2 static inline __m256i two_outputs(const axis_tables& tables, int i) {
   return sum;
 }
 
+// The sums of outputs i to i + 7, of a multiple of eight weights each.
+LADE_AVX2 static inline __m256i eight_wide_sums(const axis_tables& tables, int i) {
+  const auto ab = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 1));
+  const auto cd = _mm256_hadd_epi32(two_outputs(tables, i + 2), two_outputs(tables, i + 3));
+  return _mm256_hadd_epi32(ab, cd);
+}
+
 static void filter_one(const std::int16_t* in, const resize_axis& axis, int i, std::uint8_t* out) {
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto* source = in + (axis.start(i) - axis.first());
@@ -115,21 +138,25 @@ static void filter_one(const std::int16_t* in, const resize_axis& axis, int i, s
   out[i] = static_cast<std::uint8_t>(sum >> shift);
 }
 
-LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axis,
-                                  const resize_blocks*, std::uint8_t* out) {
+// Rounds eight sums and stores them as bytes.
+LADE_AVX2 static inline void store_outputs(__m256i sums, std::uint8_t* out) {
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto half = _mm256_set1_epi32(1 << (shift - 1));
+  const auto values = _mm256_srai_epi32(_mm256_add_epi32(sums, half), shift);
+  const auto words =
+      _mm_packs_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(words, words));
+}
+
+LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axis,
+                                  const resize_blocks*, std::uint8_t* out) {
   const axis_tables tables(in, axis);
   const int count = axis.count();
   int i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const auto ab = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 1));
-    const auto cd = _mm256_hadd_epi32(two_outputs(tables, i + 2), two_outputs(tables, i + 3));
-    const auto sums = _mm256_add_epi32(_mm256_hadd_epi32(ab, cd), half);
-    const auto values = _mm256_srai_epi32(sums, shift);
-    const auto words =
-        _mm_packs_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(words, words));
+  if (tables.stride == 4) {
+    for (; i + 8 <= count; i += 8) store_outputs(eight_narrow_sums(tables, i), out + i);
+  } else {
+    for (; i + 8 <= count; i += 8) store_outputs(eight_wide_sums(tables, i), out + i);
   }
   for (; i < count; ++i) filter_one(in, axis, i, out);
 }
@@ -208,59 +235,48 @@ LADE_AVX2 static inline __m256 normalised_8(const std::uint8_t* in, const normal
                          _mm256_loadu_ps(by.bias.data() + phase));
 }
 
-// Calls store(x, vector) for eight values at a time, and returns how many it did. What is left
-// is fewer than a period: the caller's plain twin does it, beginning a period anew.
-template <class Store>
-LADE_AVX2 static inline int normalise_8(const std::uint8_t* in, int count, const normalisation& by,
-                                        Store store) {
-  int x = 0;
-  for (; x + normalisation::period <= count; x += normalisation::period)
-    for (int phase = 0; phase < normalisation::period; phase += 8)
-      store(x + phase, normalised_8(in + x + phase, by, phase));
-  return x;
-}
-
-struct store_f32_avx2 {
-  float* out;
-  LADE_AVX2 void operator()(int x, __m256 values) const { _mm256_storeu_ps(out + x, values); }
+// Eight normalised values as elements of a type.
+struct eight_f32 {
+  using element = float;
+  LADE_AVX2 static void store(__m256 values, float* out) { _mm256_storeu_ps(out, values); }
 };
 
-struct store_f16_avx2 {
-  std::uint16_t* out;
-  LADE_AVX2 void operator()(int x, __m256 values) const {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + x),
+struct eight_f16 {
+  using element = std::uint16_t;
+  LADE_AVX2 static void store(__m256 values, std::uint16_t* out) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
                      _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
   }
 };
 
-struct store_bf16_avx2 {
-  std::uint16_t* out;
-  LADE_AVX2 void operator()(int x, __m256 values) const {
+struct eight_bf16 {
+  using element = std::uint16_t;
+  LADE_AVX2 static void store(__m256 values, std::uint16_t* out) {
     const auto bits = _mm256_castps_si256(values);
     const auto odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const auto bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
     const auto upper = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
     const auto words = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0xd8);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + x), _mm256_castsi256_si128(words));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(words));
   }
 };
 
-LADE_AVX2 static void to_f32_avx2(const std::uint8_t* in, int count, const normalisation& by,
-                                  float* out) {
-  const int done = normalise_8(in, count, by, store_f32_avx2{out});
-  plain_kernels.to_f32(in + done, count - done, by, out + done);
-}
-
-LADE_AVX2 static void to_f16_avx2(const std::uint8_t* in, int count, const normalisation& by,
-                                  std::uint16_t* out) {
-  const int done = normalise_8(in, count, by, store_f16_avx2{out});
-  plain_kernels.to_f16(in + done, count - done, by, out + done);
-}
-
-LADE_AVX2 static void to_bf16_avx2(const std::uint8_t* in, int count, const normalisation& by,
-                                   std::uint16_t* out) {
-  const int done = normalise_8(in, count, by, store_bf16_avx2{out});
-  plain_kernels.to_bf16(in + done, count - done, by, out + done);
+template <class Eight>
+LADE_AVX2 static void normalise_avx2(const std::uint8_t* in, int count, const normalisation& by,
+                                     typename Eight::element* out) {
+  constexpr int period = normalisation::period;
+  int x = 0;
+  for (; x + period <= count; x += period)
+    for (int phase = 0; phase < period; phase += 8)
+      Eight::store(normalised_8(in + x + phase, by, phase), out + x + phase);
+  int phase = 0;
+  for (; x + 8 <= count; x += 8, phase += 8) Eight::store(normalised_8(in + x, by, phase), out + x);
+  if (x == count) return;
+  std::array<std::uint8_t, 8> last{};
+  std::array<typename Eight::element, 8> elements;
+  std::copy(in + x, in + count, last.begin());
+  Eight::store(normalised_8(last.data(), by, phase), elements.data());
+  std::copy_n(elements.begin(), count - x, out + x);
 }
 
 const resize_kernels avx2_kernels{
@@ -269,9 +285,9 @@ const resize_kernels avx2_kernels{
     .filter = filter_avx2,
     .yuv_to_rgb = yuv_to_rgb_avx2,
     .interleave = interleave_avx2,
-    .to_f32 = to_f32_avx2,
-    .to_f16 = to_f16_avx2,
-    .to_bf16 = to_bf16_avx2,
+    .to_f32 = normalise_avx2<eight_f32>,
+    .to_f16 = normalise_avx2<eight_f16>,
+    .to_bf16 = normalise_avx2<eight_bf16>,
 };
 
 }  // namespace lade::media

@@ -16,9 +16,9 @@ axis_range coarser(const axis_range& range, double step, int size, double blur) 
 void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
   const double scale = from.length / count;
   const double support = std::hypot(std::max(1.0, scale), from.blur);  // variances add up
-  const int most = std::min(from.high - from.low, 2 * static_cast<int>(std::ceil(support)) + 1);
-  stride_ = (most + 7) / 8 * 8;
-  starts_.resize(static_cast<std::size_t>(count));
+  const int most = std::min(from.high - from.low, static_cast<int>(2 * support) + 1);
+  stride_ = most <= 4 ? 4 : (most + 7) / 8 * 8;
+  offsets_.resize(static_cast<std::size_t>(count));
   taps_.resize(static_cast<std::size_t>(count));
   weights_.assign(static_cast<std::size_t>(count) * static_cast<std::size_t>(stride_), 0);
   triangle_.resize(static_cast<std::size_t>(most));
@@ -26,7 +26,8 @@ void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
     plan_sample(mirrored ? count - 1 - i : i, from.begin + (i + 0.5) * scale, support, from);
   const int low = mirrored ? count - 1 : 0;
   const int high = count - 1 - low;
-  first_ = start(low);
+  first_ = offsets_[static_cast<std::size_t>(low)];
+  for (auto& offset : offsets_) offset -= first_;
   last_ = start(high) + taps(high);
   widest_ = *std::max_element(taps_.begin(), taps_.end());
 }
@@ -50,7 +51,7 @@ void resize_axis::plan_sample(int i, double centre, double support, const axis_r
     weights[k] = static_cast<std::int16_t>(sum - before);
     before = sum;
   }
-  starts_[static_cast<std::size_t>(i)] = begin;
+  offsets_[static_cast<std::size_t>(i)] = begin;  // until all are known: from sample 0
   taps_[static_cast<std::size_t>(i)] = static_cast<int>(taps);
 }
 

@@ -35,17 +35,17 @@ class resize_axis {
   // The samples of an output of `count`, from first to last or, mirrored, from last to first.
   void plan(const axis_range& from, int count, bool mirrored = false);
 
-  int count() const noexcept { return static_cast<int>(starts_.size()); }
+  int count() const noexcept { return static_cast<int>(offsets_.size()); }
   int first() const noexcept { return first_; }  // the first source sample that any output needs
   int last() const noexcept { return last_; }    // one behind the last
   int widest() const noexcept { return widest_; }
 
   // Output sample i is the sum over k < taps(i) of weights(i)[k] * source[start(i) + k]. Behind
-  // them are zeros up to `stride` weights, a multiple of eight.
-  const int* starts() const noexcept { return starts_.data(); }
-  int start(int i) const noexcept { return starts_[static_cast<std::size_t>(i)]; }
+  // them are zeros up to `stride` weights: four, or a multiple of eight.
+  int start(int i) const noexcept { return first_ + offsets_[static_cast<std::size_t>(i)]; }
   int taps(int i) const noexcept { return taps_[static_cast<std::size_t>(i)]; }
   int stride() const noexcept { return stride_; }
+  const int* offsets() const noexcept { return offsets_.data(); }  // start(i) - first()
   const std::int16_t* weights(int i) const noexcept {
     return weights_.data() + std::size_t(i) * std::size_t(stride_);
   }
@@ -57,7 +57,7 @@ class resize_axis {
   int last_ = 0;
   int widest_ = 0;
   int stride_ = 0;
-  std::vector<int> starts_;
+  std::vector<int> offsets_;
   std::vector<int> taps_;
   std::vector<std::int16_t> weights_;
   std::vector<double> triangle_;
