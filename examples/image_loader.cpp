@@ -39,7 +39,8 @@ static void catch_interrupts() {
 
 static std::vector<lade::sample> find_images(const std::string& directory) {
   const auto* pattern = "**/*.{jpg,jpeg,png,webp,gif,bmp,tif,tiff}";
-  auto images = lade::io::labelled_files(directory, pattern, {.ignore_case = true}).list_all();
+  lade::io::labelled_files listing(directory, pattern, {.ignore_case = true, .may_be_empty = true});
+  auto images = listing.list_all();
   if (images.empty()) throw std::runtime_error(directory + ": no images in it or below it");
   return images;
 }

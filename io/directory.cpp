@@ -82,6 +82,25 @@ class files::walk {
 
   // The path of the next file, relative to the root.
   std::optional<std::string> next() {
+    auto path = step();
+    if (!path && !found_ && !what_.may_be_empty_)
+      throw error(errc::invalid_argument, "list " + what_.root_,
+                  "no file matches " + what_.pattern_text_);
+    found_ = found_ || path;
+    return path;
+  }
+
+ private:
+  struct level {
+    std::string path;  // relative to the root; ends with a slash unless it is the root
+    glob::position at;
+    std::vector<std::string> names;
+    std::size_t next;
+    dev_t device;
+    ino_t inode;
+  };
+
+  std::optional<std::string> step() {
     while (!levels_.empty()) {
       auto& here = levels_.back();
       if (here.next == here.names.size()) {
@@ -96,16 +115,6 @@ class files::walk {
     }
     return std::nullopt;
   }
-
- private:
-  struct level {
-    std::string path;  // relative to the root; ends with a slash unless it is the root
-    glob::position at;
-    std::vector<std::string> names;
-    std::size_t next;
-    dev_t device;
-    ino_t inode;
-  };
 
   void enter(std::string path, glob::position at) {
     auto full_path = path.empty() ? what_.root_ : path_below(what_.root_, path);
@@ -136,10 +145,14 @@ class files::walk {
 
   const files& what_;
   std::vector<level> levels_;  // the directories that the walk is in
+  bool found_ = false;         // a file
 };
 
 files::files(std::string root, std::string_view pattern, files_options options)
-    : root_(std::move(root)), pattern_(pattern, options.ignore_case) {}
+    : root_(std::move(root)),
+      pattern_text_(pattern),
+      pattern_(pattern, options.ignore_case),
+      may_be_empty_(options.may_be_empty) {}
 
 std::vector<std::string> files::directories() const {
   directory_reader reader(root_);

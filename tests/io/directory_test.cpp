@@ -77,7 +77,24 @@ TEST(Files, OnlyWhatMatchesIsListed) {
   EXPECT_THAT(list(dir, ".*"), ElementsAre(".hidden.jpg"));
   EXPECT_THAT(paths_of(files(dir.path().string(), "*.jpg", {.ignore_case = true})),
               ElementsAre("a.jpg", "b.JPG"));
-  EXPECT_THAT(list(dir, "*.gif"), IsEmpty());
+}
+
+TEST(Files, APatternThatMatchesNothingIsAnErrorThatNamesDirectoryAndPattern) {
+  temp_dir dir;
+  dir.write("a/1.jpg", "");
+  dir.write("b/2.jpg", "");
+  files wrong(dir.path().string(), "**/*.jpeg");
+  auto message = "list " + dir.path().string() + ": no file matches **/*.jpeg";
+  EXPECT_THAT([&] { wrong.list_all(); }, ThrowsMessage<error>(message));
+  EXPECT_THAT([&] { sync_wait(collect(wrong.list())); }, ThrowsMessage<error>(message));
+  labelled_files labelled(dir.path().string(), "**/*.jpeg");
+  EXPECT_THAT([&] { labelled.list_all(); }, ThrowsMessage<error>(message));
+  EXPECT_THAT([&] { sync_wait(collect(labelled.list())); }, ThrowsMessage<error>(message));
+}
+
+TEST(Files, AListingMayBeEmptyWhereThatIsSaid) {
+  temp_dir dir;
+  EXPECT_THAT(paths_of(files(dir.path().string(), "**", {.may_be_empty = true})), IsEmpty());
 }
 
 TEST(Files, KeysArePathsThatCanBeOpened) {

@@ -14,7 +14,8 @@
 namespace lade::io {
 
 struct files_options {
-  bool ignore_case = false;  // of the pattern: "*.jpg" matches A.JPG
+  bool ignore_case = false;   // of the pattern: "*.jpg" matches A.JPG
+  bool may_be_empty = false;  // a listing without a file is no error
 };
 
 // The regular files below `root` whose paths relative to it match a pattern (see glob), as samples
@@ -29,7 +30,9 @@ struct files_options {
 //
 // A small value that describes a listing; each call of list or list_all lists anew. Both read
 // directories with blocking calls, so they belong on the CPU pool or an ordinary thread. Both
-// throw error, naming the directory, when one (also `root`) cannot be read.
+// throw error, naming the directory, when one (also `root`) cannot be read, and
+// error(invalid_argument), naming root and pattern, at the end of a listing without a file: a
+// pattern is more often wrong than a data set empty. `may_be_empty` allows it.
 class files {
  public:
   explicit files(std::string root, std::string_view pattern = "**", files_options options = {});
@@ -50,7 +53,9 @@ class files {
   std::vector<std::string> directories() const;  // in the root
 
   std::string root_;
+  std::string pattern_text_;
   glob pattern_;
+  bool may_be_empty_;
 };
 
 // The same, for data sets with one directory for each class: the label of a sample is the index
