@@ -1,21 +1,16 @@
 #include <lade/detail/alias_table.hpp>
-#include <lade/error.hpp>
+#include <lade/detail/require.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <numeric>
 
 namespace lade::detail {
 
 // The weights divided by their mean.
 static std::vector<double> around_one(std::vector<double> weights, const char* doing) {
-  auto works = [](double weight) { return weight >= 0 && std::isfinite(weight); };
-  auto refuse = [&](const char* why) { throw error(errc::invalid_argument, doing, why); };
-  if (weights.empty()) refuse("no weights");
-  if (!std::ranges::all_of(weights, works)) refuse("a weight that is not a number from 0 on");
+  require_weights(doing, weights);
   auto most = std::ranges::max(weights);
-  if (most == 0) refuse("all weights are 0");
   for (auto& each : weights) each /= most;  // so that their sum is finite
   auto sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (auto& each : weights) each *= static_cast<double>(weights.size()) / sum;

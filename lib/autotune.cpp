@@ -1,4 +1,5 @@
 #include <lade/autotune.hpp>
+#include <lade/detail/require.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,15 @@ std::string to_code(std::span<const stage_setting> settings) {
 }
 
 namespace detail {
+
+void require_concurrency(std::string_view stage, unsigned concurrency, unsigned least) {
+  if (concurrency != automatic) require_count(stage, "concurrency", concurrency, {.least = least});
+}
+
+void require_tuning(std::string_view run, const tune_options& options) {
+  require_count(run, "tune.most", options.most, {.least = 1});
+  require_count(run, "tune.cpus", options.cpus, {.most = most_threads});
+}
 
 unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept {
   if (options.cpus > 0) return std::min(options.cpus, threads);

@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/this_context.hpp>
 
@@ -9,7 +10,7 @@
 namespace lade {
 
 batch_stage::batch_stage(const batch_options& options) : options_(options) {
-  detail::require_batch_size(options.size, "batch");
+  detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_items});
 }
 
 tensor sample_batch::labels() const {
@@ -21,8 +22,18 @@ tensor sample_batch::labels() const {
 
 namespace detail {
 
-void require_batch_size(std::size_t size, std::string_view stage) {
-  if (size == 0) throw error(errc::invalid_argument, stage, "a batch size of 0");
+void require_batch_into(std::string_view stage, const batch_into_options& options,
+                        const tensor_spec& of_sample) {
+  require_count(stage, "size", options.size, {.least = 1});
+  require_concurrency(stage, options.concurrency);
+  require_count(stage, "buffer", options.buffer.value_or(0));
+  require_retry(stage, options.retry);
+  require_budget(stage, options.error_budget);
+  require_limits(stage, options.timeout, options.deadline);
+  if (of_sample.elements() == 0)
+    throw error(errc::invalid_argument, stage,
+                "samples become tensors " + to_string(of_sample.shape) +
+                    ", which have no elements: a batch needs samples of one size that is given");
 }
 
 async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch) {

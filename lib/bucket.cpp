@@ -1,4 +1,5 @@
 #include <lade/bucket.hpp>
+#include <lade/detail/require.hpp>
 
 #include <functional>
 
@@ -7,8 +8,11 @@ namespace lade::detail {
 void require_buckets(const bucket_options& options, const std::string& stage) {
   auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
   constexpr auto unlimited = ~std::size_t{0};
-  if (options.size == 0) refuse("a batch size of 0");
-  if (options.padded == 0) refuse("a budget of 0 padded elements");
+  if (options.size != unlimited)
+    require_count(stage, "size", options.size, {.least = 1, .most = most_items});
+  if (options.padded != unlimited)
+    require_count(stage, "padded", options.padded, {.least = 1, .most = most_elements});
+  require_budget(stage, options.error_budget);
   if (options.size == unlimited && options.padded == unlimited)
     refuse("neither a batch size nor a budget of padded elements");
   auto& ends = options.boundaries;

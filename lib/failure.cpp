@@ -1,4 +1,5 @@
 #include <lade/detail/json.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/failure.hpp>
 
 #include <algorithm>
@@ -47,6 +48,7 @@ bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noex
 
 std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept {
   constexpr double longest = 1e9 * 86'400;  // a day
+  if (how.pause.count() <= 0) return {};
   auto full = static_cast<double>(how.pause.count()) * std::pow(how.growth, attempt - 1);
   auto pause = std::clamp(full, 0.0, longest) * (1 - std::clamp(how.jitter, 0.0, 1.0) * draw);
   return std::chrono::nanoseconds(static_cast<std::int64_t>(pause));
@@ -57,6 +59,23 @@ std::chrono::nanoseconds time_limits::left(std::chrono::nanoseconds since_first)
   if (call.count() > 0) left = call;
   if (item.count() > 0) left = std::min(left, std::max(item - since_first, {}));
   return left;
+}
+
+void require_retry(std::string_view stage, const retry& how) {
+  require_count(stage, "retry.attempts", how.attempts);
+  require_duration(stage, "retry.pause", how.pause);
+  require_number(stage, "retry.growth", how.growth, 0, 1e6);
+  require_number(stage, "retry.jitter", how.jitter, 0, 1);
+}
+
+void require_budget(std::string_view stage, const error_budget& budget) {
+  require_number(stage, "error_budget.rate", budget.rate, 0, 1);
+}
+
+void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
+                    std::chrono::nanoseconds deadline) {
+  require_duration(stage, "timeout", timeout);
+  require_duration(stage, "deadline", deadline);
 }
 
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept {

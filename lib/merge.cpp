@@ -1,8 +1,8 @@
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/merge.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace lade {
@@ -22,15 +22,14 @@ turn_order::turn_order(const merge_options& options, std::size_t inputs, std::ui
       live_(inputs),
       last_(inputs - 1),
       draw_(options.seed, round) {
-  auto works = [](double weight) { return weight >= 0 && std::isfinite(weight); };
   if (weights_.size() != inputs)
     throw error(
         errc::invalid_argument, "merge",
         std::to_string(weights_.size()) + " weights for " + std::to_string(inputs) + " inputs");
-  if (!std::ranges::all_of(weights_, works))
-    throw error(errc::invalid_argument, "merge", "a weight that is not a number from 0 on");
-  if (inputs > 0 && std::ranges::count(weights_, 0.0) == static_cast<std::ptrdiff_t>(inputs))
-    throw error(errc::invalid_argument, "merge", "all weights are 0");
+  if (inputs == 0) return;
+  require_weights("merge", weights_);
+  for (auto most = std::ranges::max(weights_); auto& each : weights_)
+    each /= most;  // so that their sum is finite
   live_ -= static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
 }
 

@@ -1,3 +1,4 @@
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/metrics_server.hpp>
 
@@ -238,10 +239,10 @@ static metrics_socket listen_on(const metrics_server_options& options) {
 }
 
 static void require_bounds(const metrics_server_options& options) {
-  if (options.connections == 0)
-    throw error(errc::invalid_argument, "metrics_server", "connections must be more than 0");
-  if (options.timeout.count() <= 0)
-    throw error(errc::invalid_argument, "metrics_server", "timeout must be more than 0");
+  detail::require_count("metrics_server", "connections", options.connections,
+                        {.least = 1, .most = detail::most_threads});
+  detail::require_number("metrics_server", "timeout in seconds",
+                         std::chrono::duration<double>(options.timeout).count(), 1e-3, 86'400);
 }
 
 metrics_server::clients::clients(const metrics_server_options& options,

@@ -1,4 +1,5 @@
 #include <lade/detail/continue_on.hpp>
+#include <lade/detail/later.hpp>
 #include <lade/detail/observer.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/task.hpp>
@@ -17,7 +18,7 @@ static task<> report_regularly(std::shared_ptr<run_state> run) {
   run_report report;
   auto due = clock::now();
   for (bool over = false; !over;) {
-    due = std::max(due + wanted.every, clock::now());
+    due = std::max(later(due, wanted.every), clock::now());
     over = !co_await sleep_until(due);
     auto now = run->statistics();
     report.interval = now - report.total;
@@ -43,7 +44,7 @@ static task<> report_stalls(std::shared_ptr<run_state> run) {
   clock::duration waited_before{};
   bool told = false;
   while (true) {
-    bool slept = co_await sleep_until(clock::now() + after / 4);
+    bool slept = co_await sleep_until(later(clock::now(), after / 4));
     if (!slept) co_return;
     auto waited = run->sink.starving.until(clock::now());
     if (auto now = run->sink.out.load(); now != delivered) {

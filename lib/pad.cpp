@@ -1,4 +1,5 @@
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/pad.hpp>
 
@@ -16,8 +17,6 @@ std::int64_t packed_batch::longest() const noexcept {
 }
 
 namespace detail {
-
-static constexpr auto most_steps = std::numeric_limits<std::int64_t>::max();
 
 sequence_view view_of(const tensor& sequence) {
   auto refuse = [&](std::string_view why) {
@@ -100,17 +99,24 @@ static void fill_up(element_type type, double value, std::byte* begin, std::byte
 
 void require_padding(const pad_options& options, const std::string& stage) {
   auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
-  if (options.multiple_of == 0) refuse("a multiple of 0");
+  require_count(stage, "length", options.length, {.most = most_elements});
+  require_count(stage, "multiple_of", options.multiple_of, {.least = 1, .most = most_items});
+  require_concurrency(stage, options.concurrency, 1);
+  require_budget(stage, options.error_budget);
   if (options.length % options.multiple_of != 0)
     refuse("a length of " + std::to_string(options.length) + ", which is no multiple of " +
            std::to_string(options.multiple_of));
 }
 
+void require_packing(const pack_options& options, const std::string& stage) {
+  require_concurrency(stage, options.concurrency, 1);
+  require_budget(stage, options.error_budget);
+}
+
 void require_rows(const pack_rows_options& options, const std::string& stage) {
-  auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
-  if (options.length == 0) refuse("a length of 0");
-  if (options.length > most_steps) refuse("too great a length");
-  if (options.open_rows == 0) refuse("no open rows");
+  require_count(stage, "length", options.length, {.least = 1, .most = most_elements});
+  require_count(stage, "open_rows", options.open_rows, {.least = 1, .most = most_items});
+  require_budget(stage, options.error_budget);
 }
 
 // The least multiple that is not less. Throws error(limit_exceeded) where no tensor is so long.

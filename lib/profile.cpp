@@ -1,6 +1,7 @@
 #include "figures.hpp"
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/profile.hpp>
 #include <lade/run.hpp>
@@ -40,9 +41,8 @@ std::uint64_t take_profile_wanted() {
 }
 
 static void require_profile(const profile_options& options) {
-  if (options.items == 0) throw error(errc::invalid_argument, "profile", "no items");
-  if (std::ranges::count(options.concurrency, 0u) > 0)
-    throw error(errc::invalid_argument, "profile", "a concurrency of 0");
+  require_count("profile", "items", options.items, {.least = 1, .most = most_items});
+  for (auto each : options.concurrency) require_count("profile", "concurrency", each, {.least = 1});
 }
 
 // What to try after a stage has run as it is described.

@@ -1,3 +1,4 @@
+#include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/this_context.hpp>
 
@@ -18,6 +19,16 @@ static run_options options_of_rest(run_options options) {
   return options;
 }
 
+static void require_run(const run_options& options) {
+  require_count("run", "ready", options.ready, {.least = 1});
+  require_retry("run", options.retry);
+  require_budget("run", options.error_budget);
+  require_tuning("run", options.tune);
+  require_duration("run", "stall.after", options.stall.after);
+  if (options.report.to)
+    require_duration("run", "report.every", options.report.every, std::chrono::nanoseconds(1));
+}
+
 run_state::run_state(lade::runtime& where, const run_options& options, scope& children,
                      const run_state* before)
     : runtime_(where),
@@ -25,10 +36,7 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
       tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
       progress_(std::exchange(options_.state, std::nullopt)),
       children_(children) {
-  if (options_.report.to && options_.report.every.count() <= 0)
-    throw error(errc::invalid_argument, "run", "report.every must be more than 0");
-  if (options_.stall.after.count() < 0)
-    throw error(errc::invalid_argument, "run", "stall.after must not be less than 0");
+  require_run(options_);
   auto& pool = runtime_.pool();
   auto automatic_threads = cpus_to_use(options_.tune, pool.size());
   if (automatic_threads < pool.size())

@@ -1,3 +1,4 @@
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 
@@ -22,8 +23,9 @@ runtime::runtime(const runtime_options& options)
     : memory_(options.memory_bytes), process_(getpid()) {
   auto kind = options.reactor;
   if (kind == reactor_kind::automatic) kind = reactor_from_environment();
-  if (options.reactors == 0)
-    throw error(errc::invalid_argument, "make a runtime", "it needs a reactor");
+  detail::require_count("make a runtime", "threads", options.threads,
+                        {.most = detail::most_threads});
+  detail::require_count("make a runtime", "reactors", options.reactors, {.least = 1, .most = 1024});
   for (unsigned i = 0; i < options.reactors; ++i) reactors_.push_back(detail::make_reactor(kind));
   pool_ = std::make_unique<thread_pool>(thread_pool_options{.threads = options.threads});
   try {

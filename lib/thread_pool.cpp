@@ -1,4 +1,5 @@
 #include <lade/detail/futex.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/thread_pool.hpp>
 
@@ -149,13 +150,20 @@ static std::vector<unsigned> cpus_of(const thread_pool_options& options) {
 static void pin(std::thread& thread, const std::vector<unsigned>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (auto cpu : cpus)
-    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  for (auto cpu : cpus) CPU_SET(cpu, &set);
   auto failure = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
   if (failure) raise(failure, "keep the threads of a pool on the CPUs that it is given");
 }
 
+static void require_pool(const thread_pool_options& options) {
+  constexpr auto doing = "make a thread pool";
+  detail::require_count(doing, "threads", options.threads, {.most = detail::most_threads});
+  for (auto cpu : options.cpus)
+    detail::require_count(doing, "a number in cpus", cpu, {.most = CPU_SETSIZE - 1});
+}
+
 thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_unique<state>()) {
+  require_pool(options);
   auto cpus = cpus_of(options);
   auto threads = options.threads ? options.threads : static_cast<unsigned>(cpus.size());
   if (threads == 0) threads = available_cpus();

@@ -1,3 +1,4 @@
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/window.hpp>
 
@@ -5,8 +6,9 @@ namespace lade {
 
 window_stage::window_stage(std::size_t size, const window_options& options)
     : size_(size), step_(options.step) {
-  if (size == 0) throw error(errc::invalid_argument, "window", "a size of 0");
-  if (options.step == 0) throw error(errc::invalid_argument, "window", "a step of 0");
+  constexpr detail::bounds allowed{.least = 1, .most = detail::most_items};
+  detail::require_count("window", "size", size, allowed);
+  detail::require_count("window", "step", step_, allowed);
 }
 
 void window_stage::require_no_copies() const {

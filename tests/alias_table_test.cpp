@@ -73,7 +73,7 @@ TEST(AliasTable, RefusesWeightsThatAreNone) {
   EXPECT_THAT(of({}), ThrowsMessage<error>("draw: no weights"));
   EXPECT_THAT(of({0, 0}), ThrowsMessage<error>("draw: all weights are 0"));
   for (auto bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
-    EXPECT_THAT(of({1, bad}), ThrowsMessage<error>(HasSubstr("not a number from 0 on")));
+    EXPECT_THAT(of({1, bad}), ThrowsMessage<error>(HasSubstr("must be a finite number from 0 on")));
 }
 
 }  // namespace lade::detail

@@ -203,11 +203,6 @@ TEST(BatchInto, AFailureNamesTheSample) {
   }
 }
 
-TEST(BatchInto, OfNothingIsRefused) {
-  EXPECT_THAT([] { batch_into(number_writer(), {.size = 0, .name = "decode"}); },
-              ThrowsMessage<error>("decode: a batch size of 0"));
-}
-
 TEST(BatchInto, WritesAgainWhatFailed) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -40,6 +41,18 @@ TEST(FlatMap, OfGeneratorsInGenerators) {
   runtime runtime({.threads = 2});
   auto nested = from(numbers{4}) | flat_map(count_to) | flat_map(count_to);
   EXPECT_THAT(collect(runtime, nested), ElementsAre(0, 0, 0, 1));
+}
+
+TEST(FlatMap, CopiesOutOfAViewAndMovesOutOfAContainer) {
+  runtime runtime({.threads = 2});
+  using words = std::vector<std::string>;
+  words table{"one that is too long to be kept in place", "another that is as long as that one"};
+  auto viewed = [&table](int) { return std::span(table); };
+  for (int run = 0; run < 2; ++run)
+    EXPECT_EQ(collect(runtime, from(numbers{1}) | flat_map(viewed)), table);
+  auto copied = [&table](int) { return words(table); };
+  EXPECT_EQ(collect(runtime, from(numbers{1}) | flat_map(copied)), table);
+  static_assert(detail::owns_elements<words> && !detail::owns_elements<std::span<std::string>>);
 }
 
 static async_generator<int> then_fail(int i) {
@@ -282,8 +295,10 @@ TEST(FlatMap, InAPathOfATeeIsWaitedFor) {
 }
 
 TEST(FlatMap, RefusesAConcurrencyThatIsNone) {
-  EXPECT_THROW(flat_map(some_of, {.concurrency = 0}), error);
-  EXPECT_THROW(flat_map(some_of, {.concurrency = automatic}), error);
+  EXPECT_THAT([&] { flat_map(some_of, {.concurrency = 0}); },
+              ThrowsMessage<error>(HasSubstr("concurrency is 0; it must be from 1 to ")));
+  EXPECT_THAT([&] { flat_map(some_of, {.concurrency = automatic}); },
+              ThrowsMessage<error>(HasSubstr("concurrency is 4294967295; it must be from 1 to ")));
 }
 
 }  // namespace lade

@@ -111,7 +111,7 @@ TEST(Merge, WeightsThatCannotWorkAreRefused) {
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   for (double wrong : {-1.0, infinity, -infinity, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_THAT(merging({1, wrong}),
-                ThrowsMessage<error>("merge: a weight that is not a number from 0 on"));
+                ThrowsMessage<error>(HasSubstr("it must be a finite number from 0 on")));
   EXPECT_THAT(merging({0, 0}), ThrowsMessage<error>("merge: all weights are 0"));
 }
 
@@ -252,6 +252,15 @@ TEST(Merge, MayHaveOtherWeightsInEveryEpoch) {
   options.weights_of = [](std::uint64_t) { return std::vector<double>{1}; };
   EXPECT_THAT([&] { collect(runtime, merge(inputs{run_of(0, 2), run_of(10, 2)}, options)); },
               ThrowsMessage<error>(HasSubstr("1 weights for 2 inputs")));
+}
+
+TEST(Merge, DrawsByWeightsWhoseSumIsNoFiniteNumber) {
+  constexpr auto most = std::numeric_limits<double>::max();
+  detail::turn_order order({.order = merge_order::weighted, .weights = {most, most}, .seed = 5}, 2,
+                           0);
+  std::array<int, 2> drawn{};
+  for (int i = 0; i < 1000; ++i) ++drawn[order.next()];
+  EXPECT_NEAR(drawn[0], 500, 80);
 }
 
 TEST(Zip, PutsItemsSideBySideUntilOneInputEnds) {

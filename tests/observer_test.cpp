@@ -116,13 +116,6 @@ TEST(Report, WhatItsFunctionThrowsAtTheVeryEndIsThrownToo) {
   EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("late"));
 }
 
-TEST(Report, NeedsAnInterval) {
-  runtime runtime({.threads = 2});
-  auto ignore = [](const run_report&) {};
-  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.report = {.every = 0s, .to = ignore}}); },
-              ThrowsMessage<error>("run: report.every must be more than 0"));
-}
-
 // What a run has told, from whichever thread.
 class told_texts {
  public:
@@ -358,12 +351,6 @@ TEST(Stall, WhatItsFunctionThrowsEndsTheRun) {
   auto give_up = [](const std::string&) { throw std::runtime_error("no more patience"); };
   auto items = runtime.run(from(up_to(3)) | map(hang), {.stall = {.after = 1ms, .to = give_up}});
   EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("no more patience"));
-}
-
-TEST(Stall, NeedsATime) {
-  runtime runtime({.threads = 2});
-  EXPECT_THAT([&] { runtime.run(from(up_to(3)), {.stall = {.after = -1s}}); },
-              ThrowsMessage<error>("run: stall.after must not be less than 0"));
 }
 
 }  // namespace lade

@@ -144,10 +144,10 @@ TEST(Profile, TakesItemsThatCannotBeCopied) {
 TEST(Profile, RefusesWhatCannotWork) {
   runtime runtime({.threads = 1});
   EXPECT_THAT([&] { profile(runtime, from(numbers{1}), {.items = 0}); },
-              ThrowsMessage<error>(HasSubstr("profile: no items")));
+              ThrowsMessage<error>(HasSubstr("profile: items is 0; it must be from 1 to ")));
   std::array<unsigned, 2> wrong{1, 0};
   EXPECT_THAT([&] { profile(runtime, from(numbers{1}), {.concurrency = wrong}); },
-              ThrowsMessage<error>(HasSubstr("profile: a concurrency of 0")));
+              ThrowsMessage<error>(HasSubstr("profile: concurrency is 0; it must be from 1 to ")));
 }
 
 TEST(Profile, IsRefusedOnAThreadOfARuntime) {

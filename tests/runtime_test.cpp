@@ -87,11 +87,6 @@ TEST_P(Runtime, SeveralReactorsTakeTurns) {
   EXPECT_TRUE(own == &runtime.reactor(0) || own == &runtime.reactor(1));
 }
 
-TEST(RuntimeAlone, WithoutAReactorIsRefused) {
-  EXPECT_THAT([] { runtime runtime({.reactors = 0}); },
-              testing::ThrowsMessage<error>("make a runtime: it needs a reactor"));
-}
-
 TEST_P(Runtime, StartsAndEndsWithoutWork) {
   for (int i = 0; i < 20; ++i) runtime runtime(options(2));
 }

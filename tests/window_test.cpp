@@ -97,11 +97,6 @@ TEST(Window, CountsItems) {
   EXPECT_EQ(stage.out, 7u);
 }
 
-TEST(Window, OfNothingIsRefused) {
-  EXPECT_THAT([] { window(0); }, ThrowsMessage<error>("window: a size of 0"));
-  EXPECT_THAT([] { window(1, {.step = 0}); }, ThrowsMessage<error>("window: a step of 0"));
-}
-
 TEST(Window, CopiesItemsOnlyToOverlap) {
   runtime runtime({.threads = 1});
   auto owned = from(numbers{5}) | map([](int i) { return std::make_unique<int>(i); });

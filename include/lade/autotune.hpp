@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lade {
@@ -27,8 +28,11 @@ namespace lade {
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {
-  unsigned most = 256;  // items that a stage of tasks works on at a time
-  unsigned cpus = 0;    // for plain functions; 0: the pool's threads, less one of four or more
+  // Items that a stage of tasks works on at a time: 1 to 1,048,576.
+  unsigned most = 256;
+
+  // For plain functions, up to 65,536; 0: the pool's threads, less one of four or more.
+  unsigned cpus = 0;
 };
 
 // What a stage works with at present.
@@ -44,6 +48,10 @@ struct stage_setting {
 std::string to_code(std::span<const stage_setting> settings);
 
 namespace detail {
+
+// Throw error(invalid_argument) that names the stage, or the run, and the option that cannot work.
+void require_concurrency(std::string_view stage, unsigned concurrency, unsigned least = 0);
+void require_tuning(std::string_view run, const tune_options& options);
 
 // Calls at a time of plain functions.
 unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept;

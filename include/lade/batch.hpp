@@ -30,7 +30,7 @@
 namespace lade {
 
 struct batch_options {
-  std::size_t size = 1;
+  std::size_t size = 1;    // 1 to 1,073,741,824
   bool drop_last = false;  // leaves out a last batch that is not full
 };
 
@@ -74,7 +74,7 @@ class batch_stage {
   batch_options options_;
 };
 
-// Puts `size` items into a std::vector. Throws error(invalid_argument) for a size of 0.
+// Puts `size` items into a std::vector. Throws error(invalid_argument) for a size that cannot work.
 inline batch_stage batch(const batch_options& options) { return batch_stage(options); }
 inline batch_stage batch(std::size_t size) { return batch_stage({.size = size}); }
 
@@ -124,15 +124,16 @@ class sample_batch {
 };
 
 struct batch_into_options {
-  std::size_t size = 1;    // samples in a batch
+  std::size_t size = 1;    // samples in a batch: 1 to 1,048,576
   bool drop_last = false;  // leaves out a last batch that is not full
 
-  // How many samples are decoded at a time; 0: as many as the CPU pool has threads; `automatic`: as
-  // many as the run may use CPUs for its automatic stages, all together (see autotune.hpp).
+  // How many samples are decoded at a time, up to 1,048,576; 0: as many as the CPU pool has
+  // threads; `automatic`: as many as the run may use CPUs for its automatic stages, all together
+  // (see autotune.hpp).
   unsigned concurrency = 0;
 
-  // How many samples may be finished before the next stage asks; `size` if not given, so that
-  // the next batch is ready when the last one has been used.
+  // How many samples may be finished before the next stage asks, up to 1,048,576; `size` if not
+  // given, so that the next batch is ready when the last one has been used.
   std::optional<std::size_t> buffer = {};
 
   // What becomes of samples that cannot be decoded; see failure.hpp.
@@ -194,8 +195,10 @@ class assigned {
   std::size_t slot_;
 };
 
-// Throws error(invalid_argument) for a size of 0.
-void require_batch_size(std::size_t size, std::string_view stage);
+// Throws error(invalid_argument) that names the stage and the option that cannot work, or if what
+// the writer makes has no size.
+void require_batch_into(std::string_view stage, const batch_into_options& options,
+                        const tensor_spec& of_sample);
 
 // Gives every sample its slot; begins a new batch when one has no slots left.
 async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch);
@@ -274,7 +277,7 @@ batch_into_stage<W>::batch_into_stage(W writer, const batch_into_options& option
     : writer_(std::move(writer)),
       options_(options),
       name_(detail::stage_name<W>(options.name, "batch_into")) {
-  detail::require_batch_size(options.size, name_);
+  detail::require_batch_into(name_, options, writer_.spec());
 }
 
 // Decodes samples straight into the slots of batch tensors: no tensor of a single sample is made
@@ -283,7 +286,8 @@ batch_into_stage<W>::batch_into_stage(W writer, const batch_into_options& option
 //
 // A batch of which samples were skipped is delivered with fewer samples, so that the number of
 // batches does not depend on the data, unless all samples of a batch are skipped. Throws
-// error(invalid_argument) for a size of 0.
+// error(invalid_argument) that names the option for one that cannot work, and for a writer whose
+// spec has no elements, such as a decode_image without a width and a height.
 template <sample_writer W>
 batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
   return {std::move(writer), options};

@@ -39,7 +39,9 @@ class batch_by_stage {
   batch_by_stage(A batches, const batch_by_options& options)
       : accumulator_(std::move(batches)),
         policy_{.finally = options.on_error, .budget = options.error_budget},
-        name_(detail::stage_name<A>(options.name, "batch_by")) {}
+        name_(detail::stage_name<A>(options.name, "batch_by")) {
+    detail::require_budget(name_, options.error_budget);
+  }
 
   template <class T>
     requires accumulator<A, T>

@@ -30,8 +30,8 @@ struct bucket_options {
   // bucket for all if there are none.
   std::vector<std::size_t> boundaries = {};
 
-  // The most items of a batch, and the most elements when all are padded to the longest: their
-  // count times its length. One of them must be given.
+  // The most items of a batch, from 1 to 1,073,741,824, and the most elements when all are padded
+  // to the longest, from 1 to 2^48: their count times its length. One of them must be given.
   std::size_t size = ~std::size_t{0};
   std::size_t padded = ~std::size_t{0};
 
@@ -166,8 +166,8 @@ class bucket_stage {
 //
 // A run that goes on from a state begins with empty buckets: every item comes once, but in other
 // batches than without the interruption. Called as the predicate of filter is. Throws
-// error(invalid_argument) for boundaries that do not ascend, and where neither `size` nor
-// `padded` is given or one of them is 0.
+// error(invalid_argument) for boundaries that do not ascend, where neither `size` nor `padded` is
+// given, and that names the option for one that cannot work.
 template <class F>
 bucket_stage<std::decay_t<F>> bucket(F&& length, const bucket_options& options) {
   return {std::forward<F>(length), options};

@@ -4,6 +4,7 @@
 
 #include <lade/detail/gcc12.hpp>
 #include <lade/detail/mutex.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/detail/waiter.hpp>
 #include <lade/error.hpp>
 
@@ -26,8 +27,12 @@ class channel {
   class pop_awaiter;
   class wanted_awaiter;
 
-  // Holds up to `capacity` values, which is at least 1.
-  explicit channel(std::size_t capacity) : ring_(capacity ? capacity : 1) {}
+  // Holds up to `capacity` values; 0 counts as 1. Throws error(invalid_argument) for more than
+  // 1,073,741,824.
+  explicit channel(std::size_t capacity) {
+    detail::require_count("make a channel", "capacity", capacity, {.most = detail::most_items});
+    ring_ = std::vector<std::optional<T>>(capacity ? capacity : 1);
+  }
 
   // `co_await push(value)` waits for room. Throws error(closed) when the channel is closed, and
   // error(stopped) when the awaiting coroutine is asked to stop: the value is then dropped.

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
@@ -115,7 +116,9 @@ class repeat_stage {
 
 class prefetch_stage {
  public:
-  explicit prefetch_stage(std::size_t count) noexcept : count_(count ? count : 1) {}
+  explicit prefetch_stage(std::size_t count) : count_(count) {
+    detail::require_count("prefetch", "count", count, {.least = 1});
+  }
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
@@ -134,14 +137,17 @@ class prefetch_stage {
   std::size_t count_;
 };
 
-// The first `count` items, and all but these. Free behind a source that is reached by index.
+// The first `count` items, and all but these. Free behind a source that is reached by index. Any
+// count is valid.
 inline take_stage take(std::uint64_t count) noexcept { return take_stage(count); }
 inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count); }
 
-// The whole, `count` times over; a shuffle before it gives another order each time.
+// The whole, `count` times over; a shuffle before it gives another order each time. No items for a
+// count of 0, and an end that never comes for ~0.
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
-// Keeps up to `count` items ready: the stages before run while the consumer is busy.
-inline prefetch_stage prefetch(std::size_t count) noexcept { return prefetch_stage(count); }
+// Keeps up to `count` items ready, from 1 to 1,048,576: the stages before run while the consumer is
+// busy. Throws error(invalid_argument) for another count.
+inline prefetch_stage prefetch(std::size_t count) { return prefetch_stage(count); }
 
 }  // namespace lade

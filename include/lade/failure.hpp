@@ -34,10 +34,12 @@ enum class on_error : std::uint8_t {
 // that those who failed together do not come back together. While an item waits, its place in the
 // stage's concurrency is taken, but no thread.
 struct retry {
-  unsigned attempts = 0;  // calls in all; 0: as the run's `retry` says, 1 if that does not
-  std::chrono::nanoseconds pause = std::chrono::milliseconds(100);
-  double growth = 2;
-  double jitter = 0.5;
+  // Calls in all, up to 1,048,576; 0: as the run's `retry` says, 1 if that does not.
+  unsigned attempts = 0;
+
+  std::chrono::nanoseconds pause = std::chrono::milliseconds(100);  // 0 or more; at most a day
+  double growth = 2;                                                // 0 to 1,000,000
+  double jitter = 0.5;                                              // 0 to 1
 
   // Which failures are worth another call; all of them if not given. Called with what was thrown.
   std::function<bool(const std::exception_ptr&)> when = {};
@@ -51,7 +53,7 @@ struct retry {
 // are items too, and so is what a cache gives again.
 struct error_budget {
   std::uint64_t count = ~std::uint64_t{0};
-  double rate = 1;              // of all items that were begun ...
+  double rate = 1;              // 0 to 1, of all items that were begun ...
   std::uint64_t probation = 0;  // ... once there were so many
 };
 
@@ -137,6 +139,12 @@ struct time_limits {
   // What is left for a call that begins `since_first` after the first call for the item.
   std::chrono::nanoseconds left(std::chrono::nanoseconds since_first) const noexcept;
 };
+
+// Throw error(invalid_argument) that names the stage, or the run, and the option that cannot work.
+void require_retry(std::string_view stage, const retry& how);
+void require_budget(std::string_view stage, const error_budget& budget);
+void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
+                    std::chrono::nanoseconds deadline);
 
 // Whether so many failures among so many items are too many.
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept;

@@ -57,7 +57,9 @@ class filter_stage {
   filter_stage(F predicate, const filter_options& options)
       : predicate_(std::move(predicate)),
         options_(options),
-        name_(detail::stage_name<F>(options.name, "filter")) {}
+        name_(detail::stage_name<F>(options.name, "filter")) {
+    detail::require_map(name_, as_map());
+  }
 
   template <class T>
     requires std::predicate<const F&, const T&>
@@ -84,7 +86,8 @@ class filter_stage {
 };
 
 // Keeps the items for which `predicate(item)` is true. Called when the next stage asks for an item,
-// on that stage's thread of the CPU pool, unless the options say otherwise.
+// on that stage's thread of the CPU pool, unless the options say otherwise. Throws
+// error(invalid_argument) that names the option for one that cannot work.
 template <class F>
 filter_stage<std::decay_t<F>> filter(F&& predicate, const filter_options& options = {}) {
   return {std::forward<F>(predicate), options};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/autotune.hpp>
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
@@ -13,6 +12,7 @@
 #include <lade/pipeline.hpp>
 #include <lade/thread_pool.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -27,11 +27,12 @@
 namespace lade {
 
 struct flat_map_options {
-  // How many items are taken apart at a time, beside each other on the CPU pool. 1: the function is
+  // How many items are taken apart at a time, beside each other on the CPU pool: 1 to 1,048,576;
+  // not `automatic`. 1: the function is
   // called when the next stage asks for an item, on that stage's thread, without a queue.
   unsigned concurrency = 1;
 
-  // How many parts of each item may wait for their turn.
+  // How many parts of each item may wait for their turn, up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
   // Input: all parts of one item, then those of the next. Completion: as they come. Those of
@@ -50,6 +51,32 @@ struct flat_map_options {
   std::string_view name = {};  // in statistics and errors
 };
 
+namespace detail {
+
+// Throws error(invalid_argument) that names the stage and the option that cannot work.
+void require_flat_map(std::string_view stage, const flat_map_options& options);
+
+// Whether the elements die with the range: a container passes its constness on to them, a view of
+// what others own does not.
+template <class R>
+concept owns_elements =
+    std::ranges::range<const R> &&
+    std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<const R>>>;
+
+// An element of a range: to be moved if the range owns it.
+template <class R, class Element>
+decltype(auto) take_element(Element&& element) noexcept {
+  if constexpr (owns_elements<R>) {
+    return std::move(element);
+  } else {
+    static_assert(std::constructible_from<std::ranges::range_value_t<R>, Element>,
+                  "lade::flat_map: what a view refers to is copied: return a container");
+    return std::forward<Element>(element);
+  }
+}
+
+}  // namespace detail
+
 template <class F>
 class flat_map_stage {
  public:
@@ -57,9 +84,7 @@ class flat_map_stage {
       : function_(std::move(function)),
         options_(options),
         name_(detail::stage_name<F>(options.name, "flat_map")) {
-    if (options.concurrency == 0) throw error(errc::invalid_argument, name_, "a concurrency of 0");
-    if (options.concurrency == automatic)
-      throw error(errc::invalid_argument, name_, "its concurrency cannot be automatic");
+    detail::require_flat_map(name_, options_);
   }
 
   template <class In>
@@ -160,7 +185,7 @@ class flat_map_stage {
       while (auto* part = co_await parts.next()) co_yield *part;
     } else {
       for (auto&& part : parts) {
-        Out value(std::move(part));
+        Out value(detail::take_element<decltype(parts)>(std::forward<decltype(part)>(part)));
         co_yield value;
       }
     }
@@ -176,9 +201,10 @@ class flat_map_stage {
 };
 
 // Replaces every item by the items of `function(item)`: a range, or an async_generator, whose items
-// go on as they come. Called when the next stage asks for an item, on that stage's thread of the
-// CPU pool, unless the options say otherwise. Throws error(invalid_argument) for a concurrency of
-// 0 or `automatic`.
+// go on as they come. Elements are moved out of a container, and copied out of a view (a std::span,
+// a std::string_view), which belong to others and must outlive the run. Called when the next stage
+// asks for an item, on that stage's thread of the CPU pool, unless the options say otherwise.
+// Throws error(invalid_argument) that names the option for one that cannot work.
 template <class F>
 flat_map_stage<std::decay_t<F>> flat_map(F&& function, const flat_map_options& options = {}) {
   return {std::forward<F>(function), options};

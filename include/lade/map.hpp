@@ -27,14 +27,15 @@
 namespace lade {
 
 struct map_options {
-  // How many items the function works on at a time; `automatic` finds out (see autotune.hpp). 0: as
-  // many as the CPU pool has threads, or 16 for functions that return a task. A plain function is
-  // called by no more threads than the pool has. 1, for a plain function without a buffer: it is
-  // called when the next stage asks for an item, on that stage's thread, without a queue.
+  // How many items the function works on at a time, up to 1,048,576; `automatic` finds out (see
+  // autotune.hpp). 0: as many as the CPU pool has threads, or 16 for functions that return a task.
+  // A plain function is called by no more threads than the pool has. 1, for a plain function
+  // without a buffer: it is called when the next stage asks for an item, on that stage's thread,
+  // without a queue.
   unsigned concurrency = 0;
 
-  // How many finished items may wait for the next stage, beyond those that are worked on; as many
-  // as `concurrency` if not given.
+  // How many finished items may wait for the next stage, beyond those that are worked on, up to
+  // 1,048,576; as many as `concurrency` if not given.
   std::optional<unsigned> buffer = {};
 
   item_order order = item_order::input;
@@ -46,9 +47,9 @@ struct map_options {
   std::any substitute = {};
   lade::error_budget error_budget = {};
 
-  // How long one call may take, and one item with all its calls and the pauses between them; 0 sets
-  // no limit. What takes longer fails with errc::timed_out. A task is asked to stop then; a plain
-  // function cannot be interrupted: its result is dropped when it comes.
+  // How long one call may take, and one item with all its calls and the pauses between them; 0 and
+  // nanoseconds::max() set no limit. What takes longer fails with errc::timed_out. A task is asked
+  // to stop then; a plain function cannot be interrupted: its result is dropped when it comes.
   std::chrono::nanoseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
 
@@ -61,6 +62,9 @@ struct map_options {
 };
 
 namespace detail {
+
+// Throws error(invalid_argument) that names the stage and the option that cannot work.
+void require_map(std::string_view stage, const map_options& options);
 
 // Calls function(item), or function(item, random) if it takes a random; looks the item up in what
 // is no function but has items of its own.
@@ -154,7 +158,9 @@ class map_stage {
   map_stage(F function, const map_options& options)
       : function_(std::move(function)),
         options_(options),
-        name_(detail::stage_name<F>(options.name, "map")) {}
+        name_(detail::stage_name<F>(options.name, "map")) {
+    detail::require_map(name_, options_);
+  }
 
   template <class In>
   auto attach(const pipeline<In>& in) const {
@@ -325,7 +331,8 @@ class map_stage {
 // runs on the reactor, where it may only await (read, sleep, ask a server), never compute. It is
 // called by several threads at a time, through a const reference; see per_worker.hpp for functions
 // that cannot be. If it throws, it may be called again for a copy of the item (`retry`); then the
-// substitute or `on_error` decides.
+// substitute or `on_error` decides. Throws error(invalid_argument) that names the option for one
+// that cannot work.
 template <class F>
 map_stage<std::decay_t<F>> map(F&& function, const map_options& options = {}) {
   return {std::forward<F>(function), options};

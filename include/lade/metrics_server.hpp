@@ -21,7 +21,7 @@ struct metrics_server_options {
   std::uint16_t port = 0;                  // 0: a free one; see port()
 
   // What bounds the clients: one that takes longer is hung up on, those beyond wait in the queue
-  // of the system.
+  // of the system. From a millisecond to a day, and from 1 to 65,536.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
   std::size_t connections = 16;
 

@@ -68,12 +68,15 @@ class packed_batch {
 };
 
 struct pad_options {
-  std::size_t length = 0;       // of all rows; 0: that of the longest in the batch, rounded up ...
-  std::size_t multiple_of = 1;  // ... to a multiple of this
-  double value = 0;             // which fills up; 0 for f16 and bf16
+  // Of all rows, up to 2^48; 0: that of the longest in the batch, rounded up to a multiple of
+  // `multiple_of`, from 1 to 1,073,741,824.
+  std::size_t length = 0;
+  std::size_t multiple_of = 1;
 
-  // How many batches are worked on at a time; `automatic`: as many as the run may use CPUs for its
-  // automatic stages, all together (see autotune.hpp).
+  double value = 0;  // which fills up; 0 for f16 and bf16
+
+  // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may
+  // use CPUs for its automatic stages, all together (see autotune.hpp).
   unsigned concurrency = 1;
 
   // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
@@ -86,8 +89,8 @@ struct pad_options {
 };
 
 struct pack_options {
-  // How many batches are worked on at a time; `automatic`: as many as the run may use CPUs for its
-  // automatic stages, all together (see autotune.hpp).
+  // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may
+  // use CPUs for its automatic stages, all together (see autotune.hpp).
   unsigned concurrency = 1;
 
   // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
@@ -100,8 +103,8 @@ struct pack_options {
 };
 
 struct pack_rows_options {
-  std::size_t length = 0;      // of a row; at least 1
-  std::size_t open_rows = 16;  // that wait for sequences which fit
+  std::size_t length = 0;      // of a row: 1 to 2^48; must be given
+  std::size_t open_rows = 16;  // that wait for sequences which fit: 1 to 1,073,741,824
   bool split = false;          // sequences that are longer than a row, rather than fail
   double value = 0;            // which fills up; 0 for f16 and bf16
 
@@ -158,8 +161,9 @@ std::vector<sequence_view> views_of(const std::vector<S>& sequences) {
   return views;
 }
 
-// Throw error(invalid_argument) for options that cannot work.
+// Throw error(invalid_argument) that names the stage and the option that cannot work.
 void require_padding(const pad_options& options, const std::string& stage);
+void require_packing(const pack_options& options, const std::string& stage);
 void require_rows(const pack_rows_options& options, const std::string& stage);
 
 // Throw error(invalid_data) for sequences that do not fit together, and error(limit_exceeded) for
@@ -174,8 +178,7 @@ template <class Out, class S, class Options, class Make>
 async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const opening& run,
                                     const std::string& name, const Options& options, Make make) {
   auto threads = (options.pool ? *options.pool : run.run->runtime().pool()).size();
-  auto concurrency = std::max(options.concurrency, 1u);
-  auto calls = calls_at_a_time(concurrency, run.run->options().tune, threads);
+  auto calls = calls_at_a_time(options.concurrency, run.run->options().tune, threads);
   auto workers = std::min(calls, threads);
   auto surroundings = run.run->surroundings();
   work_for(run.add_stage(name), surroundings);
@@ -187,7 +190,7 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
        .policy = {.finally = options.on_error,
                   .retry = {.attempts = 1},
                   .budget = options.error_budget},
-       .shares_cpus = concurrency == automatic},
+       .shares_cpus = options.concurrency == automatic},
       [make, surroundings](std::vector<S>&& batch, const item_identity&) {
         return make(views_of(batch), surroundings);
       });
@@ -266,7 +269,9 @@ inline pad_stage pad(const pad_options& options = {}) { return pad_stage(options
 class pack_stage {
  public:
   explicit pack_stage(const pack_options& options)
-      : options_(options), name_(options.name.empty() ? "pack" : options.name) {}
+      : options_(options), name_(options.name.empty() ? "pack" : options.name) {
+    detail::require_packing(options, name_);
+  }
 
   template <detail::sequence S>
   pipeline<packed_batch> attach(const pipeline<std::vector<S>>& in) const {
@@ -364,7 +369,7 @@ class pack_rows_stage {
 // A sequence that is longer than a row fails or is split; with `split` there is no state, since its
 // pieces are in different rows. A run that goes on from a state begins with empty rows: every
 // sequence comes once, but beside others than without the interruption. Throws
-// error(invalid_argument) for a length of 0 or no open rows.
+// error(invalid_argument) that names the option for one that cannot work.
 inline pack_rows_stage pack_rows(const pack_rows_options& options) {
   return pack_rows_stage(options);
 }

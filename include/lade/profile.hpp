@@ -18,10 +18,10 @@
 namespace lade {
 
 struct profile_options {
-  std::uint64_t items = 256;  // of each source
+  std::uint64_t items = 256;  // of each source: 1 to 1,073,741,824
 
-  // How many items a stage works on at a time, one trial each. If empty: 1, 2, 4, ... up to the
-  // threads of the pool, and up to four times as many as the stage says for tasks.
+  // How many items a stage works on at a time, one trial each: 1 to 1,048,576. If empty: 1, 2, 4,
+  // ... up to the threads of the pool, and up to four times as many as the stage says for tasks.
   std::span<const unsigned> concurrency = {};
 
   // What stages are run with: the epoch, the seed, what becomes of items that fail and how many
@@ -51,7 +51,7 @@ struct stage_profile {
 // hold it up, so the slowest stage is the one to work on.
 //
 // Blocks the thread, which must be none of the runtime's. Throws what the stages throw, and
-// error(invalid_argument) for no items or a concurrency of 0.
+// error(invalid_argument) that names the option for one that cannot work.
 //
 // The environment variable LADE_PROFILE=N has the first run of a program profiled for N items
 // before it begins, with the options of that run, and the table written to standard error; or why

@@ -7,6 +7,7 @@
 #include <lade/detail/arrivals.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/lanes.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/split.hpp>
 #include <lade/error.hpp>
@@ -34,7 +35,8 @@
 namespace lade {
 
 struct route_options {
-  // How many items may wait before each path; of batches, how many may be on the paths.
+  // How many items may wait before each path; of batches, how many may be on the paths. Up to
+  // 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
   // What becomes of items whose router throws, or gives the number of no path.
@@ -55,7 +57,10 @@ class path_chooser {
       : router_(std::move(router)),
         paths_(paths),
         policy_{.finally = options.on_error, .budget = options.error_budget},
-        name_(stage_name<Router>(options.name, otherwise)) {}
+        name_(stage_name<Router>(options.name, otherwise)) {
+    require_count(name_, "buffer", options.buffer);
+    require_budget(name_, options.error_budget);
+  }
 
   const std::string& name() const noexcept { return name_; }
 

@@ -21,7 +21,7 @@ struct run_report;
 
 // How a run tells of itself while it lives; see stats.hpp for what.
 struct report_options {
-  std::chrono::nanoseconds every = std::chrono::seconds(10);
+  std::chrono::nanoseconds every = std::chrono::seconds(10);  // more than 0
 
   // Called every so often, and once at the end of the run with what is left; by one thread at a
   // time, of the CPU pool. What it throws ends the run.
@@ -34,7 +34,7 @@ struct report_options {
 // When a run is taken to hang, and who is told. Off unless `after` is given: how long a source or
 // a function may take is the program's to know.
 struct stall_options {
-  // How long the consumer waits for one item. It is noticed at most a quarter later.
+  // How long the consumer waits for one item; 0 or more. It is noticed at most a quarter later.
   std::chrono::nanoseconds after{};
 
   // Called once for every stall, with the counters of all stages and with what each of their items
@@ -49,8 +49,9 @@ struct run_options {
   std::uint64_t epoch = 0;  // shuffles and random transformations differ from epoch to epoch
   std::uint64_t seed = 0;   // of random transformations; a shuffle has a seed of its own
 
-  // Finished items that may wait for the consumer, beyond those inside of the stages. Raise it
-  // where items are small and many: the run is then woken once for half of them.
+  // Finished items that may wait for the consumer, beyond those inside of the stages: 1 to
+  // 1,048,576. Raise it where items are small and many: the run is then woken once for half of
+  // them.
   std::size_t ready = 2;
 
   // What an earlier run had delivered: this one delivers the rest, with the epoch and the seed of

@@ -28,14 +28,15 @@ template <class T>
 class run;
 
 struct runtime_options {
-  unsigned threads = 0;  // of the CPU pool; 0: one for each available CPU
+  unsigned threads = 0;  // of the CPU pool, up to 65,536; 0: one for each available CPU
 
   // io_uring, the fallback, or what the kernel allows. The environment variable LADE_REACTOR
   // ("io_uring" or "fallback") decides where this says automatic.
   reactor_kind reactor = reactor_kind::automatic;
 
   // Reactor threads. One copies about 7 GB/s out of the page cache; machines whose disks, network
-  // or memory deliver more may need several. Tasks of a stage are dealt out to them in turn.
+  // or memory deliver more may need several, up to 1,024. Tasks of a stage are dealt out to them in
+  // turn.
   unsigned reactors = 1;
 
   // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
@@ -50,8 +51,8 @@ struct runtime_options {
 // a runtime (runs, tasks) must end before it. After a fork, only the parent may use it.
 class runtime {
  public:
-  // Throws error(invalid_argument) for an unknown LADE_REACTOR or for no reactors, or the kernel's
-  // reason when io_uring is demanded and refused.
+  // Throws error(invalid_argument) for an unknown LADE_REACTOR, and that names the option for one
+  // that cannot work, or the kernel's reason when io_uring is demanded and refused.
   explicit runtime(const runtime_options& options = {});
   ~runtime();
 

@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/items.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
@@ -19,13 +20,17 @@ namespace lade {
 struct shuffle_options {
   std::uint64_t seed = 0;
 
-  // For items that come one by one: how many are held to choose the next one from.
+  // For items that come one by one: how many are held to choose the next one from; 1 to
+  // 1,073,741,824.
   std::size_t window = 1024;
 };
 
 class shuffle_stage {
  public:
-  explicit shuffle_stage(const shuffle_options& options) noexcept : options_(options) {}
+  explicit shuffle_stage(const shuffle_options& options) : options_(options) {
+    detail::require_count("shuffle", "window", options.window,
+                          {.least = 1, .most = detail::most_items});
+  }
 
   template <class T>
   indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
@@ -49,10 +54,9 @@ class shuffle_stage {
 
 // Gives the items in random order, which depends on the seed and the run's epoch. Items reached by
 // index (lists, file listings) are permuted as a whole, in constant memory; of items that come
-// one by one, each is chosen from a window of the next ones.
-inline shuffle_stage shuffle(const shuffle_options& options = {}) noexcept {
-  return shuffle_stage(options);
-}
+// one by one, each is chosen from a window of the next ones. Throws error(invalid_argument) for a
+// window that cannot work.
+inline shuffle_stage shuffle(const shuffle_options& options = {}) { return shuffle_stage(options); }
 
 template <class T>
 async_generator<T> shuffle_stage::from_window(async_generator<T> in, std::size_t window,

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/later.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/task.hpp>
@@ -16,9 +17,10 @@
 
 namespace lade {
 
-// Waits for a duration. Needs a runtime. Throws error(stopped) when asked to stop.
+// Waits for a duration: until it is asked to stop for nanoseconds::max(), and not at all for 0 or
+// less. Needs a runtime. Throws error(stopped) when asked to stop.
 inline task<> sleep(std::chrono::nanoseconds duration) {
-  bool slept = co_await detail::sleep_until(detail::clock::now() + duration);
+  bool slept = co_await detail::sleep_until(detail::later(detail::clock::now(), duration));
   if (!slept) throw error(errc::stopped, "sleep");
 }
 
@@ -59,7 +61,8 @@ inline task<> ignore_stop(task<> work) {
 }  // namespace detail
 
 // Awaits `work`, but asks it to stop when it has not finished after `limit`, waits until it has
-// ended, and then throws error(timed_out, doing). What finishes all the same gives its result.
+// ended, and then throws error(timed_out, doing). What finishes all the same gives its result. A
+// limit of nanoseconds::max() is none.
 // Needs a runtime: throws error(no_runtime, doing) outside of one, and does not begin the work.
 template <class T>
 task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/lanes.hpp>
 #include <lade/detail/owner.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/split.hpp>
 #include <lade/error.hpp>
@@ -27,7 +28,7 @@ namespace lade {
 
 struct tee_options {
   // How many results of each path may wait for those of the others, and items before it. A path
-  // may need so many items more than another before a result.
+  // may need so many items more than another before a result. Up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
   std::string_view name = {};  // in statistics and errors
@@ -64,7 +65,9 @@ async_generator<Row> deliver_rows(async_generator<Row> rows, owner<lane_stop>,
 class tee_core {
  public:
   explicit tee_core(const tee_options& options)
-      : buffer_(options.buffer), name_(options.name.empty() ? "tee" : options.name) {}
+      : buffer_(options.buffer), name_(options.name.empty() ? "tee" : options.name) {
+    require_count(name_, "buffer", options.buffer);
+  }
 
   template <class T, class... Out>
   pipeline<std::tuple<Out...>> attach(const pipeline<T>& in, std::tuple<pipeline<Out>...> paths,
@@ -162,6 +165,10 @@ class tee_stage {
 //
 // A path is a stage or a chain of stages, so also another tee. Paths work beside each other, on
 // copies of the item. Results are put together in the order in which each path gives them.
+//
+// Copies of buffers, samples and tensors share their memory, and paths use it at the same time: no
+// function in a path may write to the memory of an item that it was given. One that changes pixels
+// writes them to a new tensor.
 //
 // A path that needs more items than another for a result (a filter, a batch) lets the results of
 // the other wait. If as many of them wait as may, and it needs one item more, the run fails with a

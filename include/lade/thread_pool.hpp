@@ -33,7 +33,7 @@ std::vector<unsigned> cpus_in_list(std::string_view list);
 }  // namespace detail
 
 struct thread_pool_options {
-  unsigned threads = 0;  // 0: one for each CPU that they may run on
+  unsigned threads = 0;  // up to 65,536; 0: one for each CPU that they may run on
 
   std::string_view name = "lade-cpu";  // what debuggers and `top -H` show, cut to 15 bytes
 
@@ -52,8 +52,9 @@ struct thread_pool_options {
 // posted, then joins the threads.
 class thread_pool final : public detail::executor {
  public:
-  // Throws error(invalid_argument) for a node that the machine does not have or that has no CPUs,
-  // or for both cpus and numa_node, and the system's reason for CPUs that the process may not use.
+  // Throws error(invalid_argument) for too many threads, for the number of a CPU above 1023, for a
+  // node that the machine does not have or that has no CPUs, or for both cpus and numa_node, and
+  // the system's reason for CPUs that the process may not use.
   explicit thread_pool(const thread_pool_options& options = {});
   ~thread_pool();
 

@@ -17,7 +17,8 @@
 namespace lade {
 
 struct window_options {
-  std::size_t step = 1;  // from the first item of a window to that of the next
+  // From the first item of a window to that of the next: 1 to 1,073,741,824.
+  std::size_t step = 1;
 };
 
 class window_stage {
@@ -97,8 +98,8 @@ class window_stage {
 //
 // Windows that overlap hold copies, and have no state: what is left of their items depends on the
 // windows before. With a step of `size` or more, an item is in one window or in none, and counts to
-// the window before if it is in none. Throws error(invalid_argument) for a size or a step of 0, or
-// if items would have to be copied and cannot be.
+// the window before if it is in none. Throws error(invalid_argument) for a size that is not from 1
+// to 1,073,741,824, for such a step, or if items would have to be copied and cannot be.
 inline window_stage window(std::size_t size, const window_options& options = {}) {
   return {size, options};
 }
