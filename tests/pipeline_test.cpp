@@ -102,7 +102,7 @@ static pipeline<int> append(const pipeline<int>& in, const step& s) {
     case step::kind::take: return in | take(s.a);
     case step::kind::skip: return in | skip(s.a);
     case step::kind::repeat: return in | repeat(s.a % 3);
-    case step::kind::prefetch: return in | prefetch(s.a);
+    case step::kind::prefetch: return in | prefetch(s.a + 1);
     case step::kind::shard: return in | shard({.rank = s.b % (s.a + 1), .world = s.a + 1});
     case step::kind::batches: return in | batch(s.a + 1) | unbatch();
     case step::kind::through: return in | through(pass_on);
