@@ -175,7 +175,9 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
 
   bool direct = pass_page_cache(from.get(), size, options.page_cache);
   auto* device = direct ? &detail::direct_reads::at(found.st_dev) : nullptr;
-  auto content = allocate(here, direct ? whole_pages(size) : size);
+  auto room = direct ? whole_pages(size) : size;
+  auto allocated = try_allocate(here, room);
+  auto content = allocated ? std::move(*allocated) : co_await allocate(room);
   std::size_t done = 0;
   while (done < size) {
     auto rest = content.bytes().subspan(done);

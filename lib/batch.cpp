@@ -42,7 +42,7 @@ async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec b
   std::size_t slot = size;
   while (auto item = co_await in.next()) {
     if (slot == size) {
-      auto memory = allocate(co_await this_context(), batch.bytes());
+      auto memory = co_await allocate(batch.bytes());
       current = std::make_shared<open_batch>(tensor(batch, std::move(memory)));
       slot = 0;
     }

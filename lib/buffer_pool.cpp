@@ -1,8 +1,10 @@
 #include "block_store.hpp"
 
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/detail/waiter.hpp>
 #include <lade/stats.hpp>
+#include <lade/this_context.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -28,8 +30,11 @@ class buffer_pool::reservation : private detail::waiter {
  private:
   friend struct buffer_pool::state;
 
+  bool is_urgent() const noexcept { return claim_ && claim_->is_urgent(); }
+
   buffer_pool::state& pool_;
   std::size_t bytes_;
+  const detail::memory_claim* claim_ = nullptr;  // of its coroutine
 };
 
 // Shared by the pool and its buffers: it keeps itself alive while bytes are out.
@@ -42,7 +47,8 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
   std::size_t peak = 0;
   std::uint64_t waits = 0;
   detail::wait_list waiters;
-  std::shared_ptr<state> self;  // while bytes are out
+  std::atomic<bool> some_wait = false;  // read without the mutex, by those who then take it
+  std::shared_ptr<state> self;          // while bytes are out
   detail::block_store blocks;
 
   explicit state(std::size_t limit_bytes) : limit(limit_bytes) {}
@@ -61,10 +67,16 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     peak = std::max(peak, used.load());
   }
 
+  // Whether so much may be given to whoever asks next. What is larger than the limit is given to
+  // nobody in a run but for the item that the run waits for, which may be another.
+  bool may_give(std::size_t bytes, const detail::memory_claim* claim) const noexcept {
+    return fits(bytes) && !(claim && bytes > limit);
+  }
+
   // A block, or nothing if one would have to wait for it.
-  block try_take(std::size_t bytes) {
+  block try_take(std::size_t bytes, const detail::memory_claim* claim) {
     std::unique_lock lock(mutex);
-    if (!waiters.empty() || !fits(bytes)) return {};
+    if (!waiters.empty() || !may_give(bytes, claim)) return {};
     reserve(bytes);
     return take(bytes, lock);
   }
@@ -117,11 +129,32 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
   detail::wait_list grant() noexcept {
     detail::wait_list granted;
     while (auto* waiting = static_cast<reservation*>(waiters.first())) {
-      if (!fits(waiting->bytes_)) break;
+      if (!may_give(waiting->bytes_, waiting->claim_)) break;
       reserve(waiting->bytes_);
       granted.push_back(*waiters.settle_first());
     }
+    some_wait = !waiters.empty();
     return granted;
+  }
+
+  // Lets those through for whose items a run waits.
+  void let_urgent_through() noexcept {
+    detail::wait_list granted;
+    {
+      std::lock_guard lock(mutex);
+      auto urgent = [](detail::waiter& each) {
+        return static_cast<reservation&>(each).is_urgent();
+      };
+      while (auto* waiting = static_cast<reservation*>(waiters.settle_first(urgent))) {
+        reserve(waiting->bytes_);
+        granted.push_back(*waiting);
+      }
+      if (!granted.empty()) {
+        auto more = grant();  // it may have been in the way of smaller ones
+        while (auto* waiting = more.settle_first()) granted.push_back(*waiting);
+      }
+    }
+    granted.resume_all();
   }
 
   buffer make_buffer(block from, std::size_t block_bytes, std::size_t bytes) {
@@ -135,13 +168,18 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
 
 bool buffer_pool::reservation::await_suspend(
     std::coroutine_handle<task<buffer>::promise_type> coroutine) {
+  if (auto* surroundings = coroutine.promise().context) claim_ = surroundings->claim;
   return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
-    if (pool_.waiters.empty() && pool_.fits(bytes_)) {
+    // Whoever comes to wait for this item from now on sees that it waits, or is seen here.
+    pool_.some_wait = true;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    bool now = (pool_.waiters.empty() && pool_.may_give(bytes_, claim_)) || is_urgent();
+    if (now)
       pool_.reserve(bytes_);
-      return true;
-    }
-    ++pool_.waits;
-    return false;
+    else
+      ++pool_.waits;
+    pool_.some_wait = !now || !pool_.waiters.empty();
+    return now;
   });
 }
 
@@ -161,7 +199,8 @@ task<buffer> buffer_pool::allocate(std::size_t bytes) { return allocate_from(sta
 task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t bytes) {
   if (bytes == 0) co_return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  auto found = pool->try_take(block_bytes);
+  auto& here = co_await this_context();
+  auto found = pool->try_take(block_bytes, here.claim);
   if (!found.memory) {
     reservation waiting(*pool, block_bytes);
     co_await waiting;
@@ -172,9 +211,14 @@ task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t
 }
 
 std::optional<buffer> buffer_pool::try_allocate(std::size_t bytes) {
+  return try_allocate_for(nullptr, bytes);
+}
+
+std::optional<buffer> buffer_pool::try_allocate_for(const detail::memory_claim* claim,
+                                                    std::size_t bytes) {
   if (bytes == 0) return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  auto found = state_->try_take(block_bytes);
+  auto found = state_->try_take(block_bytes, claim);
   if (!found.memory) return std::nullopt;
   return state_->make_buffer(found, block_bytes, bytes);
 }
@@ -197,8 +241,39 @@ bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const {
   return !state_->fits(bytes, buffers);
 }
 
-buffer allocate(const context& surroundings, std::size_t bytes) {
+// Looks at those who wait after what the caller has noted of its own.
+void buffer_pool::reconsider() const noexcept {
+  if (state_->limit == unlimited) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (state_->some_wait.load(std::memory_order_relaxed)) state_->let_urgent_through();
+}
+
+static void count_for_stage(const context& surroundings, std::size_t bytes) noexcept {
   if (surroundings.stage) surroundings.stage->bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes) {
+  if (!surroundings.memory || !surroundings.claim) return allocate_now(surroundings, bytes);
+  auto got = surroundings.memory->try_allocate_for(surroundings.claim, bytes);
+  if (got) count_for_stage(surroundings, bytes);
+  return got;
+}
+
+task<buffer> allocate(std::size_t bytes) {
+  auto& here = co_await this_context();
+  auto got = try_allocate(here, bytes);
+  if (got) co_return std::move(*got);
+  detail::stopwatch waiting(here.claim->waited);
+  detail::shared_waiting_time of_none;
+  detail::stopwatch waiting_too(here.stage ? here.stage->memory_wait : of_none);
+  auto granted = co_await here.memory->allocate(bytes);
+  count_for_stage(here, bytes);
+  co_return granted;
+}
+
+buffer allocate_now(const context& surroundings, std::size_t bytes) {
+  count_for_stage(surroundings, bytes);
+  if (surroundings.stage) surroundings.stage->note_at_once(bytes);
   return surroundings.memory ? surroundings.memory->allocate_now(bytes) : buffer(bytes);
 }
 

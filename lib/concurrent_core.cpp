@@ -21,14 +21,17 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
       place_(run.place),
       slots_(options.slots),
       ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
-            run_->runtime().memory(), counters),
+            run_->runtime().memory(), counters, run.wanted),
+      feeder_claim_(ring_.wanted()),
       feeder_context_(run_->surroundings(stop_.get_token())),
       on_consumer_stop_(run.stop, close_on_stop<concurrent_core>{*this}) {
   stage_workers staff{
       .workers = options.workers, .on_reactor = options.on_reactor, .slots = options.slots};
   work_for(counters, feeder_context_);
   feeder_context_.place = &place_;
+  feeder_context_.claim = &feeder_claim_;
   worker_contexts_.assign(options.workers, feeder_context_);
+  for (auto& each : worker_contexts_) each.claim = &worker_claims_.emplace_back(ring_.wanted());
   if (options.pool) {
     staff.own_threads = options.pool->size();
     for (auto& each : worker_contexts_) each.home = options.pool;

@@ -45,7 +45,7 @@ static void require_all_alike(std::span<const sequence_view> sequences) {
 }
 
 static tensor allocate_tensor(const tensor_spec& spec, const context& surroundings) {
-  return {spec, allocate(surroundings, spec.bytes())};
+  return {spec, allocate_now(surroundings, spec.bytes())};
 }
 
 static std::size_t step_bytes(const sequence_view& sequence) {

@@ -52,6 +52,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.home = &runtime_.pool();
   result.stop = std::move(stop);
   result.memory = &runtime_.memory();
+  result.claim = &claim_;
   result.trace = options_.trace;
   return result;
 }
@@ -99,6 +100,12 @@ opening opening::branch(std::size_t i, std::size_t count) const {
 opening opening::until(std::stop_token requested) const {
   auto result = *this;
   result.stop = std::move(requested);
+  return result;
+}
+
+opening opening::taken_by(std::shared_ptr<const demand> taker) const {
+  auto result = *this;
+  result.wanted = std::move(taker);
   return result;
 }
 

@@ -7,15 +7,20 @@
 namespace lade::detail {
 
 slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
-                     const buffer_pool& memory, stage_counters& counters)
+                     const buffer_pool& memory, stage_counters& counters,
+                     std::shared_ptr<const demand> behind)
     : home_(home),
       memory_(memory),
       counters_(counters),
       order_(order),
+      wanted_(std::make_shared<demand>(std::move(behind))),
       places_(slots),
       most_working_(workers),
       most_held_(slots) {
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
+  if (order == item_order::input) return;
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    where_.push_back(others_.insert(others_.end(), slot));
 }
 
 bool slot_ring::free_or_park(waiting& feeder) {
@@ -63,6 +68,8 @@ bool slot_ring::done_or_park(waiting& consumer) {
   if (park) {
     consumer_ = &consumer;
     counters_.starving.begin(clock::now());
+    note_wanted();
+    memory_.reconsider();
   } else if (deliverable() && !closed_) {
     consumer.slot = pop_done();
   }
@@ -115,7 +122,17 @@ std::size_t slot_ring::wake_feeder_at() const noexcept {
 void slot_ring::note_filled(std::size_t slot) {
   places_[slot] = place::filled;
   ++in_flight_;
-  if (order_ == item_order::input) ready_.push_back(slot);
+  if (order_ == item_order::input)
+    ready_.push_back(slot);
+  else
+    begun_.splice(begun_.end(), others_, where_[slot]);
+  if (consumer_) note_wanted();
+}
+
+// Which item the consumer waits for: whose slot it is in, or the one that the feeder will bring.
+std::size_t slot_ring::awaited() const noexcept {
+  if (in_flight_ == 0) return demand::next;
+  return order_ == item_order::input ? ready_.front() : begun_.front();
 }
 
 slot_ring::waiting* slot_ring::fill(std::size_t slot) {
@@ -185,7 +202,7 @@ stage_overview slot_ring::look(
   if (input_over_)
     now.feeder = over;
   else if (feeder_)
-    now.feeder = feeder_waits_ == &counters_.output_wait ? waits_for_room : waits_for_memory;
+    now.feeder = feeder_has_room_ ? waits_for_memory : waits_for_room;
   for (auto slot : ready_) now.items.push_back(item(slot, places_[slot] == place::done));
   if (order_ == item_order::input) return now;
   for (std::size_t slot = 0; slot < places_.size(); ++slot)
@@ -204,14 +221,17 @@ std::size_t slot_ring::pop_done() {
 slot_ring::waiting* slot_ring::finish(std::size_t slot) {
   places_[slot] = place::done;
   --unfinished_;
-  ++finished_;
-  if (order_ == item_order::completion) ready_.push_back(slot);
+  if (order_ == item_order::completion) {
+    ready_.push_back(slot);
+    others_.splice(others_.end(), begun_, where_[slot]);
+  }
   return consumer_ && !closed_ && deliverable() ? claim_consumer(pop_done()) : nullptr;
 }
 
 slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
   if (!consumer_) return nullptr;
   counters_.starving.end(clock::now());
+  wanted_->await(demand::none);
   consumer_->slot = slot;
   return std::exchange(consumer_, nullptr);
 }
@@ -221,8 +241,8 @@ bool slot_ring::may_begin() const {
   if (room() == 0) return false;
   bool nothing_in_hand = free_.size() == places_.size();
   if (consumer_ && nothing_in_hand) return true;
-  auto mean = finished_ ? counters_.bytes.load(std::memory_order_relaxed) / finished_ : 0;
-  return !memory_.would_wait(mean, unfinished_ + 1);
+  return !memory_.would_wait(counters_.most_at_once.load(std::memory_order_relaxed),
+                             unfinished_ + 1);
 }
 
 std::size_t slot_ring::begin_item() {
@@ -234,12 +254,18 @@ std::size_t slot_ring::begin_item() {
 
 void slot_ring::park_feeder(waiting& feeder) {
   feeder_ = &feeder;
-  feeder_waits_ = room() == 0 ? &counters_.output_wait : &counters_.memory_wait;
-  feeder_waits_->begin(clock::now());
+  feeder_has_room_ = room() > 0;
+  if (feeder_has_room_)
+    counters_.memory_wait.begin(clock::now());
+  else
+    counters_.output_wait.begin(clock::now());
 }
 
 slot_ring::waiting* slot_ring::take_feeder() {
-  if (feeder_) feeder_waits_->end(clock::now());
+  if (feeder_ && feeder_has_room_)
+    counters_.memory_wait.end(clock::now());
+  else if (feeder_)
+    counters_.output_wait.end(clock::now());
   return std::exchange(feeder_, nullptr);
 }
 
@@ -249,7 +275,7 @@ slot_ring::waiting* slot_ring::claim_feeder() {
     feeder_->slot = begin_item();
     return take_feeder();
   }
-  if (feeder_waits_ == &counters_.output_wait) park_feeder(*take_feeder());  // there is room now
+  if (!feeder_has_room_ && room() > 0) park_feeder(*take_feeder());
   return nullptr;
 }
 

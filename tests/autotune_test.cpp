@@ -217,7 +217,7 @@ TEST(Autotune, BeginsNoMoreThanTheMemoryAllows) {
   constexpr std::size_t bytes = 1 << 20;
   runtime runtime({.threads = 2, .memory_bytes = 8 * bytes});
   auto fetch = [](int) -> task<buffer> {
-    auto content = allocate(co_await this_context(), bytes);
+    auto content = allocate_now(co_await this_context(), bytes);
     co_await sleep(2ms);
     co_return content;
   };

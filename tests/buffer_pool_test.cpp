@@ -218,10 +218,10 @@ TEST(BufferPool, AStopMayRaceTheReturnOfMemory) {
 
 TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
   context surroundings;
-  EXPECT_EQ(allocate(surroundings, 100).size(), 100u);
+  EXPECT_EQ(allocate_now(surroundings, 100).size(), 100u);
   buffer_pool pool;
   surroundings.memory = &pool;
-  auto got = allocate(surroundings, 100);
+  auto got = allocate_now(surroundings, 100);
   EXPECT_EQ(pool.stats().used_bytes, 128u);
 }
 

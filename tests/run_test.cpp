@@ -472,7 +472,7 @@ TEST(Run, StoppingOneLeavesTheOthersAlone) {
 }
 
 static task<buffer> fill_buffer(std::size_t bytes) {
-  co_return allocate(co_await this_context(), bytes);
+  co_return allocate_now(co_await this_context(), bytes);
 }
 
 TEST(Run, KeepsToItsMemoryHoweverFarItCouldWorkAhead) {

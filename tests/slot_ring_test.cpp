@@ -130,7 +130,7 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
 TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
   parties all(8);
   all.children.start(parties::feed(all.slots, all.fed, 1));
-  all.counters.bytes = all.memory.stats().limit_bytes / 2;
+  all.counters.note_at_once(all.memory.stats().limit_bytes / 2);
   all.slots.fill_done(0);
   all.children.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2));

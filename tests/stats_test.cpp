@@ -925,7 +925,7 @@ TEST(VerdictOfARun, NamesAPoolThatStagesShare) {
 TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
   runtime runtime({.threads = 2, .memory_bytes = 3 << 20});
   auto fetch = [](int) -> task<buffer> {
-    auto content = allocate(co_await this_context(), 1 << 20);
+    auto content = allocate_now(co_await this_context(), 1 << 20);
     co_await sleep(3ms);
     co_return content;
   };

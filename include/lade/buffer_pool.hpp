@@ -15,8 +15,9 @@
 namespace lade {
 
 // Hands out buffers and keeps what comes back for the next of about the same size, so that the
-// hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits;
-// only allocate_now goes beyond it, for work that has begun.
+// hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits,
+// unless it works on the item that a run waits for (see docs/decisions/memory-budget.md): that one
+// goes beyond the limit, and so does allocate_now.
 //
 // Buffers are aligned to 64 bytes, those of 4 KiB and more to 4 KiB, those of 2 MiB and more to
 // huge pages. A buffer counts with the size of its block: at most an eighth more than was asked
@@ -39,20 +40,23 @@ class buffer_pool {
   explicit buffer_pool(std::size_t limit_bytes = unlimited);
 
   // Uninitialised bytes; waits until they are free. Who came first is served first. A buffer
-  // larger than the limit is let through when nothing else is out, rather than never. Throws
-  // error(stopped) when the awaiting coroutine is asked to stop while it waits.
+  // larger than the limit is let through when nothing else is out, rather than never; in a run,
+  // when its item is the one that the run waits for. Throws error(stopped) when the awaiting
+  // coroutine is asked to stop while it waits.
   task<buffer> allocate(std::size_t bytes);
 
   // Uninitialised bytes, or nothing if one would have to wait for them.
   std::optional<buffer> try_allocate(std::size_t bytes);
 
-  // Uninitialised bytes at once, beyond the limit if need be: for work that has begun and must go
-  // on for memory to come back.
+  // Uninitialised bytes at once, beyond the limit if need be.
   buffer allocate_now(std::size_t bytes);
 
   // Whether so many buffers of this size could not be had at once. Stages begin no new work while
   // that is so.
   bool would_wait(std::size_t bytes, std::size_t buffers = 1) const;
+
+  // For those who wait in a run for items: what they wait for is another item now.
+  void reconsider() const noexcept;
 
   statistics stats() const;
 
@@ -60,13 +64,23 @@ class buffer_pool {
   struct state;
   class reservation;
 
+  friend std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
+
   static task<buffer> allocate_from(std::shared_ptr<state> pool, std::size_t bytes);
+  std::optional<buffer> try_allocate_for(const detail::memory_claim* claim, std::size_t bytes);
 
   std::shared_ptr<state> state_;
 };
 
-// Uninitialised bytes from the pool of the surroundings, by allocate_now; fresh memory where they
-// have no pool. Counts to the bytes of the stage of the surroundings.
-buffer allocate(const context& surroundings, std::size_t bytes);
+// Uninitialised bytes from the pool of the awaiting coroutine; fresh memory where it has none. In a
+// run it waits for them as buffer_pool::allocate does, otherwise it gets them at once. Time that a
+// stage's function waits here does not count to its limits of time.
+task<buffer> allocate(std::size_t bytes);
+
+// The same if it needs not wait; otherwise nothing.
+std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
+
+// The same at once, beyond the limit if need be.
+buffer allocate_now(const context& surroundings, std::size_t bytes);
 
 }  // namespace lade

@@ -14,6 +14,7 @@ class runtime;
 class trace;
 
 namespace detail {
+class memory_claim;
 class stage_counters;
 struct path_place;
 }  // namespace detail
@@ -25,6 +26,7 @@ struct context {
   detail::executor* home = nullptr;  // where its coroutines resume; null: wherever they are woken
   std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
+  detail::memory_claim* claim = nullptr;      // by which it waits for them; null: it does not wait
   detail::stage_counters* stage = nullptr;    // whose statistics it adds to
   unsigned distance = 0;                      // of that stage from the end of its pipeline
   lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere

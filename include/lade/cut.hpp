@@ -128,7 +128,7 @@ class prefetch_stage {
           detail::concurrent_options options{.slots = count, .workers = 0};
           using stage = detail::concurrent_stage<T, T>;
           auto ahead = std::make_shared<stage>(run, counters, options);
-          ahead->start(in.open(run.until(ahead->stop_token())));
+          ahead->start(in.open(run.until(ahead->stop_token()).taken_by(ahead->wanted())));
           return stage::deliver(ahead);
         });
   }

@@ -41,6 +41,20 @@ std::uint64_t take_profile_wanted();
 // Writes to standard error how fast the stages of a run are, or why that cannot be told.
 task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items);
 
+// The consumer's wait for an item of a run.
+class wanted_item {
+ public:
+  explicit wanted_item(run_state& run) : run_(run) {
+    run_.wanted()->await(demand::next);
+    run_.runtime().memory().reconsider();
+  }
+  wanted_item(const wanted_item&) = delete;
+  ~wanted_item() { run_.wanted()->await(demand::none); }
+
+ private:
+  run_state& run_;
+};
+
 // A run of a profile, which is not profiled itself.
 run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
                                const run_options& options);
@@ -72,6 +86,7 @@ class run {
     {
       auto next = std::exchange(in_hand_, std::nullopt);
       detail::stopwatch waiting(state_->sink.starving);
+      detail::wanted_item wanted(*state_);
       if (!next) next = co_await items_.pop();
       if (next) {
         item.emplace(std::move(next->item));
@@ -178,6 +193,7 @@ class run {
     if (in_hand_ || ended_) co_return;
     {
       detail::stopwatch waiting(state_->sink.starving);
+      detail::wanted_item wanted(*state_);
       in_hand_ = co_await items_.pop();
     }
     if (in_hand_) co_return;

@@ -61,7 +61,7 @@ struct stage_statistics {
   std::chrono::nanoseconds awaited{};   // of returned, in calls for parts that awaited: flat_map
   std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
   std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
-  std::chrono::nanoseconds memory_wait{};  // its feeder had room, but not the memory for an item
+  std::chrono::nanoseconds memory_wait{};  // its feeder, or some of its calls, waited for memory
   std::chrono::nanoseconds starving{};     // the next stage waited for this one
   duration_counts durations;  // of calls for an item; of flat_map for a part, or the end
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
@@ -186,6 +186,22 @@ class call_time {
   std::deque<part> parts_;  // what callers that are gone have counted stays
 };
 
+// How long at least one of several has waited.
+class shared_waiting_time {
+ public:
+  void begin(clock::time_point now) noexcept {
+    if (waiting_.fetch_add(1, std::memory_order_relaxed) == 0) any_.begin(now);
+  }
+  void end(clock::time_point now) noexcept {
+    if (waiting_.fetch_sub(1, std::memory_order_relaxed) == 1) any_.end(now);
+  }
+  std::chrono::nanoseconds until(clock::time_point now) const noexcept { return any_.until(now); }
+
+ private:
+  std::atomic<unsigned> waiting_ = 0;
+  waiting_time any_;
+};
+
 // Measures the CPU time that a worker's calls take and adds it to a counter: of all that follow a
 // long one, and of one in sixteen others, which counts for all.
 class cpu_sampler {
@@ -233,10 +249,18 @@ class stage_counters {
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
+  std::atomic<std::uint64_t> most_at_once = 0;  // bytes that were allocated without waiting
   call_time busy;
   std::atomic<std::int64_t> cpu = 0, awaited = 0;
-  waiting_time input_wait, output_wait, memory_wait, starving;
+  waiting_time input_wait, output_wait, starving;
+  shared_waiting_time memory_wait;
   duration_histogram latency;
+
+  void note_at_once(std::uint64_t allocated) noexcept {
+    auto most = most_at_once.load(std::memory_order_relaxed);
+    while (allocated > most &&
+           !most_at_once.compare_exchange_weak(most, allocated, std::memory_order_relaxed)) {}
+  }
 
   stage_statistics snapshot(clock::time_point now) const;
 
@@ -251,14 +275,15 @@ void bump(std::atomic<T>& counter, T by = 1) noexcept {
 }
 
 // A wait as long as its life.
+template <class Sum>
 class stopwatch {
  public:
-  explicit stopwatch(waiting_time& sum) noexcept : sum_(sum) { sum_.begin(clock::now()); }
+  explicit stopwatch(Sum& sum) noexcept : sum_(sum) { sum_.begin(clock::now()); }
   stopwatch(const stopwatch&) = delete;
   ~stopwatch() { sum_.end(clock::now()); }
 
  private:
-  waiting_time& sum_;
+  Sum& sum_;
 };
 
 }  // namespace detail

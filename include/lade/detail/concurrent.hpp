@@ -140,8 +140,7 @@ class concurrent_stage : public concurrent_core {
   void start(async_generator<In> upstream, Work work) {
     auto begin = calls_of<In, Out>(std::move(work));
     for (auto& surroundings : worker_contexts_)
-      run_->start(this->shared_from_this(), surroundings,
-                  work_on(*this, *surroundings.home, begin));
+      run_->start(this->shared_from_this(), surroundings, work_on(*this, surroundings, begin));
     start(std::move(upstream));
   }
 
@@ -223,7 +222,9 @@ class concurrent_stage : public concurrent_core {
   }
 
   template <class Calls>
-  static task<> work_on(concurrent_stage& self, executor& home, begin_calls<Calls> begin) {
+  static task<> work_on(concurrent_stage& self, const context& surroundings,
+                        begin_calls<Calls> begin) {
+    auto& home = *surroundings.home;
     call_log log(self);
     co_await continue_on(home);
     std::exception_ptr failure;
@@ -234,6 +235,7 @@ class concurrent_stage : public concurrent_core {
       auto& slot = self.slots_[taken];
       auto& item = self.items_[taken];
       slot.failure = failure;
+      surroundings.claim->set_item(taken);
       for (unsigned attempt = 1; worker; ++attempt) {
         std::optional<In> kept;
         std::optional<clock::duration> pause;
@@ -300,7 +302,7 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
   auto& counters = run.add_stage(name);
   auto stage =
       std::make_shared<concurrent_stage<In, Out>>(run, counters, options.with(run.concurrency));
-  auto upstream = run.until(stage->stop_token());
+  auto upstream = run.until(stage->stop_token()).taken_by(stage->wanted());
   if (options.order == item_order::completion)
     upstream = upstream.reordering("a stage that gives items as they finish");
   stage->start(in.open(upstream), std::move(work));

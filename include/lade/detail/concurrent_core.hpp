@@ -4,6 +4,7 @@
 
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/path_place.hpp>
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -85,8 +87,9 @@ class identify {
 // each item but the item. The stage with the items derives from it.
 class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
  public:
-  // What the stage before is stopped by.
+  // What the stage before is stopped by, and the demand that it serves.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+  std::shared_ptr<const demand> wanted() const noexcept { return ring_.wanted(); }
 
   void close() noexcept;
 
@@ -166,7 +169,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::vector<slot_state> slots_;
   std::stop_source stop_;
   slot_ring ring_;
+  memory_claim feeder_claim_;
   context feeder_context_;
+  std::deque<memory_claim> worker_claims_;
   std::vector<context> worker_contexts_;
   std::exception_ptr input_failure_;
 

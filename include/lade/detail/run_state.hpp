@@ -4,6 +4,7 @@
 
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/pool_share.hpp>
@@ -52,6 +53,9 @@ class run_state {
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
   context surroundings(std::stop_token stop = {}) noexcept;
+
+  // That of the run's consumer.
+  const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
 
   // What plain functions of automatic stages are called on, if they may not use the whole pool.
   executor* automatic_share() const noexcept { return automatic_share_.get(); }
@@ -147,6 +151,8 @@ class run_state {
 
   lade::runtime& runtime_;
   run_options options_;
+  const std::shared_ptr<demand> wanted_ = std::make_shared<demand>();
+  memory_claim claim_{wanted_};
   std::shared_ptr<pool_share> automatic_share_;
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
@@ -207,13 +213,15 @@ struct opening {
   opening(std::shared_ptr<run_state> of_run, std::stop_token until)
       : run(std::move(of_run)),
         stop(std::move(until)),
+        wanted(run->wanted()),
         epoch(run->options().epoch),
         seed(run->options().seed) {}
 
   std::shared_ptr<run_state> run;
-  std::stop_token stop;         // requested when the stage behind needs no more
-  std::uint64_t first = 0;      // the position of the source's first item
-  const void* stage = nullptr;  // which is being opened
+  std::stop_token stop;                  // requested when the stage behind needs no more
+  std::shared_ptr<const demand> wanted;  // that of whoever takes the items
+  std::uint64_t first = 0;               // the position of the source's first item
+  const void* stage = nullptr;           // which is being opened
 
   // One of several sources: positions up to `first + span` are its own, and its stages' counters
   // are kept by `inside_of` too, since the same description may be opened for several.
@@ -247,6 +255,7 @@ struct opening {
 
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;
+  opening taken_by(std::shared_ptr<const demand> taker) const;
 
   // For stages that join several sources: what the i-th of `count` is opened with.
   opening branch(std::size_t i, std::size_t count) const;

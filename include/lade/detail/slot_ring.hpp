@@ -4,6 +4,7 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/stats.hpp>
 
@@ -12,6 +13,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -30,10 +33,14 @@ class slot_ring {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  // `home` is where the feeder and the consumer run. Items are begun as long as what they will
-  // likely need fits into `memory`.
+  // `home` is where the feeder and the consumer run. Items are begun as long as what they take at
+  // once will likely fit into `memory`. `behind` is the demand that the consumer serves.
   slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
-            const buffer_pool& memory, stage_counters& counters);
+            const buffer_pool& memory, stage_counters& counters,
+            std::shared_ptr<const demand> behind = nullptr);
+
+  // The demand of the consumer, by the numbers of the slots.
+  std::shared_ptr<const demand> wanted() const noexcept { return wanted_; }
 
   // Each is awaited and gives a slot, or `none` when there will be no more. The feeder passes the
   // slot that it has filled for a worker, a worker the slot that it has finished, the consumer the
@@ -118,6 +125,8 @@ class slot_ring {
     return !ready_.empty() && places_[ready_.front()] == place::done;
   }
   bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
+  std::size_t awaited() const noexcept;
+  void note_wanted() noexcept { wanted_->await(awaited()); }
   std::size_t pop_done();
   waiting* finish(std::size_t slot);
   bool may_begin() const;
@@ -131,22 +140,27 @@ class slot_ring {
   const buffer_pool& memory_;
   stage_counters& counters_;
   const item_order order_;
+  const std::shared_ptr<demand> wanted_;
 
   mutable std::mutex mutex_;
   std::vector<std::size_t> free_;
   std::deque<std::size_t> filled_;
   std::deque<std::size_t> ready_;  // in the order of delivery; the front may not be done yet
   std::vector<place> places_;
+  // In order of completion: the slots that are filled and not done, in the order of their items,
+  // all others, and where each is.
+  std::list<std::size_t> begun_;
+  std::list<std::size_t> others_;
+  std::vector<std::list<std::size_t>::iterator> where_;
   std::size_t most_working_;
   std::size_t most_held_;
   std::size_t working_ = 0;     // slots that workers have claimed and not finished
   std::size_t in_flight_ = 0;   // filled and not yet taken by the consumer
   std::size_t unfinished_ = 0;  // begun by the feeder and not yet done
-  std::uint64_t finished_ = 0;
   bool input_over_ = false;
   bool closed_ = false;
   waiting* feeder_ = nullptr;
-  waiting_time* feeder_waits_ = nullptr;  // for room or for memory
+  bool feeder_has_room_ = false;  // it waits for memory
   waiting* consumer_ = nullptr;
   std::vector<waiting*> workers_;
 };

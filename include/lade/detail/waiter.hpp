@@ -30,6 +30,10 @@ class wait_list {
   // resume it, after the mutex has been released. Null if there is none.
   waiter* settle_first() noexcept;
 
+  // The same for the first of which `chosen(waiter)` says so.
+  template <class Chosen>
+  waiter* settle_first(Chosen chosen) noexcept;
+
   // Settles and takes out all waiters; resumes all waiters of a list of settled ones.
   wait_list settle_all() noexcept;
   void resume_all();
@@ -163,11 +167,17 @@ inline void wait_list::remove(waiter& gone) noexcept {
 }
 
 inline waiter* wait_list::settle_first() noexcept {
-  auto* first = first_;
-  if (!first) return nullptr;
-  remove(*first);
-  first->progress_ = waiter::progress::settled;
-  return first;
+  return settle_first([](waiter&) { return true; });
+}
+
+template <class Chosen>
+waiter* wait_list::settle_first(Chosen chosen) noexcept {
+  auto* found = first_;
+  while (found && !chosen(*found)) found = found->next_;
+  if (!found) return nullptr;
+  remove(*found);
+  found->progress_ = waiter::progress::settled;
+  return found;
 }
 
 }  // namespace lade::detail
