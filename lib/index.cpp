@@ -177,23 +177,23 @@ std::uint64_t visit_order::first_position() const {
   return all.size() > 0 ? all.at(0).position : 0;
 }
 
-std::string visit_order::why_inexact() const {
+std::string why_inexact(const std::vector<order_step>& steps) {
   bool cut = false;
-  for (auto& step : steps_) {
+  for (auto& step : steps) {
     if (std::holds_alternative<shuffle_step>(step) || std::holds_alternative<draw_step>(step))
       cut = false;
     if (std::holds_alternative<take_step>(step) || std::holds_alternative<skip_step>(step))
       cut = true;
     if (std::holds_alternative<repeat_step>(step) && cut)
       return "take or skip is followed by repeat: put repeat first";
-    if (std::holds_alternative<shard_step>(step) && &step != &steps_.back())
+    if (std::holds_alternative<shard_step>(step) && &step != &steps.back())
       return "shard is not the last step of the source: put it behind the others";
   }
   return {};
 }
 
-shard_step visit_order::dealt() const {
-  auto* last = steps_.empty() ? nullptr : std::get_if<shard_step>(&steps_.back());
+shard_step part_of(const std::vector<order_step>& steps) {
+  auto* last = steps.empty() ? nullptr : std::get_if<shard_step>(&steps.back());
   return last ? *last : shard_step{0, 1, remainder::drop};
 }
 

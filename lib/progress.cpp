@@ -1,3 +1,4 @@
+#include <lade/detail/executor.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 
@@ -7,10 +8,11 @@
 
 namespace lade::detail {
 
-progress::progress(std::optional<state> from)
+progress::progress(std::optional<state> from, bool required)
     : from_(std::move(from)),
       before_(from_ ? from_->delivered : lineage()),
       undelivered_(std::make_shared<const gaps>(before_)),
+      required_(required),
       parts_to_drop_(from_ ? from_->parts : 0),
       open_(from_ ? from_->open : lineage()),
       parts_(parts_to_drop_) {}
@@ -33,7 +35,12 @@ const lineage& progress::own_delivered(std::uint64_t begin) const noexcept {
 
 void progress::refuse(const std::string& why) {
   std::lock_guard lock(mutex_);
+  refuse_locked(why);
+}
+
+void progress::refuse_locked(const std::string& why) {
   if (refusal_.empty()) refusal_ = why;
+  if (required_) throw error(errc::invalid_argument, "begin a run with require_state", refusal_);
 }
 
 static std::string joined(const std::vector<std::string>& stages) {
@@ -61,20 +68,22 @@ void progress::begin(std::vector<std::string> stages) {
     throw_unlike("it is amid the parts of an item, and these stages make none");
 }
 
+void progress::announce(std::uint64_t rank, std::uint64_t world) {
+  std::lock_guard lock(mutex_);
+  if (!part_) part_ = {rank, world};
+  if (part_ != std::pair(rank, world))
+    refuse_locked("its sources are not dealt out alike: shard all of them or none");
+}
+
+void progress::settle() noexcept {
+  settled_ = true;
+  settled_.notify_all();
+}
+
 void progress::begin(const dealing& source) {
   std::lock_guard lock(mutex_);
   sources_.insert_or_assign(source.begin, dealt{source, own_delivered(source.begin)});
-  if (!dealt_alike() && refusal_.empty())
-    refusal_ = "its sources are not dealt out alike: shard all of them or none";
   if (from_) require_same(source);
-}
-
-bool progress::dealt_alike() const noexcept {
-  auto& one = sources_.begin()->second.how;
-  return std::ranges::all_of(sources_, [&](auto& each) {
-    auto& other = each.second.how;
-    return other.rank == one.rank && other.world == one.world;
-  });
 }
 
 void progress::require_same(const dealing& source) const {
@@ -112,7 +121,7 @@ void progress::expect_parts() {
 
 void progress::note(const lineage& origin) {
   std::lock_guard lock(mutex_);
-  if (origin.empty()) refusal_ = "items come from no position of the source";
+  if (origin.empty()) refuse_locked("items come from no position of the source");
   if (!in_parts_) return note_whole(origin);
   if (parts_ > 0 && !same_item(origin, open_)) {
     note_whole(std::exchange(open_, {}));
@@ -144,6 +153,11 @@ std::uint64_t progress::own_number(const dealing& source, std::uint64_t position
 }
 
 state progress::now() const {
+  if (!settled_ && this_executor)
+    throw error(errc::invalid_argument, "state of a run",
+                "its stages have not been opened yet: take an item first, or ask in an ordinary "
+                "thread");
+  settled_.wait(false);
   std::lock_guard lock(mutex_);
   if (!refusal_.empty()) throw error(errc::invalid_argument, "state of a run", refusal_);
   state result;

@@ -34,7 +34,7 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
     : runtime_(where),
       options_(options_of_rest(options)),
       tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
-      progress_(std::exchange(options_.state, std::nullopt)),
+      progress_(std::exchange(options_.state, std::nullopt), options_.require_state),
       children_(children) {
   require_run(options_);
   auto& pool = runtime_.pool();
@@ -150,10 +150,9 @@ std::uint64_t opening::round() const noexcept {
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run) {
   auto& progress = run.run->progress();
   auto texts = texts_of(steps);
+  auto part = part_of(steps);
   visit_order order(std::move(steps), items, run.round());
-  if (auto why = order.why_inexact(); !why.empty()) run.refuse_state(why);
   if (progress.resumed()) order = order.rest(progress.undelivered(), run.first);
-  auto part = order.dealt();
   progress.begin({.begin = run.first,
                   .items = items,
                   .order = std::move(texts),

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::ThrowsMessage;
 using ints = std::vector<int>;
 
-static indexed_pipeline<int> list_of(int size) {
+static pipeline<int> list_of(int size) {
   ints all(static_cast<std::size_t>(size));
   std::iota(all.begin(), all.end(), 0);
   return from(all);
@@ -41,6 +41,15 @@ TEST(Draw, GivesItemsByTheirWeight) {
   }
   EXPECT_LT(chi_square, 13.8);  // exceeded by one in a thousand seeds
   EXPECT_EQ(std::ranges::count(items, 0), 0);
+}
+
+TEST(Draw, IsOfWhatIsReachedByIndexAlone) {
+  auto drawing = draw({.weights = {1, 1}});
+  EXPECT_EQ((pipeline<int>(list_of(2)) | drawing).length(), 1u);
+  EXPECT_THAT(
+      [&] { from(test::numbers{2}) | drawing; },
+      ThrowsMessage<error>("draw: only items that are reached by index can be drawn: put it "
+                           "at a list"));
 }
 
 TEST(Draw, IsTheSameInEveryRunAndAnotherInEveryEpoch) {

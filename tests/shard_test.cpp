@@ -1,3 +1,4 @@
+#include <lade/cut.hpp>
 #include <lade/from.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
@@ -24,6 +25,23 @@ using test::numbers;
 using testing::Pair;
 using testing::ThrowsMessage;
 
+TEST(Shard, OfAListMakesItsOwnItemsWhateverVariableTheListWentThrough) {
+  runtime runtime({.threads = 1});
+  std::vector<int> made;
+  auto make = [&](std::uint64_t i) {
+    made.push_back(static_cast<int>(i));
+    return static_cast<int>(i);
+  };
+  pipeline<int> list = from_index(100, make);
+  pipeline<int> shuffled = list | shuffle({.seed = 7});
+  pipeline<int> mine = shuffled | shard({.rank = 1, .world = 4});
+  auto items = collect(runtime, mine | take(20) | skip(5));
+  EXPECT_EQ(made, items);
+  EXPECT_EQ(items.size(), 15u);
+  EXPECT_EQ(items, collect(runtime, from_index(100, make) | shuffle({.seed = 7}) |
+                                        shard({.rank = 1, .world = 4}) | take(20) | skip(5)));
+}
+
 TEST(Shard, OfAStreamIsThatOfAList) {
   runtime runtime({.threads = 1});
   for (auto remainder : {remainder::drop, remainder::pad, remainder::wrap})
@@ -41,7 +59,7 @@ TEST(Shard, OfAStreamIsThatOfAList) {
 
 // Shards of a list of so many items: together they are all that drop leaves, each once, and what
 // pad and wrap repeat.
-static void expect_complete_and_disjoint(runtime& where, const indexed_pipeline<int>& list,
+static void expect_complete_and_disjoint(runtime& where, const pipeline<int>& list,
                                          std::uint64_t world, remainder remainder) {
   auto whole = collect(where, list);
   std::vector<int> all;

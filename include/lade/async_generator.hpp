@@ -5,11 +5,13 @@
 #include <lade/detail/gcc12.hpp>
 #include <lade/detail/promise.hpp>
 #include <lade/detail/rendezvous.hpp>
+#include <lade/held.hpp>
 
 #include <cassert>
 #include <coroutine>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace lade {
@@ -27,12 +29,15 @@ namespace lade {
 // generator throws, next() throws, once; after that the generator is at its end.
 //
 // The lineage of what a generator consumes through next() becomes the lineage of what it yields
-// next. A generator must not be destroyed while next() is awaited.
+// next. `co_await generator.next().held()` takes the value together with its lineage instead, as a
+// std::optional<held<T>>, to be kept and yielded later; see held.hpp. A generator must not be
+// destroyed while next() is awaited.
 template <class T>
 class [[nodiscard]] async_generator {
  public:
   class promise_type;
   class next_awaiter;
+  class held_awaiter;
   using value_type = T;
 
   async_generator(async_generator&& other) noexcept
@@ -52,6 +57,9 @@ class [[nodiscard]] async_generator {
 
   // The lineage of the value that next() gave last.
   const lineage& origin() const noexcept { return coroutine_.promise().yielded_lineage_; }
+
+  // The lineage of what it has consumed and not yielded. While it does not run.
+  const lineage& unyielded() const noexcept { return coroutine_.promise().pending_; }
 
  private:
   explicit async_generator(std::coroutine_handle<promise_type> coroutine) noexcept
@@ -76,22 +84,6 @@ struct with_lineage {
   T& value;
 };
 
-// `co_await consume(origin)` counts a lineage to what the awaiting coroutine has consumed.
-class consume {
- public:
-  explicit consume(const lineage& origin) noexcept : origin_(origin) {}
-  bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> coroutine) const {
-    if (auto* base = base_of(coroutine); base && base->consumed) base->consumed->merge(origin_);
-    return false;
-  }
-  void await_resume() const noexcept {}
-
- private:
-  const lineage& origin_;
-};
-
 }  // namespace detail
 
 template <class T>
@@ -114,6 +106,10 @@ class async_generator<T>::promise_type : public detail::promise_base {
                   "GCC 12 destroys an aggregate built inside co_yield twice: give the type a "
                   "constructor, or yield a named object with std::move.");
     return yield_value(value);
+  }
+  auto yield_value(held<T>&& item) noexcept {
+    pending_.merge(item.origin());
+    return yield_value(*item);
   }
   auto yield_value(detail::positioned<T> item) noexcept {
     pending_.add(item.position);
@@ -194,6 +190,9 @@ class async_generator<T>::next_awaiter {
     return *this;
   }
 
+  // The value moved out, with its lineage.
+  held_awaiter held() && noexcept { return held_awaiter(std::move(*this).apart()); }
+
   bool await_ready() const noexcept { return !producer_ || producer_.done(); }
 
   template <class Promise>
@@ -218,6 +217,22 @@ class async_generator<T>::next_awaiter {
   lineage* consumed_ = nullptr;
   std::exception_ptr* deferred_ = nullptr;
   bool apart_ = false;
+
+  friend class held_awaiter;
+};
+
+template <class T>
+class async_generator<T>::held_awaiter : private next_awaiter {
+ public:
+  explicit held_awaiter(const next_awaiter& next) noexcept : next_awaiter(next) {}
+
+  using next_awaiter::await_ready;
+  using next_awaiter::await_suspend;
+  std::optional<lade::held<T>> await_resume() const {
+    auto* value = next_awaiter::await_resume();
+    if (!value) return std::nullopt;
+    return lade::held<T>(std::move(*value), this->producer_.promise().yielded_lineage_);
+  }
 };
 
 }  // namespace lade

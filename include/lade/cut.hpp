@@ -6,7 +6,6 @@
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
-#include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 
 #include <algorithm>
@@ -22,11 +21,8 @@ class take_stage {
   explicit take_stage(std::uint64_t count) noexcept : count_(count) {}
 
   template <class T>
-  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
-    return in.then(detail::take_step{count_});
-  }
-  template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    if (auto ordered = in.then(detail::take_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
           run.refuse_state("take counts the items of a stage: put it at the source");
@@ -52,11 +48,8 @@ class skip_stage {
   explicit skip_stage(std::uint64_t count) noexcept : count_(count) {}
 
   template <class T>
-  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
-    return in.then(detail::skip_step{count_});
-  }
-  template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    if (auto ordered = in.then(detail::skip_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
           run.refuse_state("skip counts the items of a stage: put it at the source");
@@ -83,11 +76,8 @@ class repeat_stage {
   explicit repeat_stage(std::uint64_t count) noexcept : count_(count) {}
 
   template <class T>
-  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
-    return in.then(detail::repeat_step{count_});
-  }
-  template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    if (auto ordered = in.then(detail::repeat_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
           if (count > 1) run.refuse_state("repeat follows other stages: put it at the source");

@@ -4,13 +4,12 @@
 
 #include <lade/detail/alias_table.hpp>
 #include <lade/detail/index.hpp>
-#include <lade/from.hpp>
+#include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 namespace lade {
@@ -30,15 +29,10 @@ class draw_stage {
               options.count.value_or(options.weights.size()), options.seed} {}
 
   template <class T>
-  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
-    return in.then(step_);
-  }
-  template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    static_assert(
-        !std::is_same_v<T, T>,
-        "lade::draw: only items that are reached by index can be drawn: put it at a list");
-    return in;
+    if (auto drawn = in.then(step_)) return *drawn;
+    throw error(errc::invalid_argument, "draw",
+                "only items that are reached by index can be drawn: put it at a list");
   }
 
  private:
@@ -50,8 +44,9 @@ class draw_stage {
 // of the draw alone: shards of it are parts of the same draws. A draw takes the same time however
 // many items there are; the weights take 16 bytes each, once for all copies of the pipeline.
 //
-// Throws error(invalid_argument) for a weight that is negative or no finite number, or if none is
-// more than 0; a run throws it if the source has another number of items.
+// Throws error(invalid_argument) for a weight that is negative or no finite number, if none is more
+// than 0, and behind anything but a source that is reached by index; a run throws it if the source
+// has another number of items.
 inline draw_stage draw(const draw_options& options) { return draw_stage(options); }
 
 }  // namespace lade

@@ -48,71 +48,53 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
 
 }  // namespace detail
 
-// A pipeline whose items are still reached by index: a source, perhaps shuffled, sharded, cut or
-// repeated. Those stages then cost no memory and no item is read in vain.
+namespace detail {
+
+// A source whose items are reached by index, perhaps shuffled, sharded, cut or repeated. Those
+// stages then cost no memory and no item is read in vain.
 template <class T>
-class indexed_pipeline : public pipeline<T> {
+class indexed_source final : public node<T> {
  public:
   // The complete list, made when a run needs it. Called on the CPU pool; may block.
-  using load_list = std::function<std::shared_ptr<const detail::item_list<T>>()>;
+  using load_list = std::function<std::shared_ptr<const item_list<T>>()>;
 
   // Items in the order of the list, before all of it is there; empty if there is no such way.
   using open_stream = std::function<async_generator<T>()>;
 
   // `name` is what statistics and errors call it.
-  indexed_pipeline(std::string name, load_list load, open_stream stream,
-                   std::vector<detail::order_step> steps = {})
-      : pipeline<T>(node(name, load, stream, steps), 1),
-        name_(std::move(name)),
+  indexed_source(std::string name, load_list load, open_stream stream,
+                 std::vector<order_step> steps = {})
+      : name_(std::move(name)),
         load_(std::move(load)),
         stream_(std::move(stream)),
         steps_(std::move(steps)) {}
 
-  // The same list in another order.
-  indexed_pipeline then(const detail::order_step& step) const {
+  async_generator<T> open(const opening& from) const override {
+    auto run = from.of(this);
+    auto& counters = run.add_stage(name_, 0);
+    if (auto why = why_inexact(steps_); !why.empty()) run.refuse_state(why);
+    auto part = part_of(steps_);
+    run.run->progress().announce(part.rank, part.world);
+    if (auto wanted = stream_ ? stretch_of(steps_) : std::nullopt)
+      return number_items(begin_with(stream_, run, counters), run, counters, open_input(run.run),
+                          *wanted, texts_of(steps_));
+    return visit(load_, steps_, run, counters, open_input(run.run));
+  }
+
+  std::shared_ptr<const node<T>> then(const order_step& step) const override {
     auto steps = steps_;
     steps.push_back(step);
-    return {name_, load_, stream_, std::move(steps)};
+    return std::make_shared<const indexed_source>(name_, load_, stream_, std::move(steps));
   }
 
  private:
-  static auto node(const std::string& name, const load_list& load, const open_stream& stream,
-                   const std::vector<detail::order_step>& steps) {
-    class source final : public detail::node<T> {
-     public:
-      source(std::string name, load_list load, open_stream stream,
-             std::vector<detail::order_step> steps)
-          : name_(std::move(name)),
-            load_(std::move(load)),
-            stream_(std::move(stream)),
-            steps_(std::move(steps)) {}
-      async_generator<T> open(const detail::opening& from) const override {
-        auto run = from.of(this);
-        auto& counters = run.add_stage(name_, 0);
-        if (auto wanted = stream_ ? detail::stretch_of(steps_) : std::nullopt)
-          return detail::number_items(detail::begin_with(stream_, run, counters), run, counters,
-                                      detail::open_input(run.run), *wanted,
-                                      detail::texts_of(steps_));
-        return visit(load_, steps_, run, counters, detail::open_input(run.run));
-      }
-
-     private:
-      std::string name_;
-      load_list load_;
-      open_stream stream_;
-      std::vector<detail::order_step> steps_;
-    };
-    return std::make_shared<const source>(name, load, stream, steps);
-  }
-
-  static async_generator<T> visit(load_list load, std::vector<detail::order_step> steps,
-                                  detail::opening run, detail::stage_counters& counters,
-                                  detail::open_input input) {
+  static async_generator<T> visit(load_list load, std::vector<order_step> steps, opening run,
+                                  stage_counters& counters, open_input input) {
     lineage position;  // of the item that is being made
     try {
       auto list = load();
-      auto order = detail::begin_order(std::move(steps), list->size(), run);
-      detail::gaps own(run.run->progress().own_delivered(run.first));
+      auto order = begin_order(std::move(steps), list->size(), run);
+      gaps own(run.run->progress().own_delivered(run.first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
         run.throw_if_stopped(counters.name());
         auto k = own.at(n);
@@ -121,11 +103,11 @@ class indexed_pipeline : public pipeline<T> {
         position = lineage(run.first + place.position);
         auto item = item_of(*list, place.index, run, counters, position);
         if (!item) {
-          co_await detail::consume(position);
+          co_await consume(position);
           continue;
         }
-        detail::bump(counters.out);
-        detail::with_lineage<T> yielded{position, *item};
+        bump(counters.out);
+        with_lineage<T> yielded{position, *item};
         co_yield yielded;
       }
       input.end();
@@ -135,9 +117,8 @@ class indexed_pipeline : public pipeline<T> {
   }
 
   // Nothing for an item that is dropped because it cannot be made.
-  static std::optional<T> item_of(const detail::item_list<T>& list, std::uint64_t index,
-                                  const detail::opening& run, detail::stage_counters& counters,
-                                  const lineage& position) {
+  static std::optional<T> item_of(const item_list<T>& list, std::uint64_t index, const opening& run,
+                                  stage_counters& counters, const lineage& position) {
     try {
       return list.at(index);
     } catch (...) {
@@ -150,8 +131,18 @@ class indexed_pipeline : public pipeline<T> {
   std::string name_;
   load_list load_;
   open_stream stream_;
-  std::vector<detail::order_step> steps_;
+  std::vector<order_step> steps_;
 };
+
+template <class T>
+pipeline<T> make_indexed(std::string name, typename indexed_source<T>::load_list load,
+                         typename indexed_source<T>::open_stream stream = nullptr) {
+  return pipeline<T>(std::make_shared<const indexed_source<T>>(std::move(name), std::move(load),
+                                                               std::move(stream)),
+                     1);
+}
+
+}  // namespace detail
 
 struct from_options {
   std::string_view name = "source";  // in statistics and errors
@@ -218,6 +209,7 @@ pipeline<T> make_source(const from_options& options, Make make) {
   return make_pipeline<T>(
       1, [name = std::string(options.name), make = std::move(make)](const opening& run) {
         auto& counters = run.add_stage(name, 0);
+        run.run->progress().announce(0, 1);
         return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run));
       });
 }
@@ -254,14 +246,13 @@ auto from(Source source, const from_options& options = {}) {
   if constexpr (detail::listing<Source>) {
     using value = std::ranges::range_value_t<decltype(source.list_all())>;
     using list = detail::range_list<std::vector<value>>;
-    return indexed_pipeline<value>(
+    return detail::make_indexed<value>(
         name, [source] { return std::make_shared<const list>(source.list_all()); },
         [source] { return source.list(); });
   } else if constexpr (detail::list_range<Source>) {
     using list = detail::range_list<Source>;
     auto kept = std::make_shared<const list>(std::move(source));
-    return indexed_pipeline<std::ranges::range_value_t<Source>>(
-        name, [kept] { return kept; }, nullptr);
+    return detail::make_indexed<std::ranges::range_value_t<Source>>(name, [kept] { return kept; });
   } else if constexpr (detail::generator_function<Source>) {
     using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
     return detail::make_source<value>(options, std::move(source));
@@ -273,12 +264,9 @@ auto from(Source source, const from_options& options = {}) {
     using range = detail::range_of<Source>;
     using value = std::ranges::range_value_t<range>;
     if constexpr (detail::list_range<range>)
-      return indexed_pipeline<value>(
-          name,
-          [source = std::move(source)] {
-            return std::make_shared<const detail::range_list<range>>(source());
-          },
-          nullptr);
+      return detail::make_indexed<value>(name, [source = std::move(source)] {
+        return std::make_shared<const detail::range_list<range>>(source());
+      });
     else
       return detail::make_source<value>(
           options, [source = std::move(source)] { return detail::each_of<range>(source()); });
@@ -305,7 +293,7 @@ auto from_index(std::uint64_t size, F function, const from_options& options = {}
     F function_;
   };
   auto kept = std::make_shared<const list>(size, std::move(function));
-  return indexed_pipeline<value>(std::string(options.name), [kept] { return kept; }, nullptr);
+  return detail::make_indexed<value>(std::string(options.name), [kept] { return kept; });
 }
 
 }  // namespace lade

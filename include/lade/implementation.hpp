@@ -59,6 +59,7 @@
 #include "../../lib/sync_wait.cpp"
 #include "../../lib/tensor.cpp"
 #include "../../lib/thread_pool.cpp"
+#include "../../lib/through.cpp"
 #include "../../lib/trace.cpp"
 #include "../../lib/tuned_stages.cpp"
 #include "../../lib/verdict.cpp"

@@ -21,6 +21,7 @@
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
+#include <lade/held.hpp>
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>

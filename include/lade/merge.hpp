@@ -151,30 +151,38 @@ std::uint64_t longest(const pipeline<In>&... inputs) {
 // The live generators of several pipelines, for the stage that takes their items.
 template <class... In, std::size_t... I>
 std::tuple<async_generator<In>...> open_each(const opening& run, stage_counters& counters,
+                                             const std::shared_ptr<lineage_check>& check,
                                              std::index_sequence<I...>,
                                              const pipeline<In>&... inputs) {
-  return {counted(inputs.open(run.branch(I, sizeof...(In))), counters.in)...};
+  return {recorded(inputs.open(run.branch(I, sizeof...(In))), counters.in, check)...};
 }
 
 }  // namespace detail
 
 // What a coroutine makes of several pipelines: `coroutine(async_generator<In>...)` returns an
 // async_generator of the new items. Called once for every run. It takes from each input when it
-// wants to, and may leave before they have ended.
+// wants to, and may leave before they have ended. As for `through`, there is no state unless the
+// options say which lineage_rule the coroutine follows.
 template <class F, class... In>
-auto combine(F coroutine, const pipeline<In>&... inputs) {
+auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {
   using generator = std::invoke_result_t<const F&, async_generator<In>...>;
   using out = typename generator::value_type;
+  detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options.lineage);
   return detail::make_pipeline<out>(
       detail::longest(inputs...) + 1,
-      [coroutine = std::move(coroutine), inputs...](const detail::opening& run) {
-        auto& counters = run.add_stage(detail::stage_name<F>({}, "combine"), sizeof...(In));
-        auto opened = detail::open_each(run.mixing_parts("combine"), counters,
+      [coroutine = std::move(coroutine), custom, inputs...](const detail::opening& run) {
+        auto& counters = run.add_stage(custom.name(), sizeof...(In));
+        auto check = custom.check();
+        auto opened = detail::open_each(custom.before(run), counters, check,
                                         std::index_sequence_for<In...>(), inputs...);
         auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
         auto items = detail::begin_with([&] { return std::apply(call, opened); }, run, counters);
-        return detail::observe<out>(std::move(items), run, counters);
+        return detail::observe<out>(std::move(items), run, counters, std::move(check));
       });
+}
+template <class F, class... In>
+auto combine(F coroutine, const pipeline<In>&... inputs) {
+  return combine(std::move(coroutine), through_options(), inputs...);
 }
 
 // Tuples of one item of each input, until one of them ends.
@@ -183,7 +191,7 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
       detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));
-        auto opened = detail::open_each(run.mixing_parts("zip"), counters,
+        auto opened = detail::open_each(run.mixing_parts("zip"), counters, nullptr,
                                         std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                                opened);

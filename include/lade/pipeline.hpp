@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/index.hpp>
 #include <lade/detail/profiler.hpp>
 #include <lade/detail/run_state.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,6 +30,9 @@ class node {
 
   // Makes the live generator of one run. Called on the run's pool.
   virtual async_generator<T> open(const opening& run) const = 0;
+
+  // Of a source that is reached by index: the same in another order. Null of all others.
+  virtual std::shared_ptr<const node> then(const order_step&) const { return nullptr; }
 };
 
 // Tells a run's hooks of a stage. One that is left early is told when it is destroyed.
@@ -92,6 +97,13 @@ class pipeline {
     return run.profiling ? detail::open_profiled(*this, run) : open_stage(run);
   }
   std::uint64_t length() const noexcept { return length_; }
+
+  // For stages: the items in another order, if they are reached by index.
+  std::optional<pipeline> then(const detail::order_step& step) const {
+    auto ordered = last_->then(step);
+    if (!ordered) return std::nullopt;
+    return pipeline(std::move(ordered), length_);
+  }
 
   // For profiles: the same, whatever else there is, and what tells this stage from others.
   async_generator<T> open_stage(const detail::opening& run) const {

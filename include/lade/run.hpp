@@ -130,8 +130,9 @@ class run {
   void stop() noexcept { children_.stop(); }
 
   // What has been taken so far, to go on from in another run; see state.hpp. Items that are ready
-  // but have not been taken belong to the rest. Throws error(invalid_argument)
-  // with the reason if a stage makes it impossible to tell exactly. Any thread, at any time.
+  // but have not been taken belong to the rest. Throws error(invalid_argument) with the reason if a
+  // stage makes it impossible to tell exactly. Waits until the run has opened its stages; in a
+  // coroutine of a runtime, which must not wait, it throws until then. Any thread, at any time.
   lade::state state() const { return state_->state(); }
 
   // Any thread, at any time.
@@ -179,6 +180,7 @@ class run {
         : items_(items), state_(state) {}
     closer(const closer&) = delete;
     ~closer() {
+      state_.progress().settle();
       state_.input_over().set();
       items_.close();
     }
@@ -233,6 +235,7 @@ class run {
     auto source = what.open(opening);
     until_all_are.end();
     state->progress().begin(state->stage_names());
+    state->progress().settle();
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {
       if (state->progress().is_taken(source.origin())) continue;

@@ -58,6 +58,10 @@ struct run_options {
   // the state instead of those above.
   std::optional<lade::state> state = {};
 
+  // Fails at the start, with the reason, if run.state() would be refused; and when that turns out
+  // later, at the item where it does.
+  bool require_state = false;
+
   // What is to become of items that fail in stages that do not say it, how often those stages that
   // can call again do so, and how many may fail in all stages together. Where there are retries, no
   // map or filter works in place.

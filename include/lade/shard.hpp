@@ -4,7 +4,6 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/items.hpp>
-#include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 
 #include <concepts>
@@ -33,11 +32,9 @@ class shard_stage {
   explicit shard_stage(const shard_options& options);
 
   template <class T>
-  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
-    return in.then(detail::shard_step{options_.rank, options_.world, options_.remainder});
-  }
-  template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    detail::shard_step step{options_.rank, options_.world, options_.remainder};
+    if (auto ordered = in.then(step)) return *ordered;
     if (!std::copyable<T>) require_no_copies();
     return detail::make_pipeline<T>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {

@@ -5,7 +5,6 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/require.hpp>
-#include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
 
@@ -33,11 +32,8 @@ class shuffle_stage {
   }
 
   template <class T>
-  indexed_pipeline<T> attach(const indexed_pipeline<T>& in) const {
-    return in.then(detail::shuffle_step{options_.seed});
-  }
-  template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    if (auto ordered = in.then(detail::shuffle_step{options_.seed})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
           random draw(options.seed, run.round());

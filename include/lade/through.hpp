@@ -1,20 +1,44 @@
-// through: a stage of one's own.
+// through: a custom stage.
 
 #pragma once
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/items.hpp>
+#include <lade/detail/lineage_check.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace lade {
+
+// Which items of its input a custom stage makes each of its items of. A run that goes on from a
+// state calls the stage anew, for the items whose positions have not been delivered; it is exact
+// only if the stage then yields what it would have yielded without the interruption. So whichever
+// rule it follows, what it yields must depend on these items alone: not on how many came before
+// them, nor on what it remembers of items whose lineage it has yielded.
+enum class lineage_rule : std::uint8_t {
+  unspecified,  // run.state() is refused
+  consumed,     // all items it took since it yielded the item before: filters, joins
+  carried,      // those whose lineage it yields with it (held<T>): shuffles, sorters, re-batchers
+};
+
+struct through_options {
+  std::string_view name = {};  // in statistics and errors
+
+  // The run fails at the first item that is seen to break the rule, and at the end of the stage if
+  // items that it took are missing.
+  lineage_rule lineage = lineage_rule::unspecified;
+};
 
 namespace detail {
 
@@ -27,54 +51,108 @@ async_generator<T> counted(async_generator<T> items, std::atomic<std::uint64_t>&
   }
 }
 
-// Passes a stage's items on, counts them, and names the stage in what it throws.
+// The input of a custom stage: counts its items, and records their lineages if there is a check.
 template <class T>
-async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters) {
+async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>& counter,
+                            std::shared_ptr<lineage_check> check) {
+  while (auto* item = co_await items.next()) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+    if (check) check->take(items.origin());
+    co_yield *item;
+  }
+}
+
+// Passes a stage's items on, counts and checks them, and names the stage in what it throws.
+template <class T>
+async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters,
+                           std::shared_ptr<lineage_check> check = nullptr) {
   try {
     while (auto item = co_await stage.next()) {
+      if (check) check->give(stage.origin());
       bump(counters.out);
       co_yield *item;
     }
+    if (check) check->end(stage.unyielded());
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
 }
+
+// A stage that is the user's coroutine: its name, and the rule that it follows.
+class custom_stage {
+ public:
+  custom_stage(std::string name, lineage_rule rule) : name_(std::move(name)), rule_(rule) {}
+
+  const std::string& name() const noexcept { return name_; }
+
+  // What the stages before it are opened with. Refuses a state if the stage follows no rule.
+  opening before(const opening& run) const;
+
+  // For one run; null if the stage follows no rule.
+  std::shared_ptr<lineage_check> check() const;
+
+ private:
+  std::string name_;
+  lineage_rule rule_;
+};
 
 }  // namespace detail
 
 template <class F, class... Args>
 class through_stage {
  public:
-  through_stage(F stage, std::tuple<Args...> arguments)
-      : stage_(std::move(stage)), arguments_(std::move(arguments)) {}
+  through_stage(F stage, const through_options& options, std::tuple<Args...> arguments)
+      : stage_(std::move(stage)),
+        custom_(detail::stage_name<F>(options.name, "through"), options.lineage),
+        arguments_(std::move(arguments)) {}
 
   template <class In>
   auto attach(const pipeline<In>& in) const {
     using generator = std::invoke_result_t<const F&, async_generator<In>, const Args&...>;
     using out = typename generator::value_type;
     return detail::make_pipeline<out>(
-        in.length() + 1, [in, stage = stage_, arguments = arguments_](const detail::opening& run) {
-          auto& counters = run.add_stage(detail::stage_name<F>({}, "through"));
-          auto items = detail::counted(in.open(run.mixing_parts("through")), counters.in);
+        in.length() + 1, [in, self = *this](const detail::opening& run) {
+          auto& counters = run.add_stage(self.custom_.name());
+          auto check = self.custom_.check();
+          auto items = detail::recorded(in.open(self.custom_.before(run)), counters.in, check);
           auto call = [&](const Args&... each) {
-            return std::invoke(stage, std::move(items), each...);
+            return std::invoke(self.stage_, std::move(items), each...);
           };
           auto opened =
-              detail::begin_with([&] { return std::apply(call, arguments); }, run, counters);
-          return detail::observe<out>(std::move(opened), run, counters);
+              detail::begin_with([&] { return std::apply(call, self.arguments_); }, run, counters);
+          return detail::observe<out>(std::move(opened), run, counters, std::move(check));
         });
   }
 
  private:
   F stage_;
+  detail::custom_stage custom_;
   std::tuple<Args...> arguments_;
 };
 
 // A stage that is a coroutine over a generator: `stage(async_generator<In>, arguments...)` returns
 // an async_generator of the new items. Called once for every run, with copies of the arguments.
+//
+//   files | lade::through(at_least, {.name = "at_least", .lineage = lade::lineage_rule::consumed},
+//   64)
+//
+// A run with a stage that does not say which lineage_rule it follows has no state.
 template <class F, class... Args>
-through_stage<std::decay_t<F>, std::decay_t<Args>...> through(F&& stage, Args&&... arguments) {
-  return {std::forward<F>(stage), {std::forward<Args>(arguments)...}};
+through_stage<std::decay_t<F>, std::decay_t<Args>...> through(F&& stage,
+                                                              const through_options& options,
+                                                              Args&&... arguments) {
+  return {std::forward<F>(stage), options, {std::forward<Args>(arguments)...}};
+}
+template <class F>
+through_stage<std::decay_t<F>> through(F&& stage) {
+  return {std::forward<F>(stage), {}, {}};
+}
+template <class F, class First, class... Args>
+  requires(!std::same_as<std::remove_cvref_t<First>, through_options>)
+through_stage<std::decay_t<F>, std::decay_t<First>, std::decay_t<Args>...> through(
+    F&& stage, First&& first, Args&&... arguments) {
+  return {
+      std::forward<F>(stage), {}, {std::forward<First>(first), std::forward<Args>(arguments)...}};
 }
 
 }  // namespace lade

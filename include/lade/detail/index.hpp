@@ -97,6 +97,12 @@ struct stretch {
 // The stretch that is left of a list by steps that only take and skip; nothing for other steps.
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
 
+// Why the order of what is left may be of another part than was left; empty if it is not.
+std::string why_inexact(const std::vector<order_step>& steps);
+
+// Which part of all items an order is of; all of them if its last step is not a shard.
+shard_step part_of(const std::vector<order_step>& steps);
+
 // An item's index in its list, and its position: the place it has in the epoch's order across all
 // ranks, which is its place behind the last shuffle or draw.
 struct place {
@@ -113,13 +119,8 @@ class visit_order {
   std::uint64_t size() const noexcept { return sizes_.back(); }
   place at(std::uint64_t k) const;
 
-  // The order of what is left of the items of all ranks, where all positions count from `first`;
-  // and why it may be another part than was left: empty if it is not.
+  // The order of what is left of the items of all ranks, where all positions count from `first`.
   visit_order rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const;
-  std::string why_inexact() const;
-
-  // Which part of all items it is; all of them if the last step is not a shard.
-  shard_step dealt() const;
 
   // The position of the first item of all ranks; 0 if there is none.
   std::uint64_t first_position() const;

@@ -6,12 +6,14 @@
 #include <lade/lineage.hpp>
 #include <lade/state.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::detail {
@@ -31,7 +33,8 @@ struct dealing {
 // end notes what the consumer has taken. Any thread.
 class progress {
  public:
-  explicit progress(std::optional<state> from);
+  // If a state is `required`, what refuses one throws error(invalid_argument).
+  explicit progress(std::optional<state> from, bool required = false);
 
   // Whether there is something to leave out.
   bool resumed() const noexcept { return from_.has_value(); }
@@ -47,9 +50,14 @@ class progress {
   void refuse(const std::string& why);
 
   // What the run consists of; throws error(invalid_argument) that names the difference to the
-  // state that it goes on from.
+  // state that it goes on from. First the parts that sources give to their rank, when they are
+  // opened, then the stages, then each source, when its first item is asked for.
+  void announce(std::uint64_t rank, std::uint64_t world);
   void begin(std::vector<std::string> stages);
   void begin(const dealing& source);
+
+  // All stages have been opened, or will not be. now() waits for that.
+  void settle() noexcept;
 
   // For a pipeline that makes several items of one: whether the consumer has had this part already.
   bool is_taken(const lineage& origin);
@@ -58,7 +66,9 @@ class progress {
   // The consumer has taken an item.
   void note(const lineage& origin);
 
-  // Throws error(invalid_argument) with the reason if there is no exact state.
+  // Throws error(invalid_argument) with the reason if there is no exact state. Waits until the
+  // stages have been opened, which may be what the calling thread is needed for: on a thread of an
+  // executor it throws instead.
   state now() const;
 
  private:
@@ -71,7 +81,7 @@ class progress {
 
   const state::source* source_before(std::uint64_t begin) const noexcept;
   void require_same(const dealing& source) const;
-  bool dealt_alike() const noexcept;
+  void refuse_locked(const std::string& why);
   void note_whole(const lineage& origin);
   std::uint64_t first_of_own(const dealing& source) const noexcept;
   std::uint64_t own_number(const dealing& source, std::uint64_t position) const noexcept;
@@ -79,13 +89,16 @@ class progress {
   const std::optional<state> from_;
   const lineage before_;
   const std::shared_ptr<const gaps> undelivered_;
+  const bool required_;
   std::uint64_t parts_to_drop_ = 0;
+  std::atomic<bool> settled_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
   std::string refusal_;
   std::vector<std::string> stages_;
-  std::map<std::uint64_t, dealt> sources_;  // by their first positions
-  lineage delivered_;                       // positions, if this is the only rank
+  std::map<std::uint64_t, dealt> sources_;                       // by their first positions
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world, of all sources
+  lineage delivered_;  // positions, if this is the only rank
   lineage open_;
   bool in_parts_ = false;
   std::uint64_t parts_ = 0;
