@@ -7,6 +7,7 @@
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,12 @@ struct model_type {};
 inline model_type model;
 inline auto batches = some<lade::sample_batch>();
 inline auto samples = lade::from(std::vector<int>());
+class document {
+ public:
+  std::size_t length() const;
+};
+inline auto images = some<image>();
+lade::async_generator<image> at_least(lade::async_generator<image> in, int width);
 inline lade::state rank_0, rank_1, rank_2, rank_3;
 void train(const lade::sample_batch& batch);
 bool time_to_save();
