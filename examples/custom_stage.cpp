@@ -11,8 +11,9 @@ static std::vector<std::string> sentences() {
   return {"to be", "or not to be", "that is the question"};
 }
 
-// Joins neighbours into texts of at least `letters` letters. Each text is made of all sentences that
-// were taken since the text before, so the stage follows lineage_rule::consumed: runs have a state.
+// Joins neighbours into texts of at least `letters` letters. Each text is made of all sentences
+// that were taken since the text before, so the stage follows lineage_rule::consumed: runs have a
+// state.
 static lade::async_generator<std::string> join(lade::async_generator<std::string> in,
                                                std::size_t letters) {
   std::string text;
@@ -27,7 +28,7 @@ static lade::async_generator<std::string> join(lade::async_generator<std::string
 
 int main() {
   lade::runtime runtime;
-  auto texts = lade::from(sentences()) |
-               lade::through(join, {.lineage = lade::lineage_rule::consumed}, 12u);
+  auto texts =
+      lade::from(sentences()) | lade::through(join, {.lineage = lade::lineage_rule::consumed}, 12u);
   for (auto& text : runtime.run(texts)) std::printf("%s\n", text.c_str());
 }
