@@ -3,6 +3,8 @@
 // resizes it straight into the image's place in one of two batches. The main thread is the
 // consumer.
 
+#include <lade/random.hpp>  // the crops are lade's: both do the same work
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +22,9 @@ namespace {
 
 constexpr int size = 224;
 constexpr std::size_t pixels = std::size_t{size} * size;
+
+// With the seed and an image's position, what loader_bench's random numbers are keyed by.
+constexpr int epoch = 0, stage = 3, part = 0;
 
 enum class transform { val, train, resize, decode };
 
@@ -61,25 +66,28 @@ view val_view(int width, int height) {
   return {along(width), along(height)};
 }
 
-// torchvision's RandomResizedCrop with its standard scale and ratio, and a flip.
-view train_view(int width, int height, bench::random_stream random) {
+// torchvision's RandomResizedCrop with its standard scale and ratio, and a flip. Draws what
+// lade::media::decode_image does, in the same order.
+view train_view(int width, int height, lade::random random) {
   auto of = [](int begin, int length) {
     return span_of_axis{static_cast<double>(begin), static_cast<double>(length) / size, begin,
                         begin + length};
   };
-  bool mirrored = random.unit() < 0.5;
+  auto place = [&](int room) {
+    return static_cast<int>(random.below(static_cast<std::uint64_t>(room) + 1));
+  };
   for (int attempt = 0; attempt < 10; ++attempt) {
-    double area = random.between(0.08, 1) * width * height;
-    double ratio = std::exp(random.between(std::log(3.0 / 4), std::log(4.0 / 3)));
-    int w = static_cast<int>(std::lround(std::sqrt(area * ratio)));
-    int h = static_cast<int>(std::lround(std::sqrt(area / ratio)));
+    double area = random.uniform(0.08, 1) * width * height;
+    double ratio = std::exp(random.uniform(std::log(3.0 / 4), std::log(4.0 / 3)));
+    int w = static_cast<int>(std::nearbyint(std::sqrt(area * ratio)));
+    int h = static_cast<int>(std::nearbyint(std::sqrt(area / ratio)));
     if (w < 1 || h < 1 || w > width || h > height) continue;
-    int x = static_cast<int>(random.below(static_cast<std::size_t>(width - w + 1)));
-    int y = static_cast<int>(random.below(static_cast<std::size_t>(height - h + 1)));
-    return {of(x, w), of(y, h), mirrored};
+    int y = place(height - h);
+    int x = place(width - w);
+    return {of(x, w), of(y, h), random.uniform() < 0.5};
   }
   int w = std::min(width, height * 4 / 3), h = std::min(height, width * 4 / 3);
-  return {of((width - w) / 2, w), of((height - h) / 2, h), mirrored};
+  return {of((width - w) / 2, w), of((height - h) / 2, h), random.uniform() < 0.5};
 }
 
 view resize_view(int width, int height) {
@@ -128,7 +136,7 @@ class image_worker {
     switch (with_.what) {
       case transform::val: return val_view(width, height);
       case transform::train:
-        return train_view(width, height, bench::random_stream(with_.seed + index));
+        return train_view(width, height, lade::random(with_.seed, epoch, index, stage, part));
       default: return resize_view(width, height);
     }
   }

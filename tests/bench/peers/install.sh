@@ -1,33 +1,39 @@
 #!/bin/sh
-# Installs the loaders that lade is compared with, as far as this machine allows:
-#   - PyTorch and torchvision from the distribution's packages, for its own Python;
-#   - SPDL and OpenCV from PyPI, in a virtual environment of their own (they want a newer NumPy).
-# Usage: install.sh [DIRECTORY [PEER...]], standard build/peers and pytorch spdl opencv. What cannot
-# be had is said and left out.
+# Installs the loaders that lade is compared with from PyPI, each in a virtual environment of its
+# own: their dependencies exclude each other.
+# Usage: install.sh DIRECTORY [PEER...], by default all: torch dali tensorflow spdl opencv.
+# Skips what is installed. Ends with status 1 if a peer cannot be installed, after trying all.
 set -u
-directory=${1:-build/peers}
-[ $# -gt 0 ] && shift
-peers=${*:-pytorch spdl opencv}
-python=/usr/bin/python3
+directory=${1:?usage: install.sh DIRECTORY [PEER...]}
+shift
+[ $# -gt 0 ] || set -- torch dali tensorflow spdl opencv
+status=0
 
-missing() { echo "not installed: $1" >&2; }
-wanted() { case " $peers " in *" $1 "*) ;; *) false ;; esac }
-
-if wanted pytorch && ! $python -c 'import torch, torchvision' 2>/dev/null; then
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get install -y --no-install-recommends python3-torch python3-torchvision
+# install PEER MODULES PACKAGES...: MODULES are what the peer's program imports.
+install() {
+  peer=$1 modules=$2
+  shift 2
+  "$directory/$peer/bin/python" -c "import $modules" 2>/dev/null && return
+  if ! python3 -m venv "$directory/$peer"; then
+    echo "install.sh: no virtual environments here (Debian and Ubuntu: python3-venv)" >&2
+    status=1
+  elif ! "$directory/$peer/bin/pip" install --quiet "$@"; then
+    echo "install.sh: not installed: $peer" >&2
+    status=1
   fi
-  $python -c 'import torch, torchvision' 2>/dev/null ||
-    missing "PyTorch (Debian and Ubuntu: apt-get install python3-torch python3-torchvision)"
-fi
+}
 
-if ! $python -m venv "$directory"; then
-  missing "SPDL, OpenCV (Debian and Ubuntu: apt-get install python3-venv)"
-  exit 0
-fi
-if wanted spdl; then
-  "$directory/bin/pip" install --quiet spdl spdl_io numpy || missing "SPDL"
-fi
-if wanted opencv; then
-  "$directory/bin/pip" install --quiet opencv-python-headless numpy || missing "OpenCV"
-fi
+for peer; do
+  case $peer in
+    torch) install torch torch,torchvision torch torchvision numpy ;;
+    dali) install dali nvidia.dali nvidia-dali-cuda120 numpy ;;
+    tensorflow) install tensorflow tensorflow tensorflow-cpu ;;
+    spdl) install spdl spdl.io,spdl.pipeline spdl spdl_io numpy ;;
+    opencv) install opencv cv2 opencv-python-headless numpy ;;
+    *)
+      echo "install.sh: no peer '$peer'" >&2
+      status=1
+      ;;
+  esac
+done
+exit $status
