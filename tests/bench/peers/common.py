@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 
 NOT_INSTALLED = 77
+SIZE = 224
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
 
 
 def not_installed(what):
@@ -51,6 +54,9 @@ def cpu_seconds():
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
+ELEMENTS = {"uint8": "u8", "float32": "f32"}
+
+
 class Meter:
     """Measures a loader from its construction, after the imports, to `report`."""
 
@@ -62,10 +68,13 @@ class Meter:
         self.wall = time.perf_counter()
         self.cpu = cpu_seconds()
 
-    def batch(self, images):
+    def batch(self, array):
+        """A batch of images, an array or a tensor, has come."""
         if self.first_batch is None:
             self.first_batch = seconds_since_start()
-        self.images += images
+            self.fields["shape"] = list(array.shape[1:])
+            self.fields["elements"] = ELEMENTS[str(array.dtype).rpartition(".")[2]]
+        self.images += len(array)
 
     def report(self):
         """To be called when all threads and processes have ended."""

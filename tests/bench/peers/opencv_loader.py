@@ -12,8 +12,7 @@ try:
 except ImportError:
     common.not_installed("OpenCV")
 
-SIZE = 224
-
+SIZE = common.SIZE
 
 def shorter_side_and_crop(image):
     height, width = image.shape[:2]
@@ -34,7 +33,7 @@ def load(path, transform, slot):
 def finish(batch, jobs, meter):
     for job in jobs:
         job.result()
-    meter.batch(len(batch))
+    meter.batch(batch)
 
 
 def main():

@@ -41,7 +41,7 @@ def main():
     )
     with pipeline.auto_stop():
         for buffer in pipeline:
-            meter.batch(len(spdl.io.to_numpy(buffer)))
+            meter.batch(spdl.io.to_numpy(buffer))
     meter.report()
 
 
