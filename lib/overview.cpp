@@ -47,15 +47,15 @@ std::string to_string(const std::string& stage, const std::optional<item_overvie
 }
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {
-  constexpr std::size_t most_items = 32;
+  constexpr std::size_t most_shown = 32;
   auto text = stage + ": " + std::to_string(now.free) + " of " + std::to_string(now.slots) +
               " slots free, " + std::to_string(now.idle_workers) + " workers idle, " +
               feeder_of(now) +
               (now.wanted ? ", the next stage waits for it\n" : ", the next stage does not wait\n");
-  for (std::size_t i = 0; i < std::min(now.items.size(), most_items); ++i)
+  for (std::size_t i = 0; i < std::min(now.items.size(), most_shown); ++i)
     text += line_of(now.items[i], at);
-  if (now.items.size() > most_items)
-    text += "  and " + std::to_string(now.items.size() - most_items) + " more\n";
+  if (now.items.size() > most_shown)
+    text += "  and " + std::to_string(now.items.size() - most_shown) + " more\n";
   return text;
 }
 
