@@ -25,12 +25,53 @@ unsigned detail::cpus_granted(const std::string& cpu_max) {
   return std::max(1u, static_cast<unsigned>(quota / period + 0.5));
 }
 
-// Empty if there is no such file.
-static std::string cgroup_cpu_max() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
+// The first line of a file; empty if it cannot be read.
+static std::string cgroup_figure(const std::string& path) {
+  std::ifstream file(path);
   std::string line;
   std::getline(file, line);
   return line;
+}
+
+// The quota of one cgroup, whichever version it is of.
+static unsigned cgroup_quota(const std::string& directory) {
+  auto cpu_max = cgroup_figure(directory + "/cpu.max");
+  if (cpu_max.empty())
+    cpu_max = cgroup_figure(directory + "/cpu.cfs_quota_us") + ' ' +
+              cgroup_figure(directory + "/cpu.cfs_period_us");
+  return detail::cpus_granted(cpu_max);
+}
+
+static unsigned smaller_quota(unsigned a, unsigned b) { return a && b ? std::min(a, b) : a + b; }
+
+// The smallest quota of `group` and those above it, 0 if there is none. Where a container sees the
+// hierarchy from its own cgroup on, `group` does not exist, but the root is that cgroup.
+static unsigned smallest_quota(const std::string& hierarchy, std::string group) {
+  auto smallest = cgroup_quota(hierarchy);
+  while (!group.empty()) {
+    smallest = smaller_quota(smallest, cgroup_quota(hierarchy + group));
+    group.resize(std::min(group.rfind('/'), group.size() - 1));
+  }
+  return smallest;
+}
+
+// Lines are "number:controllers:group". Version 2 names no controllers; version 1 mounts those of a
+// hierarchy under their names.
+unsigned detail::cpu_quota(const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  auto mounts = root + "/sys/fs/cgroup";
+  unsigned smallest = 0;
+  for (std::string line; std::getline(groups, line);) {
+    std::istringstream parts(line);
+    std::string number, controllers, group;
+    std::getline(std::getline(std::getline(parts, number, ':'), controllers, ':'), group);
+    if (controllers.empty())
+      smallest = smaller_quota(smallest, smallest_quota(mounts, group));
+    else if ((',' + controllers + ',').find(",cpu,") != std::string::npos)
+      for (const auto& name : {controllers, std::string("cpu")})
+        smallest = smaller_quota(smallest, smallest_quota(mounts + '/' + name, group));
+  }
+  return smallest;
 }
 
 unsigned available_cpus() {
@@ -38,7 +79,7 @@ unsigned available_cpus() {
   auto count = sched_getaffinity(0, sizeof set, &set) == 0
                    ? static_cast<unsigned>(CPU_COUNT(&set))
                    : std::max(1u, std::thread::hardware_concurrency());
-  auto quota = detail::cpus_granted(cgroup_cpu_max());
+  static const unsigned quota = detail::cpu_quota();
   return quota ? std::min(quota, count) : count;
 }
 

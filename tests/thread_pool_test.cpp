@@ -22,8 +22,11 @@
 #include <sched.h>
 
 #include "support/coroutines.hpp"
+#include "support/temp_dir.hpp"
 
 namespace lade {
+
+using testing_support::temp_dir;
 
 using testing_support::counted;
 
@@ -233,6 +236,42 @@ TEST(AvailableCpus, ReadsTheQuotaOfACgroup) {
   EXPECT_EQ(detail::cpus_granted("150000 100000\n"), 2u);
   EXPECT_EQ(detail::cpus_granted("140000 100000\n"), 1u);
   EXPECT_EQ(detail::cpus_granted("1000 100000\n"), 1u);
+}
+
+TEST(AvailableCpus, TheSmallestQuotaFromTheProcesssCgroupUpCounts) {
+  temp_dir dir;
+  auto root = dir.path().string();
+  dir.write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
+  EXPECT_EQ(detail::cpu_quota(root), 0u);
+  dir.write("sys/fs/cgroup/slurm/job_7/step_0/cpu.max", "max 100000\n");
+  dir.write("sys/fs/cgroup/slurm/job_8/cpu.max", "100000 100000\n");
+  EXPECT_EQ(detail::cpu_quota(root), 0u);
+  dir.write("sys/fs/cgroup/slurm/job_7/cpu.max", "400000 100000\n");
+  dir.write("sys/fs/cgroup/slurm/cpu.max", "600000 100000\n");
+  EXPECT_EQ(detail::cpu_quota(root), 4u);
+  dir.write("sys/fs/cgroup/slurm/job_7/step_0/cpu.max", "500000 100000\n");
+  EXPECT_EQ(detail::cpu_quota(root), 4u);
+  dir.write("sys/fs/cgroup/cpu.max", "300000 100000\n");  // as in a container
+  EXPECT_EQ(detail::cpu_quota(root), 3u);
+}
+
+TEST(AvailableCpus, QuotasOfCgroupsOfTheFirstVersionCount) {
+  temp_dir dir;
+  auto root = dir.path().string();
+  dir.write("proc/self/cgroup", "5:memory:/user\n4:cpu,cpuacct:/user/7\n0::/user/7\n");
+  dir.write("sys/fs/cgroup/cpu,cpuacct/user/7/cpu.cfs_quota_us", "-1\n");
+  dir.write("sys/fs/cgroup/cpu,cpuacct/user/7/cpu.cfs_period_us", "100000\n");
+  dir.write("sys/fs/cgroup/memory/user/cpu.cfs_quota_us", "100000\n");
+  dir.write("sys/fs/cgroup/memory/user/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(detail::cpu_quota(root), 0u);
+  dir.write("sys/fs/cgroup/cpu,cpuacct/user/cpu.cfs_quota_us", "250000\n");
+  dir.write("sys/fs/cgroup/cpu,cpuacct/user/cpu.cfs_period_us", "50000\n");
+  EXPECT_EQ(detail::cpu_quota(root), 5u);
+}
+
+TEST(AvailableCpus, WithoutCgroupsThereIsNoQuota) {
+  temp_dir dir;
+  EXPECT_EQ(detail::cpu_quota(dir.path().string()), 0u);
 }
 
 // Those on which the thread that calls it may run.

@@ -18,13 +18,18 @@
 
 namespace lade {
 
-// The number of CPUs this process may use: its affinity mask, bounded by its cgroup's quota.
+// The number of CPUs this process may use: its affinity mask, bounded by the quota of its cgroups
+// (version 1 and 2) when this was first called.
 unsigned available_cpus();
 
 namespace detail {
 
 // The number of CPUs that the text of a cgroup's cpu.max grants; 0 if it sets no bound.
 unsigned cpus_granted(const std::string& cpu_max);
+
+// The CPUs that the cgroups of this process grant: the smallest quota from its own cgroup up to the
+// root of the hierarchy; 0 if none sets a bound. `root` is where proc and sys are mounted.
+unsigned cpu_quota(const std::string& root = "");
 
 // The CPUs in a list as Linux writes it: "0-3,8" for 0, 1, 2, 3 and 8. Throws
 // error(invalid_argument) for other text.
