@@ -1,3 +1,4 @@
+#include "open_files.hpp"
 #include "page_cache.hpp"
 
 #include <lade/buffer_pool.hpp>
@@ -24,6 +25,7 @@ detail::descriptor::~descriptor() {
     reactor_->close(fd_);
   else
     ::close(fd_);
+  if (holder_) open_files::of_process().end_hold(holder_);
 }
 
 namespace io {
@@ -80,13 +82,30 @@ static std::size_t whole_pages(std::size_t bytes) {
   return (bytes + direct_bytes - 1) / direct_bytes * direct_bytes;
 }
 
-// Whether a file is to be read past the page cache, and lets itself be. Makes it so.
-static bool pass_page_cache(int fd, std::size_t bytes, page_cache policy) {
+// So many operations in flight say that a run waits for the disk: one that waits for something else
+// begins a read whenever an item is taken.
+static constexpr std::size_t hurried_operations = 8;
+
+static bool is_hurried(const context& here) {
+  auto& reactor = here.runtime->reactor();
+  return detail::this_executor == &reactor && reactor.in_flight() >= hurried_operations;
+}
+
+static bool should_bypass(int fd, const struct ::stat& found, bool hurried) {
+  auto bytes = static_cast<std::uint64_t>(found.st_size);
+  auto& use = detail::page_cache_use::of_process();
+  if (bytes < small_bytes || !use.should_look()) return false;
+  return use.should_bypass(found.st_dev + found.st_ino, detail::uncached_bytes(fd, bytes), hurried);
+}
+
+// Whether a file is to be read past the page cache, and can be. Opens it for that.
+static bool bypass_page_cache(int fd, const struct ::stat& found, page_cache policy, bool hurried) {
   if (policy == page_cache::fill) return false;
-  if (policy == page_cache::automatic &&
-      (bytes < small_bytes || detail::page_cache_room::of_process().take(bytes)))
+  if (policy == page_cache::automatic
+          ? !should_bypass(fd, found, hurried)
+          : !detail::uncached_bytes(fd, static_cast<std::uint64_t>(found.st_size)))
     return false;
-  return detail::misses_page_cache(fd, bytes) && fcntl(fd, F_SETFL, O_DIRECT) == 0;
+  return fcntl(fd, F_SETFL, O_DIRECT) == 0;
 }
 
 static file_info::kind kind_of(unsigned mode) {
@@ -124,12 +143,26 @@ task<std::size_t> file::read(std::span<std::byte> into, std::uint64_t offset) co
   co_return done;
 }
 
+static bool lacks_descriptor(std::int64_t opened) { return opened == -EMFILE || opened == -ENFILE; }
+
+// Opens a file for which there was no descriptor, as soon as there is one. Once more, too, when no
+// close can be expected: the last may have been since. `holder`: see open_files.
+static task<std::int64_t> open_later(const std::string& path, const context* holder) {
+  while (true) {
+    bool closed = co_await detail::open_files::of_process().closed(holder);
+    auto opened = co_await open_call(path);
+    if (!closed || !lacks_descriptor(opened)) co_return opened;
+  }
+}
+
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
   auto& here = co_await this_context();
-  auto result = co_await open_call(path);
-  if (may_be_absent && (result == -ENOENT || result == -ENOTDIR)) co_return std::nullopt;
-  auto fd = static_cast<int>(file_check(result, "open", path));
-  co_return file(detail::descriptor(fd, &here.runtime->reactor()), std::move(path));
+  auto opened = co_await open_call(path);
+  if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
+  if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
+  auto fd = static_cast<int>(file_check(opened, "open", path));
+  detail::open_files::of_process().hold(&here);
+  co_return file(detail::descriptor(fd, &here.runtime->reactor(), &here), std::move(path));
 }
 
 task<file> open(std::string path) {
@@ -165,34 +198,51 @@ static task<buffer> read_to_end(int fd, const std::string& path) {
 
 // What all reading of small files comes down to. One coroutine, since each one more costs a
 // hundredth of reading a cached file of 4 KiB. The path must outlive the await.
+//
+// Memory is waited for without an open file: so many reads may wait for it that there would be no
+// descriptor for the one whose item the run waits for.
 static task<buffer> read_whole(const std::string& path, read_options options) {
   auto& here = co_await this_context();
-  auto opened = file_check(co_await open_call(path), "open", path);
-  detail::descriptor from(static_cast<int>(opened), &here.runtime->reactor());
-  auto found = stat_of(from.get(), path);
-  auto size = static_cast<std::size_t>(found.st_size);
-  if (size == 0) co_return co_await read_to_end(from.get(), path);
+  std::optional<buffer> content;
+  std::size_t awaited_bytes = 0;
+  while (true) {
+    if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
+    auto permit = co_await detail::open_files::of_process().read_whole();
+    auto opened = co_await open_call(path);
+    if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr);
+    auto fd = static_cast<int>(file_check(opened, "open", path));
+    detail::descriptor from(fd, &here.runtime->reactor());
+    auto found = stat_of(fd, path);
+    auto size = static_cast<std::size_t>(found.st_size);
+    if (size == 0) co_return co_await read_to_end(fd, path);
 
-  bool direct = pass_page_cache(from.get(), size, options.page_cache);
-  auto* device = direct ? &detail::direct_reads::at(found.st_dev) : nullptr;
-  auto room = direct ? whole_pages(size) : size;
-  auto allocated = try_allocate(here, room);
-  auto content = allocated ? std::move(*allocated) : co_await allocate(room);
-  std::size_t done = 0;
-  while (done < size) {
-    auto rest = content.bytes().subspan(done);
-    detail::direct_reads::share in_flight;
-    if (direct) in_flight = co_await device->acquire(std::min(rest.size(), direct_piece_bytes));
-    auto result = co_await read_call(from.get(), rest, done, false, direct);
-    if (direct && result % static_cast<std::int64_t>(direct_bytes) != 0) {  // how the last one ends
-      direct = false;
-      fcntl(from.get(), F_SETFL, 0);
-      if (result == -EINVAL) continue;  // the file system cannot, though it said that it could
+    bool direct = bypass_page_cache(fd, found, options.page_cache, is_hurried(here));
+    auto wanted_bytes = direct ? whole_pages(size) : size;
+    if (!content) content = try_allocate(here, wanted_bytes);
+    if (!content) {
+      awaited_bytes = wanted_bytes;
+      options.page_cache = direct ? page_cache::bypass : page_cache::fill;
+      continue;
     }
-    if (file_check(result, "read", path) == 0) break;
-    done += static_cast<std::size_t>(result);
+    auto* device = direct ? &detail::direct_reads::at(found.st_dev) : nullptr;
+    size = std::min(size, content->size());
+    std::size_t done = 0;
+    while (done < size) {
+      auto rest = content->bytes().subspan(done);
+      detail::direct_reads::share in_flight;
+      if (direct) in_flight = co_await device->acquire(std::min(rest.size(), direct_piece_bytes));
+      auto result = co_await read_call(fd, rest, done, false, direct);
+      if (direct && result % static_cast<std::int64_t>(direct_bytes) != 0) {  // how the last ends
+        direct = false;
+        fcntl(fd, F_SETFL, 0);
+        if (result == -EINVAL) continue;  // the file system cannot, though it said that it could
+      }
+      if (file_check(result, "read", path) == 0) break;
+      done += static_cast<std::size_t>(result);
+    }
+    co_return done == content->size() ? *std::move(content)
+                                      : content->slice(0, std::min(done, size));
   }
-  co_return done == content.size() ? content : content.slice(0, std::min(done, size));
 }
 
 task<buffer> read_file(std::string path, read_options options) {

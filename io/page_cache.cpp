@@ -1,6 +1,6 @@
 #include "page_cache.hpp"
 
-#include <array>
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -10,11 +10,37 @@
 
 namespace lade::detail {
 
-bool page_cache_room::take(std::uint64_t bytes) noexcept {
-  auto left = bytes_.load(std::memory_order_relaxed);
-  while (!bytes_.compare_exchange_weak(left, left < bytes ? 0 : left - bytes,
-                                       std::memory_order_relaxed)) {}
+bool page_cache_use::should_look() noexcept {
+  if (cached_in_a_row_.load(std::memory_order_relaxed) < cached_files_for_trust) return true;
+  auto asked = asked_.load(std::memory_order_relaxed);
+  asked_.store(asked + 1, std::memory_order_relaxed);
+  return asked % files_for_each_look == 0;
+}
+
+bool page_cache_use::should_bypass(std::uint64_t file, std::uint64_t missing,
+                                   bool hurried) noexcept {
+  auto cached = missing > 0 ? 0 : cached_in_a_row_.load(std::memory_order_relaxed) + 1;
+  cached_in_a_row_.store(std::min(cached, cached_files_for_trust), std::memory_order_relaxed);
+  bool again = was_read(file);
+  if (missing == 0) return false;
+  return (hurried && !again) || !take_room(missing);
+}
+
+bool page_cache_use::take_room(std::uint64_t bytes) noexcept {
+  auto left = room_.load(std::memory_order_relaxed);
+  while (!room_.compare_exchange_weak(left, left < bytes ? 0 : left - bytes,
+                                      std::memory_order_relaxed)) {}
   return left >= bytes && left > 0;
+}
+
+bool page_cache_use::was_read(std::uint64_t file) noexcept {
+  constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
+  auto hash = (file * golden) >> 40;  // 24 bits: the bits of read_
+  auto bit = std::uint64_t{1} << (hash % 64);
+  auto& word = read_[hash / 64];
+  if (word.load(std::memory_order_relaxed) & bit) return true;
+  word.fetch_or(bit, std::memory_order_relaxed);
+  return false;
 }
 
 static std::string text_of(const char* path) {
@@ -22,9 +48,9 @@ static std::string text_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-page_cache_room& page_cache_room::of_process() {
-  static page_cache_room room(memory_figure(text_of("/proc/meminfo"), "MemAvailable:") / 2);
-  return room;
+page_cache_use& page_cache_use::of_process() {
+  static page_cache_use use(memory_figure(text_of("/proc/meminfo"), "MemAvailable:") / 2);
+  return use;
 }
 
 direct_reads& direct_reads::at(dev_t device) noexcept {
@@ -83,7 +109,7 @@ std::uint64_t memory_figure(const std::string& text, const std::string& name) {
   return 0;
 }
 
-bool misses_page_cache(int fd, std::uint64_t bytes) noexcept {
+std::uint64_t uncached_bytes(int fd, std::uint64_t bytes) noexcept {
   // As the kernel declares them; C libraries do not yet.
   constexpr long cachestat = 451;
   constexpr std::uint64_t page_bytes = 4096;
@@ -93,8 +119,9 @@ bool misses_page_cache(int fd, std::uint64_t bytes) noexcept {
   struct {
     std::uint64_t pages, dirty, writeback, evicted, recently_evicted;
   } found{};
-  if (syscall(cachestat, fd, &range, &found, 0) != 0) return false;
-  return found.pages < (bytes + page_bytes - 1) / page_bytes;
+  if (syscall(cachestat, fd, &range, &found, 0) != 0) return 0;
+  auto pages = (bytes + page_bytes - 1) / page_bytes;
+  return (pages - std::min(found.pages, pages)) * page_bytes;
 }
 
 }  // namespace lade::detail

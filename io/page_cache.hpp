@@ -1,9 +1,10 @@
-// What the kernel keeps of files, and how much more it may.
+// What the kernel keeps of files, how much more it may, and what is read past it.
 
 #pragma once
 
 #include <lade/detail/waiter.hpp>
 
+#include <array>
 #include <atomic>
 #include <coroutine>
 #include <cstddef>
@@ -15,19 +16,41 @@
 
 namespace lade::detail {
 
-// What is left of the memory that files may fill. Any thread.
-class page_cache_room {
+// Decides which files that the page cache lacks are read into it. Any thread.
+class page_cache_use {
  public:
-  explicit page_cache_room(std::uint64_t bytes) noexcept : bytes_(bytes) {}
+  // `room`: the bytes that may be read into the page cache.
+  explicit page_cache_use(std::uint64_t room) noexcept : room_(room) {}
 
-  // Takes the bytes of a file. False, from then on, if there are not as many.
-  bool take(std::uint64_t bytes) noexcept;
+  // For this process: half of the memory that was available when it first asked.
+  static page_cache_use& of_process();
 
-  // That of this process: half of the memory that was available when it first asked.
-  static page_cache_room& of_process();
+  // Whether to ask the kernel how much of the next file it has. While it had the last files whole,
+  // only one of eight is looked at: the question costs a tenth of reading a cached file.
+  bool should_look() noexcept;
+
+  // Whether a file that has been looked at is to be read past the page cache. `file` identifies it;
+  // `missing` bytes of it are not cached. Files that are read for the first time are, if the run is
+  // `hurried`: if it waits for the disk, which fills memory itself faster than the kernel can copy.
+  // The others go into the page cache, as long as there is room.
+  bool should_bypass(std::uint64_t file, std::uint64_t missing, bool hurried) noexcept;
 
  private:
-  std::atomic<std::uint64_t> bytes_;
+  static constexpr unsigned cached_files_for_trust = 32;
+  static constexpr unsigned files_for_each_look = 8;
+
+  bool take_room(std::uint64_t bytes) noexcept;
+  bool was_read(std::uint64_t file) noexcept;  // notes that it is read
+
+  std::atomic<std::uint64_t> room_;
+
+  // Counted without synchronisation between threads: an estimate.
+  std::atomic<unsigned> cached_in_a_row_ = 0;
+  std::atomic<unsigned> asked_ = 0;
+
+  // A bit for each hash of a file that has been read. Files that share one are taken for read, and
+  // then go into the page cache a pass earlier.
+  std::array<std::atomic<std::uint64_t>, std::size_t{1} << 18> read_{};
 };
 
 // The O_DIRECT reads in flight at one device. The kernel does not cancel them, so a stop waits for
@@ -96,8 +119,8 @@ inline direct_reads::awaiter direct_reads::acquire(std::size_t bytes) noexcept {
 // whose figures are kibibytes; 0 if there is none.
 std::uint64_t memory_figure(const std::string& text, const std::string& name);
 
-// Whether the kernel says (cachestat(2), Linux 6.5) that it does not have all of the first `bytes`
-// bytes of a file.
-bool misses_page_cache(int fd, std::uint64_t bytes) noexcept;
+// How many of the first `bytes` bytes of a file the page cache lacks, in whole pages; 0 where the
+// kernel does not tell (cachestat(2) is of Linux 6.5).
+std::uint64_t uncached_bytes(int fd, std::uint64_t bytes) noexcept;
 
 }  // namespace lade::detail

@@ -127,11 +127,11 @@ bool uring::fill_next() {
     add_wake();
   } else if (auto* cancelled = cancelled_.pop()) {
     add_cancel(*cancelled);
-  } else if (auto* operation = submitted_.pop()) {
-    add(*operation);
-  } else if (!closing_.empty()) {
+  } else if (!closing_.empty()) {  // first, so that what is opened next finds the descriptors
     add_close(closing_.back());
     closing_.pop_back();
+  } else if (auto* operation = submitted_.pop()) {
+    add(*operation);
   } else {
     return false;
   }

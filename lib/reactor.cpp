@@ -86,6 +86,7 @@ bool reactor::run_some() {
 }
 
 void reactor::submit(io_operation& operation) noexcept {
+  ++in_flight_;
   submitted_.push(operation, io_operation::status::queued);
 }
 
@@ -104,7 +105,10 @@ void reactor::finish(io_operation& operation, std::int64_t result) noexcept {
 }
 
 void reactor::complete_done() {
-  while (auto* operation = done_.pop()) operation->completed(*operation);
+  while (auto* operation = done_.pop()) {
+    --in_flight_;
+    operation->completed(*operation);
+  }
 }
 
 // Runs what had been posted when it was called. A job may call run_some, which then goes on here.

@@ -7,6 +7,7 @@
 #include "../../io/fallback.cpp"
 #include "../../io/file.cpp"
 #include "../../io/glob.cpp"
+#include "../../io/open_files.cpp"
 #include "../../io/page_cache.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/uring.cpp"

@@ -1,11 +1,13 @@
 // Reading files from a kernel that fails where it hurts: this program has a make_reactor of its
 // own, whose reactor asks the test what each system call is to return.
 
+#include "../../io/open_files.hpp"
 #include "../support/temp_dir.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
+#include <lade/lade.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/this_context.hpp>
@@ -15,7 +17,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -96,6 +100,7 @@ std::unique_ptr<detail::reactor> detail::make_reactor(reactor_kind) {
 class Faults : public testing::Test {
  protected:
   ~Faults() override {
+    answer = nullptr;
     EXPECT_EQ(open_files, 0);
     EXPECT_EQ(memory_.stats().used_bytes, 0u);
   }
@@ -262,14 +267,15 @@ TEST_F(DirectFaults, AnErrorOfTheDiskIsNotTriedAgain) {
               ThrowsMessage<error>("read " + path_ + ": Input/output error"));
 }
 
-static task<> read_past_page_cache(std::string path, std::size_t& bytes) {
-  auto content = co_await io::read_file(std::move(path), {io::page_cache::bypass});
+static task<> count_bytes(std::string path, io::page_cache policy, std::size_t& bytes) {
+  auto content = co_await io::read_file(std::move(path), {policy});
   bytes += content.size();
 }
 
-static task<> read_together(std::vector<std::string> paths, std::size_t& bytes) {
+static task<> read_together(std::vector<std::string> paths, io::page_cache policy,
+                            std::size_t& bytes) {
   scope children(co_await this_context());
-  for (auto& path : paths) children.start(read_past_page_cache(path, bytes));
+  for (auto& path : paths) children.start(count_bytes(path, policy, bytes));
   co_await children.join();
 }
 
@@ -285,10 +291,143 @@ TEST_F(DirectFaults, WhatIsInFlightAtADeviceIsBounded) {
   std::size_t bytes = 0;
   {
     runtime runtime({.threads = 1});
-    detail::sync_wait_on(runtime.reactor(), runtime, read_together(paths, bytes));
+    detail::sync_wait_on(runtime.reactor(), runtime,
+                         read_together(paths, io::page_cache::bypass, bytes));
   }
   EXPECT_EQ(bytes, paths.size() * file_bytes);
   EXPECT_EQ(most_direct_bytes, std::size_t{32} << 20);
+}
+
+// Whether one of many files that are read together is read past the page cache.
+static bool read_hurried(const std::vector<std::string>& paths, io::page_cache policy) {
+  bool past = false;
+  answer = [&](const io_operation& call) {
+    past = past || call.direct;
+    return real_call(call);
+  };
+  for (auto& path : paths) evict(path);
+  std::size_t bytes = 0;
+  runtime runtime({.threads = 1});
+  detail::sync_wait_on(runtime.reactor(), runtime, read_together(paths, policy, bytes));
+  return past;
+}
+
+TEST_F(DirectFaults, ARunThatWaitsForTheDiskFillsThePageCacheAtTheSecondReading) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < 16; ++i)
+    paths.push_back(dir_.write(std::to_string(i), std::string(100'000, 'x')));
+  EXPECT_TRUE(read_hurried(paths, io::page_cache::automatic));
+  EXPECT_FALSE(read_hurried(paths, io::page_cache::automatic));
+}
+
+static task<> hold_permit(detail::open_files& files, event& end, int& begun) {
+  auto permit = co_await files.read_whole();
+  ++begun;
+  co_await end.wait();
+}
+
+static task<> hold_permits(detail::open_files& files, int& begun) {
+  event end;
+  scope children(co_await this_context());
+  for (int i = 0; i < 5; ++i) children.start(hold_permit(files, end, begun));
+  EXPECT_EQ(begun, 2);
+  end.set();
+  co_await children.join();
+}
+
+TEST(OpenFiles, NoMoreReadsAreInProgressThanTheLimitAllows) {
+  detail::open_files files(2);
+  int begun = 0;
+  sync_wait(hold_permits(files, begun));
+  EXPECT_EQ(begun, 5);
+}
+
+// Opens that are answered with EMFILE when more than `most` files are open.
+static auto with_descriptors(int most) {
+  return [most](const io_operation& call) {
+    bool opens = call.what == io_operation::kind::open;
+    return opens && open_files >= most ? std::int64_t{-EMFILE} : real_call(call);
+  };
+}
+
+TEST_F(Faults, ReadsWaitForTheDescriptorsOfOthers) {
+  answer = with_descriptors(3);
+  std::size_t bytes = 0;
+  runtime runtime({.threads = 1});
+  std::vector<std::string> paths(100, path_);
+  detail::sync_wait_on(runtime.reactor(), runtime,
+                       read_together(paths, io::page_cache::fill, bytes));
+  EXPECT_EQ(bytes, paths.size() * content_.size());
+}
+
+static task<> open_files_and_read(std::string path, int files, std::size_t& bytes) {
+  std::vector<io::file> held;
+  for (int i = 0; i < files; ++i) held.push_back(co_await io::open(path));
+  std::string into(10, '?');
+  for (auto& from : held) bytes += co_await from.read(std::as_writable_bytes(std::span(into)), 0);
+}
+
+static task<> run_under(const context& surroundings, task<> work) {
+  co_await detail::under(surroundings, std::move(work));
+}
+
+static task<> open_together(std::string path, int tasks, int files, std::size_t& bytes) {
+  std::deque<context> contexts(static_cast<std::size_t>(tasks), co_await this_context());
+  scope children(contexts.front());
+  for (auto& each : contexts)
+    children.start(run_under(each, open_files_and_read(path, files, bytes)));
+  co_await children.join();
+}
+
+TEST_F(Faults, TasksThatOpenAFileWaitForEachOther) {
+  answer = with_descriptors(3);
+  std::size_t bytes = 0;
+  runtime runtime({.threads = 1});
+  detail::sync_wait_on(runtime.reactor(), runtime, open_together(path_, 100, 1, bytes));
+  EXPECT_EQ(bytes, 1000u);
+}
+
+TEST_F(Faults, TasksThatAllHoldFilesAndWaitForMoreFailRatherThanWaitForEver) {
+  answer = with_descriptors(3);
+  std::size_t bytes = 0;
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(
+      [&] { detail::sync_wait_on(runtime.reactor(), runtime, open_together(path_, 3, 2, bytes)); },
+      ThrowsMessage<error>("open " + path_ + ": Too many open files"));
+}
+
+TEST_F(Faults, AWaitForADescriptorCanBeStopped) {
+  std::stop_source stop;
+  int opens = 0;
+  answer = [&](const io_operation& call) {
+    if (call.what != io_operation::kind::open) return never;
+    if (++opens == 1) return real_call(call);
+    stop.request_stop();
+    return std::int64_t{-EMFILE};
+  };
+  std::size_t bytes = 0;
+  runtime runtime({.threads = 1});
+  EXPECT_THROW(detail::sync_wait_on(runtime.reactor(), runtime,
+                                    read_together({path_, path_}, io::page_cache::fill, bytes),
+                                    stop.get_token()),
+               error);
+}
+
+TEST_F(Faults, WhatANetworkFileSystemForgetsFollowsTheStagesRetry) {
+  for (int failure : {ESTALE, EIO})
+    for (auto fails : {io_operation::kind::open, io_operation::kind::read}) {
+      int failures = 0;
+      answer = [&](const io_operation& call) {
+        return call.what == fails && ++failures <= 2 ? std::int64_t{-failure} : real_call(call);
+      };
+      auto reads = from(std::vector{sample(path_)}) |
+                   map(io::read, {.retry = {.attempts = 3, .pause = std::chrono::nanoseconds(1)}});
+      runtime runtime({.threads = 1});
+      std::string read;
+      for (auto& item : runtime.run(reads)) read += item.data().text();
+      EXPECT_EQ(read, content_) << failure;
+      EXPECT_GE(failures, 3);
+    }
 }
 
 TEST_F(Faults, TooManyOpenFilesIsAnError) {

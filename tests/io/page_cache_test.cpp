@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include <fcntl.h>
@@ -13,20 +15,57 @@ namespace lade::detail {
 
 using testing_support::temp_dir;
 
-TEST(PageCache, RoomIsTakenUntilThereIsNoneLeft) {
-  page_cache_room room(100);
-  EXPECT_TRUE(room.take(60));
-  EXPECT_TRUE(room.take(40));
-  EXPECT_FALSE(room.take(1));
+constexpr std::uint64_t plenty = 1 << 20;
+
+static auto new_use(std::uint64_t room) { return std::make_unique<page_cache_use>(room); }
+
+TEST(PageCacheUse, FilesThatAreMissedGoIntoItUntilThereIsNoRoom) {
+  auto use = new_use(100);
+  EXPECT_FALSE(use->should_bypass(1, 60, false));
+  EXPECT_FALSE(use->should_bypass(2, 40, false));
+  EXPECT_TRUE(use->should_bypass(3, 1, false));
 }
 
-TEST(PageCache, AFileThatDoesNotFitEndsTheRoom) {
-  page_cache_room room(100);
-  EXPECT_FALSE(room.take(101));
-  EXPECT_FALSE(room.take(1));
+TEST(PageCacheUse, AFileThatDoesNotFitEndsTheRoom) {
+  auto use = new_use(100);
+  EXPECT_TRUE(use->should_bypass(1, 101, false));
+  EXPECT_TRUE(use->should_bypass(2, 1, false));
 }
 
-TEST(PageCache, TheProcessHasRoom) { EXPECT_TRUE(page_cache_room::of_process().take(1)); }
+TEST(PageCacheUse, FilesThatAreCachedTakeNoRoom) {
+  auto use = new_use(100);
+  for (std::uint64_t epoch = 0; epoch < 10; ++epoch)
+    for (std::uint64_t file = 0; file < 100; ++file)
+      EXPECT_FALSE(use->should_bypass(file, 0, false));
+  EXPECT_FALSE(use->should_bypass(1, 100, false));
+}
+
+TEST(PageCacheUse, AHurriedRunFillsItOnlyWithWhatItReadsAgain) {
+  auto use = new_use(plenty);
+  EXPECT_TRUE(use->should_bypass(1, 10, true));
+  EXPECT_TRUE(use->should_bypass(2, 10, true));
+  EXPECT_FALSE(use->should_bypass(1, 10, true));
+  EXPECT_FALSE(use->should_bypass(2, 10, true));
+}
+
+TEST(PageCacheUse, WhileAllFilesAreCachedFewAreLookedAt) {
+  auto use = new_use(plenty);
+  auto looks = [&](std::uint64_t missing) {
+    int count = 0;
+    for (std::uint64_t file = 0; file < 800; ++file)
+      if (use->should_look()) {
+        ++count;
+        (void)use->should_bypass(file, missing, false);
+      }
+    return count;
+  };
+  EXPECT_LT(looks(0), 150);
+  EXPECT_GT(looks(4096), 790);  // from the first that is missed on
+}
+
+TEST(PageCacheUse, TheProcessHasRoom) {
+  EXPECT_FALSE(page_cache_use::of_process().should_bypass(1, 1, false));
+}
 
 TEST(PageCache, FiguresOfTheKernelAreFoundByName) {
   std::string text = "MemTotal:       16000 kB\nMemAvailable:    8000 kB\nHugePages_Total:   0\n";
@@ -40,10 +79,10 @@ TEST(PageCache, WhatWasJustWrittenIsInIt) {
   temp_dir dir;
   auto path = dir.write("file", std::string(10'000, 'a'));
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  EXPECT_FALSE(misses_page_cache(fd, 10'000));
+  EXPECT_EQ(uncached_bytes(fd, 10'000), 0u);
   close(fd);
 }
 
-TEST(PageCache, OfWhatIsNoFileNothingIsSaid) { EXPECT_FALSE(misses_page_cache(-1, 1)); }
+TEST(PageCache, OfWhatIsNoFileNothingIsSaid) { EXPECT_EQ(uncached_bytes(-1, 1), 0u); }
 
 }  // namespace lade::detail

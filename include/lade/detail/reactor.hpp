@@ -90,6 +90,9 @@ class reactor : public executor {
   // with its result. Never dropped: if the kernel cannot take the request now it is kept.
   void cancel(io_operation& operation) noexcept;
 
+  // The operations submitted and not completed.
+  std::size_t in_flight() const noexcept { return in_flight_; }
+
   // Closes a descriptor, some time soon, without waiting for it.
   virtual void close(int fd) noexcept = 0;
 
@@ -136,6 +139,7 @@ class reactor : public executor {
   std::deque<job> running_;              // the posted jobs of this turn
   std::vector<timer*> timers_{nullptr};  // a binary heap from place 1 on
   operation_queue done_;
+  std::size_t in_flight_ = 0;
   std::thread thread_;
 };
 

@@ -21,15 +21,18 @@ namespace detail {
 class reactor;
 
 // An open descriptor, closed with the object: by the reactor when this is the reactor's thread,
-// which must not wait for it, elsewhere at once.
+// which must not wait for it, elsewhere at once. `holder` names who is counted as its holder, if it
+// is counted.
 class descriptor {
  public:
-  descriptor(int fd, reactor* where) noexcept : fd_(fd), reactor_(where) {}
+  descriptor(int fd, reactor* where, const context* holder = nullptr) noexcept
+      : fd_(fd), reactor_(where), holder_(holder) {}
   descriptor(descriptor&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), reactor_(other.reactor_) {}
+      : fd_(std::exchange(other.fd_, -1)), reactor_(other.reactor_), holder_(other.holder_) {}
   descriptor& operator=(descriptor&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(reactor_, other.reactor_);
+    std::swap(holder_, other.holder_);
     return *this;
   }
   ~descriptor();
@@ -39,6 +42,7 @@ class descriptor {
  private:
   int fd_;
   reactor* reactor_;
+  const context* holder_;
 };
 
 class read;
@@ -49,9 +53,10 @@ namespace io {
 
 // Where whole files go that the page cache does not have. What it has is copied from it.
 enum class page_cache : std::uint8_t {
-  // Into it while it has room: later epochs find them there. Then past it: a data set that is
-  // larger than the memory would push out at every epoch what the next would have found, and
-  // passing by takes a seventh of the CPU time. Room is half of the memory that is available when
+  // Past it at the first reading if the run waits for the disk (eight reads are in flight), which
+  // passing by makes twice as fast; otherwise into it while it has room, so that later epochs find
+  // them there. Without room past it: a data set that is larger than the memory would push out at
+  // every epoch what the next would have found. Room is half of the memory that is available when
   // the process reads its first file. Files of less than 32 KiB always go into it.
   automatic,
   fill,    // into it
@@ -96,7 +101,8 @@ class file {
   std::string path_;
 };
 
-// Opens a file for reading.
+// Opens a file for reading. Where the process has no descriptor left, waits for the next close of
+// a file of lade, unless nobody is left who could close one: then it throws the system's error.
 task<file> open(std::string path);
 
 // The same, or nothing if there is no such file. Any other failure is thrown.
@@ -108,7 +114,8 @@ task<file_info> stat(std::string path);
 // The content of a whole file, in memory from the pool of the surroundings (see allocate). The
 // file's size when it is opened decides how much that is: of a file that grows meanwhile, what it
 // had; of one that shrinks, what is left. Files that do not know their size (those of /proc,
-// pipes) are read to their end, into fresh memory.
+// pipes) are read to their end, into fresh memory. At most half of the descriptors that the process
+// may open are in use by such reads; further ones wait.
 task<buffer> read_file(std::string path, read_options options = {});
 
 }  // namespace io

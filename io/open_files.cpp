@@ -1,0 +1,119 @@
+#include "open_files.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include <sys/resource.h>
+
+namespace lade::detail {
+
+static std::size_t half_of_descriptors() noexcept {
+  rlimit allowed{};
+  constexpr rlim_t plenty = 1 << 20;
+  if (getrlimit(RLIMIT_NOFILE, &allowed) != 0) return plenty;
+  return static_cast<std::size_t>(std::clamp<rlim_t>(allowed.rlim_cur / 2, 1, plenty));
+}
+
+// Never destroyed: files may be closed at the end of the program.
+open_files& open_files::of_process() {
+  alignas(open_files) static std::byte memory[sizeof(open_files)];
+  static auto& files = *new (memory) open_files(half_of_descriptors());
+  return files;
+}
+
+bool open_files::try_read() noexcept {
+  auto reads = reads_.load();
+  while (reads < limit_)
+    if (reads_.compare_exchange_weak(reads, reads + 1)) return true;
+  return false;
+}
+
+void open_files::end_read() noexcept {
+  --reads_;
+  if (waiting_) serve_waiters();
+}
+
+void open_files::hold(const context* who) {
+  std::lock_guard lock(mutex_);
+  auto& now = holders_[who];
+  ++now.files;
+  ++held_;
+  if (now.waiting > 0) ++stuck_files_;
+}
+
+void open_files::end_hold(const context* who) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    auto& now = holders_.at(who);
+    --now.files;
+    --held_;
+    if (now.waiting > 0) --stuck_files_;
+    erase_unused(who);
+  }
+  if (waiting_) serve_waiters();
+}
+
+void open_files::erase_unused(const context* who) noexcept {
+  auto found = holders_.find(who);
+  if (found->second.files == 0 && found->second.waiting == 0) holders_.erase(found);
+}
+
+// A file has been closed.
+void open_files::serve_waiters() noexcept {
+  wait_list served;
+  {
+    std::lock_guard lock(mutex_);
+    while (!readers_.empty() && try_read()) served.push_back(*readers_.settle_first());
+    if (auto* first = static_cast<close_awaiter*>(openers_.settle_first())) {
+      first->closed_ = true;
+      first->waits_ = false;
+      end_waiting(first->who_);
+      served.push_back(*first);
+    }
+    waiting_ = !readers_.empty() || !openers_.empty();
+  }
+  served.resume_all();
+}
+
+void open_files::begin_waiting(const context* who) {
+  if (!who) {
+    ++stuck_reads_;
+  } else if (auto& now = holders_[who]; now.waiting++ == 0) {
+    stuck_files_ += now.files;
+  }
+}
+
+void open_files::end_waiting(const context* who) noexcept {
+  if (!who) {
+    --stuck_reads_;
+    return;
+  }
+  if (auto& now = holders_.at(who); --now.waiting == 0) stuck_files_ -= now.files;
+  erase_unused(who);
+}
+
+open_files::permit open_files::read_awaiter::await_resume() {
+  finish("wait for a descriptor");
+  return permit(files_);
+}
+
+bool open_files::close_awaiter::begin() {
+  files_.waiting_ = true;
+  files_.begin_waiting(who_);
+  waits_ = files_.may_close();
+  if (!waits_) files_.end_waiting(who_);
+  return waits_;
+}
+
+bool open_files::close_awaiter::await_resume() {
+  try {
+    finish("wait for a descriptor");
+  } catch (...) {
+    std::lock_guard lock(files_.mutex_);
+    if (waits_) files_.end_waiting(who_);
+    throw;
+  }
+  return closed_;
+}
+
+}  // namespace lade::detail
