@@ -33,7 +33,38 @@ turn_order::turn_order(const merge_options& options, std::size_t inputs, std::ui
   live_ -= static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
 }
 
+std::string turn_order::text() const {
+  auto inputs = "merge of " + std::to_string(weights_.size());
+  return options_.order == merge_order::weighted
+             ? inputs + " by weight, seed " + std::to_string(options_.seed)
+             : inputs + " in turns";
+}
+
+// Between the turns that have not been delivered no input ends: the turn at which one does delivers
+// nothing.
+void turn_order::skip_delivered() {
+  auto ranges = delivered_.ranges();
+  if (skipped_ == ranges.size() || turns_ < ranges[skipped_].first) return;
+  skip(ranges[skipped_++].last - turns_ + 1);
+}
+
+void turn_order::skip(std::uint64_t turns) {
+  turns_ += turns;
+  if (options_.order == merge_order::weighted) return draw_.discard(turns);
+  auto live = weights_.size() - static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
+  for (turns %= live; turns > 0; --turns) last_ = next_live();
+}
+
+std::size_t turn_order::next_live() const {
+  auto next = last_;
+  do next = (next + 1) % weights_.size();
+  while (weights_[next] == 0);
+  return next;
+}
+
 std::size_t turn_order::next() {
+  skip_delivered();
+  ++turns_;
   if (options_.order == merge_order::weighted) {
     auto point = draw_.uniform() * std::accumulate(weights_.begin(), weights_.end(), 0.0);
     std::size_t last = 0;
@@ -45,9 +76,7 @@ std::size_t turn_order::next() {
     }
     return last;
   }
-  do last_ = (last_ + 1) % weights_.size();
-  while (weights_[last_] == 0);
-  return last_;
+  return last_ = next_live();
 }
 
 void turn_order::end(std::size_t input) {

@@ -40,6 +40,7 @@ void progress::refuse(const std::string& why) {
 
 void progress::refuse_locked(const std::string& why) {
   if (refusal_.empty()) refusal_ = why;
+  for (auto& each : choosers_) each.on_their_way.clear();
   if (required_) throw error(errc::invalid_argument, "begin a run with require_state", refusal_);
 }
 
@@ -57,6 +58,13 @@ static std::string counted(std::uint64_t items) {
   return items == 0 ? "an unknown number of items" : std::to_string(items) + " items";
 }
 
+// An item has at least one position, and not many are on their way at a time.
+std::uint64_t progress::most_choices() const noexcept {
+  auto positions = from_->delivered.size();
+  for (auto& each : from_->sources) positions += each.since.size();
+  return positions + (std::uint64_t{1} << 30);
+}
+
 void progress::begin(std::vector<std::string> stages) {
   std::lock_guard lock(mutex_);
   stages_ = std::move(stages);
@@ -64,6 +72,9 @@ void progress::begin(std::vector<std::string> stages) {
   if (!refusal_.empty()) throw_unlike(refusal_);
   if (!from_->stages.empty() && from_->stages != stages_)
     throw_unlike("it is of the stages " + joined(from_->stages) + ", these are " + joined(stages_));
+  for (auto& each : from_->chosen)
+    if (!each.delivered.empty() && each.delivered.ranges().back().last > most_choices())
+      throw_unlike("it has more choices than items");
   if (from_->parts > 0 && !in_parts_)
     throw_unlike("it is amid the parts of an item, and these stages make none");
 }
@@ -119,6 +130,48 @@ void progress::expect_parts() {
   in_parts_ = true;
 }
 
+choice_log progress::choosing(const std::string& what) {
+  std::lock_guard lock(mutex_);
+  if (!refusal_.empty()) return {*this, ~std::size_t{0}};
+  choosers_.push_back({{.of = what}, {}});
+  return {*this, choosers_.size() - 1};
+}
+
+// The choices of a rank are of its own items.
+const state::choices& progress::choices_before(std::size_t stage) const {
+  static const state::choices none;
+  if (!from_ || stage >= from_->chosen.size() || part_ != std::pair(from_->rank, from_->world))
+    return none;
+  auto& before = from_->chosen[stage];
+  return before.of == choosers_[stage].made.of ? before : none;
+}
+
+const state::choices& choice_log::before() const {
+  std::lock_guard lock(progress_.mutex_);
+  return progress_.choices_before(stage_);
+}
+
+void choice_log::note(std::uint64_t number, const lineage& origin) {
+  std::lock_guard lock(progress_.mutex_);
+  if (progress_.refusal_.empty())
+    progress_.choosers_[stage_].on_their_way.emplace(origin.latest(), number);
+}
+
+void choice_log::note_items(std::uint64_t count) {
+  std::lock_guard lock(progress_.mutex_);
+  if (progress_.refusal_.empty()) progress_.choosers_[stage_].made.items = count;
+}
+
+void progress::note_choices(const lineage& delivered) {
+  for (auto& each : choosers_)
+    for (auto& range : delivered.ranges()) {
+      auto first = each.on_their_way.lower_bound(range.first);
+      auto end = each.on_their_way.upper_bound(range.last);
+      for (auto made = first; made != end; ++made) each.made.delivered.add(made->second);
+      each.on_their_way.erase(first, end);
+    }
+}
+
 void progress::note(const lineage& origin) {
   std::lock_guard lock(mutex_);
   if (origin.empty()) refuse_locked("items come from no position of the source");
@@ -132,6 +185,7 @@ void progress::note(const lineage& origin) {
 }
 
 void progress::note_whole(const lineage& origin) {
+  note_choices(origin);
   if (sources_.empty() || sources_.begin()->second.how.world == 1) return delivered_.merge(origin);
   for (auto& range : origin.ranges()) {
     auto& source = std::prev(sources_.upper_bound(range.first))->second;
@@ -179,6 +233,12 @@ state progress::now() const {
                               result.world > 1 ? first_of_own(source.how) : 0,
                               source.own_delivered});
   std::ranges::sort(result.sources, {}, &state::source::begin);
+  result.chosen.clear();
+  for (std::size_t stage = 0; stage < choosers_.size(); ++stage) {
+    auto& choices = result.chosen.emplace_back(choosers_[stage].made);
+    choices.delivered.merge(choices_before(stage).delivered);
+    choices.items = std::max(choices.items, choices_before(stage).items);
+  }
   return result;
 }
 

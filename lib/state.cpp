@@ -12,7 +12,7 @@
 
 namespace lade {
 
-static constexpr std::uint64_t state_version = 2;
+static constexpr std::uint64_t state_version = 3;
 
 using detail::json_of;
 
@@ -37,6 +37,19 @@ static std::string json_of(const std::vector<state::source>& sources) {
   return detail::json_array(values);
 }
 
+static std::string json_of(const std::vector<state::choices>& chosen) {
+  std::vector<std::string> values;
+  for (auto& each : chosen) {
+    const std::pair<const char*, std::string> members[] = {
+        {"of", json_of(each.of)},
+        {"delivered", json_of(each.delivered)},
+        {"items", std::to_string(each.items)},
+    };
+    values.push_back(detail::json_object(members));
+  }
+  return detail::json_array(values);
+}
+
 std::string to_json(const state& saved) {
   const std::pair<const char*, std::string> members[] = {
       {"lade_state", std::to_string(state_version)},
@@ -47,6 +60,7 @@ std::string to_json(const state& saved) {
       {"rank", std::to_string(saved.rank)},
       {"world", std::to_string(saved.world)},
       {"sources", json_of(saved.sources)},
+      {"chosen", json_of(saved.chosen)},
       {"open", json_of(saved.open)},
       {"parts", std::to_string(saved.parts)},
   };
@@ -72,6 +86,7 @@ class state_reader {
                                 {"rank", &result.rank},
                                 {"world", &result.world},
                                 {"sources", &result.sources},
+                                {"chosen", &result.chosen},
                                 {"open", &result.open},
                                 {"parts", &result.parts},
                             });
@@ -84,8 +99,8 @@ class state_reader {
 
  private:
   // Where the value of a member goes.
-  using target = std::variant<std::uint64_t*, lineage*, std::vector<std::string>*,
-                              std::vector<state::source>*>;
+  using target = std::variant<std::uint64_t*, std::string*, lineage*, std::vector<std::string>*,
+                              std::vector<state::source>*, std::vector<state::choices>*>;
 
   void read_members(const std::string& of, const std::map<std::string_view, target>& targets) {
     expect('{');
@@ -100,14 +115,11 @@ class state_reader {
   }
 
   void read_into(std::uint64_t& number) { number = read_number(); }
+  void read_into(std::string& text) { text = read_string(); }
   void read_into(lineage& positions) { positions = read_ranges(); }
   void read_into(std::vector<std::string>& texts) { texts = read_strings(); }
   void read_into(std::vector<state::source>& sources) {
-    sources.clear();
-    expect('[');
-    if (accept(']')) return;
-    do {
-      auto& source = sources.emplace_back();
+    read_list(sources, [&](state::source& source) {
       read_members("a source", {{"begin", &source.begin},
                                 {"items", &source.items},
                                 {"order", &source.order},
@@ -115,7 +127,22 @@ class state_reader {
                                 {"since", &source.since}});
       if (sources.size() > 1 && source.begin <= sources[sources.size() - 2].begin)
         fail("sources that do not ascend");
-    } while (accept(','));
+    });
+  }
+  void read_into(std::vector<state::choices>& chosen) {
+    read_list(chosen, [&](state::choices& each) {
+      read_members("choices",
+                   {{"of", &each.of}, {"delivered", &each.delivered}, {"items", &each.items}});
+    });
+  }
+
+  template <class T, class Read>
+  void read_list(std::vector<T>& list, Read read_into_element) {
+    list.clear();
+    expect('[');
+    if (accept(']')) return;
+    do read_into_element(list.emplace_back());
+    while (accept(','));
     expect(']');
   }
 
@@ -257,6 +284,7 @@ class merger {
           }
       });
     result.world = 1;
+    if (ranks_.size() > 1) result.chosen = {};  // those of each rank are of its own items
     for (auto& source : result.sources) {
       source.first = 0;
       source.since = {};

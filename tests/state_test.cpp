@@ -70,8 +70,8 @@ class random_pipeline {
     switch (draw.below(6)) {
       case 0: return zip(first, source(draw, sharded)) | map(sum_of_both, {.concurrency = 1});
       case 1: {
-        in_order_ = false;  // the turns begin anew
         merge_options how{.order = static_cast<merge_order>(draw.below(3)), .weights = {1, 3, 2}};
+        in_order_ = how.order != merge_order::arrival;
         return merge(std::vector{first, source(draw, sharded), source(draw, sharded)}, how);
       }
       case 2: return combine(every_second, consumed, first, source(draw, sharded));
@@ -131,7 +131,6 @@ class random_pipeline {
         return in | map([](int i) { return 2 * i; },
                         {.concurrency = any_concurrency(), .order = item_order::completion});
       case 6:
-        in_order_ = false;
         return in | map([](int i) { return i; }) |
                shuffle({.seed = draw(), .window = 1 + draw.below(20)});
       case 7: return in | map(add_random, {.concurrency = any_concurrency()});
@@ -170,6 +169,61 @@ TEST(State, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes) {
       ASSERT_EQ(parts, whole);
     }
   }
+}
+
+TEST(State, AMixtureAndAWindowGoOnWithTheSameBatches) {
+  runtime runtime({.threads = 3});
+  for (auto order : {merge_order::turns, merge_order::weighted})
+    for (std::size_t cut : {1u, 3u, 10u}) {
+      auto make = [order] {
+        auto made = [](int from) { return [from](int i) { return from + i; }; };
+        auto books = from(up_to(40)) | map(made(0), {.concurrency = 3}) |
+                     filter([](int i) { return i % 7 != 2; });
+        auto pages = from(numbers{90}) | map(made(1000), {.concurrency = 2});
+        auto code = from(up_to(25)) | shuffle({.seed = 2}) | map(made(2000));
+        merge_options how{.order = order, .weights = {1, 4, 2}, .seed = 3};
+        return merge(std::vector<pipeline<int>>{books, pages, code}, how) |
+               shuffle({.seed = 5, .window = 20}) | map(made(0), {.concurrency = 4}) | batch(4);
+      };
+      auto whole = collect(runtime, make(), {.epoch = 2});
+      EXPECT_EQ(with_interruptions(runtime, make, cut, {.epoch = 2}), whole);
+    }
+}
+
+TEST(State, OfALongMixtureIsSmallAndGoesOnAtOnce) {
+  runtime runtime({.threads = 2});
+  auto list = from_index(1'000'000'000, [](std::uint64_t i) { return static_cast<int>(i); });
+  auto mixed = merge(std::vector{list, list | shuffle()},
+                     {.order = merge_order::weighted, .weights = {1, 2}});
+  auto items = runtime.run(mixed);
+  take_some(items, 100);
+  auto saved = items.state();
+  EXPECT_LT(to_json(saved).size(), 512u);
+  lineage far;
+  far.add({0, 300'000'000});
+  saved.delivered = far;
+  far.add({saved.sources[1].begin, saved.sources[1].begin + 600'000'000});
+  saved.delivered = far;
+  saved.chosen[0].delivered = {};
+  saved.chosen[0].delivered.add({0, 900'000'001});
+  auto rest = runtime.run(mixed, {.state = saved});
+  take_some(rest, 10);
+  EXPECT_EQ(rest.state().chosen[0].delivered.ranges().back().last, 900'000'011u);
+}
+
+TEST(State, OfOtherChoicesBeginsThemAnew) {
+  runtime runtime({.threads = 1});
+  auto shuffled = [](std::uint64_t seed) {
+    return from(numbers{50}) | shuffle({.seed = seed, .window = 10});
+  };
+  auto items = runtime.run(shuffled(1));
+  auto all = take_some(items, 20);
+  auto rest = collect(runtime, shuffled(2), {.state = items.state()});
+  all.insert(all.end(), rest.begin(), rest.end());
+  EXPECT_EQ(sorted(all), up_to(50));
+  auto saved = items.state();
+  saved.chosen[0].delivered.add({20, std::uint64_t{1} << 50});
+  EXPECT_THROW(collect(runtime, shuffled(1), {.state = saved}), error);
 }
 
 TEST(State, OutOfOrderEveryItemComesOnce) {
@@ -431,6 +485,8 @@ static state any_state(random& draw) {
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
   any.parts = draw();
+  for (auto count = draw.below(3); count > 0; --count)
+    any.chosen.push_back({"shuffle \"7\"", some_positions(), draw()});
   return any;
 }
 
@@ -448,7 +504,7 @@ TEST(StateText, IsReadAsItWasWritten) {
 }
 
 TEST(StateText, MayHaveSpace) {
-  auto read = state_from_json(" { \"lade_state\" : 2 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
+  auto read = state_from_json(" { \"lade_state\" : 3 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
   EXPECT_EQ(read.delivered.size(), 5u);
 }
 
@@ -456,10 +512,10 @@ TEST(StateText, ErrorsTellWhere) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   auto reading = [](std::string text) { return [text] { state_from_json(text); }; };
   EXPECT_THAT(reading(""), says("read a state: expected { (at character 0)"));
-  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 2"));
-  EXPECT_THAT(reading("{\"lade_state\":3,\"new\":[]}"), says("version 3 of states, not 2"));
-  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 2"));
-  EXPECT_THAT(reading("{\"lade_state\":2}}"), says("more text than a state"));
+  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 3"));
+  EXPECT_THAT(reading("{\"lade_state\":4,\"new\":[]}"), says("version 4 of states, not 3"));
+  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 3"));
+  EXPECT_THAT(reading("{\"lade_state\":3}}"), says("more text than a state"));
   EXPECT_THAT(reading("{\"seeds\":1}"), says("\"seeds\" is not part of a state"));
   EXPECT_THAT(reading("{\"seed\":x}"), says("expected a whole number (at character 8)"));
   EXPECT_THAT(reading("{\"seed\":99999999999999999999}"), says("expected a whole number"));
@@ -470,7 +526,7 @@ TEST(StateText, ErrorsTellWhere) {
               says("sources that do not ascend"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));
   EXPECT_THAT(reading("{\"stages\":[\"\\n\"]}"), says("an escape that states do not have"));
-  EXPECT_THAT(reading("{\"lade_state\":2,\"rank\":1}"), says("no rank of its world"));
+  EXPECT_THAT(reading("{\"lade_state\":3,\"rank\":1}"), says("no rank of its world"));
 }
 
 }  // namespace lade

@@ -53,6 +53,7 @@
 #include "../../lib/scope.cpp"
 #include "../../lib/semaphore.cpp"
 #include "../../lib/shard.cpp"
+#include "../../lib/shuffle.cpp"
 #include "../../lib/slot_ring.cpp"
 #include "../../lib/split.cpp"
 #include "../../lib/state.cpp"

@@ -58,21 +58,38 @@ class turn_order {
  public:
   turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round);
 
+  // Leaves out the turns that have been delivered. Before the first.
+  void resume(const lineage& delivered) { delivered_ = delivered; }
+
   bool over() const noexcept { return live_ == 0; }
   std::size_t next();  // an input that has not ended
   void end(std::size_t input);
 
+  // The number of the last turn.
+  std::uint64_t turn() const noexcept { return turns_ - 1; }
+
+  // In words by which states tell ways of choosing apart.
+  std::string text() const;
+
  private:
+  void skip_delivered();
+  void skip(std::uint64_t turns);
+  std::size_t next_live() const;
+
   merge_options options_;
   std::vector<double> weights_;  // 0 for those that have ended
   std::size_t live_;
   std::size_t last_;
   random draw_;
+  std::uint64_t turns_ = 0;
+  lineage delivered_;
+  std::size_t skipped_ = 0;  // ranges of these
 };
 
 template <class T>
 async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_order order,
-                                 stage_counters& counters) {
+                                 choice_log made, stage_counters& counters) {
+  order.resume(made.before().delivered);
   while (!order.over()) {
     auto input = order.next();
     auto* item = co_await inputs[input].next();
@@ -82,6 +99,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
     }
     bump(counters.in);
     bump(counters.out);
+    made.note(order.turn(), inputs[input].origin());
     co_yield *item;
   }
 }
@@ -208,20 +226,21 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
   if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);
   std::uint64_t length = 0;
   for (auto& each : inputs) length = std::max(length, each.length());
-  return detail::make_pipeline<T>(
-      length + 1, [inputs = std::move(inputs), options](const detail::opening& from) {
-        auto& counters = from.add_stage("merge", inputs.size());
-        auto run = from.reordering("merge");
-        if (options.end == merge_end::first)
-          run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
-        if (options.order == merge_order::arrival)
-          return detail::merge_arrivals(inputs, run, counters, options.end);
-        auto begin = [&] {
-          return detail::turn_order(options.in(run.epoch), inputs.size(), run.round());
-        };
-        auto order = detail::begin_with(begin, run, counters);
-        return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), counters);
-      });
+  return detail::make_pipeline<T>(length + 1, [inputs = std::move(inputs),
+                                               options](const detail::opening& from) {
+    auto& counters = from.add_stage("merge", inputs.size());
+    auto run = from.reordering("merge");
+    if (options.end == merge_end::first)
+      run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
+    if (options.order == merge_order::arrival)
+      return detail::merge_arrivals(inputs, run, counters, options.end);
+    auto begin = [&] {
+      return detail::turn_order(options.in(run.epoch), inputs.size(), run.round());
+    };
+    auto order = detail::begin_with(begin, run, counters);
+    auto made = run.run->progress().choosing(order.text());
+    return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), made, counters);
+  });
 }
 
 }  // namespace lade

@@ -43,6 +43,9 @@ class random {
     return bits;
   }
 
+  // Skips as many numbers, at once.
+  constexpr void discard(std::uint64_t count) noexcept { state_ += count * 0x9e3779b97f4a7c15; }
+
   // Uniform in [0, 1), a multiple of 2^-53.
   constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
 

@@ -3,14 +3,18 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/items.hpp>
 #include <lade/detail/require.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/held.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
+#include <lade/state.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +28,49 @@ struct shuffle_options {
   std::size_t window = 1024;
 };
 
+namespace detail {
+
+// The order in which a window shuffle gives its items, which are numbered as they are taken.
+class window_order {
+ public:
+  // Which item is given next: its slot, into which the last slot's then moves.
+  struct choice {
+    std::uint64_t step;
+    std::uint64_t number;
+    std::size_t slot;
+  };
+
+  window_order(random draw, std::size_t window) noexcept : draw_(draw), window_(window) {}
+
+  bool is_full() const noexcept { return slots_.size() >= window_; }
+  std::uint64_t taken() const noexcept { return taken_; }
+  void add() { slots_.push_back(taken_++); }
+  choice pick();
+
+  // Makes the choices up to the last that has been delivered. Returns those of them whose items
+  // have not been.
+  std::vector<choice> replay(const state::choices& before);
+
+  // The numbers of all items that had been taken and not delivered: of these choices and in the
+  // window, ascending.
+  std::vector<std::uint64_t> undelivered(const std::vector<choice>& picked) const;
+
+  // Keeps the items in the window for which `is_there(number)`.
+  template <class F>
+  void keep(F is_there) {
+    std::erase_if(slots_, [&](auto number) { return !is_there(number); });
+  }
+
+ private:
+  random draw_;
+  std::size_t window_;
+  std::vector<std::uint64_t> slots_;  // numbers
+  std::uint64_t taken_ = 0;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace detail
+
 class shuffle_stage {
  public:
   explicit shuffle_stage(const shuffle_options& options) : options_(options) {
@@ -36,46 +83,70 @@ class shuffle_stage {
     if (auto ordered = in.then(detail::shuffle_step{options_.seed})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
-          random draw(options.seed, run.round());
-          return from_window(in.open(run.reordering("shuffle")), options.window, draw);
+          detail::window_order order(random(options.seed, run.round()), options.window);
+          auto upstream = run.reordering("shuffle");
+          auto made =
+              run.run->progress().choosing("shuffle " + std::to_string(options.seed) +
+                                           " in a window of " + std::to_string(options.window));
+          return from_window(in.open(upstream), std::move(order), made);
         });
   }
 
  private:
   template <class T>
-  static async_generator<T> from_window(async_generator<T> in, std::size_t window, random draw);
+  static async_generator<T> from_window(async_generator<T> in, detail::window_order order,
+                                        detail::choice_log made);
 
   shuffle_options options_;
 };
 
 // Gives the items in random order, which depends on the seed and the run's epoch. Items reached by
 // index (lists, file listings) are permuted as a whole, in constant memory; of items that come
-// one by one, each is chosen from a window of the next ones. Throws error(invalid_argument) for a
+// one by one, each is chosen from a window of the next ones. A run that goes on from a state makes
+// the same choices; the state tells which items were in the window, in about 20 bytes for each.
+// Throws error(invalid_argument) for a
 // window that cannot work.
 inline shuffle_stage shuffle(const shuffle_options& options = {}) { return shuffle_stage(options); }
 
 template <class T>
-async_generator<T> shuffle_stage::from_window(async_generator<T> in, std::size_t window,
-                                              random draw) {
-  std::vector<detail::held_item<T>> items;
-  auto pick = [&] {
-    std::swap(items[draw.below(items.size())], items.back());
+async_generator<T> shuffle_stage::from_window(async_generator<T> in, detail::window_order order,
+                                              detail::choice_log made) {
+  std::vector<held<T>> items;  // in the slots of the window
+  std::exception_ptr failure;
+  auto before = order.replay(made.before());
+  std::map<std::uint64_t, held<T>> again;  // what had been taken and not delivered, by number
+  for (auto number : order.undelivered(before)) {
+    auto* item = co_await in.next().apart().deferring(failure);
+    if (!item) break;
+    again.emplace(number, held<T>(std::move(*item), in.origin()));
+  }
+  for (auto& choice : before) {
+    auto item = again.extract(choice.number);
+    if (item.empty()) continue;
+    made.note(choice.step, item.mapped().origin());
+    co_yield std::move(item.mapped());
+  }
+  order.keep([&](std::uint64_t number) {
+    auto item = again.extract(number);
+    if (!item.empty()) items.push_back(std::move(item.mapped()));
+    return !item.empty();
+  });
+  for (bool more = true; more || !items.empty();) {
+    while (more && !order.is_full()) {
+      auto* item = co_await in.next().apart().deferring(failure);
+      more = item;
+      if (!item) break;
+      order.add();
+      items.emplace_back(std::move(*item), in.origin());
+    }
+    if (!more && !failure) made.note_items(order.taken());
+    if (items.empty()) break;
+    auto choice = order.pick();
+    std::swap(items[choice.slot], items.back());
     auto picked = std::move(items.back());
     items.pop_back();
-    return picked;
-  };
-  std::exception_ptr failure;
-  while (auto item = co_await in.next().apart().deferring(failure)) {
-    items.emplace_back(std::move(*item), in.origin());
-    if (items.size() < window) continue;
-    auto picked = pick();
-    detail::with_lineage<T> yielded{picked.origin, picked.item};
-    co_yield yielded;
-  }
-  while (!items.empty()) {
-    auto picked = pick();
-    detail::with_lineage<T> yielded{picked.origin, picked.item};
-    co_yield yielded;
+    made.note(choice.step, picked.origin());
+    co_yield std::move(picked);
   }
   if (failure) std::rethrow_exception(failure);
 }

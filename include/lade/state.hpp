@@ -37,6 +37,14 @@ struct state {
     lineage since = {};
   };
 
+  // A stage that chooses which item comes next: a merge by turns or weights, a window shuffle. The
+  // rest makes the choices that remain, so that it comes in the order of an uninterrupted run.
+  struct choices {
+    std::string of = {};      // "shuffle 7 in a window of 1024"
+    lineage delivered = {};   // those whose items have been delivered, by their number
+    std::uint64_t items = 0;  // that there are, once the last has been seen; 0 before
+  };
+
   std::uint64_t epoch = 0;
   std::uint64_t seed = 0;
 
@@ -50,6 +58,7 @@ struct state {
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
   std::vector<source> sources = {};  // by their first positions
+  std::vector<choices> chosen = {};  // by stages, from the consumer on
 
   // An item that is delivered in parts: the positions it is made of, and how many parts of it.
   lineage open = {};

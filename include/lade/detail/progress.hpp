@@ -29,6 +29,28 @@ struct dealing {
   std::uint64_t own = 0;    // items of this rank
 };
 
+class progress;
+
+// The choices of one stage of a run, by their numbers. Valid as long as the progress; keeps nothing
+// where the run has no state.
+class choice_log {
+ public:
+  choice_log(progress& of, std::size_t stage) noexcept : progress_(of), stage_(stage) {}
+
+  // What the run goes on from. When all stages have been opened.
+  const state::choices& before() const;
+
+  // An item has been chosen, and is on its way.
+  void note(std::uint64_t number, const lineage& origin);
+
+  // There are so many to choose from.
+  void note_items(std::uint64_t count);
+
+ private:
+  progress& progress_;
+  std::size_t stage_;
+};
+
 // Kept by a run, from the state that it begins with on. Sources ask what to leave out, the run's
 // end notes what the consumer has taken. Any thread.
 class progress {
@@ -63,6 +85,10 @@ class progress {
   bool is_taken(const lineage& origin);
   void expect_parts();
 
+  // For a stage that chooses which item comes next, when it is opened. `what` tells its way of
+  // choosing from others: choices of another kind are not gone on with.
+  choice_log choosing(const std::string& what);
+
   // The consumer has taken an item.
   void note(const lineage& origin);
 
@@ -79,6 +105,17 @@ class progress {
     lineage own_delivered;
   };
 
+  // A stage that chooses: its choices that have been delivered since the run began, and those that
+  // are on their way, by the latest position of their item.
+  struct chooser {
+    state::choices made;
+    std::map<std::uint64_t, std::uint64_t> on_their_way;
+  };
+  friend class choice_log;
+
+  const state::choices& choices_before(std::size_t stage) const;
+  std::uint64_t most_choices() const noexcept;
+  void note_choices(const lineage& delivered);
   const state::source* source_before(std::uint64_t begin) const noexcept;
   void require_same(const dealing& source) const;
   void refuse_locked(const std::string& why);
@@ -96,7 +133,8 @@ class progress {
   mutable std::mutex mutex_;  // guards what follows
   std::string refusal_;
   std::vector<std::string> stages_;
-  std::map<std::uint64_t, dealt> sources_;                       // by their first positions
+  std::map<std::uint64_t, dealt> sources_;  // by their first positions
+  std::vector<chooser> choosers_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world, of all sources
   lineage delivered_;  // positions, if this is the only rank
   lineage open_;
