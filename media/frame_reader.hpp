@@ -1,73 +1,44 @@
-// Images that are not JPEG, by FFmpeg's decoders alone (no demuxer, no filter, no scaler).
+// Images that are decoded as a whole, before their rows are asked for.
 
 #pragma once
 
-#include "av.hpp"
-#include "resizer.hpp"
+#include "image_reader.hpp"
 #include "row_ring.hpp"
+#include "scratch.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <span>
-#include <string_view>
-#include <vector>
-
-extern "C" {
-#include <libavutil/pixdesc.h>
-}
 
 namespace lade::media {
 
-// For one thread. Decodes one image after another, with one context per format. Throws errors
-// that begin with `doing`, and is ready for the next image after them.
-class frame_reader final : public row_source {
+// A reader derived from it decodes in `open`: into the memory of `make_frame`, or into memory of a
+// decoder, which it names by `show_frame`.
+class frame_reader : public image_reader {
  public:
-  // Decodes the first image of `file`. An image of more than `max_pixels` is refused before its
-  // pixels are allocated.
-  void open(std::span<const std::byte> file, std::string_view doing, std::int64_t max_pixels);
+  void start_rows(int channels, const axis_range& columns, const axis_range& rows, int kept) final;
+  const std::uint8_t* row(int y) final;
+  void close() noexcept override {}
 
-  int width() const noexcept { return frame_->width; }
-  int height() const noexcept { return frame_->height; }
-  bool is_grey() const noexcept { return grey_; }
+ protected:
+  // Returns room for all pixels of the shape that was set: 1 channel for a grey image, else 3.
+  // Rows follow each other without gaps. Contents are undefined.
+  std::uint8_t* make_frame();
 
-  // Gives the pixels from column `left` on as 1 or 3 channels of 8 bits, from row `top` on. The
-  // last `kept` rows stay in place.
-  void start_rows(int channels, int left, int top, int kept);
-  const std::uint8_t* row(int y) override;
+  // Names memory that stays valid until `close`. Row y begins at first + y * stride.
+  void show_frame(const std::uint8_t* first, std::ptrdiff_t stride) noexcept;
 
-  // Gives back the image's memory.
-  void close() noexcept { av_frame_unref(frame_.get()); }
+  int frame_channels() const noexcept { return is_grey() ? 1 : 3; }
+  std::size_t frame_stride() const noexcept {
+    return static_cast<std::size_t>(width()) * static_cast<std::size_t>(frame_channels());
+  }
 
  private:
-  // A decoder that refuses large images.
-  struct context {
-    av_codec_context codec;
-    std::int64_t max_pixels = 0;
-    int refused_width = 0;
-    int refused_height = 0;
-  };
-
-  static int allocate(AVCodecContext* codec, AVFrame* frame, int flags);
-
-  context& context_for(AVCodecID id);
-  void decode(context& with, std::string_view doing);
-  void convert_row(int y, std::uint8_t* out);
-  void read_channel(int y, int channel, std::uint8_t* out);
-  void read_odd_channel(int y, int channel, std::uint8_t* out, int step);
-
-  std::map<AVCodecID, context> contexts_;
-  av_packet packet_{check_av(av_packet_alloc())};
-  av_frame frame_{check_av(av_frame_alloc())};
-  const AVPixFmtDescriptor* format_ = nullptr;
-  bool grey_ = false;
-  bool yuv_ = false;
-
-  int channels_ = 3;
-  int left_ = 0;
-  row_ring ring_;
-  std::vector<std::uint16_t> line_;
-  std::vector<std::uint8_t> rgb_;
+  scratch memory_;
+  const std::uint8_t* first_ = nullptr;
+  std::ptrdiff_t stride_ = 0;
+  bool to_grey_ = false;
+  int left_ = 0;   // bytes before the first wanted
+  row_ring ring_;  // rows of luma, if an image in colour is read as grey
 };
 
 }  // namespace lade::media

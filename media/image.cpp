@@ -2,32 +2,13 @@
 #include <lade/media/image.hpp>
 
 #include "crop.hpp"
-#include "exif.hpp"
-#include "frame_reader.hpp"
-#include "jpeg_reader.hpp"
-#include "pixel_writer.hpp"
-#include "resizer.hpp"
+#include "decoders.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <span>
 #include <string>
 
 namespace lade::media {
-
-// What a thread decodes images with.
-struct image_worker {
-  jpeg_reader jpeg;
-  frame_reader frames;
-  resizer resize;
-  pixel_writer writer;
-
-  static image_worker& of_this_thread() {
-    thread_local image_worker worker;
-    return worker;
-  }
-};
 
 static void require_option(bool condition, std::string_view why) {
   if (!condition) throw error(errc::invalid_argument, "make decode_image", why);
@@ -78,8 +59,8 @@ static tensor_spec spec_of(const image_options& options, int width, int height) 
   return {options.type, {height, width, channels}};
 }
 
-static void begin_writing(image_worker& worker, const image_crop& crop,
-                          const image_options& options, const tensor& slot) {
+static void begin_writing(decoders& worker, const image_crop& crop, const image_options& options,
+                          const tensor& slot) {
   worker.writer.begin({.data = slot.bytes(),
                        .width = crop.width,
                        .height = crop.height,
@@ -96,16 +77,15 @@ static void begin_writing(image_worker& worker, const image_crop& crop,
                       .mirrored = crop.turn.mirror_x});
 }
 
-static void decode_jpeg_rows(image_worker& worker, const image_crop& crop,
-                             const image_options& options, const tensor& slot) {
+static void decode_rows(decoders& worker, image_reader& reader, const image_crop& crop,
+                        const image_options& options, const tensor& slot) {
   begin_writing(worker, crop, options, slot);
-  const int channels = worker.jpeg.is_grey() ? 1 : channels_of(options);
+  const int channels = reader.is_grey() ? 1 : channels_of(options);
   const auto& plan = worker.resize.luma();
-  worker.jpeg.start_rows(channels, {.low = plan.columns.first(), .high = plan.columns.last()},
-                         {.low = plan.rows.first(), .high = plan.rows.last()},
-                         worker.resize.rows_kept());
-  worker.resize.run(worker.jpeg, channels, worker.writer);
-  worker.jpeg.close();
+  reader.start_rows(channels, {.low = plan.columns.first(), .high = plan.columns.last()},
+                    {.low = plan.rows.first(), .high = plan.rows.last()},
+                    worker.resize.rows_kept());
+  worker.resize.run(reader, channels, worker.writer);
 }
 
 // The factor by which libjpeg shrinks the part that is wanted, to no less than twice the result:
@@ -127,7 +107,7 @@ static bool planes_are_faster(const image_crop& crop, const jpeg_reader& jpeg) {
   return reduction_of(crop) > 1 || crop.x.length * crop.y.length > most * all;
 }
 
-static void decode_jpeg_planes(image_worker& worker, image_crop crop, const image_options& options,
+static void decode_jpeg_planes(decoders& worker, image_crop crop, const image_options& options,
                                const tensor& slot) {
   const int reduction = reduction_of(crop);
   worker.jpeg.start_planes(reduction);
@@ -140,52 +120,47 @@ static void decode_jpeg_planes(image_worker& worker, image_crop crop, const imag
   plane_rows cb(worker.jpeg, 1, worker.resize.chroma().columns.first());
   plane_rows cr(worker.jpeg, 2, worker.resize.chroma().columns.first());
   worker.resize.run_yuv(y, cb, cr, worker.writer);
-  worker.jpeg.close();
 }
 
-static void decode_jpeg(image_worker& worker, const image_crop& crop, const image_options& options,
-                        const tensor& slot) {
-  const bool planes =
-      options.fast && options.colour == image_colour::rgb && worker.jpeg.has_planes();
-  if (planes && planes_are_faster(crop, worker.jpeg))
+// Of the image that `reader`, one of the worker's, has opened.
+static void decode_pixels(decoders& worker, image_reader& reader, const image_crop& crop,
+                          const image_options& options, const tensor& slot) {
+  const bool may_use_planes = &reader == &worker.jpeg && options.fast &&
+                              options.colour == image_colour::rgb && worker.jpeg.has_planes();
+  if (may_use_planes && planes_are_faster(crop, worker.jpeg))
     decode_jpeg_planes(worker, crop, options, slot);
   else
-    decode_jpeg_rows(worker, crop, options, slot);
+    decode_rows(worker, reader, crop, options, slot);
 }
 
-static void decode_frame(image_worker& worker, const image_crop& crop, const image_options& options,
-                         const tensor& slot) {
-  begin_writing(worker, crop, options, slot);
-  const int channels = worker.frames.is_grey() ? 1 : channels_of(options);
-  const auto& plan = worker.resize.luma();
-  worker.frames.start_rows(channels, plan.columns.first(), plan.rows.first(),
-                           worker.resize.rows_kept());
-  worker.resize.run(worker.frames, channels, worker.writer);
-  worker.frames.close();
-}
+// Closes an image when it is done with or has failed, and frees the scratch memory of a large one.
+struct image_closer {
+  image_reader& reader;
 
-static bool is_jpeg(std::span<const std::byte> file) {
-  constexpr std::array<std::byte, 3> start{std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}};
-  return file.size() >= start.size() && std::equal(start.begin(), start.end(), file.begin());
-}
+  ~image_closer() {
+    constexpr std::int64_t most = 1 << 22;
+    const bool large = std::int64_t{reader.width()} * reader.height() > most;
+    reader.close();
+    if (large) decoders::release();
+  }
+};
 
 // Decodes `in` into the tensor that slot_of gives for the size of the result.
 template <class F>
 static tensor decode_into(const sample& in, const image_options& options, random draw, F slot_of) {
-  auto& worker = image_worker::of_this_thread();
+  auto& worker = decoders::of_this_thread();
   const auto doing = "decode " + in.key();
-  const auto file = in.data().bytes();
-  const bool jpeg = is_jpeg(file);
-  if (jpeg)
-    worker.jpeg.open(file, doing, options.strict, options.max_pixels);
-  else
-    worker.frames.open(file, doing, options.max_pixels);
-  const auto turn = orientation_of(options.orient ? exif_orientation(file) : 1);
-  const int width = jpeg ? worker.jpeg.width() : worker.frames.width();
-  const int height = jpeg ? worker.jpeg.height() : worker.frames.height();
-  const auto crop = plan_crop(width, height, turn, options, draw);
+  const image_file file{.bytes = in.data().bytes(),
+                        .doing = doing,
+                        .max_pixels = options.max_pixels,
+                        .strict = options.strict};
+  auto& reader = worker.reader_of(file);
+  const image_closer closer{reader};
+  reader.open(file);
+  const auto turn = orientation_of(options.orient ? reader.orientation(file) : 1);
+  const auto crop = plan_crop(reader.width(), reader.height(), turn, options, draw);
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), doing);
-  (jpeg ? decode_jpeg : decode_frame)(worker, crop, options, slot);
+  decode_pixels(worker, reader, crop, options, slot);
   return slot;
 }
 

@@ -1,9 +1,11 @@
 #include <lade/error.hpp>
 
+#include "colours.hpp"
 #include "jpeg_reader.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include <jerror.h>
 
@@ -13,11 +15,19 @@ namespace lade::media {
 // holds nothing that has a destructor.
 template <class F>
 void jpeg_reader::guarded(F call) {
-  if (setjmp(errors_.jump) != 0) {
-    close();
-    throw error(errc::invalid_data, doing_, errors_.text);
-  }
+  if (setjmp(errors_.jump) != 0) fail();
   call();
+}
+
+void jpeg_reader::fail() const {
+  switch (errors_.msg_code) {
+    case JERR_OUT_OF_MEMORY: throw std::bad_alloc();
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_SOF_UNSUPPORTED: throw error(errc::unsupported, file_->doing, errors_.text);
+    default: throw_damaged(*file_, "JPEG", errors_.text);
+  }
 }
 
 void jpeg_reader::on_error(j_common_ptr jpeg) {
@@ -26,35 +36,40 @@ void jpeg_reader::on_error(j_common_ptr jpeg) {
   std::longjmp(errors.jump, 1);
 }
 
-void jpeg_reader::on_message(j_common_ptr jpeg, int level) {
-  const auto& errors = static_cast<error_manager&>(*jpeg->err);
-  const bool harmless = errors.msg_code == JWRN_ADOBE_XFORM || errors.msg_code == JWRN_JFIF_MAJOR;
-  if (level < 0 && errors.strict && !harmless) on_error(jpeg);
+// Warnings after which every pixel is what it was written as: bytes between the parts of a file
+// that belong to none, fields that a sequential JPEG does not use, and versions of headers.
+static bool leaves_pixels_intact(int warning) {
+  return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_NOT_SEQUENTIAL ||
+         warning == JWRN_ADOBE_XFORM || warning == JWRN_JFIF_MAJOR;
 }
 
-jpeg_reader::jpeg_reader() {
+void jpeg_reader::on_message(j_common_ptr jpeg, int level) {
+  auto& errors = static_cast<error_manager&>(*jpeg->err);
+  if (level >= 0) return;
+  if (errors.strict && !leaves_pixels_intact(errors.msg_code)) on_error(jpeg);
+  errors.warned = true;
+}
+
+jpeg_reader::jpeg_reader() : jpeg_() {
   jpeg_.err = jpeg_std_error(&errors_);
   errors_.error_exit = on_error;
   errors_.emit_message = on_message;
-  doing_ = "start libjpeg";
-  if (setjmp(errors_.jump) != 0) throw error(errc::unsupported, doing_, errors_.text);
-  jpeg_create_decompress(&jpeg_);
 }
 
 jpeg_reader::~jpeg_reader() { jpeg_destroy_decompress(&jpeg_); }
 
-void jpeg_reader::open(std::span<const std::byte> file, std::string_view doing, bool strict,
-                       std::int64_t max_pixels) {
-  close();
-  doing_ = doing;
-  errors_.strict = strict;
+void jpeg_reader::open(const image_file& file) {
+  file_ = &file;
+  errors_.strict = file.strict;
+  errors_.warned = false;
+  jpeg_destroy_decompress(&jpeg_);
   guarded([&] {
-    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.data()),
-                 static_cast<unsigned long>(file.size()));
+    jpeg_create_decompress(&jpeg_);
+    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.bytes.data()),
+                 static_cast<unsigned long>(file.bytes.size()));
     jpeg_read_header(&jpeg_, TRUE);
   });
-  if (std::int64_t{width()} * height() > max_pixels)
-    throw error(errc::limit_exceeded, doing, too_many_pixels(width(), height(), max_pixels));
+  set_shape(file, jpeg_.image_width, jpeg_.image_height, jpeg_.num_components == 1);
 }
 
 bool jpeg_reader::has_planes() const noexcept {
@@ -99,21 +114,14 @@ const std::uint8_t* jpeg_reader::row(int y) {
   return ring_.row(y, [this](int, std::uint8_t* out) { read_row(out); }) + left_;
 }
 
-static int multiply_255(int a, int b) {
-  const int product = a * b + 128;
-  return ((product >> 8) + product) >> 8;
-}
-
-// Adobe's inverted inks to RGB, or to grey, as Pillow does it.
+// Adobe's inverted inks to RGB or grey.
 static void convert_inks(const std::uint8_t* cmyk, int count, int channels, std::uint8_t* out) {
   for (int x = 0; x < count; ++x, cmyk += 4, out += channels) {
-    std::array<int, 3> rgb;
-    for (std::size_t c = 0; c < 3; ++c) rgb[c] = cmyk[3] - multiply_255(255 - cmyk[c], cmyk[3]);
-    if (channels == 1) {
+    const auto rgb = rgb_of_inverted_inks(cmyk);
+    if (channels == 1)
       *out = luma_of(rgb[0], rgb[1], rgb[2]);
-    } else {
-      for (std::size_t c = 0; c < 3; ++c) out[c] = static_cast<std::uint8_t>(rgb[c]);
-    }
+    else
+      std::ranges::copy(rgb, out);
   }
 }
 

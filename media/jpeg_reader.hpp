@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "resizer.hpp"
+#include "image_reader.hpp"
 #include "row_ring.hpp"
 
 #include <array>
@@ -10,8 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <span>
-#include <string_view>
 #include <vector>
 
 #include <jpeglib.h>
@@ -25,33 +23,28 @@ struct jpeg_plane {
   coarse_axis y;
 };
 
-// For one thread. Every member throws error(invalid_data) with libjpeg's reason when the image is
-// damaged, and leaves the reader ready for the next open.
-class jpeg_reader final : public row_source {
+// Reads every kind of JPEG that libjpeg-turbo does. libjpeg keeps tables from one image to the
+// next, so every image gets a decompressor of its own.
+class jpeg_reader final : public image_reader {
  public:
   jpeg_reader();
-  ~jpeg_reader();
+  ~jpeg_reader() override;
   jpeg_reader(const jpeg_reader&) = delete;
   jpeg_reader& operator=(const jpeg_reader&) = delete;
 
-  // Reads the header. `file` and `doing`, the beginning of errors, outlive the reading of the
-  // image. Unless `strict`, damage that libjpeg can pass over is. Throws error(limit_exceeded) for
-  // an image of more than `max_pixels`.
-  void open(std::span<const std::byte> file, std::string_view doing, bool strict,
-            std::int64_t max_pixels);
-
-  int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
-  int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
-
-  bool is_grey() const noexcept { return jpeg_.num_components == 1; }
+  // Reads the header. Unless `file.strict`, decodes what libjpeg makes of damaged data.
+  void open(const image_file& file) override;
 
   // Whether the image has luma and two equally coarse colour planes, so that start_planes works.
   bool has_planes() const noexcept;
 
+  bool warned() const noexcept override { return errors_.warned; }
+
   // Decodes the columns [left, right) of the rows [top, bottom), as the whole image has them:
   // exact DCT, smooth upsampling of colour. One channel is the luma. From then on `row` gives the
   // rows; the last `kept` stay in place.
-  void start_rows(int channels, const axis_range& columns, const axis_range& rows, int kept);
+  void start_rows(int channels, const axis_range& columns, const axis_range& rows,
+                  int kept) override;
   const std::uint8_t* row(int y) override;
 
   // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size rounded
@@ -66,17 +59,19 @@ class jpeg_reader final : public row_source {
   void end_planes(int bottom) noexcept;
 
   // Gives up the rest of the image.
-  void close() noexcept { jpeg_abort_decompress(&jpeg_); }
+  void close() noexcept override { jpeg_abort_decompress(&jpeg_); }
 
  private:
   struct error_manager : jpeg_error_mgr {
     std::jmp_buf jump;
     bool strict = true;
+    bool warned = false;
     char text[JMSG_LENGTH_MAX] = "";
   };
 
-  static void on_error(j_common_ptr jpeg);
+  [[noreturn]] static void on_error(j_common_ptr jpeg);
   static void on_message(j_common_ptr jpeg, int level);
+  [[noreturn]] void fail() const;
 
   template <class F>
   void guarded(F call);
@@ -87,7 +82,7 @@ class jpeg_reader final : public row_source {
 
   error_manager errors_;
   jpeg_decompress_struct jpeg_;
-  std::string_view doing_;
+  const image_file* file_ = nullptr;  // whose image is read
 
   int channels_ = 0;
   std::size_t left_ = 0;  // from the first decoded byte of a row to the first wanted

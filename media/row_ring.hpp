@@ -1,4 +1,4 @@
-// What the decoders share: the last few rows that one produced, and how grey is made.
+// The last few rows that a decoder produced.
 
 #pragma once
 
@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace lade::media {
 
@@ -41,16 +40,5 @@ class row_ring {
   std::size_t stride_ = 0;
   buffer memory_;
 };
-
-// ITU-R BT.601 luma in fixed point, as Pillow rounds it.
-inline std::uint8_t luma_of(int red, int green, int blue) {
-  return static_cast<std::uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
-}
-
-// Why an image is refused.
-inline std::string too_many_pixels(int width, int height, std::int64_t max_pixels) {
-  return std::to_string(width) + " x " + std::to_string(height) +
-         " pixels are more than max_pixels = " + std::to_string(max_pixels);
-}
 
 }  // namespace lade::media

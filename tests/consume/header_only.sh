@@ -12,7 +12,8 @@ for file in "$package" model "$package-implementation"; do
     -c "$source/tests/consume/$file.cpp" -o "$file.o"
 done
 libraries=-luring
-[ "$package" = lade ] || libraries="$libraries -ljpeg -lavcodec -lavutil"
+[ "$package" = lade ] || libraries="$libraries -ljpeg -ltiff -lwebp -lwebpdemux -lavif -lz \
+  -lavcodec -lavutil"
 # shellcheck disable=SC2086  # the libraries are words
 $compiler "$@" "$package.o" model.o "$package-implementation.o" $libraries -o trainer
 ./trainer "$source/tests/data/photos/cricket-1345065.jpg"

@@ -294,7 +294,7 @@ TEST(Image, DamageIsReportedInTheWordsOfTheDecoder) {
 }
 
 TEST(Image, WhatIsNoImageIsUnsupported) {
-  for (std::string_view text : {"", "\xff", "hello, world", "RIFF....WAVE"}) {
+  for (std::string_view text : {"\xff", "hello, world", "RIFF....WAVE", "....ftypheic"}) {
     try {
       decode_image()(named("b", bytes_of(text)));
       FAIL() << text;
@@ -303,6 +303,11 @@ TEST(Image, WhatIsNoImageIsUnsupported) {
       EXPECT_THAT(failure.what(), HasSubstr("decode b: "));
     }
   }
+}
+
+TEST(Image, AnEmptyFileIsCalledThat) {
+  EXPECT_THAT([] { decode_image()(named("b", buffer(0))); },
+              ThrowsMessage<error>("decode b: the file is empty"));
 }
 
 TEST(Image, LargeImagesAreRefusedBeforeTheirPixelsAreAllocated) {

@@ -20,7 +20,17 @@ inline bool have_pillow() {
   return std::system("/usr/bin/python3 -c 'import PIL' 2>/dev/null") == 0;
 }
 
-// The images that a command of pillow.py prints, u8 [height, width, channels].
+// The next image of a file of raw ones, u8 [height, width, channels]; empty at its end.
+inline tensor read_raw(std::FILE* from) {
+  int width = 0, height = 0, channels = 0;
+  if (std::fscanf(from, "%d %d %d", &width, &height, &channels) != 3) return tensor();
+  std::fgetc(from);
+  tensor image(element_type::u8, {height, width, channels});
+  const auto bytes = image.spec().bytes();
+  return std::fread(image.bytes(), 1, bytes, from) == bytes ? image : tensor();
+}
+
+// The images that a command of pillow.py prints.
 inline std::vector<tensor> pillow(const std::string& command,
                                   const std::vector<std::string>& arguments) {
   auto line =
@@ -28,14 +38,8 @@ inline std::vector<tensor> pillow(const std::string& command,
   for (const auto& argument : arguments) line += " " + argument;
   std::FILE* output = popen(line.c_str(), "r");
   std::vector<tensor> images;
-  for (int width, height, channels;
-       std::fscanf(output, "%d %d %d", &width, &height, &channels) == 3;) {
-    std::fgetc(output);
-    tensor image(element_type::u8, {height, width, channels});
-    const auto bytes = image.spec().bytes();
-    if (std::fread(image.bytes(), 1, bytes, output) != bytes) break;
+  for (auto image = read_raw(output); image.rank() > 0; image = read_raw(output))
     images.push_back(image);
-  }
   if (pclose(output) != 0) throw std::runtime_error("failed: " + line);
   return images;
 }

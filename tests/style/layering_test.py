@@ -7,7 +7,7 @@ import sys
 CORE = r"lade/(detail/)?\w+\.hpp"
 POSIX = r"(fcntl|unistd|poll|pthread|sched|signal|dirent|((sys|linux|netinet|arpa)/\w+))\.h"
 FFMPEG = r"lib(av|sw)\w+/\w+\.h"
-JPEG = r"(jpeglib|jerror|turbojpeg)\.h"
+FORMATS = r"(jpeglib|jerror|turbojpeg|tiffio|webp/\w+|avif/avif|zlib)\.h"
 BESIDE = r'"\w+\.hpp"'  # a private header, in the same directory
 
 # The first pattern that matches a file's path says what it may include. <vector> always.
@@ -21,7 +21,7 @@ RULES = [
     ("lib/dlpack.cpp", [CORE, r"dlpack/dlpack\.h"]),
     ("lib/*", [CORE, POSIX, BESIDE]),
     ("io/*", [CORE, r"lade/io/\w+\.hpp", POSIX, BESIDE, r"liburing\.h"]),
-    ("media/*", [CORE, r"lade/media/\w+\.hpp", BESIDE, FFMPEG, JPEG, r"immintrin\.h"]),
+    ("media/*", [CORE, r"lade/media/\w+\.hpp", BESIDE, FFMPEG, FORMATS, r"immintrin\.h"]),
 ]
 
 root = pathlib.Path(sys.argv[1])

@@ -64,15 +64,23 @@ struct image_options {
 // Decodes images into tensors of one kind. Small, copyable, and usable by any number of threads at
 // a time: each keeps decoders and scratch memory of its own, made on first use.
 //
-// JPEG is decoded by libjpeg-turbo, only as far as the crop needs it, and exactly (ISLOW, smooth
-// upsampling: the same pixels as Pillow). Damage outside of the crop may go unnoticed. PNG, WebP,
-// GIF, BMP, TIFF and PNM are decoded by FFmpeg. The kind is told from the first bytes, never from
-// the name.
+// The format is detected by the first bytes, never by the name:
+// - JPEG by libjpeg-turbo, only as far as the crop needs it, and exactly (ISLOW, smooth upsampling:
+//   the same pixels as Pillow). Damage outside of the crop may go unnoticed.
+// - TIFF by libtiff: strips and tiles, planes, 1 to 16 bits, grey, RGB, palettes, CMYK, YCbCr, and
+//   every compression except old-style JPEG.
+// - WebP by libwebp, AVIF by libavif, PNG by FFmpeg.
+// - GIF, BMP and binary PNM by lade itself.
 //
-// What is not 8-bit RGB or grey becomes it like this. Alpha and transparency are dropped, palettes
-// looked up. Of 16-bit channels the upper half is kept. CMYK JPEGs are taken for inverted, as Adobe
-// writes them. Of an animation or a file of many pages the first image is decoded. Colour profiles
-// are ignored. Grey from colour is a JPEG's luma, elsewhere (299 R + 587 G + 114 B) / 1000.
+// Conversion to 8-bit RGB or grey:
+// - Alpha and transparency are dropped. Colours that a TIFF has multiplied by alpha are divided.
+// - Palettes are looked up.
+// - Of channels with more than 8 bits, the upper 8 are kept. AVIF is scaled by libavif.
+// - CMYK is converted without a colour profile. CMYK JPEGs are taken for inverted, as Adobe writes
+//   them.
+// - Of an animation or a file of many pages, the first image is decoded, on its canvas.
+// - Colour profiles are ignored.
+// - Grey from colour is a JPEG's luma, elsewhere (299 R + 587 G + 114 B) / 1000.
 class decode_image {
  public:
   // Throws error(invalid_argument) naming an option that cannot work.

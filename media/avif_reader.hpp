@@ -1,0 +1,31 @@
+// AVIF by libavif.
+
+#pragma once
+
+#include "byte_view.hpp"
+#include "frame_reader.hpp"
+
+struct avifDecoder;
+struct avifImage;
+
+namespace lade::media {
+
+// Reads still images, and the first image of a sequence.
+class avif_reader final : public frame_reader {
+ public:
+  static bool recognises(byte_view file) noexcept;
+
+  void open(const image_file& file) override;
+
+  // AVIF says by properties of its own how an image is turned. Its Exif data must be ignored.
+  int orientation(const image_file&) const override { return orientation_; }
+
+ private:
+  void parse(avifDecoder& decoder, const image_file& file);
+  void convert(const avifImage& image, const image_file& file);
+
+  int orientation_ = 1;
+  scratch rgba_;  // pixels of an image with alpha
+};
+
+}  // namespace lade::media

@@ -1,0 +1,52 @@
+// BMP, decoded here: FFmpeg passes over files that are cut off.
+
+#pragma once
+
+#include "byte_view.hpp"
+#include "colours.hpp"
+#include "frame_reader.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace lade::media {
+
+// Reads the headers of Windows and OS/2; 1 to 32 bits a pixel with a palette or any masks; and both
+// kinds of run lengths. Pixels that those skip have the first colour of the palette.
+class bmp_reader final : public frame_reader {
+ public:
+  static bool recognises(byte_view file) noexcept { return file.begins("BM"); }
+
+  void open(const image_file& file) override;
+
+ private:
+  // Bits of a pixel that hold one channel.
+  struct mask {
+    int shift = 0;
+    int bits = 0;
+  };
+  struct header {
+    std::int64_t width = 0;
+    std::int64_t height = 0;
+    bool top_down = false;
+    unsigned bits = 0;  // of a pixel
+    unsigned compression = 0;
+    std::size_t pixels = 0;  // where they begin
+    std::array<mask, 3> masks{};
+  };
+
+  header read_header(const image_file& file);
+  static void check_kind(const image_file& file, const header& of);
+  static void read_masks(const image_file& file, byte_view info, header& of);
+  void read_palette(const image_file& file, byte_view entries, std::size_t used, unsigned bits,
+                    std::size_t entry_bytes);
+  void read_rows(const image_file& file, const header& of);
+  void read_runs(const image_file& file, const header& of);
+  void convert_row(byte_view row, const header& of, std::uint8_t* out);
+
+  palette colours_;
+  std::vector<std::uint8_t> indices_;
+};
+
+}  // namespace lade::media

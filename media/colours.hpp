@@ -1,0 +1,51 @@
+// How pixels of other kinds become 8-bit grey or RGB.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace lade::media {
+
+// ITU-R BT.601 luma in fixed point, as Pillow rounds it.
+inline std::uint8_t luma_of(int red, int green, int blue) {
+  return static_cast<std::uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
+}
+
+// An unsigned sample of 1 to 16 bits: fewer than 8 are scaled to 255, of more the upper 8 are kept.
+inline std::uint8_t byte_of(unsigned value, int bits) {
+  return static_cast<std::uint8_t>(bits >= 8 ? value >> (bits - 8)
+                                             : value * 255 / ((1U << bits) - 1));
+}
+
+// RGB from CMYK without a colour profile, as Pillow makes it. 255 is no ink, as Adobe writes it.
+inline std::array<std::uint8_t, 3> rgb_of_inverted_inks(const std::uint8_t* cmyk) {
+  std::array<std::uint8_t, 3> rgb;
+  for (std::size_t c = 0; c < 3; ++c) {
+    const int product = (255 - cmyk[c]) * cmyk[3] + 128;
+    rgb[c] = static_cast<std::uint8_t>(cmyk[3] - (((product >> 8) + product) >> 8));
+  }
+  return rgb;
+}
+
+// Looks up colours; those that were not set are grey.
+class palette {
+ public:
+  using colour = std::array<std::uint8_t, 3>;
+
+  palette() {
+    for (std::size_t i = 0; i < 256; ++i) colours_[i].fill(static_cast<std::uint8_t>(i));
+  }
+  colour& operator[](std::size_t i) { return colours_[i]; }
+
+  void look_up(const std::uint8_t* indices, std::size_t count, std::uint8_t* rgb) const {
+    for (std::size_t i = 0; i < count; ++i, rgb += 3)
+      for (std::size_t c = 0; c < 3; ++c) rgb[c] = colours_[indices[i]][c];
+  }
+
+ private:
+  std::array<colour, 256> colours_;
+};
+
+}  // namespace lade::media

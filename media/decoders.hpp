@@ -1,0 +1,44 @@
+// All that a thread decodes images with.
+
+#pragma once
+
+#include "avif_reader.hpp"
+#include "bmp_reader.hpp"
+#include "gif_reader.hpp"
+#include "jpeg_reader.hpp"
+#include "pixel_writer.hpp"
+#include "png_reader.hpp"
+#include "pnm_reader.hpp"
+#include "resizer.hpp"
+#include "tiff_reader.hpp"
+#include "webp_reader.hpp"
+
+namespace lade::media {
+
+// One reader per format, and what turns their rows into a tensor. All scratch memory of a thread is
+// in here. For one thread.
+struct decoders {
+  jpeg_reader jpeg;
+  png_reader png;
+  tiff_reader tiff;
+  webp_reader webp;
+  avif_reader avif;
+  gif_reader gif;
+  bmp_reader bmp;
+  pnm_reader pnm;
+  resizer resize;
+  pixel_writer writer;
+
+  // The reader of the format that the first bytes of `file` announce. Throws error(unsupported) if
+  // they announce none, error(invalid_data) for an empty file.
+  image_reader& reader_of(const image_file& file);
+
+  // Those of the calling thread. They are made by the first call and live until `release`, or as
+  // long as the thread.
+  static decoders& of_this_thread();
+
+  // Destroys those of the calling thread, and so frees their scratch memory.
+  static void release() noexcept;
+};
+
+}  // namespace lade::media

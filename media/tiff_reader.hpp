@@ -1,0 +1,35 @@
+// TIFF by libtiff.
+
+#pragma once
+
+#include "byte_view.hpp"
+#include "frame_reader.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lade::media {
+
+struct tiff_layout;
+class tiff_page;
+
+// Reads the first page: strips or tiles, samples side by side or in planes, unsigned samples of 1
+// to 16 bits, which are grey, RGB, a palette, CMYK or YCbCr, in every compression that libtiff has,
+// except old-style JPEG.
+class tiff_reader final : public frame_reader {
+ public:
+  static bool recognises(byte_view file) noexcept;
+
+  void open(const image_file& file) override;
+
+ private:
+  void read_blocks(tiff_page& page, std::uint8_t* frame);
+  void convert_row(const tiff_layout& layout, const std::uint8_t* row, std::size_t count,
+                   std::uint8_t* out);
+
+  std::vector<std::uint16_t> line_;  // samples of a row, as they are stored
+  scratch blocks_;                   // a strip or tile of each plane
+};
+
+}  // namespace lade::media

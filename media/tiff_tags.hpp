@@ -1,0 +1,46 @@
+// The first directory of a TIFF file, or of the same structure inside of other files (Exif).
+
+#pragma once
+
+#include "byte_view.hpp"
+
+#include <cstdint>
+
+namespace lade::media {
+
+// Reads any bytes safely. The bytes outlive it. BigTIFF is read too.
+class tiff_tags {
+ public:
+  explicit tiff_tags(byte_view file);
+
+  // Whether the directory and all values that it points to lie within the file.
+  bool whole() const;
+
+  // The value of a tag that has one number of 16 bits; 0 if there is none.
+  unsigned short_of(std::uint32_t tag) const;
+
+  // The bytes of a tag's values; empty if it is missing or they are cut off.
+  byte_view bytes_of(std::uint32_t tag) const;
+
+ private:
+  struct entry {
+    std::uint32_t tag = 0;
+    std::uint32_t type = 0;
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t at = 0;  // of the values
+  };
+
+  std::uint64_t number(std::uint64_t at, std::size_t count) const {
+    return high_first_ ? file_.big(at, count) : file_.little(at, count);
+  }
+  entry entry_at(std::uint64_t i) const;
+
+  byte_view file_;
+  bool high_first_ = false;
+  bool wide_ = false;        // BigTIFF: offsets and counts of 64 bits
+  std::uint64_t first_ = 0;  // entry
+  std::uint64_t entries_ = 0;
+};
+
+}  // namespace lade::media

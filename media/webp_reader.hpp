@@ -1,0 +1,20 @@
+// WebP by libwebp.
+
+#pragma once
+
+#include "byte_view.hpp"
+#include "frame_reader.hpp"
+
+namespace lade::media {
+
+// Reads lossy and lossless images, and the first image of an animation as it lies on the canvas.
+class webp_reader final : public frame_reader {
+ public:
+  static bool recognises(byte_view file) noexcept {
+    return file.begins("RIFF") && file.from(8).begins("WEBP");
+  }
+
+  void open(const image_file& file) override;
+};
+
+}  // namespace lade::media
