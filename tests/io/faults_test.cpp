@@ -323,7 +323,7 @@ TEST_F(DirectFaults, ARunThatWaitsForTheDiskFillsThePageCacheAtTheSecondReading)
 static task<> hold_permit(detail::open_files& files, event& end, int& begun) {
   auto permit = co_await files.read_whole();
   ++begun;
-  co_await end.wait();
+  co_await end;
 }
 
 static task<> hold_permits(detail::open_files& files, int& begun) {
