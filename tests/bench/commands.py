@@ -91,7 +91,7 @@ class Bench:
 
     def shown(self, command):
         """The command as a person in the project's directory would type it."""
-        words = self.words(command)
+        words = shlex.split(command.format(**{**self.names, "python": "python3"}))
         return shlex.join(
             os.path.relpath(word, ROOT) if Path(word).is_relative_to(ROOT) else word
             for word in words

@@ -20,7 +20,7 @@ class Verdict:
     ratio: float | None = None  # or the figure itself, if it is compared with nothing
     least: float | None = None
     most: float | None = None
-    rounds: int = 0
+    once: bool = False  # measured in one round where others have several
     spread: tuple | None = None  # of the other against itself
     counted: float | None = None  # the ratio by instructions
     by: str = "median"  # what the gate is held against: median, lower end, instructions
@@ -109,7 +109,7 @@ def fill(verdict, group, row, results, rounds, base, counts):
     verdict.ours = statistics.median(ours)
     verdict.ratio = statistics.median(ratios)
     verdict.least, verdict.most = min(ratios), max(ratios)
-    verdict.rounds = len(ours)
+    verdict.once = len(ours) < rounds
     if row.gate is not None:
         decide(row, verdict)
 
@@ -149,7 +149,7 @@ def cells(verdict):
     if verdict.failure:
         return [verdict.name, figure, f"**{verdict.failure}**", *[""] * 5, verdict.gate, "**no**"]
     compared = verdict.other is not None
-    once = " (one round)" if verdict.rounds == 1 else ""
+    once = " (one round)" if verdict.once else ""
     return [
         verdict.name,
         figure,

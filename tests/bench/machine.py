@@ -43,16 +43,14 @@ def commit():
 
 def compiler(build):
     """The compiler of the build directory and how it optimises."""
-    info = build / "meson-info"
     try:
-        compilers = json.loads((info / "intro-compilers.json").read_text())
-        options = json.loads((info / "intro-buildoptions.json").read_text())
-        cpp = compilers["host"]["cpp"]
-        values = {option["name"]: option["value"] for option in options}
-        flags = f"buildtype {values['buildtype']}, -O{values['optimization']}"
-        return f"{output_of(cpp['exelist'][-1], '--version')}, {flags}"
-    except (OSError, KeyError, ValueError):
-        return output_of("c++", "--version")
+        commands = json.loads((build / "compile_commands.json").read_text())
+        options = json.loads((build / "meson-info/intro-buildoptions.json").read_text())
+    except (OSError, ValueError):
+        return "none"
+    program = next(w for w in commands[0]["command"].split() if not w.endswith("ccache"))
+    values = {option["name"]: option["value"] for option in options}
+    return f"{output_of(program, '--version')}, buildtype {values['buildtype']}"
 
 
 def peer_versions(build):
