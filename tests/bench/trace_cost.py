@@ -21,9 +21,17 @@ def start(command, cpu):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pin)
 
 
+def finish(program):
+    """The line that it prints."""
+    text = program.communicate()[0]
+    if program.returncode != 0:
+        sys.exit(f"{program.args[0]}: status {program.returncode}")
+    return json.loads(text)
+
+
 def beside_each_other(loader, trace, cpus):
     plain, traced = start(loader, cpus[0]), start([*loader, "--trace", trace], cpus[1])
-    said = [json.loads(each.communicate()[0]) for each in (plain, traced)]
+    said = [finish(each) for each in (plain, traced)]
     return {figure: said[1][figure] / said[0][figure] for figure in FIGURES}
 
 
