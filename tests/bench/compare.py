@@ -68,7 +68,8 @@ def check_rounds(group, row, figures, rounds):
 
 def spread_of(row, name, base):
     """The smallest and the largest ratio of a command to itself."""
-    if base is None or any(name not in results.rounds for results in base):
+    command = name.partition(":")[0]
+    if base is None or any(command not in results.rounds for results in base):
         return None
     first, second = (results.figures(name, row.figure) for results in base)
     ratios = ratios_of(first, second)

@@ -237,6 +237,7 @@ def readers_group(group, readers, loaders, tail):
             group.commands[theirs[-1]] = (
                 f"{{bin}}/files_bare --dir {directory} --reader {options} {tail}"
             )
+        group.base += theirs
         gate = 0.95
         for name, options in loaders.items():
             ours = f"{name}, {size}"
@@ -288,6 +289,7 @@ def core_group():
     group.commands["floor"] = "{bin}/core_floor"
     group.commands["asio"] = "{bin}/asio_floor"
     group.commands["SPDL"] = "{venvs}/spdl/bin/python {peers}/spdl_engine.py --concurrency 8"
+    group.base = ["floor", "asio"]
     for name, gate in {
         "await": 20,
         "generator": 8,
@@ -334,6 +336,7 @@ def engine_group():
             lower("concurrent stage", "stages:concurrent", [f"floor:{floor}"], "cpu_ns")
         )
     group.commands["hand-off"] = "{bin}/hand_off_bench"
+    group.base = ["hand-off"]
     ways = {"from a worker": 1.3, "in place": 1.3, "from a pool of its own": None, "task": None}
     for way, gate in ways.items():
         ours = "hand-off:" + way.replace(" ", "_")

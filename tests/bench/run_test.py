@@ -205,6 +205,13 @@ class RunTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("1.00–1.00 | 1.10 | ≥ 0.95 | **no** |", page)
 
+    def test_lines_of_a_base_have_a_spread(self):
+        self.group.base = ["b"]
+        self.group.rows = [Row("a row", "a:f", ["b:f"], "rate", 2)]
+        self.program("a", line(90))
+        self.program("b", line(100), line(120))
+        self.assertIn("| b:f | 120 | 0.75 (0.75–0.75) | 0.83–1.00 | ≥ 2 |", self.run_groups()[2])
+
     def test_the_instructions_are_counted_for_whoever_needs_them(self):
         groups = [self.group, self.instructions_group(100, 110)]
         self.program("a", line(100))
