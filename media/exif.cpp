@@ -1,98 +1,114 @@
 #include "exif.hpp"
+#include "png_text.hpp"
+#include "tiff_tags.hpp"
 
-#include <cstdint>
 #include <string_view>
 
 namespace lade::media {
 
-using exif_bytes = std::span<const std::byte>;
+static constexpr std::string_view exif_prefix("Exif\0\0", 6);
+static constexpr std::string_view xmp_prefix("http://ns.adobe.com/xap/1.0/\0", 29);
 
-static bool exif_begins(exif_bytes data, std::string_view with) {
-  return data.size() >= with.size() &&
-         std::string_view(reinterpret_cast<const char*>(data.data()), with.size()) == with;
+static int valid_orientation(unsigned value) {
+  return value >= 1 && value <= 8 ? static_cast<int>(value) : 0;
 }
 
-// The unsigned number in `count` bytes from `at`; 0 when they are not all there.
-static std::uint32_t exif_number(exif_bytes data, std::size_t at, std::size_t count, bool big) {
-  if (at > data.size() || count > data.size() - at) return 0;
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    value = value << 8 | std::to_integer<std::uint32_t>(data[at + (big ? i : count - 1 - i)]);
-  return value;
+// The orientation in an XMP packet, an attribute or an element; 0 if there is none.
+static int xmp_orientation(std::string_view packet) {
+  constexpr std::string_view name = "tiff:Orientation";
+  for (auto at = packet.find(name); at != packet.npos; at = packet.find(name, at + 1)) {
+    const auto value = packet.find_first_not_of("= \t\r\n\"'>", at + name.size());
+    if (value == packet.npos) return 0;
+    if (const int found = valid_orientation(static_cast<unsigned>(packet[value] - '0')))
+      return found;
+  }
+  return 0;
 }
 
-static exif_bytes exif_part(exif_bytes data, std::size_t at, std::size_t count) {
-  if (at > data.size() || count > data.size() - at) return {};
-  return data.subspan(at, count);
-}
+// What the parts of one file say, each 0 until one says something.
+struct orientation_search {
+  int exif = 0;
+  int xmp = 0;
 
-// The first image file directory of a TIFF structure: 12 bytes per tag.
-static int tiff_orientation(exif_bytes tiff) {
-  const bool big = exif_begins(tiff, {"MM\0*", 4});
-  if (!big && !exif_begins(tiff, {"II*\0", 4})) return 1;
-  const std::size_t directory = exif_number(tiff, 4, 4, big);
-  const std::size_t tags = exif_number(tiff, directory, 2, big);
-  for (std::size_t i = 0; i < tags; ++i) {
-    const auto tag = exif_part(tiff, directory + 2 + 12 * i, 12);
-    if (tag.empty()) return 1;
+  void read_exif(byte_view tiff) {
     constexpr std::uint32_t orientation = 274;
-    constexpr std::uint32_t two_bytes = 3;
-    if (exif_number(tag, 0, 2, big) != orientation) continue;
-    if (exif_number(tag, 2, 2, big) != two_bytes) return 1;
-    const auto value = exif_number(tag, 8, 2, big);
-    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+    constexpr std::uint32_t packet = 700;
+    const tiff_tags tags(tiff);
+    if (exif == 0) exif = valid_orientation(tags.short_of(orientation));
+    read_xmp(tags.bytes_of(packet).text());
   }
-  return 1;
-}
+  void read_xmp(std::string_view packet) {
+    if (xmp == 0) xmp = xmp_orientation(packet);
+  }
+  // Exif or XMP, with the prefix that JPEG asks for.
+  void read_prefixed(byte_view body) {
+    if (body.begins(exif_prefix)) read_exif(body.from(exif_prefix.size()));
+    if (body.begins(xmp_prefix)) read_xmp(body.text().substr(xmp_prefix.size()));
+  }
 
-// Segments: a marker of two bytes, then a length that counts itself. The scan ends the search.
-static exif_bytes exif_in_jpeg(exif_bytes file) {
-  constexpr std::uint32_t app1 = 0xffe1;
-  constexpr std::uint32_t start_of_scan = 0xffda;
-  constexpr std::string_view prefix("Exif\0\0", 6);
-  for (std::size_t at = 2; at + 4 <= file.size();) {
-    const auto marker = exif_number(file, at, 2, true);
-    if (marker == 0xffff) {  // a fill byte
-      ++at;
-      continue;
+  // Segments: a marker of two bytes, then a length that counts itself. The scan ends the search.
+  void read_jpeg(byte_view file) {
+    constexpr std::uint64_t app1 = 0xffe1;
+    constexpr std::uint64_t start_of_scan = 0xffda;
+    for (std::size_t at = 2; at + 4 <= file.size();) {
+      const auto marker = file.big(at, 2);
+      if (marker == 0xffff) {  // a fill byte
+        ++at;
+        continue;
+      }
+      const auto length = file.big(at + 2, 2);
+      if (marker < 0xff00 || marker == start_of_scan || length < 2) return;
+      if (marker == app1) read_prefixed(file.part(at + 4, length - 2));
+      at += 2 + length;
     }
-    const std::size_t length = exif_number(file, at + 2, 2, true);
-    if (marker < 0xff00 || marker == start_of_scan || length < 2) break;
-    const auto body = exif_part(file, at + 4, length - 2);
-    if (marker == app1 && exif_begins(body, prefix)) return body.subspan(prefix.size());
-    at += 2 + length;
   }
-  return {};
-}
 
-// Chunks: a length, a name, the body, a checksum.
-static exif_bytes exif_in_png(exif_bytes file) {
-  for (std::size_t at = 8; at + 12 <= file.size();) {
-    const std::size_t length = exif_number(file, at, 4, true);
-    if (exif_begins(file.subspan(at + 4), "eXIf")) return exif_part(file, at + 8, length);
-    at += 12 + length;
-  }
-  return {};
-}
-
-// Chunks: a name, a length, the body, rounded up to an even size.
-static exif_bytes exif_in_webp(exif_bytes file) {
-  for (std::size_t at = 12; at + 8 <= file.size();) {
-    const std::size_t length = exif_number(file, at + 4, 4, false);
-    if (exif_begins(file.subspan(at), "EXIF")) {
-      const auto body = exif_part(file, at + 8, length);
-      return exif_begins(body, {"Exif\0\0", 6}) ? body.subspan(6) : body;
+  // Chunks: a length, a name, the body, a checksum.
+  void read_png(byte_view file) {
+    for (std::size_t at = 8; at + 12 <= file.size();) {
+      const auto length = file.big(at, 4);
+      const auto name = file.part(at + 4, 4).text();
+      const auto body = file.part(at + 8, length);
+      if (name == "eXIf") read_exif(body);
+      if (name == "tEXt" || name == "zTXt" || name == "iTXt") read_text(read_png_text(name, body));
+      at += 12 + length;
     }
-    at += 8 + length + length % 2;
   }
-  return {};
-}
 
-int exif_orientation(std::span<const std::byte> file) noexcept {
-  if (exif_begins(file, "\xff\xd8")) return tiff_orientation(exif_in_jpeg(file));
-  if (exif_begins(file, "\x89PNG")) return tiff_orientation(exif_in_png(file));
-  if (exif_begins(file, "RIFF")) return tiff_orientation(exif_in_webp(file));
-  return tiff_orientation(file);
+  void read_text(const png_text& text) {
+    if (text.keyword == "XML:com.adobe.xmp") read_xmp(text.value);
+    if (!text.keyword.starts_with("Raw profile type ")) return;
+    const auto bytes = raw_profile(text.value);
+    if (text.keyword.ends_with(" xmp")) read_xmp(bytes);
+    read_prefixed(std::as_bytes(std::span(bytes)));
+  }
+
+  // Chunks: a name, a length, the body, rounded up to an even size.
+  void read_webp(byte_view file) {
+    for (std::size_t at = 12; at + 8 <= file.size();) {
+      const auto length = file.little(at + 4, 4);
+      const auto name = file.part(at, 4).text();
+      const auto body = file.part(at + 8, length);
+      if (name == "EXIF")
+        read_exif(body.begins(exif_prefix) ? body.from(exif_prefix.size()) : body);
+      if (name == "XMP ") read_xmp(body.text());
+      at += 8 + length + length % 2;
+    }
+  }
+};
+
+int exif_orientation(byte_view file) {
+  orientation_search found;
+  if (file.begins("\xff\xd8"))
+    found.read_jpeg(file);
+  else if (file.begins("\x89PNG"))
+    found.read_png(file);
+  else if (file.begins("RIFF"))
+    found.read_webp(file);
+  else
+    found.read_exif(file);
+  if (found.exif != 0) return found.exif;
+  return found.xmp != 0 ? found.xmp : 1;
 }
 
 }  // namespace lade::media

@@ -1,14 +1,13 @@
-// The one thing of Exif that changes an image: how the camera was held.
+// How a camera was held, as image files tell it.
 
 #pragma once
 
-#include <cstddef>
-#include <span>
+#include "byte_view.hpp"
 
 namespace lade::media {
 
-// Tag 274 of an image file (JPEG, PNG, WebP or TIFF), 1 to 8; 1 when there is none or when what is
-// there makes no sense. Reads any bytes safely.
-int exif_orientation(std::span<const std::byte> file) noexcept;
+// The orientation of a JPEG, PNG, WebP or TIFF file, 1 to 8: of its Exif data (also where a PNG has
+// them as a "raw profile" in text), else of its XMP data, else 1. Reads any bytes safely.
+int exif_orientation(byte_view file);
 
 }  // namespace lade::media

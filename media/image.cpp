@@ -133,21 +133,34 @@ static void decode_pixels(decoders& worker, image_reader& reader, const image_cr
     decode_rows(worker, reader, crop, options, slot);
 }
 
-// Closes an image when it is done with or has failed, and frees the scratch memory of a large one.
-struct image_closer {
-  image_reader& reader;
-
+// Closes an image when it is done with or has failed. If it was large, frees the scratch memory of
+// the thread: most images are small, and a pool has many threads.
+class image_closer {
+ public:
+  explicit image_closer(image_reader& reader) : reader_(reader) {}
   ~image_closer() {
-    constexpr std::int64_t most = 1 << 22;
-    const bool large = std::int64_t{reader.width()} * reader.height() > most;
-    reader.close();
-    if (large) decoders::release();
+    note(reader_.width(), reader_.height());
+    reader_.close();
+    if (large_) decoders::release();
   }
+  image_closer(const image_closer&) = delete;
+  image_closer& operator=(const image_closer&) = delete;
+
+  // The size of the image, or of its result.
+  void note(int width, int height) noexcept {
+    constexpr std::int64_t most = 1 << 21;
+    large_ = large_ || std::int64_t{width} * height > most;
+  }
+
+ private:
+  image_reader& reader_;
+  bool large_ = false;
 };
 
 // Decodes `in` into the tensor that slot_of gives for the size of the result.
 template <class F>
-static tensor decode_into(const sample& in, const image_options& options, random draw, F slot_of) {
+static tensor decode_into(const sample& in, const image_options& options,
+                          std::atomic<std::uint64_t>& warnings, random draw, F slot_of) {
   auto& worker = decoders::of_this_thread();
   const auto doing = "decode " + in.key();
   const image_file file{.bytes = in.data().bytes(),
@@ -155,17 +168,21 @@ static tensor decode_into(const sample& in, const image_options& options, random
                         .max_pixels = options.max_pixels,
                         .strict = options.strict};
   auto& reader = worker.reader_of(file);
-  const image_closer closer{reader};
+  image_closer closer(reader);
   reader.open(file);
   const auto turn = orientation_of(options.orient ? reader.orientation(file) : 1);
   const auto crop = plan_crop(reader.width(), reader.height(), turn, options, draw);
+  closer.note(crop.width, crop.height);
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), doing);
   decode_pixels(worker, reader, crop, options, slot);
+  if (reader.warned()) warnings.fetch_add(1, std::memory_order_relaxed);
   return slot;
 }
 
 decode_image::decode_image(const image_options& options)
-    : options_(options), spec_(spec_of(options, options.width, options.height)) {
+    : options_(options),
+      spec_(spec_of(options, options.width, options.height)),
+      warnings_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   check_options(options);
   check_elements(options);
   if (options.shorter_side == 0)
@@ -174,7 +191,7 @@ decode_image::decode_image(const image_options& options)
 }
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
-  decode_into(in, options_, draw, [&](const tensor_spec& spec, std::string_view doing) {
+  decode_into(in, options_, *warnings_, draw, [&](const tensor_spec& spec, std::string_view doing) {
     if (slot.where().type == device::kind::cuda)
       throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
     if (slot.spec() != spec || !slot.contiguous())
@@ -187,7 +204,7 @@ void decode_image::operator()(const sample& in, const tensor& slot, random draw)
 }
 
 tensor decode_image::operator()(const sample& in, random draw) const {
-  return decode_into(in, options_, draw,
+  return decode_into(in, options_, *warnings_, draw,
                      [](const tensor_spec& spec, std::string_view) { return tensor(spec); });
 }
 

@@ -35,6 +35,22 @@ TEST(Crop, RandomOnesLieInsideAndHaveTheAreaAndShapeAskedFor) {
   EXPECT_NEAR(flips, 2000, 200);
 }
 
+TEST(Crop, RandomOnesKeepToTheAspectsAskedFor) {
+  auto options = with_fit(image_fit::random_crop);
+  options.min_aspect = 2;
+  options.max_aspect = 3;
+  options.max_area = 0.2;
+  double widest = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const auto crop = plan_crop(5000, 3750, {}, options, random(seed));
+    const double aspect = crop.x.length / crop.y.length;
+    ASSERT_GT(aspect, 1.99);
+    ASSERT_LT(aspect, 3.01);
+    widest = std::max(widest, aspect);
+  }
+  EXPECT_GT(widest, 2.9);
+}
+
 TEST(Crop, EqualDrawsGiveEqualCrops) {
   const auto options = with_fit(image_fit::random_crop);
   const auto a = plan_crop(500, 375, {}, options, random(7, 1, 2));

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <zlib.h>
+
 namespace lade::media {
 
 using namespace std::string_literals;
@@ -37,6 +39,44 @@ TEST(Exif, OrientationIsFoundInEveryContainer) {
       3);
   EXPECT_EQ(orientation_in("RIFF....WEBPVP8 \x01\0\0\0x\0"s + "EXIF"s + size + "\0\0\0"s + tiff),
             3);
+}
+
+static std::string png_of(const std::string& name, const std::string& body) {
+  const auto size = static_cast<char>(body.size());
+  return "\x89PNG\r\n\x1a\n\0\0\0\x01IHDR.crc.\0\0\0"s + size + name + body + "\0\0\0\0"s;
+}
+
+static const auto attribute = R"(<x xmlns:tiff="ns" tiff:Orientation="6"/>)"s;
+static const auto element = "<x><tiff:Orientation> 8 </tiff:Orientation></x>"s;
+
+TEST(Exif, XmpIsReadWhereExifSaysNothing) {
+  const auto app1 = "http://ns.adobe.com/xap/1.0/\0"s + attribute;
+  const auto jpeg = "\xff\xd8\xff\xe1\0"s + static_cast<char>(app1.size() + 2) + app1;
+  EXPECT_EQ(orientation_in(jpeg + "\xff\xda\0\0"s), 6);
+  EXPECT_EQ(orientation_in(jpeg + jpeg_of(tiff_of(3)).substr(2)), 3);
+  EXPECT_EQ(orientation_in(jpeg + jpeg_of(tiff_of(0)).substr(2)), 6);
+  EXPECT_EQ(orientation_in(png_of("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + element)), 8);
+  const auto size = static_cast<char>(element.size());
+  EXPECT_EQ(orientation_in("RIFF....WEBPXMP "s + size + "\0\0\0"s + element), 8);
+}
+
+TEST(Exif, RawProfilesOfPngsAreRead) {
+  const auto bytes = "Exif\0\0"s + tiff_of(6);
+  auto text = "\nexif\n      44\n"s;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+    if (text.size() % 20 == 0) text += '\n';
+  }
+  for (const auto& kind : {"exif"s, "APP1"s})
+    EXPECT_EQ(orientation_in(png_of("tEXt", "Raw profile type " + kind + '\0' + text)), 6);
+  uLongf size = 200;
+  std::string compressed(size, '\0');
+  compress(reinterpret_cast<Bytef*>(compressed.data()), &size,
+           reinterpret_cast<const Bytef*>(text.data()), text.size());
+  compressed.resize(size);
+  EXPECT_EQ(orientation_in(png_of("zTXt", "Raw profile type exif\0\0"s + compressed)), 6);
 }
 
 TEST(Exif, LowByteFirstIsReadToo) {

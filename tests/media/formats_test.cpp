@@ -1,6 +1,7 @@
 // Files of every kind that formats.py makes, against the pixels that they were made from.
 
 #include "../support/seed.hpp"
+#include "jpeg_writer.hpp"
 #include "pillow.hpp"
 
 #include <lade/error.hpp>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +22,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace lade::media {
 
@@ -62,6 +67,9 @@ static std::string extension_of(const known_image& image) {
 
 class Formats : public testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    if (have_makers()) corpus();  // which outlives the first test
+  }
   void SetUp() override {
     if (!have_makers()) GTEST_SKIP() << "a tool that makes files of some format is not installed";
   }
@@ -137,6 +145,68 @@ TEST_F(Formats, AFileThatIsCutOffAnywhereIsRefusedUnlessNothingIsMissing) {
       const auto cut = sample(file.key()).with_data(file.data().slice(0, kept));
       const auto decoded = decode_or_refuse(cut);
       if (decoded) EXPECT_EQ(difference(*decoded, pixels), 0) << file.key() << " of " << kept;
+    }
+  }
+}
+
+// No more address space than now and `more` bytes, as long as it lives. Sanitizers reserve
+// terabytes, and are left alone.
+class address_space_limit {
+ public:
+  explicit address_space_limit(rlim_t more) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t used = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit now{used < rlim_t{1} << 40 ? used + more : before_.rlim_cur, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &now);
+  }
+  ~address_space_limit() { setrlimit(RLIMIT_AS, &before_); }
+  address_space_limit(const address_space_limit&) = delete;
+  address_space_limit& operator=(const address_space_limit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+static const sample& file_named(std::string_view name) {
+  const auto is_it = [&](const known_image& image) { return image.file.key() == name; };
+  return std::ranges::find_if(corpus(), is_it)->file;
+}
+
+// The file with `bytes` instead of its own, `offset` behind the first `mark`.
+static sample patched(std::string_view name, std::string_view mark, std::size_t offset,
+                      std::string_view bytes) {
+  const auto& file = file_named(name);
+  buffer data(file.data().size());
+  std::memcpy(data.data(), file.data().data(), data.size());
+  std::memcpy(data.data() + data.text().find(mark) + offset, bytes.data(), bytes.size());
+  return sample(std::string(name)).with_data(data);
+}
+
+TEST_F(Formats, AHeaderOfAHugeImageIsRefusedBeforeItsPixelsAreAllocated) {
+  const std::string_view huge("\0\0\xff\xff\0\0\xff\xff", 8);
+  const std::string_view low("\xff\xff\0\0\xff\xff\0\0", 8);
+  const std::string_view bits("\xff\xff\xff\x0f", 4);
+  buffer jpeg = write_jpeg(tensor(element_type::u8, {48, 64, 3}));
+  const std::string_view frame("\xff\xc0\x00\x11\x08", 5);
+  std::memcpy(jpeg.data() + jpeg.text().find(frame) + frame.size(), "\xff\0\xff\0", 4);
+  for (const auto& bomb :
+       {sample("a.jpg").with_data(jpeg), patched("rgb8.png", "IHDR", 4, huge),
+        patched("rgb24.bmp", "BM", 18, low), patched("map8.gif", "GIF", 6, "\xff\xff\xff\xff"),
+        patched("lossless.webp", "VP8L", 9, bits), patched("lossless.avif", "ispe", 8, huge),
+        patched("255.ppm", "61 37", 0, "61 \n9999999"),
+        patched("rgb8.tif", {"\0\1\3\0\1\0\0\0", 8}, 8, "\xff\xff"),
+        patched("rgb8-big.tif", {"\1\1\0\3", 4}, 12, "\xff\xff")}) {
+    const address_space_limit limit(16 << 20);
+    try {
+      decode_image({.max_pixels = 1'000'000})(bomb);
+      ADD_FAILURE() << bomb.key();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::limit_exceeded) << failure.what();
+      EXPECT_NE(std::string_view(failure.what()).find("max_pixels = 1000000"),
+                std::string_view::npos)
+          << failure.what();
     }
   }
 }

@@ -8,7 +8,9 @@
 #include <lade/tensor.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace lade::media {
 
@@ -50,10 +52,13 @@ struct image_options {
   // 50 dB.
   bool fast = false;
 
-  // Turns images as their Exif orientation says.
+  // Turns images as their Exif data say, or their XMP data if those say nothing. AVIF images are
+  // turned as their own properties say.
   bool orient = true;
 
-  // Whether a JPEG that is cut off or damaged is an error; otherwise what libjpeg makes of it.
+  // Whether a JPEG that is cut off or damaged is an error; otherwise the result is what libjpeg
+  // makes of it. A warning that leaves every pixel intact is no error, but is counted: see
+  // decode_image::warnings. JPEG has no checksums: some damage changes pixels and nothing else.
   bool strict = true;
 
   // The most pixels an image may have; checked before memory is allocated. The default is
@@ -92,6 +97,11 @@ class decode_image {
   // height and width are 0.
   const tensor_spec& spec() const noexcept { return spec_; }
 
+  // How many images this object and its copies have decoded in spite of a decoder's warning: extra
+  // bytes between the segments of a JPEG, header fields that have no meaning, and damage if not
+  // `strict`. Any thread may ask at any time.
+  std::uint64_t warnings() const noexcept { return warnings_->load(std::memory_order_relaxed); }
+
   // Decodes in.data() into `slot`, a contiguous tensor of that spec. `draw` decides the random
   // crop: equal draws, equal crops. Throws errors that name the sample: invalid_data (with the
   // decoder's reason), unsupported (an unknown format), limit_exceeded (max_pixels), or
@@ -104,6 +114,7 @@ class decode_image {
  private:
   image_options options_;
   tensor_spec spec_;
+  std::shared_ptr<std::atomic<std::uint64_t>> warnings_;
 };
 
 }  // namespace lade::media

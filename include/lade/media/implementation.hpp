@@ -17,6 +17,7 @@
 #include "../../../media/pixel_writer.cpp"
 #include "../../../media/png.cpp"
 #include "../../../media/png_reader.cpp"
+#include "../../../media/png_text.cpp"
 #include "../../../media/pnm_reader.cpp"
 #include "../../../media/resize.cpp"
 #include "../../../media/resize_avx2.cpp"

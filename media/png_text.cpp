@@ -1,0 +1,67 @@
+#include "png_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <zlib.h>
+
+namespace lade::media {
+
+static std::string inflate_text(byte_view compressed) {
+  constexpr uLongf most = 1 << 20;
+  std::string text(most, '\0');
+  uLongf size = most;
+  const int result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size, compressed.data(),
+                                static_cast<uLong>(compressed.size()));
+  text.resize(result == Z_OK ? size : 0);
+  return text;
+}
+
+// The bytes up to the next zero, which `at` is moved behind.
+static std::string_view png_field(byte_view body, std::size_t& at) {
+  const auto rest = body.from(at).text();
+  const auto length = std::min(rest.find('\0'), rest.size());
+  at += length + 1;
+  return rest.substr(0, length);
+}
+
+png_text read_png_text(std::string_view chunk, byte_view body) {
+  std::size_t at = 0;
+  png_text text{.keyword = std::string(png_field(body, at)), .value = {}};
+  bool compressed = chunk == "zTXt";
+  if (compressed) ++at;  // the method, of which there is one
+  if (chunk == "iTXt") {
+    compressed = body[at] != 0;
+    at += 2;
+    png_field(body, at);  // language
+    png_field(body, at);  // translated keyword
+  }
+  const auto value = body.from(at);
+  text.value = compressed ? inflate_text(value) : std::string(value.text());
+  return text;
+}
+
+// The next word between blanks, which is cut off from `text`.
+static std::string_view next_word(std::string_view& text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  const auto word = text.substr(0, std::min(text.find_first_of(blanks), text.size()));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+std::string raw_profile(std::string_view text) {
+  next_word(text);  // name
+  next_word(text);  // length
+  std::string bytes;
+  for (auto digits = next_word(text); !digits.empty(); digits = next_word(text))
+    for (std::size_t i = 0; i + 2 <= digits.size(); i += 2) {
+      unsigned char byte = 0;
+      const auto* end = digits.data() + i + 2;
+      if (std::from_chars(digits.data() + i, end, byte, 16).ptr != end) return {};
+      bytes.push_back(static_cast<char>(byte));
+    }
+  return bytes;
+}
+
+}  // namespace lade::media
