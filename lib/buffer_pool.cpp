@@ -3,6 +3,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/demand.hpp>
 #include <lade/detail/waiter.hpp>
+#include <lade/sleep.hpp>
 #include <lade/stats.hpp>
 #include <lade/this_context.hpp>
 
@@ -24,7 +25,7 @@ class buffer_pool::reservation : private detail::waiter {
       : pool_(pool), bytes_(block_bytes) {}
 
   bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<task<buffer>::promise_type> coroutine);
+  bool await_suspend(std::coroutine_handle<task<>::promise_type> coroutine);
   void await_resume();
 
  private:
@@ -65,6 +66,14 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     if (used == 0) self = shared_from_this();
     used += bytes;
     peak = std::max(peak, used.load());
+  }
+
+  // Turns up to so many bytes that are reserved into part of `bytes` that are wanted. Gives how
+  // many.
+  std::size_t reserve_with(std::size_t reserved, std::size_t bytes) noexcept {
+    auto turned = std::min(reserved, bytes);
+    reserve(bytes - turned);
+    return turned;
   }
 
   // Whether so much may be given to whoever asks next. What is larger than the limit is given to
@@ -167,7 +176,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
 };
 
 bool buffer_pool::reservation::await_suspend(
-    std::coroutine_handle<task<buffer>::promise_type> coroutine) {
+    std::coroutine_handle<task<>::promise_type> coroutine) {
   if (auto* surroundings = coroutine.promise().context) claim_ = surroundings->claim;
   return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
     // Whoever comes to wait for this item from now on sees that it waits, or is seen here.
@@ -202,12 +211,21 @@ task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t
   auto& here = co_await this_context();
   auto found = pool->try_take(block_bytes, here.claim);
   if (!found.memory) {
-    reservation waiting(*pool, block_bytes);
-    co_await waiting;
+    co_await wait_for(pool, block_bytes);
     std::unique_lock lock(pool->mutex);
     found = pool->take(block_bytes, lock);
   }
   co_return pool->make_buffer(found, block_bytes, bytes);
+}
+
+// Until they are reserved.
+task<> buffer_pool::wait_for(std::shared_ptr<state> pool, std::size_t bytes) {
+  auto& here = co_await this_context();
+  detail::shared_waiting_time of_none;
+  detail::stopwatch of_claim(here.claim ? here.claim->waited : of_none);
+  detail::stopwatch of_stage(here.stage ? here.stage->memory_wait : of_none);
+  reservation waiting(*pool, bytes);
+  co_await waiting;
 }
 
 std::optional<buffer> buffer_pool::try_allocate(std::size_t bytes) {
@@ -263,9 +281,6 @@ task<buffer> allocate(std::size_t bytes) {
   auto& here = co_await this_context();
   auto got = try_allocate(here, bytes);
   if (got) co_return std::move(*got);
-  detail::stopwatch waiting(here.claim->waited);
-  detail::shared_waiting_time of_none;
-  detail::stopwatch waiting_too(here.stage ? here.stage->memory_wait : of_none);
   auto granted = co_await here.memory->allocate(bytes);
   count_for_stage(here, bytes);
   co_return granted;
@@ -275,6 +290,65 @@ buffer allocate_now(const context& surroundings, std::size_t bytes) {
   count_for_stage(surroundings, bytes);
   if (surroundings.stage) surroundings.stage->note_at_once(bytes);
   return surroundings.memory ? surroundings.memory->allocate_now(bytes) : buffer(bytes);
+}
+
+memory_charge::memory_charge(std::size_t bytes) {
+  if (auto* call = detail::call_memory::current) *this = call->charge(bytes);
+}
+
+void memory_charge::give_back() noexcept { pool_->give_back({}, bytes_); }
+
+task<memory_charge> charge(std::size_t bytes) {
+  auto& here = co_await this_context();
+  if (!here.memory || bytes == 0) co_return memory_charge();
+  auto pool = here.memory->state_;
+  bool now = false;
+  {
+    std::lock_guard lock(pool->mutex);
+    now = !here.claim || (pool->waiters.empty() && pool->may_give(bytes, here.claim));
+    if (now) pool->reserve(bytes);
+  }
+  if (!now) co_await buffer_pool::wait_for(pool, bytes);
+  co_return memory_charge(std::move(pool), bytes);
+}
+
+buffer allocate_now(std::size_t bytes) {
+  auto* call = detail::call_memory::current;
+  return call ? call->allocate(bytes) : buffer(bytes);
+}
+
+std::chrono::nanoseconds detail::waited_for_memory(const context& surroundings,
+                                                   clock::time_point now) {
+  return surroundings.claim ? surroundings.claim->waited.until(now) : std::chrono::nanoseconds();
+}
+
+constinit thread_local detail::call_memory* detail::call_memory::current = nullptr;
+
+buffer detail::call_memory::allocate(std::size_t bytes) {
+  stage_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes == 0) return buffer();
+  auto& pool = *pool_.state_;
+  auto block_bytes = block_bytes_for(bytes);
+  std::unique_lock lock(pool.mutex);
+  auto turned = pool.reserve_with(reserved_.bytes_, block_bytes);
+  reserved_.bytes_ -= turned;
+  taken_ += block_bytes - turned;
+  auto found = pool.take(block_bytes, lock);
+  return pool.make_buffer(found, block_bytes, bytes);
+}
+
+memory_charge detail::call_memory::charge(std::size_t bytes) {
+  auto& pool = pool_.state_;
+  std::lock_guard lock(pool->mutex);
+  auto turned = pool->reserve_with(reserved_.bytes_, bytes);
+  reserved_.bytes_ -= turned;
+  taken_ += bytes - turned;
+  return {pool, bytes};
+}
+
+void detail::call_memory::leave() noexcept {
+  stage_.note_at_once(std::exchange(taken_, 0));
+  reserved_ = {};
 }
 
 }  // namespace lade

@@ -3,6 +3,7 @@
 #include <lade/error.hpp>
 #include <lade/random.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sleep.hpp>
 
 #include <utility>
 
@@ -84,10 +85,12 @@ void concurrent_core::note_levels() const {
                     {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
 }
 
-void concurrent_core::require_in_time(const slot_state& item) const {
+void concurrent_core::require_in_time(const slot_state& item, const context& surroundings) const {
   if (!options_.limits.any()) return;
   auto allowed = options_.limits.left(item.started - item.begun);
-  if (clock::now() - item.started > allowed) throw error(errc::timed_out, late);
+  auto now = clock::now();
+  auto waited = waited_for_memory(surroundings, now) - item.waited;
+  if (now - item.started - waited > allowed) throw error(errc::timed_out, late);
 }
 
 std::chrono::nanoseconds concurrent_core::time_left(const slot_state& item) const noexcept {
@@ -131,8 +134,9 @@ void concurrent_core::slot_state::note(item_overview::doing what, clock::time_po
   doing.store(what, std::memory_order_relaxed);
 }
 
-concurrent_core::call_log::call_log(concurrent_core& stage)
+concurrent_core::call_log::call_log(concurrent_core& stage, const context& surroundings)
     : stage_(stage),
+      surroundings_(surroundings),
       trace_(stage.run_->options().trace),
       track_(trace_ ? trace_->add_track(stage.counters_.name()) : 0),
       busy_(stage.counters_.busy),
@@ -142,6 +146,7 @@ void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
   if (trace_) begun_ = stage_.run_->begin_arrows(item.origin);
   item.started = clock::now();
   if (attempt == 1) item.begun = item.started;
+  if (stage_.options_.limits.any()) item.waited = waited_for_memory(surroundings_, item.started);
   item.note(item_overview::doing::works, item.started);
   busy_.begin(item.started);
   cpu_.begin();
@@ -150,6 +155,8 @@ void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
 void concurrent_core::call_log::end(slot_state& item, std::string name,
                                     std::optional<clock::duration> pause) {
   auto ended = clock::now();
+  if (stage_.options_.limits.any())  // which such a wait does not count to
+    item.begun += waited_for_memory(surroundings_, ended) - item.waited;
   auto taken = ended - item.started;
   auto& counters = stage_.counters_;
   computed_ += taken;

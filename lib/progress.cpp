@@ -40,8 +40,17 @@ void progress::refuse(const std::string& why) {
 
 void progress::refuse_locked(const std::string& why) {
   if (refusal_.empty()) refusal_ = why;
-  for (auto& each : choosers_) each.on_their_way.clear();
+  forget();
   if (required_) throw error(errc::invalid_argument, "begin a run with require_state", refusal_);
+}
+
+// What has been delivered is of no use where there is no state, and takes more memory the longer
+// the run is: of a sharded stream, each item is a range of its own.
+void progress::forget() {
+  delivered_ = {};
+  open_ = {};
+  for (auto& each : sources_) each.second.own_delivered = {};
+  for (auto& each : choosers_) each.on_their_way.clear();
 }
 
 static std::string joined(const std::vector<std::string>& stages) {
@@ -175,6 +184,7 @@ void progress::note_choices(const lineage& delivered) {
 void progress::note(const lineage& origin) {
   std::lock_guard lock(mutex_);
   if (origin.empty()) refuse_locked("items come from no position of the source");
+  if (!refusal_.empty()) return;
   if (!in_parts_) return note_whole(origin);
   if (parts_ > 0 && !same_item(origin, open_)) {
     note_whole(std::exchange(open_, {}));

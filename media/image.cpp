@@ -1,3 +1,4 @@
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
 
@@ -204,8 +205,9 @@ void decode_image::operator()(const sample& in, const tensor& slot, random draw)
 }
 
 tensor decode_image::operator()(const sample& in, random draw) const {
-  return decode_into(in, options_, *warnings_, draw,
-                     [](const tensor_spec& spec, std::string_view) { return tensor(spec); });
+  return decode_into(in, options_, *warnings_, draw, [](const tensor_spec& spec, std::string_view) {
+    return tensor(spec, allocate_now(spec.bytes()));
+  });
 }
 
 }  // namespace lade::media

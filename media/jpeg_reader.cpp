@@ -1,3 +1,4 @@
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 
 #include "colours.hpp"
@@ -155,8 +156,8 @@ void jpeg_reader::start_planes(int reduction) {
     const auto stride = component.width_in_blocks * block;
     // libjpeg fills whole groups of blocks, also below the image's last row.
     const auto rows = (component.height_in_blocks + unsigned(component.v_samp_factor)) * block;
-    plane_memory_[i].resize(stride * rows);
-    planes_[i] = {.data = plane_memory_[i].data(),
+    plane_data_[i] = plane_memory(i, stride * rows);
+    planes_[i] = {.data = plane_data_[i],
                   .stride = static_cast<std::ptrdiff_t>(stride),
                   .x = coarse_jpeg_axis(luma.h_samp_factor, component.h_samp_factor,
                                         luma.DCT_scaled_size, component.DCT_scaled_size),
@@ -165,6 +166,17 @@ void jpeg_reader::start_planes(int reduction) {
     planes_[i].x.size = static_cast<int>(component.downsampled_width);
     planes_[i].y.size = static_cast<int>(component.downsampled_height);
   }
+}
+
+// Threads keep what common images need. What large ones need is the run's.
+std::uint8_t* jpeg_reader::plane_memory(std::size_t plane, std::size_t bytes) {
+  constexpr auto most_kept = std::size_t{1} << 19;
+  if (bytes <= most_kept) {
+    small_planes_[plane].resize(bytes);
+    return small_planes_[plane].data();
+  }
+  large_planes_[plane] = allocate_now(bytes);
+  return reinterpret_cast<std::uint8_t*>(large_planes_[plane].data());
 }
 
 // Of the luma: what libjpeg decodes at a time.
@@ -195,7 +207,7 @@ void jpeg_reader::read_blocks() {
     const auto count =
         static_cast<std::size_t>(component.v_samp_factor * component.DCT_scaled_size);
     for (std::size_t y = 0; y < count; ++y)
-      rows[i][y] = plane_memory_[i].data() + (above * count + y) * std::size_t(planes_[i].stride);
+      rows[i][y] = plane_data_[i] + (above * count + y) * std::size_t(planes_[i].stride);
   }
   guarded([&] { jpeg_read_raw_data(&jpeg_, planes, lines); });
 }

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/buffer.hpp>
+
 #include "image_reader.hpp"
 #include "row_ring.hpp"
 
@@ -59,7 +61,10 @@ class jpeg_reader final : public image_reader {
   void end_planes(int bottom) noexcept;
 
   // Gives up the rest of the image.
-  void close() noexcept override { jpeg_abort_decompress(&jpeg_); }
+  void close() noexcept override {
+    jpeg_abort_decompress(&jpeg_);
+    large_planes_ = {};
+  }
 
  private:
   struct error_manager : jpeg_error_mgr {
@@ -77,6 +82,7 @@ class jpeg_reader final : public image_reader {
   void guarded(F call);
   void crop(const axis_range& columns);
   void read_row(std::uint8_t* out);
+  std::uint8_t* plane_memory(std::size_t plane, std::size_t bytes);
   int rows_of_blocks() const noexcept;
   void read_blocks();
 
@@ -90,7 +96,9 @@ class jpeg_reader final : public image_reader {
   std::vector<std::uint8_t> cmyk_;
 
   std::array<jpeg_plane, 3> planes_;
-  std::array<std::vector<std::uint8_t>, 3> plane_memory_;
+  std::array<std::uint8_t*, 3> plane_data_{};
+  std::array<std::vector<std::uint8_t>, 3> small_planes_;  // kept for the next image
+  std::array<buffer, 3> large_planes_;
 };
 
 // The rows of a plane, from column `left` on.

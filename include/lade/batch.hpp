@@ -152,7 +152,8 @@ struct batch_into_options {
 };
 
 // Writes a sample's tensor: `spec()` says what it becomes, a call writes it to a slot of a batch.
-// The call may take a `random` as third argument.
+// The call may take a `random` as third argument. If there is a `memory_to_write(in)`, the stage
+// waits for so much memory before a call; see tells_memory in buffer_pool.hpp.
 template <class W>
 concept sample_writer =
     requires(const W& writer, const sample& in, const tensor& slot) {
@@ -195,6 +196,31 @@ class assigned {
   std::size_t slot_;
 };
 
+// The work of a stage that writes samples into slots.
+template <class W>
+class slot_writing {
+ public:
+  slot_writing(W writer, stage_random draws) : writer_(std::move(writer)), draws_(draws) {}
+
+  assigned operator()(assigned&& item, const item_identity& identity) const {
+    if constexpr (std::invocable<const W&, const sample&, const tensor&, random>)
+      writer_(item.sample(), item.slot(), draws_(identity));
+    else
+      writer_(item.sample(), item.slot());
+    return std::move(item).without_data();
+  }
+
+  std::size_t memory_needed(const assigned& item) const
+    requires requires(const W& writer, const sample& in) { writer.memory_to_write(in); }
+  {
+    return writer_.memory_to_write(item.sample());
+  }
+
+ private:
+  W writer_;
+  stage_random draws_;
+};
+
 // Throws error(invalid_argument) that names the stage and the option that cannot work, or if what
 // the writer makes has no size.
 void require_batch_into(std::string_view stage, const batch_into_options& options,
@@ -222,14 +248,9 @@ class batch_into_stage {
           run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
           auto slots = self.assign(in);
           auto stage = self.stage(run);
-          detail::stage_random draws(run, length);
+          detail::slot_writing<W> work(self.writer_, detail::stage_random(run, length));
           auto written = detail::open_concurrent<detail::assigned, detail::assigned>(
-              slots, run, self.name_, stage,
-              [writer = self.writer_, draws](detail::assigned&& item,
-                                             const detail::item_identity& identity) {
-                write(writer, item, draws(identity));
-                return std::move(item).without_data();
-              });
+              slots, run, self.name_, stage, std::move(work));
           return detail::collect_slots(std::move(written), self.options_);
         });
   }
@@ -258,13 +279,6 @@ class batch_into_stage {
             .limits = {options_.timeout, options_.deadline},
             .shares_cpus = options_.concurrency == automatic,
             .buffer = static_cast<unsigned>(buffer)};
-  }
-
-  static void write(const W& writer, const detail::assigned& item, random draw) {
-    if constexpr (std::invocable<const W&, const sample&, const tensor&, random>)
-      writer(item.sample(), item.slot(), draw);
-    else
-      writer(item.sample(), item.slot());
   }
 
   W writer_;

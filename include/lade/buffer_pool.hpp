@@ -6,13 +6,21 @@
 #include <lade/context.hpp>
 #include <lade/task.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace lade {
+
+class memory_charge;
+
+namespace detail {
+class call_memory;
+}
 
 // Hands out buffers and keeps what comes back for the next of about the same size, so that the
 // hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits,
@@ -64,13 +72,69 @@ class buffer_pool {
   struct state;
   class reservation;
 
+  friend class detail::call_memory;
+  friend class memory_charge;
   friend std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
+  friend task<memory_charge> charge(std::size_t bytes);
 
+  static task<> wait_for(std::shared_ptr<state> pool, std::size_t bytes);
   static task<buffer> allocate_from(std::shared_ptr<state> pool, std::size_t bytes);
   std::optional<buffer> try_allocate_for(const detail::memory_claim* claim, std::size_t bytes);
 
   std::shared_ptr<state> state_;
 };
+
+// Bytes that count to the budget of a runtime without being one of its buffers: what a library
+// allocates by itself, while it is worked with. They are given back when it is destroyed, on any
+// thread.
+class memory_charge {
+ public:
+  memory_charge() = default;
+
+  // At once, beyond the limit if need be, for the plain function of a stage in whose call this
+  // thread is. Charges nothing outside of one.
+  explicit memory_charge(std::size_t bytes);
+
+  memory_charge(memory_charge&& other) noexcept
+      : pool_(std::move(other.pool_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  memory_charge& operator=(memory_charge&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~memory_charge() {
+    if (bytes_ > 0) give_back();
+  }
+
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  friend class detail::call_memory;
+  friend task<memory_charge> charge(std::size_t bytes);
+
+  memory_charge(std::shared_ptr<buffer_pool::state> pool, std::size_t bytes) noexcept
+      : pool_(std::move(pool)), bytes_(bytes) {}
+
+  void give_back() noexcept;
+
+  std::shared_ptr<buffer_pool::state> pool_;  // null if there is nothing to give back
+  std::size_t bytes_ = 0;
+};
+
+// The same for a coroutine, which waits for them as for a buffer.
+task<memory_charge> charge(std::size_t bytes);
+
+// For functions that know before a call how much memory it will take. A stage awaits what
+// `function.memory_needed(item)` says, and then calls the function, which takes its buffers and
+// charges from it. What that throws is ignored: the call will throw too.
+template <class F, class In>
+concept tells_memory = requires(const F& function, const In& item) {
+  { function.memory_needed(item) } -> std::convertible_to<std::size_t>;
+};
+
+// Uninitialised bytes for the plain function of a stage in whose call this thread is, at once,
+// beyond the limit if need be; fresh memory outside of one.
+buffer allocate_now(std::size_t bytes);
 
 // Uninitialised bytes from the pool of the awaiting coroutine; fresh memory where it has none. In a
 // run it waits for them as buffer_pool::allocate does, otherwise it gets them at once. Time that a
@@ -82,5 +146,58 @@ std::optional<buffer> try_allocate(const context& surroundings, std::size_t byte
 
 // The same at once, beyond the limit if need be.
 buffer allocate_now(const context& surroundings, std::size_t bytes);
+
+namespace detail {
+
+// Where the plain functions of a stage that one thread calls one after the other take memory.
+class call_memory {
+ public:
+  call_memory(buffer_pool& pool, stage_counters& stage) noexcept : pool_(pool), stage_(stage) {}
+
+  // For the next call, which takes its memory from it.
+  void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
+
+  // During a call, on its thread.
+  class entered {
+   public:
+    explicit entered(call_memory& memory) noexcept
+        : memory_(memory), outer_(std::exchange(current, &memory)) {}
+    entered(const entered&) = delete;
+    ~entered() {
+      current = outer_;
+      if (memory_.taken_ > 0 || memory_.reserved_.bytes() > 0) memory_.leave();
+    }
+
+   private:
+    call_memory& memory_;
+    call_memory* outer_;
+  };
+
+  // That of the call in which this thread is; null outside of one.
+  static constinit thread_local call_memory* current;
+
+  buffer allocate(std::size_t bytes);
+  memory_charge charge(std::size_t bytes);
+
+ private:
+  void leave() noexcept;
+
+  buffer_pool& pool_;
+  stage_counters& stage_;
+  memory_charge reserved_;
+  std::size_t taken_ = 0;  // by this call, beyond what was reserved
+};
+
+// What a call of the function for the item will take. Nothing where that cannot be told, or where
+// the awaiting coroutine is asked to stop: nobody wants then what the call gives.
+template <class F, class In>
+task<memory_charge> reserve_for(const F& function, const In& item) {
+  try {
+    co_return co_await charge(function.memory_needed(item));
+  } catch (...) {}
+  co_return memory_charge();
+}
+
+}  // namespace detail
 
 }  // namespace lade

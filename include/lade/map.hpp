@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
@@ -139,6 +140,11 @@ class map_work {
     decltype(auto) operator()(In&& item, const item_identity& identity) const {
       return apply_to(*function_, std::forward<In>(item), draws_(identity));
     }
+    template <class In>
+      requires tells_memory<std::remove_cvref_t<decltype(*std::declval<worker_function<F>&>())>, In>
+    std::size_t memory_needed(const In& item) const {
+      return (*function_).memory_needed(item);
+    }
 
    private:
     worker_function<F> function_;
@@ -195,13 +201,22 @@ class map_stage {
                                    detail::stage_random draws, detail::opening run,
                                    detail::stage_counters& counters, detail::in_place_calls calls) {
     detail::identify identity;
+    detail::call_memory memory(run.run->runtime().memory(), counters);
     auto function = self.begin_worker(run, counters);
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       random draw;
       if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
-      auto out =
-          self.template result_for<Out>(*item, in.origin(), *function, draw, run, counters, calls);
+      if constexpr (tells_memory<std::remove_cvref_t<decltype(*function)>, In>) {
+        auto reserved = co_await detail::reserve_for(*function, *item);
+        memory.reserve(std::move(reserved));
+      }
+      std::optional<Out> out;
+      {
+        detail::call_memory::entered inside(memory);
+        out = self.template result_for<Out>(*item, in.origin(), *function, draw, run, counters,
+                                            calls);
+      }
       if (!out) continue;
       detail::bump(counters.out);
       co_yield *out;

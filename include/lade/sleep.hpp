@@ -26,9 +26,21 @@ inline task<> sleep(std::chrono::nanoseconds duration) {
 
 namespace detail {
 
+// How long coroutines of these surroundings have waited for memory, for the item that they work on
+// and those before it.
+std::chrono::nanoseconds waited_for_memory(const context& surroundings, clock::time_point now);
+
+// Time in which memory is waited for does not count.
 inline task<> stop_after(std::chrono::nanoseconds duration, const context& surroundings,
                          std::stop_source& late, bool& rang) {
-  co_await under(surroundings, sleep(duration));
+  auto begun = clock::now();
+  auto waited = waited_for_memory(surroundings, begun);
+  auto left = duration;
+  while (left.count() > 0) {
+    co_await under(surroundings, sleep(left));
+    auto now = clock::now();
+    left = duration - (now - begun) + (waited_for_memory(surroundings, now) - waited);
+  }
   rang = true;
   late.request_stop();
 }

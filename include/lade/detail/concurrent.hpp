@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/detail/concurrent_core.hpp>
 #include <lade/detail/continue_on.hpp>
 #include <lade/detail/items.hpp>
@@ -76,8 +77,11 @@ using worker_of = typename worker_of_work<Work>::type;
 template <class In, class Out>
 class plain_calls {
  public:
+  explicit plain_calls(bool tells) noexcept : tells_memory(tells) {}
   virtual ~plain_calls() = default;
   virtual void call(In&& in, const item_identity& identity, std::optional<Out>& out) = 0;
+  virtual std::size_t memory_needed(const In& in) const = 0;
+  const bool tells_memory;  // whether memory is to be waited for before a call
 };
 template <class In, class Result>
 class task_calls {
@@ -88,10 +92,16 @@ class task_calls {
 
 template <class In, class Out, class Work>
 class plain_calls_of final : public plain_calls<In, Out> {
+  static constexpr bool tells = tells_memory<std::remove_cvref_t<worker_of<Work>>, In>;
+
  public:
-  explicit plain_calls_of(const Work& work) : work_(work) {}
+  explicit plain_calls_of(const Work& work) : plain_calls<In, Out>(tells), work_(work) {}
   void call(In&& in, const item_identity& identity, std::optional<Out>& out) override {
     assign(out, work_(std::move(in), identity));
+  }
+  std::size_t memory_needed(const In& in) const override {
+    if constexpr (tells) return work_.memory_needed(in);
+    return 0;
   }
 
  private:
@@ -225,7 +235,8 @@ class concurrent_stage : public concurrent_core {
   static task<> work_on(concurrent_stage& self, const context& surroundings,
                         begin_calls<Calls> begin) {
     auto& home = *surroundings.home;
-    call_log log(self);
+    call_log log(self, surroundings);
+    call_memory memory(*surroundings.memory, self.counters_);
     co_await continue_on(home);
     std::exception_ptr failure;
     auto worker = self.begin_worker(begin, failure);
@@ -241,15 +252,21 @@ class concurrent_stage : public concurrent_core {
         std::optional<clock::duration> pause;
         kept_name<In> name(*item.in);
         hooked_call visit(*self.run_, self.counters_, *item.in, slot.origin, attempt);
+        if constexpr (computes<Calls>) {
+          if (worker->tells_memory) {
+            auto reserved = co_await reserve_for(*worker, *item.in);
+            memory.reserve(std::move(reserved));
+          }
+        }
         log.begin(slot, attempt);
         try {
           kept = self.keep_for_retry(*item.in, attempt);
-          if constexpr (std::same_as<Calls, plain_calls<In, Out>>)
-            worker->call(std::move(*item.in), slot.identity, item.out);
+          if constexpr (computes<Calls>)
+            compute(*worker, slot, item, memory);
           else
             assign(item.out,
                    co_await self.in_time(worker->call(std::move(*item.in), slot.identity), slot));
-          self.require_in_time(slot);
+          self.require_in_time(slot, surroundings);
           visit.leave(nullptr);
         } catch (...) {
           visit.leave(std::current_exception());
@@ -263,6 +280,15 @@ class concurrent_stage : public concurrent_core {
       }
       item.in.reset();
     }
+  }
+
+  template <class Calls>
+  static constexpr bool computes = std::same_as<Calls, plain_calls<In, Out>>;
+
+  static void compute(plain_calls<In, Out>& worker, const slot_state& slot, slot_values& item,
+                      call_memory& memory) {
+    call_memory::entered inside(memory);
+    worker.call(std::move(*item.in), slot.identity, item.out);
   }
 
   // What a worker calls; if there is none, all its items fail.

@@ -98,8 +98,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     std::exception_ptr failure;
     lineage origin;
     item_identity identity;
-    clock::time_point begun;    // when the function was first called for the item
-    clock::time_point started;  // when it was called last
+    clock::time_point begun;            // when the function was first called for the item
+    clock::time_point started;          // when it was called last
+    std::chrono::nanoseconds waited{};  // by its worker for memory, before that
     underway mark;
 
     // For overviews of items that are in flight.
@@ -113,7 +114,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   // What is recorded of the calls of one worker, by that worker.
   class call_log {
    public:
-    explicit call_log(concurrent_core& stage);
+    call_log(concurrent_core& stage, const context& surroundings);
     void begin(slot_state& item, unsigned attempt);
     // `pause` is what comes next, if the function is called for the item again.
     template <class Name>
@@ -132,6 +133,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     void end(slot_state& item, std::string name, std::optional<clock::duration> pause);
 
     concurrent_core& stage_;
+    const context& surroundings_;
     lade::trace* trace_;
     lade::trace::track track_;
     lineage begun_;  // arrows of a trace, with this call
@@ -150,7 +152,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   void note_levels() const;
 
   // Throws error(timed_out) if the call has taken too long: a result that comes too late is none.
-  void require_in_time(const slot_state& item) const;
+  void require_in_time(const slot_state& item, const context& surroundings) const;
 
   // What is left for a call that begins now.
   std::chrono::nanoseconds time_left(const slot_state& item) const noexcept;

@@ -120,6 +120,7 @@ class progress {
   void require_same(const dealing& source) const;
   void refuse_locked(const std::string& why);
   void note_whole(const lineage& origin);
+  void forget();
   std::uint64_t first_of_own(const dealing& source) const noexcept;
   std::uint64_t own_number(const dealing& source, std::uint64_t position) const noexcept;
 

@@ -7,6 +7,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/continue_on.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/owner.hpp>
@@ -51,7 +52,19 @@ class parts_lane {
     underway mark_;
   };
 
-  explicit parts_lane(std::size_t capacity) : parts_(capacity) {}
+  // `behind` is the demand that the lane's reader serves.
+  parts_lane(std::size_t capacity, const context& surroundings,
+             std::shared_ptr<const demand> behind)
+      : parts_(capacity),
+        wanted_(std::make_shared<demand>(std::move(behind))),
+        claim_(wanted_),
+        surroundings_(surroundings) {
+    surroundings_.claim = &claim_;
+  }
+
+  // Those in which its parts are made, and whether the next of them is waited for.
+  const context& surroundings() const noexcept { return surroundings_; }
+  void want(bool next) noexcept { wanted_->await(next ? demand::next : demand::none); }
 
   auto push(part next) { return parts_.push(std::move(next)); }
   auto pop() { return parts_.pop(); }
@@ -72,6 +85,9 @@ class parts_lane {
 
  private:
   channel<part> parts_;
+  const std::shared_ptr<demand> wanted_;
+  memory_claim claim_;
+  context surroundings_;
   mutable std::mutex mutex_;
   std::exception_ptr failure_;
 };
@@ -149,7 +165,10 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   task<std::optional<part>> next_of(lane& from) {
     stopwatch waiting(counters_.starving);
     wanted_ = true;
+    from.want(true);
+    parts_context_.memory->reconsider();
     auto next = co_await from.pop();
+    from.want(false);
     wanted_ = false;
     co_return next;
   }
@@ -174,8 +193,9 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
       auto to = of_all;
       if (!to) to = co_await begin_lane();
       underway mark(run_.place);
+      auto& surroundings = to->surroundings();
       run_.run->start(
-          this->shared_from_this(), parts_context_,
+          this->shared_from_this(), surroundings,
           take_apart(*this, std::move(to), std::move(*item), upstream.origin(), std::move(mark)));
     }
   }
@@ -187,7 +207,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   // A lane that ends when nobody holds what this returns.
   task<std::shared_ptr<lane>> begin_lane() {
-    auto read = std::make_shared<lane>(stage_.options().buffer);
+    auto read = std::make_shared<lane>(stage_.options().buffer, parts_context_, run_.wanted);
     co_await lanes_.push(read);
     co_return std::shared_ptr<lane>(read.get(), [read](lane*) { read->end(); });
   }

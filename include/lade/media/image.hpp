@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -108,8 +109,14 @@ class decode_image {
   // invalid_argument (a slot of another spec). A failure may leave part of an image in the slot.
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
-  // The same into a fresh tensor.
+  // The same into a tensor of the run's memory; into fresh memory outside of a stage.
   tensor operator()(const sample& in, random draw = {}) const;
+
+  // For stages, which wait for so much memory before they call: what decoding takes besides the
+  // slot, and together with the tensor. Told by the header; 0 of a kind that does not tell there,
+  // and of an image that will be refused.
+  std::size_t memory_to_write(const sample& in) const;
+  std::size_t memory_needed(const sample& in) const;
 
  private:
   image_options options_;

@@ -12,6 +12,7 @@
 #include "../../../media/frame_reader.cpp"
 #include "../../../media/gif_reader.cpp"
 #include "../../../media/image.cpp"
+#include "../../../media/image_memory.cpp"
 #include "../../../media/image_reader.cpp"
 #include "../../../media/jpeg_reader.cpp"
 #include "../../../media/pixel_writer.cpp"
