@@ -52,11 +52,12 @@ static void run(const std::string& checkpoint, const std::string& log_path, unsi
   std::ofstream log(log_path, std::ios::app);
 
   lade::runtime runtime({.threads = concurrency});
-  auto batches = lade::from_index(10'000, number) | lade::shuffle({.seed = 7}) |
-                 lade::map(square, {.concurrency = concurrency}) | lade::batch(16);
+  auto batches = lade::from_index(10'000, number, {.identity = "numbers below 10,000"}) |
+                 lade::shuffle({.seed = 7}) | lade::map(square, {.concurrency = concurrency}) |
+                 lade::batch(16);
 
   for (std::uint64_t epoch = state ? state->epoch : 0; epoch < 2; ++epoch) {
-    auto steps = runtime.run(batches, {.epoch = epoch, .state = state});
+    auto steps = runtime.run(batches, {.epoch = epoch, .state = state, .require_state = true});
     state.reset();
     for (std::uint64_t step = 1; auto& numbers : steps) {
       train(log, numbers);

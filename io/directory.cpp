@@ -152,7 +152,16 @@ files::files(std::string root, std::string_view pattern, files_options options)
     : root_(std::move(root)),
       pattern_text_(pattern),
       pattern_(pattern, options.ignore_case),
-      may_be_empty_(options.may_be_empty) {}
+      may_be_empty_(options.may_be_empty),
+      compare_sizes_(options.compare_sizes) {}
+
+std::string files::identity_of(const sample& file) const {
+  auto identity = file.key().substr(path_below(root_, "").size());
+  if (!compare_sizes_) return identity;
+  struct ::stat found;
+  if (::stat(file.key().c_str(), &found) != 0) return identity + " unknown";
+  return identity + ' ' + std::to_string(found.st_size);
+}
 
 std::vector<std::string> files::directories() const {
   directory_reader reader(root_);

@@ -8,11 +8,12 @@
 
 namespace lade::detail {
 
-progress::progress(std::optional<state> from, bool required)
+progress::progress(std::optional<state> from, bool required, bool other_data)
     : from_(std::move(from)),
       before_(from_ ? from_->delivered : lineage()),
       undelivered_(std::make_shared<const gaps>(before_)),
       required_(required),
+      other_data_(other_data),
       parts_to_drop_(from_ ? from_->parts : 0),
       open_(from_ ? from_->open : lineage()),
       parts_(parts_to_drop_) {}
@@ -74,6 +75,39 @@ std::uint64_t progress::most_choices() const noexcept {
   return positions + (std::uint64_t{1} << 30);
 }
 
+static std::string quoted(const std::string& identity) {
+  return identity.empty() ? "a data set without a name" : "the data set \"" + identity + '"';
+}
+
+static constexpr auto hint = "; run_options::other_data goes on all the same";
+
+listing_log::listing_log(progress& of, std::uint64_t begin, bool has_names)
+    : progress_(of), begin_(begin) {
+  std::lock_guard lock(progress_.mutex_);
+  auto* before = progress_.source_before(begin);
+  if (!before || progress_.other_data_ || !has_names) return;
+  expected_ = before->listed;
+  expected_names_ = before->identity;
+}
+
+void listing_log::add(std::string_view name) {
+  ++count_;
+  names_.add(name);
+  if (count_ == expected_ && names_.text() != expected_names_)
+    throw_unlike("the first " + std::to_string(count_) + " items of the listing are of " +
+                 quoted(expected_names_) + " no more: they are of " + quoted(names_.text()) + hint);
+  std::lock_guard lock(progress_.mutex_);
+  auto& source = progress_.sources_.at(begin_);
+  source.listed = count_;
+  source.names = names_;
+}
+
+void listing_log::end() const {
+  if (!is_compared())
+    throw_unlike("it had listed " + std::to_string(expected_) + " items, now there are " +
+                 std::to_string(count_) + hint);
+}
+
 void progress::begin(std::vector<std::string> stages) {
   std::lock_guard lock(mutex_);
   stages_ = std::move(stages);
@@ -102,7 +136,7 @@ void progress::settle() noexcept {
 
 void progress::begin(const dealing& source) {
   std::lock_guard lock(mutex_);
-  sources_.insert_or_assign(source.begin, dealt{source, own_delivered(source.begin)});
+  sources_.insert_or_assign(source.begin, dealt{source, own_delivered(source.begin), 0, {}});
   if (from_) require_same(source);
 }
 
@@ -115,6 +149,9 @@ void progress::require_same(const dealing& source) const {
   if (before && before->items != source.items)
     throw_unlike("it is of " + counted(before->items) + ", the source has " +
                  counted(source.items));
+  if (before && before->listed == 0 && before->identity != source.identity && !other_data_)
+    throw_unlike("it is of " + quoted(before->identity) + ", the source is of " +
+                 quoted(source.identity) + hint);
   if (from_->parts > 0 && from_->world != source.world)
     throw_unlike("it is amid the parts of an item, with which no other number of ranks can go on");
   if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))
@@ -239,9 +276,10 @@ state progress::now() const {
     return !goes_on_as_rank || sources_.contains(each.begin);
   });
   for (auto& [begin, source] : sources_)
-    result.sources.push_back({begin, source.how.items, source.how.order,
-                              result.world > 1 ? first_of_own(source.how) : 0,
-                              source.own_delivered});
+    result.sources.push_back(
+        {begin, source.how.items, source.listed ? source.names.text() : source.how.identity,
+         source.listed, source.how.order, result.world > 1 ? first_of_own(source.how) : 0,
+         source.own_delivered});
   std::ranges::sort(result.sources, {}, &state::source::begin);
   result.chosen.clear();
   for (std::size_t stage = 0; stage < choosers_.size(); ++stage) {

@@ -34,7 +34,8 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
     : runtime_(where),
       options_(options_of_rest(options)),
       tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
-      progress_(std::exchange(options_.state, std::nullopt), options_.require_state),
+      progress_(std::exchange(options_.state, std::nullopt), options_.require_state,
+                options_.other_data),
       children_(children) {
   require_run(options_);
   auto& pool = runtime_.pool();
@@ -92,6 +93,8 @@ opening opening::of(const void* opened) const {
 opening opening::branch(std::size_t i, std::size_t count) const {
   auto result = *this;
   result.span = span / std::bit_ceil(count);
+  if (result.span == 0)
+    throw error(errc::limit_exceeded, "open a source", "it is one of too many, inside of others");
   result.first = first + i * result.span;
   result.inside_of = random(inside_of, i + 1)();
   return result;
@@ -147,7 +150,14 @@ std::uint64_t opening::round() const noexcept {
   return first == 0 ? epoch : random(epoch, first)();
 }
 
-visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run) {
+void require_own_position(std::uint64_t place, const opening& run) {
+  if (place >= run.span)
+    throw error(errc::limit_exceeded, "number an item",
+                "as one of several sources it may have " + std::to_string(run.span) + " items");
+}
+
+visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
+                        const opening& run) {
   auto& progress = run.run->progress();
   auto texts = texts_of(steps);
   auto part = part_of(steps);
@@ -156,6 +166,7 @@ visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, cons
   progress.begin({.begin = run.first,
                   .items = items,
                   .order = std::move(texts),
+                  .identity = std::move(identity),
                   .rank = part.rank,
                   .world = part.world,
                   .first = run.first + order.first_position(),

@@ -25,6 +25,7 @@ static std::string json_of(const std::vector<std::string>& texts) {
 static std::string json_of(const state::source& source) {
   const std::pair<const char*, std::string> members[] = {
       {"begin", std::to_string(source.begin)}, {"items", std::to_string(source.items)},
+      {"identity", json_of(source.identity)},  {"listed", std::to_string(source.listed)},
       {"order", json_of(source.order)},        {"first", std::to_string(source.first)},
       {"since", json_of(source.since)},
   };
@@ -122,6 +123,8 @@ class state_reader {
     read_list(sources, [&](state::source& source) {
       read_members("a source", {{"begin", &source.begin},
                                 {"items", &source.items},
+                                {"identity", &source.identity},
+                                {"listed", &source.listed},
                                 {"order", &source.order},
                                 {"first", &source.first},
                                 {"since", &source.since}});
@@ -325,6 +328,9 @@ class merger {
     require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::items,
                                     &state::source::items),
                  "the items of the source");
+    require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::identity,
+                                    &state::source::identity),
+                 "the data set");
     require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::order,
                                     &state::source::order),
                  "the order of the source");

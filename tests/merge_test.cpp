@@ -197,6 +197,32 @@ TEST(Merge, LineagesTellTheInputsApart) {
   }
 }
 
+TEST(Merge, PositionsStayApartInEveryRoundOfARepeat) {
+  runtime runtime({.threads = 2});
+  auto merged = merge(inputs{run_of(0, 3), merge(inputs{run_of(0, 2), run_of(0, 4)})});
+  auto all = collect(runtime, merged | repeat(50) | through(origins));
+  for (auto& each : all) each.erase(0, each.find("of "));
+  std::ranges::sort(all);
+  EXPECT_EQ(all.size(), 450u);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+}
+
+TEST(Merge, RefusesWhatWouldHaveThePositionsOfAnother) {
+  runtime runtime({.threads = 1});
+  auto inside_of_merges = [](pipeline<int> innermost, int depth) {
+    for (; depth > 0; --depth) innermost = merge(inputs{innermost, from(numbers{1})});
+    return innermost;
+  };
+  EXPECT_EQ(collect(runtime, inside_of_merges(run_of(0, 4), 60)).size(), 64u);
+  for (auto& many : {run_of(0, 5), from(std::vector{1, 2, 3, 4, 5})})
+    EXPECT_THAT([&] { collect(runtime, inside_of_merges(many, 60)); },
+                ThrowsMessage<stage_error>(
+                    HasSubstr("number an item: as one of several sources it may have 4 items")));
+  EXPECT_THAT(
+      [&] { collect(runtime, inside_of_merges(run_of(0, 1), 63)); },
+      ThrowsMessage<error>(HasSubstr("open a source: it is one of too many, inside of others")));
+}
+
 TEST(Merge, TheSamePipelineTwiceHasCountersOfEach) {
   runtime runtime({.threads = 2});
   auto one = run_of(0, 5);

@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -369,6 +370,74 @@ TEST(State, OfAListingTellsItsOrderToo) {
               HasSubstr("it is of an unknown number of items, the source has 3 items"));
 }
 
+TEST(State, OfAnotherDataSetIsRefusedByName) {
+  auto list = [](const char* identity) { return from(up_to(10), {.identity = identity}); };
+  auto index = [](const char* identity) {
+    return from_index(10, [](std::uint64_t i) { return static_cast<int>(i); },
+                      {.identity = identity});
+  };
+  auto stream = [](const char* identity) { return from(numbers{10}, {.identity = identity}); };
+  EXPECT_THAT(refusal(list("June"), state_after(list("May"), 3)),
+              HasSubstr("it is of the data set \"May\", the source is of the data set \"June\"; "
+                        "run_options::other_data goes on all the same"));
+  EXPECT_THAT(refusal(list(""), state_after(list("May"), 3)),
+              HasSubstr("the source is of a data set without a name"));
+  EXPECT_THAT(refusal(index("June") | shuffle(), state_after(index("May") | shuffle(), 3)),
+              HasSubstr("it is of the data set \"May\""));
+  EXPECT_THAT(refusal(stream("June"), state_after(stream("May"), 3)),
+              HasSubstr("it is of the data set \"May\""));
+  EXPECT_EQ(refusal(list("May"), state_after(list("May"), 3)), "none");
+  runtime runtime({.threads = 1});
+  auto all_the_same =
+      collect(runtime, list("June"), {.state = state_after(list("May"), 3), .other_data = true});
+  EXPECT_EQ(all_the_same.size(), 7u);
+}
+
+TEST(State, OfAListingIsOfItsNames) {
+  auto files_in = [](testing_support::temp_dir& data, std::vector<std::string> names) {
+    for (auto& name : names) data.write(name, "content");
+    return from(io::files(data.path()));
+  };
+  testing_support::temp_dir some;
+  testing_support::temp_dir same;
+  testing_support::temp_dir others;
+  auto files = files_in(some, {"a", "b", "c", "d"});
+  auto moved = files_in(same, {"a", "b", "c", "d"});
+  auto other = files_in(others, {"a", "b", "b2", "d"});
+  EXPECT_EQ(refusal(moved, state_after(files, 3)), "none");
+  EXPECT_EQ(refusal(moved | shuffle(), state_after(files | shuffle(), 2)), "none");
+  EXPECT_THAT(refusal(other | shuffle(), state_after(files | shuffle(), 2)),
+              HasSubstr("it is of the data set \"names "));
+  EXPECT_THAT(refusal(other, state_after(files, 4)),
+              HasSubstr("items of the listing are of the data set \"names "));
+  runtime runtime({.threads = 1});
+  auto rest = collect(runtime, other, {.state = state_after(files, 3), .other_data = true});
+  EXPECT_EQ(rest.size(), 1u);
+  auto first = collect(runtime, other | take(2), {.state = state_after(files | take(2), 1)});
+  EXPECT_EQ(first.size(), 1u);
+}
+
+TEST(State, OfAListingThatHasBecomeShorterIsRefused) {
+  testing_support::temp_dir data;
+  for (auto* name : {"a", "b", "c", "d"}) data.write(name, "content");
+  auto files = from(io::files(data.path()));
+  auto saved = state_after(files, 4);
+  std::filesystem::remove(data / "d");
+  EXPECT_THAT(refusal(files, saved), HasSubstr("it had listed 4 items, now there are 3"));
+}
+
+TEST(State, OfAListingTellsSizesOnRequest) {
+  testing_support::temp_dir data;
+  for (auto* name : {"a", "b", "c"}) data.write(name, "content");
+  for (bool sizes : {false, true}) {
+    data.write("b", "content");
+    auto files = from(io::labelled_files(data.path(), "**", {.compare_sizes = sizes})) | shuffle();
+    auto saved = state_after(files, 1);
+    data.write("b", "more content");
+    EXPECT_EQ(refusal(files, saved) == "none", !sizes);
+  }
+}
+
 TEST(State, IsOfBatchesOfAnySize) {
   auto batches = [](std::size_t size) { return from(up_to(20)) | shuffle() | batch(size); };
   runtime runtime({.threads = 1});
@@ -481,7 +550,8 @@ static state any_state(random& draw) {
   any.delivered = some_positions();
   any.open = some_positions();
   for (std::uint64_t begin = 0; draw.below(3) > 0; begin += 1 + draw.below(1000))
-    any.sources.push_back({begin, draw(), {"shuffle 7", "take 9"}, draw(), some_positions()});
+    any.sources.push_back(
+        {begin, draw(), "May", draw(), {"shuffle 7", "take 9"}, draw(), some_positions()});
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
   any.parts = draw();

@@ -80,7 +80,8 @@ class repeat_stage {
     if (auto ordered = in.then(detail::repeat_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
-          if (count > 1) run.refuse_state("repeat follows other stages: put it at the source");
+          if (count == 1) return in.open(run);
+          run.refuse_state("repeat follows other stages: put it at the source");
           return again(in, run, count, detail::open_input(run.run));
         });
   }
@@ -89,16 +90,25 @@ class repeat_stage {
   template <class T>
   static async_generator<T> again(pipeline<T> in, detail::opening run, std::uint64_t count,
                                   detail::open_input input) {
-    for (; count > 0; --count) {
+    for (std::uint64_t round = 0; round < count; ++round) {
       run.throw_if_stopped("repeat");
-      auto items = in.open(run);
-      if (count == 1) input.end();  // now it is for the last round to end it
+      auto part = run;
+      part.span = run.span / (round + 2);  // of several sources, each has a part of that
+      auto items = in.open(part);
+      if (round + 1 == count) input.end();  // now it is for the last round to end it
       while (auto item = co_await items.next()) {
         auto positions = items.origin().ranges();
-        if (!positions.empty()) run.first = std::max(run.first, positions.back().last + 1);
+        if (!positions.empty()) begin_behind(positions.back().last, run);
         co_yield *item;
       }
     }
+  }
+
+  // The next round has the positions behind those of this one.
+  static void begin_behind(std::uint64_t last, detail::opening& run) {
+    if (last < run.first) return;
+    run.span -= last + 1 - run.first;
+    run.first = last + 1;
   }
 
   std::uint64_t count_;

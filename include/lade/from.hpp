@@ -4,11 +4,17 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/index.hpp>
+#include <lade/detail/items.hpp>
+#include <lade/detail/progress.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/held.hpp>
+#include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
 
 #include <concepts>
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -24,81 +30,117 @@ namespace lade {
 
 namespace detail {
 
+// How a stream of items is numbered.
+template <class T>
+struct numbering {
+  stretch wanted = {};
+  std::vector<std::string> order = {};
+  std::string identity = {};  // of the data set
+
+  // What tells an item of a listing from others. If there is no identity, states tell listings
+  // apart by that.
+  std::function<std::string(const T&)> identity_of = nullptr;
+};
+
+// Throws error(limit_exceeded) if an item would have the position of one of another source.
+void require_own_position(std::uint64_t place, const opening& run);
+
 // Gives the items of a stretch of a source their positions, and names the source in what it throws.
+// Where a run goes on from a state of a listing, no item comes before it is known to be the same.
 template <class T>
 async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
-                                open_input input, stretch wanted = {},
-                                std::vector<std::string> order = {}) {
+                                open_input input, numbering<T> how) {
+  std::deque<held<T>> waiting;
   try {
-    run.run->progress().begin(dealing{.begin = run.first, .order = std::move(order)});
-    for (std::uint64_t i = 0; i < wanted.end; ++i) {
+    auto& progress = run.run->progress();
+    progress.begin(
+        dealing{.begin = run.first, .order = std::move(how.order), .identity = how.identity});
+    if (!how.identity.empty()) how.identity_of = nullptr;
+    listing_log listing(progress, run.first, how.identity_of != nullptr);
+    for (std::uint64_t i = 0; i < how.wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
       run.throw_if_stopped(counters.name());
-      if (i < wanted.first || run.leaves_out(run.first + i)) continue;
+      require_own_position(i, run);
+      if (how.identity_of) listing.add(how.identity_of(*item));
+      bool is_left = i >= how.wanted.first && !run.leaves_out(run.first + i);
+      if (!listing.is_compared()) {
+        if (is_left) waiting.emplace_back(std::move(*item), lineage(run.first + i));
+        continue;
+      }
+      for (; !waiting.empty(); waiting.pop_front()) {
+        bump(counters.out);
+        co_yield std::move(waiting.front());
+      }
+      if (!is_left) continue;
       bump(counters.out);
       positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
     }
+    listing.end();
     input.end();
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
 }
 
-}  // namespace detail
+// A source whose items are reached by index.
+template <class T>
+struct indexed_description {
+  std::string name;  // what statistics and errors call it
 
-namespace detail {
+  // The complete list, made when a run needs it. Called on the CPU pool; may block.
+  std::function<std::shared_ptr<const item_list<T>>()> load;
 
-// A source whose items are reached by index, perhaps shuffled, sharded, cut or repeated. Those
-// stages then cost no memory and no item is read in vain.
+  // Items in the order of the list, before all of it is there; empty if there is no such way.
+  std::function<async_generator<T>()> stream = nullptr;
+
+  std::string identity = {};  // as of a numbering
+  std::function<std::string(const T&)> identity_of = nullptr;
+};
+
+// Such a source in an order: perhaps shuffled, sharded, cut or repeated. These stages then cost no
+// memory and no item is read in vain.
 template <class T>
 class indexed_source final : public node<T> {
  public:
-  // The complete list, made when a run needs it. Called on the CPU pool; may block.
-  using load_list = std::function<std::shared_ptr<const item_list<T>>()>;
+  using description = std::shared_ptr<const indexed_description<T>>;
 
-  // Items in the order of the list, before all of it is there; empty if there is no such way.
-  using open_stream = std::function<async_generator<T>()>;
-
-  // `name` is what statistics and errors call it.
-  indexed_source(std::string name, load_list load, open_stream stream,
-                 std::vector<order_step> steps = {})
-      : name_(std::move(name)),
-        load_(std::move(load)),
-        stream_(std::move(stream)),
-        steps_(std::move(steps)) {}
+  explicit indexed_source(description what, std::vector<order_step> steps = {})
+      : what_(std::move(what)), steps_(std::move(steps)) {}
 
   async_generator<T> open(const opening& from) const override {
     auto run = from.of(this);
-    auto& counters = run.add_stage(name_, 0);
+    auto& counters = run.add_stage(what_->name, 0);
     if (auto why = why_inexact(steps_); !why.empty()) run.refuse_state(why);
     auto part = part_of(steps_);
     run.run->progress().announce(part.rank, part.world);
-    if (auto wanted = stream_ ? stretch_of(steps_) : std::nullopt)
-      return number_items(begin_with(stream_, run, counters), run, counters, open_input(run.run),
-                          *wanted, texts_of(steps_));
-    return visit(load_, steps_, run, counters, open_input(run.run));
+    auto wanted = what_->stream ? stretch_of(steps_) : std::nullopt;
+    if (!wanted) return visit(what_, steps_, run, counters, open_input(run.run));
+    return number_items<T>(begin_with(what_->stream, run, counters), run, counters,
+                           open_input(run.run),
+                           {*wanted, texts_of(steps_), what_->identity, what_->identity_of});
   }
 
   std::shared_ptr<const node<T>> then(const order_step& step) const override {
     auto steps = steps_;
     steps.push_back(step);
-    return std::make_shared<const indexed_source>(name_, load_, stream_, std::move(steps));
+    return std::make_shared<const indexed_source>(what_, std::move(steps));
   }
 
  private:
-  static async_generator<T> visit(load_list load, std::vector<order_step> steps, opening run,
+  static async_generator<T> visit(description what, std::vector<order_step> steps, opening run,
                                   stage_counters& counters, open_input input) {
     lineage position;  // of the item that is being made
     try {
-      auto list = load();
-      auto order = begin_order(std::move(steps), list->size(), run);
+      auto list = what->load();
+      auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
       gaps own(run.run->progress().own_delivered(run.first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
         run.throw_if_stopped(counters.name());
         auto k = own.at(n);
         auto place = order.at(k);
+        require_own_position(place.position, run);
         if (run.kept && run.kept->contains(run.first + place.position)) continue;
         position = lineage(run.first + place.position);
         auto item = item_of(*list, place.index, run, counters, position);
@@ -116,6 +158,13 @@ class indexed_source final : public node<T> {
     }
   }
 
+  static std::string identity_of(const indexed_description<T>& what, const item_list<T>& list) {
+    if (!what.identity.empty() || !what.identity_of) return what.identity;
+    name_digest names;
+    for (std::uint64_t i = 0; i < list.size(); ++i) names.add(what.identity_of(list.at(i)));
+    return names.text();
+  }
+
   // Nothing for an item that is dropped because it cannot be made.
   static std::optional<T> item_of(const item_list<T>& list, std::uint64_t index, const opening& run,
                                   stage_counters& counters, const lineage& position) {
@@ -128,24 +177,24 @@ class indexed_source final : public node<T> {
     }
   }
 
-  std::string name_;
-  load_list load_;
-  open_stream stream_;
+  description what_;
   std::vector<order_step> steps_;
 };
 
 template <class T>
-pipeline<T> make_indexed(std::string name, typename indexed_source<T>::load_list load,
-                         typename indexed_source<T>::open_stream stream = nullptr) {
-  return pipeline<T>(std::make_shared<const indexed_source<T>>(std::move(name), std::move(load),
-                                                               std::move(stream)),
-                     1);
+pipeline<T> make_indexed(indexed_description<T> what) {
+  auto kept = std::make_shared<const indexed_description<T>>(std::move(what));
+  return pipeline<T>(std::make_shared<const indexed_source<T>>(std::move(kept)), 1);
 }
 
 }  // namespace detail
 
 struct from_options {
   std::string_view name = "source";  // in statistics and errors
+
+  // Which data set it is, "questions of May": a run does not go on from a state of another one. Of
+  // a listing, if not given, the names of its items.
+  std::string_view identity = {};
 };
 
 namespace detail {
@@ -204,13 +253,26 @@ using range_of = std::remove_cvref_t<std::invoke_result_t<const F&>>;
 template <class F>
 concept range_function = requires { requires std::ranges::input_range<range_of<F>>; };
 
+// What tells an item of a listing from others.
+template <class Source, class T>
+std::string listed_identity(const Source& source, const T& item) {
+  if constexpr (requires {
+                  { source.identity_of(item) } -> std::convertible_to<std::string>;
+                })
+    return source.identity_of(item);
+  else
+    return name_of(item);
+}
+
 template <class T, class Make>
 pipeline<T> make_source(const from_options& options, Make make) {
   return make_pipeline<T>(
-      1, [name = std::string(options.name), make = std::move(make)](const opening& run) {
+      1, [name = std::string(options.name), identity = std::string(options.identity),
+          make = std::move(make)](const opening& run) {
         auto& counters = run.add_stage(name, 0);
         run.run->progress().announce(0, 1);
-        return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run));
+        return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run),
+                               {.identity = identity});
       });
 }
 
@@ -243,16 +305,19 @@ async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_un
 template <class Source>
 auto from(Source source, const from_options& options = {}) {
   std::string name(options.name);
+  std::string identity(options.identity);
   if constexpr (detail::listing<Source>) {
     using value = std::ranges::range_value_t<decltype(source.list_all())>;
     using list = detail::range_list<std::vector<value>>;
     return detail::make_indexed<value>(
-        name, [source] { return std::make_shared<const list>(source.list_all()); },
-        [source] { return source.list(); });
+        {name, [source] { return std::make_shared<const list>(source.list_all()); },
+         [source] { return source.list(); }, identity,
+         [source](const value& item) { return detail::listed_identity(source, item); }});
   } else if constexpr (detail::list_range<Source>) {
     using list = detail::range_list<Source>;
     auto kept = std::make_shared<const list>(std::move(source));
-    return detail::make_indexed<std::ranges::range_value_t<Source>>(name, [kept] { return kept; });
+    return detail::make_indexed<std::ranges::range_value_t<Source>>(
+        {name, [kept] { return kept; }, nullptr, identity});
   } else if constexpr (detail::generator_function<Source>) {
     using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
     return detail::make_source<value>(options, std::move(source));
@@ -264,9 +329,12 @@ auto from(Source source, const from_options& options = {}) {
     using range = detail::range_of<Source>;
     using value = std::ranges::range_value_t<range>;
     if constexpr (detail::list_range<range>)
-      return detail::make_indexed<value>(name, [source = std::move(source)] {
-        return std::make_shared<const detail::range_list<range>>(source());
-      });
+      return detail::make_indexed<value>(
+          {name,
+           [source = std::move(source)] {
+             return std::make_shared<const detail::range_list<range>>(source());
+           },
+           nullptr, identity});
     else
       return detail::make_source<value>(
           options, [source = std::move(source)] { return detail::each_of<range>(source()); });
@@ -293,7 +361,8 @@ auto from_index(std::uint64_t size, F function, const from_options& options = {}
     F function_;
   };
   auto kept = std::make_shared<const list>(size, std::move(function));
-  return detail::make_indexed<value>(std::string(options.name), [kept] { return kept; });
+  return detail::make_indexed<value>(
+      {std::string(options.name), [kept] { return kept; }, nullptr, std::string(options.identity)});
 }
 
 }  // namespace lade

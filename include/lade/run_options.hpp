@@ -58,6 +58,10 @@ struct run_options {
   // the state instead of those above.
   std::optional<lade::state> state = {};
 
+  // Goes on from a state though its sources now have another identity: the names of a listing or
+  // from_options::identity. Positions then stand for what the sources have there now.
+  bool other_data = false;
+
   // Fails at the start, with the reason, if run.state() would be refused; and when that turns out
   // later, at the item where it does.
   bool require_state = false;

@@ -27,6 +27,11 @@ struct state {
     std::uint64_t begin = 0;  // the position of its first item, which tells it from others
     std::uint64_t items = 0;  // 0 if it does not know
 
+    // Which data set it is; empty if it does not know. Of a listing that comes item by item, it is
+    // that of the first so many items.
+    std::string identity = {};
+    std::uint64_t listed = 0;
+
     // What is done with them at the source, but for sharding: "shuffle 7", "take 100".
     std::vector<std::string> order = {};
 

@@ -41,6 +41,7 @@ struct model_type {};
 inline model_type model;
 inline auto batches = some<lade::sample_batch>();
 inline auto samples = lade::from(std::vector<int>());
+inline std::vector<int> table;
 class document {
  public:
   std::size_t length() const;

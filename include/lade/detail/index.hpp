@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -96,6 +97,16 @@ struct stretch {
 
 // The stretch that is left of a list by steps that only take and skip; nothing for other steps.
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
+
+// By what states tell lists apart whose items have names.
+class name_digest {
+ public:
+  void add(std::string_view name) noexcept;
+  std::string text() const;  // "names 3f2504e04f8911d3"
+
+ private:
+  std::uint64_t value_ = 0;
+};
 
 // Why the order of what is left may be of another part than was left; empty if it is not.
 std::string why_inexact(const std::vector<order_step>& steps);

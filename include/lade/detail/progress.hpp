@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct dealing {
   std::uint64_t begin = 0;              // the position of the source's first item
   std::uint64_t items = 0;              // in the source; 0 if it does not know
   std::vector<std::string> order = {};  // what the source does with them
+  std::string identity = {};            // of the data set
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
   std::uint64_t first = 0;  // the position of the first item of all ranks
@@ -30,6 +32,28 @@ struct dealing {
 };
 
 class progress;
+
+// What a listing that comes item by item has listed so far, and whether that is what the state had
+// listed that its run goes on from. For the source that begins there, if it `has_names`.
+class listing_log {
+ public:
+  listing_log(progress& of, std::uint64_t begin, bool has_names);
+
+  // Throws error(invalid_argument) if with this item the names are not those of the state.
+  void add(std::string_view name);
+
+  // Whether all is listed that the state knows; at the end of the listing it throws if it is not.
+  bool is_compared() const noexcept { return count_ >= expected_; }
+  void end() const;
+
+ private:
+  progress& progress_;
+  const std::uint64_t begin_;
+  std::uint64_t expected_ = 0;
+  std::string expected_names_;
+  std::uint64_t count_ = 0;
+  name_digest names_;
+};
 
 // The choices of one stage of a run, by their numbers. Valid as long as the progress; keeps nothing
 // where the run has no state.
@@ -56,7 +80,8 @@ class choice_log {
 class progress {
  public:
   // If a state is `required`, what refuses one throws error(invalid_argument).
-  explicit progress(std::optional<state> from, bool required = false);
+  // With `other_data` the identity of data sets is not compared.
+  explicit progress(std::optional<state> from, bool required = false, bool other_data = false);
 
   // Whether there is something to leave out.
   bool resumed() const noexcept { return from_.has_value(); }
@@ -103,6 +128,8 @@ class progress {
   struct dealt {
     dealing how;
     lineage own_delivered;
+    std::uint64_t listed = 0;  // and the names of these, instead of an identity
+    name_digest names;
   };
 
   // A stage that chooses: its choices that have been delivered since the run began, and those that
@@ -112,6 +139,7 @@ class progress {
     std::map<std::uint64_t, std::uint64_t> on_their_way;
   };
   friend class choice_log;
+  friend class listing_log;
 
   const state::choices& choices_before(std::size_t stage) const;
   std::uint64_t most_choices() const noexcept;
@@ -128,6 +156,7 @@ class progress {
   const lineage before_;
   const std::shared_ptr<const gaps> undelivered_;
   const bool required_;
+  const bool other_data_;
   std::uint64_t parts_to_drop_ = 0;
   std::atomic<bool> settled_ = false;
 

@@ -223,7 +223,7 @@ struct opening {
   std::uint64_t first = 0;               // the position of the source's first item
   const void* stage = nullptr;           // which is being opened
 
-  // One of several sources: positions up to `first + span` are its own, and its stages' counters
+  // One of several sources: positions below `first + span` are its own, and its stages' counters
   // are kept by `inside_of` too, since the same description may be opened for several.
   std::uint64_t span = std::uint64_t{1} << 62;
   std::uint64_t inside_of = 0;
@@ -257,7 +257,8 @@ struct opening {
   opening until(std::stop_token requested) const;
   opening taken_by(std::shared_ptr<const demand> taker) const;
 
-  // For stages that join several sources: what the i-th of `count` is opened with.
+  // For stages that join several sources: what the i-th of `count` is opened with. Throws
+  // error(limit_exceeded) if there are no positions left for so many.
   opening branch(std::size_t i, std::size_t count) const;
 
   // For stages behind which parts of one item are no longer to be told apart, or not in order.
@@ -307,7 +308,8 @@ auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
 }
 
 // The order in which a run visits a list, or what is left of it.
-visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, const opening& run);
+visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
+                        const opening& run);
 
 }  // namespace detail
 }  // namespace lade

@@ -16,6 +16,10 @@ namespace lade::io {
 struct files_options {
   bool ignore_case = false;   // of the pattern: "*.jpg" matches A.JPG
   bool may_be_empty = false;  // a listing without a file is no error
+
+  // States tell files apart by their sizes too, not only by their paths below the root. Asks the
+  // file system for each file when it is listed for a run.
+  bool compare_sizes = false;
 };
 
 // The regular files below `root` whose paths relative to it match a pattern (see glob), as samples
@@ -44,6 +48,9 @@ class files {
 
   std::vector<sample> list_all() const;
 
+  // What tells a listed file from others, for states.
+  std::string identity_of(const sample& file) const;
+
  private:
   friend class labelled_files;
   class walk;
@@ -56,6 +63,7 @@ class files {
   std::string pattern_text_;
   glob pattern_;
   bool may_be_empty_;
+  bool compare_sizes_;
 };
 
 // The same, for data sets with one directory for each class: the label of a sample is the index
@@ -72,6 +80,7 @@ class labelled_files {
 
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
+  std::string identity_of(const sample& file) const { return files_.identity_of(file); }
 
  private:
   files files_;
