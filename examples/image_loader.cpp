@@ -9,11 +9,13 @@
 #include "options.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "skipped.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <cstdint>
@@ -37,11 +39,16 @@ static void catch_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-static std::vector<lade::sample> find_images(const std::string& directory) {
+static std::vector<lade::sample> find_images(const options& wanted, skipped& without) {
   const auto* pattern = "**/*.{jpg,jpeg,png,webp,gif,bmp,tif,tiff}";
-  lade::io::labelled_files listing(directory, pattern, {.ignore_case = true, .may_be_empty = true});
+  std::vector<std::string> unreadable;
+  lade::io::labelled_files listing(wanted.directory, pattern,
+                                   {.ignore_case = true,
+                                    .may_be_empty = true,
+                                    .unreadable = wanted.skip_bad ? &unreadable : nullptr});
   auto images = listing.list_all();
-  if (images.empty()) throw std::runtime_error(directory + ": no images in it or below it");
+  without.note_directories(unreadable);
+  if (images.empty()) throw std::runtime_error(wanted.directory + ": no images in it or below it");
   return images;
 }
 
@@ -68,15 +75,22 @@ static lade::runtime_options runtime_options(const options& wanted) {
   return {.threads = wanted.threads, .reactor = reactor};
 }
 
+// Throws where standard output cannot be written: who keeps the report should know.
+static void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    lade::raise(errno != 0 ? errno : EIO, "write standard output");
+}
+
 static void print_heading(const std::string& directory, const std::vector<lade::sample>& images,
                           const lade::runtime& runtime) {
   std::set<std::int64_t> classes;
   for (auto& image : images)
     if (image.label() != lade::sample::no_label) classes.insert(image.label());
-  fmt::print("{}: {}", directory, count_of(images.size(), "image", "images"));
+  fmt::print("{}: {}", lade::printable(directory), count_of(images.size(), "image", "images"));
   if (!classes.empty()) fmt::print(", {}", count_of(classes.size(), "class", "classes"));
   fmt::print("\n{}\n", runtime.describe());
-  std::fflush(stdout);
+  flush_output();
 }
 
 // What the progress bar shows of a run through `images` images, `epochs` times.
@@ -84,9 +98,12 @@ static progress::status status_of(const lade::run_statistics& run, std::uint64_t
                                   std::uint64_t epochs) {
   progress::status now;
   now.total = images * epochs;
-  for (auto& stage : run.stages) now.bytes = std::max(now.bytes, stage.bytes);
-  for (auto& stage : run.stages)  // the last one: what is ready for the trainer
-    if (stage.workers > 0) now.images = stage.out + stage.skipped;
+  std::uint64_t skipped = 0;
+  for (auto& stage : run.stages) {
+    skipped += stage.skipped;
+    if (stage.name == "read") now.bytes = stage.bytes;
+    if (stage.name == "decode_image") now.images = stage.out + skipped;
+  }
   if (epochs > 1)
     now.what = fmt::format("epoch {} of {}", std::min(now.images / images + 1, epochs), epochs);
   return now;
@@ -96,7 +113,8 @@ static void load(const options& wanted) {
   const auto image = image_options(wanted);
   const auto bad = wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
   report result(wanted.contact_sheet, image);
-  const auto images = find_images(wanted.directory);
+  skipped without(wanted.failure_log);
+  const auto images = find_images(wanted, without);
   lade::runtime runtime(runtime_options(wanted));
   print_heading(wanted.directory, images, runtime);
 
@@ -112,7 +130,10 @@ static void load(const options& wanted) {
 
   std::optional<lade::trace> trace;
   if (!wanted.trace.empty()) trace.emplace(wanted.trace);
-  auto run = runtime.run(batches, {.seed = wanted.seed, .trace = trace ? &*trace : nullptr});
+  auto run = runtime.run(batches, {.seed = wanted.seed,
+                                   .on_failure = [&](auto& failure) { without.note(failure); },
+                                   .trace = trace ? &*trace : nullptr,
+                                   .failure_log = wanted.failure_log});
   catch_interrupts();
   try {
     progress bar([&] {
@@ -123,13 +144,18 @@ static void load(const options& wanted) {
   } catch (const lade::error& failure) {
     if (!interrupted_by || failure.code() != lade::errc::stopped) throw;
   }
-  result.print(run.statistics(), run.failures());
+  if (interrupted_by)
+    fmt::print("\ninterrupted after {}\n", count_of(result.images(), "image", "images"));
+  result.print(run.statistics(), {.slowest = wanted.slowest});
+  without.print();
+  if (trace) trace->finish();
+  flush_output();
   if (result.images() == 0 && !interrupted_by)
     throw std::runtime_error(wanted.directory + ": no image could be used");
 }
 
 static int complain(const std::exception& failure, std::string_view hint, int status) {
-  fmt::print(stderr, "image_loader: {}{}\n", failure.what(), hint);
+  fmt::print(stderr, "image_loader: {}{}\n", lade::printable(failure.what()), hint);
   return status;
 }
 
@@ -138,6 +164,7 @@ int main(int argc, char** argv) try {
   const auto wanted = parse_options(argc, argv);
   if (wanted.help) {
     fmt::print("{}", help_text());
+    flush_output();
     return 0;
   }
   load(wanted);

@@ -73,15 +73,18 @@ static std::vector<option> make_table() {
        set_number<&options::read_ahead, 1, 4'096>},
       {"--seed", "N", "of the order and of the random parts", number(unset.seed),
        set_number<&options::seed, 0, any>},
-      {"--skip-bad", "", "go on without images that cannot be used; name them at the end", "off",
+      {"--skip-bad", "", "go on without images that cannot be used; count them at the end", "off",
        set_flag<&options::skip_bad>},
+      {"--failure-log", "FILE", "add a line of JSON for every image that cannot be used", "none",
+       set_file<&options::failure_log>},
+      {"--slowest", "", "name the images that took longest", "off", set_flag<&options::slowest>},
       {"--contact-sheet", "FILE", "write a PNG of the first batch's images", "none",
        set_file<&options::contact_sheet>},
       {"--trace", "FILE", "write what every thread did when, for ui.perfetto.dev", "none",
        set_file<&options::trace>},
       {"--reactor", "NAME", "how files are read: io_uring or fallback", "what the kernel allows",
        set_reactor},
-      {"--help", "", "print this", "", set_flag<&options::help>},
+      {"--help", "", "print this; so does -h", "", set_flag<&options::help>},
   };
 }
 
@@ -114,7 +117,9 @@ options parse_options(int argc, char** argv) {
   const auto table = make_table();
   for (int at = 1; at < argc; ++at) {
     std::string_view word = argv[at];
-    if (word.starts_with('-')) {
+    if (word == "-h") {
+      all.help = true;
+    } else if (word.starts_with('-')) {
       at = set_option(all, table, argc, argv, at);
     } else if (all.directory.empty()) {
       all.directory = word;

@@ -17,9 +17,11 @@ struct options {
   bool fast = false;
   bool floats = false;
   bool skip_bad = false;
+  bool slowest = false;
   bool help = false;
   std::string contact_sheet;  // a file's name, or none
   std::string trace;          // the same
+  std::string failure_log;    // the same
   std::string reactor = "automatic";
 };
 

@@ -1,13 +1,13 @@
 #include "report.hpp"
 
+#include <lade/printable.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <ctime>
-#include <map>
-#include <string_view>
 #include <utility>
 
 std::string grouped(std::uint64_t number) {
@@ -21,7 +21,7 @@ std::string count_of(std::uint64_t number, const std::string& one, const std::st
   return grouped(number) + " " + (number == 1 ? one : many);
 }
 
-static double seconds_of(report::clock::duration time) {
+static double seconds_of(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
@@ -40,32 +40,17 @@ static std::string wrapped(std::string text, std::size_t columns) {
   return text;
 }
 
-static void print_row(std::string_view name, const std::string& text) {
+void print_row(std::string_view name, const std::string& text) {
   fmt::print("{:<14} {}\n", name, text);
 }
 
-static std::uint64_t bytes_read(const lade::run_statistics& run) {
-  std::uint64_t most = 0;
-  for (auto& stage : run.stages) most = std::max(most, stage.bytes);
-  return most;
-}
-
-// Each item once, however many epochs it failed in.
-static void print_skipped(const lade::run_statistics& run,
-                          const std::vector<lade::failure_record>& failures) {
-  std::map<std::string_view, std::string> reasons;
-  for (auto& each : failures) {
-    bool named = each.what.find(each.item) != each.what.npos;
-    reasons.emplace(each.item, named ? each.what : each.item + ": " + each.what);
-  }
-  if (reasons.empty()) return;
-  std::uint64_t times = 0;
-  for (auto& stage : run.stages) times += stage.skipped;
-  auto count = count_of(reasons.size(), "image", "images");
-  if (times > reasons.size()) count += fmt::format(", {} times", grouped(times));
-  if (times > failures.size()) count += fmt::format("; these are of the first {}", failures.size());
-  print_row("skipped", count);
-  for (auto& [item, reason] : reasons) print_row("", reason);
+// How fast a stage gives bytes; nothing if there is no such stage.
+static std::string megabytes_of(const lade::run_statistics& run, std::string_view stage,
+                                std::string_view what) {
+  auto found = std::ranges::find(run.stages, stage, &lade::stage_statistics::name);
+  if (found == run.stages.end() || found->bytes == 0) return {};
+  return fmt::format(", {:.1f} MB/s {}",
+                     static_cast<double>(found->bytes) / 1e6 / seconds_of(run.elapsed), what);
 }
 
 report::report(std::string sheet_file, const lade::media::image_options& how)
@@ -75,7 +60,6 @@ report::report(std::string sheet_file, const lade::media::image_options& how)
 
 void report::note(const lade::sample_batch& batch) {
   if (batches_ == 0) {
-    first_batch_ = clock::now() - started_;
     spec_ = batch.tensor().spec();
     if (!sheet_file_.empty()) sheet_.emplace(batch.tensor(), how_);
   }
@@ -83,29 +67,25 @@ void report::note(const lade::sample_batch& batch) {
   ++batches_;
 }
 
-void report::print(const lade::run_statistics& run,
-                   const std::vector<lade::failure_record>& failures) {
+void report::print(const lade::run_statistics& run, const lade::table_options& shown) {
   auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  fmt::print("\n{}\n{}\n\n", lade::table(run), wrapped(lade::verdict(run), 100));
+  fmt::print("\n{}\n{}\n\n", lade::table(run, shown), wrapped(lade::verdict(run), 100));
   if (images_ > 0) {
     auto seconds = seconds_of(run.elapsed);
     auto images = static_cast<double>(images_);
-    auto speed = grouped(static_cast<std::uint64_t>(images / seconds)) + " images/s";
-    if (auto bytes = static_cast<double>(bytes_read(run)); bytes > 0)
-      speed += fmt::format(", {:.1f} MB/s", bytes / 1e6 / seconds);
     print_row("images", fmt::format("{} in {}, {} {}", grouped(images_),
                                     count_of(batches_, "batch", "batches"), name(spec_.type),
                                     to_string(spec_.shape)));
     print_row("time", fmt::format("{}, the first batch after {}", short_time(seconds),
-                                  short_time(seconds_of(first_batch_))));
-    print_row("speed", speed);
+                                  short_time(seconds_of(run.first_item))));
+    print_row("speed", grouped(static_cast<std::uint64_t>(images / seconds)) + " images/s" +
+                           megabytes_of(run, "read", "read") +
+                           megabytes_of(run, "decode_image", "decoded"));
     print_row("CPU", fmt::format("{:.2f} s per 1,000 images", cpu_seconds * 1000 / images));
   }
   if (sheet_) {
     sheet_->save(sheet_file_);
-    print_row("contact sheet",
-              fmt::format("{}, {}", sheet_file_, count_of(sheet_->images(), "image", "images")));
+    print_row("contact sheet", fmt::format("{}, {}", lade::printable(sheet_file_),
+                                           count_of(sheet_->images(), "image", "images")));
   }
-  print_skipped(run, failures);
-  std::fflush(stdout);
 }

@@ -9,16 +9,13 @@
 
 #include "contact_sheet.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 class report {
  public:
-  using clock = std::chrono::steady_clock;
-
   // `sheet_file` is the file for a picture of the first batch, or empty. Throws lade::error if
   // it could not be written. The images are decoded with `how`.
   report(std::string sheet_file, const lade::media::image_options& how);
@@ -27,20 +24,21 @@ class report {
 
   std::uint64_t images() const noexcept { return images_; }
 
-  // Writes the contact sheet, and prints the table of stages, which of them limited the run, the
-  // figures, and what was skipped.
-  void print(const lade::run_statistics& run, const std::vector<lade::failure_record>& failures);
+  // Writes the contact sheet, and prints the table of stages, which of them limited the run, and
+  // the figures.
+  void print(const lade::run_statistics& run, const lade::table_options& shown);
 
  private:
-  clock::time_point started_ = clock::now();
-  clock::duration first_batch_{};  // how long it took to come
-  lade::tensor_spec spec_;         // of the first batch
+  lade::tensor_spec spec_;  // of the first batch
   std::uint64_t images_ = 0;
   std::uint64_t batches_ = 0;
   std::string sheet_file_;
   lade::media::image_options how_;
   std::optional<contact_sheet> sheet_;
 };
+
+// A line of what is said at the end.
+void print_row(std::string_view name, const std::string& text);
 
 // 1234567 as "1,234,567".
 std::string grouped(std::uint64_t number);

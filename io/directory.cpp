@@ -111,12 +111,22 @@ class files::walk {
       auto path = here.path + name;
       if (!name.ends_with('/')) return path;
       name.pop_back();
-      enter(std::move(path), what_.pattern_.enter(here.at, name));
+      enter(path, what_.pattern_.enter(here.at, name));
     }
     return std::nullopt;
   }
 
-  void enter(std::string path, glob::position at) {
+  // Below the root, a directory that cannot be read may be left out.
+  void enter(const std::string& path, const glob::position& at) {
+    if (!what_.unreadable_ || path.empty()) return read(path, at);
+    try {
+      read(path, at);
+    } catch (const error& failure) {
+      what_.unreadable_->emplace_back(failure.what());
+    }
+  }
+
+  void read(const std::string& path, const glob::position& at) {
     auto full_path = path.empty() ? what_.root_ : path_below(what_.root_, path);
     directory_reader reader(full_path);
     auto& identity = reader.identity();
@@ -124,8 +134,7 @@ class files::walk {
     std::vector<std::string> names;
     while (auto* entry = reader.next()) add_name(reader, *entry, at, names);
     std::ranges::sort(names);
-    levels_.push_back(
-        {std::move(path), std::move(at), std::move(names), 0, identity.st_dev, identity.st_ino});
+    levels_.push_back({path, at, std::move(names), 0, identity.st_dev, identity.st_ino});
   }
 
   void add_name(const directory_reader& reader, const dirent& entry, const glob::position& at,
@@ -153,7 +162,8 @@ files::files(std::string root, std::string_view pattern, files_options options)
       pattern_text_(pattern),
       pattern_(pattern, options.ignore_case),
       may_be_empty_(options.may_be_empty),
-      compare_sizes_(options.compare_sizes) {}
+      compare_sizes_(options.compare_sizes),
+      unreadable_(options.unreadable) {}
 
 std::string files::identity_of(const sample& file) const {
   auto identity = file.key().substr(path_below(root_, "").size());

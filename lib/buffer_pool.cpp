@@ -267,7 +267,7 @@ void buffer_pool::reconsider() const noexcept {
 }
 
 static void count_for_stage(const context& surroundings, std::size_t bytes) noexcept {
-  if (surroundings.stage) surroundings.stage->bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (surroundings.stage) surroundings.stage->allocated.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes) {

@@ -138,13 +138,13 @@ concurrent_core::call_log::call_log(concurrent_core& stage, const context& surro
     : stage_(stage),
       surroundings_(surroundings),
       trace_(stage.run_->options().trace),
-      track_(trace_ ? trace_->add_track(stage.counters_.name()) : 0),
+      track_(trace_, stage.counters_),
       busy_(stage.counters_.busy),
       cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
 
 void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
-  if (trace_) begun_ = stage_.run_->begin_arrows(item.origin);
   item.started = clock::now();
+  if (trace_) stage_.run_->arrows().step(item.origin, track_.number(), item.started);
   if (attempt == 1) item.begun = item.started;
   if (stage_.options_.limits.any()) item.waited = waited_for_memory(surroundings_, item.started);
   item.note(item_overview::doing::works, item.started);
@@ -152,9 +152,8 @@ void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
   cpu_.begin();
 }
 
-void concurrent_core::call_log::end(slot_state& item, std::string name,
+void concurrent_core::call_log::end(slot_state& item, std::string name, clock::time_point ended,
                                     std::optional<clock::duration> pause) {
-  auto ended = clock::now();
   if (stage_.options_.limits.any())  // which such a wait does not count to
     item.begun += waited_for_memory(surroundings_, ended) - item.waited;
   auto taken = ended - item.started;
@@ -163,10 +162,11 @@ void concurrent_core::call_log::end(slot_state& item, std::string name,
   cpu_.end(taken);
   busy_.end(ended);
   counters.latency.add(taken);
+  if (counters.slowest.take(taken)) counters.slowest.add({name, item.origin, taken});
   if (pause) item.note(item_overview::doing::pauses, ended);
   if (!trace_) return;
-  trace_->add_span(track_, name.empty() ? counters.name() : name, item.started, ended, item.origin,
-                   begun_);
+  trace_->add_span(track_.number(), name.empty() ? counters.name() : name, item.started, ended,
+                   item.origin);
   stage_.note_levels();
 }
 

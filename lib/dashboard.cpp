@@ -60,11 +60,16 @@ static void shorten(drawn_lines& stages, std::size_t most, std::size_t columns) 
   stages[1] = cut_to("(" + std::to_string(left_out) + " more)", columns);
 }
 
+// The last report is of the whole run.
+static const run_statistics& shown_of(const run_report& report) {
+  return report.last ? report.total : report.interval;
+}
+
 static std::string headline(const run_report& report) {
+  auto& shown = shown_of(report);
   auto text = detail::clock_time(report.total.elapsed) + "  " +
               detail::grouped(report.total.delivered) + " items  " +
-              detail::short_rate(qps(report.interval)) + " per s  ready " +
-              detail::percent(readiness(report.interval));
+              detail::short_rate(qps(shown)) + " per s  ready " + detail::percent(readiness(shown));
   if (report.process.rss_bytes) text += "  " + detail::short_bytes(*report.process.rss_bytes);
   return text;
 }
@@ -72,8 +77,8 @@ static std::string headline(const run_report& report) {
 std::string render(const run_report& report, std::size_t columns, std::size_t lines) {
   columns = std::max<std::size_t>(columns, 1);
   drawn_lines all{std::string(cut_to(headline(report), columns))};
-  auto stages = table_lines(report.interval, columns);
-  auto told = wrapped_at(verdict(report.interval), columns);
+  auto stages = table_lines(shown_of(report), columns);
+  auto told = wrapped_at(verdict(shown_of(report)), columns);
   shorten(stages, lines - std::min(lines, all.size() + told.size()), columns);
   all.insert(all.end(), stages.begin(), stages.end());
   all.insert(all.end(), told.begin(), told.end());
@@ -83,7 +88,7 @@ std::string render(const run_report& report, std::size_t columns, std::size_t li
 }
 
 std::string one_line(const run_report& report) {
-  return "lade: " + headline(report) + "  " + verdict(report.interval);
+  return "lade: " + headline(report) + "  " + verdict(shown_of(report));
 }
 
 // Nothing where lines cannot be drawn over.

@@ -1,4 +1,5 @@
 #include "figures.hpp"
+#include "utf8.hpp"
 
 #include <lade/detail/json.hpp>
 
@@ -78,11 +79,12 @@ std::string clock_time(std::chrono::nanoseconds time) {
 std::string aligned(const std::vector<table_row>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], utf8_characters(row[i]));
   std::string text;
   for (auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      std::string padding(widths[i] - row[i].size(), ' ');
+      std::string padding(widths[i] - utf8_characters(row[i]), ' ');
       text += i == 0 ? row[i] + padding : "  " + padding + row[i];
     }
     text += '\n';

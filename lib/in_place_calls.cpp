@@ -35,7 +35,7 @@ in_place_calls::in_place_calls(const opening& run, stage_counters& stage)
       stage_(stage),
       watched_(run_.watches_stalls() ? std::make_unique<watched_call>(run.run, stage) : nullptr),
       trace_(run_.options().trace),
-      track_(trace_ ? trace_->add_track(stage.name()) : 0),
+      track_(trace_, stage),
       busy_(stage.busy) {}
 
 // At random, so that no rhythm in the items meets one in the samples.
@@ -45,22 +45,23 @@ std::uint32_t in_place_calls::some() noexcept {
 }
 
 // Those before it took as long on average, but no longer together than the time that passed.
-void in_place_calls::note(std::string item, const lineage& origin, bool awaited) {
+void in_place_calls::note(std::string item, const lineage& origin, clock::time_point now,
+                          bool awaited) {
   constexpr std::chrono::microseconds costs_little_to_measure{10};
-  auto now = clock::now();
   auto taken = now - begun_;
   auto before = std::min<clock::duration>(skipped_ * taken, begun_ - ended_);
   busy_.end(now);
   busy_.add(before);
   if (awaited) bump(stage_.awaited, (taken + before).count());
   stage_.latency.add(taken);
+  if (stage_.slowest.take(taken)) stage_.slowest.add({item, origin, taken});
   if (skipped_ > 0) stage_.latency.add(before / skipped_, skipped_);
   bool seldom = now - ended_ >= (skipped_ + 1) * costs_little_to_measure;
   ended_ = now;
   skipped_ = trace_ || seldom ? 0 : some();
   to_skip_ = skipped_;
   if (!trace_) return;
-  trace_->add_span(track_, item.empty() ? stage_.name() : item, begun_, now, origin, arrows_);
+  trace_->add_span(track_.number(), item.empty() ? stage_.name() : item, begun_, now, origin);
 }
 
 }  // namespace lade::detail

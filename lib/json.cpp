@@ -1,3 +1,5 @@
+#include "utf8.hpp"
+
 #include <lade/detail/json.hpp>
 
 #include <algorithm>
@@ -7,30 +9,11 @@
 
 namespace lade::detail {
 
-// The bytes of the character that a text begins with; 0 if that is not UTF-8 (RFC 3629, section 4).
-static std::size_t character_length(std::string_view text) {
-  auto byte = [&](std::size_t i) { return i < text.size() ? text[i] & 0xff : 0; };
-  auto follows = [&](std::size_t i, int least = 0x80, int most = 0xbf) {
-    return byte(i) >= least && byte(i) <= most;
-  };
-  auto first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  if (first < 0xe0) return follows(1) ? 2 : 0;
-  if (first < 0xf0) {
-    bool whole = follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2);
-    return whole ? 3 : 0;
-  }
-  bool whole = follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) &&
-               follows(3);
-  return whole ? 4 : 0;
-}
-
 std::string json_of(std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string result = "\"";
   while (!text.empty()) {
-    auto length = character_length(text);
+    auto length = utf8_length(text);
     auto code = static_cast<unsigned char>(text.front());
     if (length == 0)
       result += "\\ufffd";

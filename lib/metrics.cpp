@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <optional>
 
 namespace lade {
@@ -105,12 +104,7 @@ void metrics::add(const run_statistics& run, const metric_labels& labels) {
          metric_seconds(run.memory_wait));
   sample("threads", gauge, "Threads of the CPU pool.", run.threads);
   sample("cpus", gauge, "CPUs that the process may use.", run.cpus);
-  std::map<std::string, int> seen;
-  for (auto& stage : run.stages) {
-    auto number = ++seen[stage.name];
-    auto name = number == 1 ? stage.name : stage.name + " (" + std::to_string(number) + ")";
-    add_stage(stage, with_label(labels, "stage", name));
-  }
+  for (auto& stage : run.stages) add_stage(stage, with_label(labels, "stage", stage.name));
 }
 
 void metrics::add_stage(const stage_statistics& stage, const metric_labels& labels) {
@@ -127,7 +121,7 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   count("skipped_total", "Failed items that were dropped.", stage.skipped);
   count("substituted_total", "Failed items that were replaced.", stage.substituted);
   count("retries_total", "Calls for an item for which one had failed.", stage.retried);
-  count("bytes_total", "Bytes of buffers that were allocated where the stage works.", stage.bytes);
+  count("bytes_total", "Bytes of these items: read, or written.", stage.bytes);
   time("busy_seconds_total", "Time inside the function, of all workers, up to now.", stage.busy);
   time("cpu_seconds_total", "CPU time of calls that have returned, from samples.", stage.cpu);
   time("awaited_seconds_total", "Of busy, time of calls that awaited something: flat_map.",

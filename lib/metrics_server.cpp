@@ -196,6 +196,7 @@ class metrics_server::clients {
   void serve();
   void accept_client();
   std::string answer(std::string_view request) const;
+  std::string answer_to(const detail::request_line& asked) const;
   int milliseconds_left() const;
 
   const std::chrono::milliseconds timeout_;
@@ -311,9 +312,15 @@ std::string metrics_server::clients::answer(std::string_view request) const {
   if (line.ends_with('\r')) line.remove_suffix(1);
   auto asked = detail::parse_request_line(line);
   if (!asked) return http_answer("400 Bad Request", "this is no HTTP/1 request\n");
-  if (asked->path != "/metrics") return http_answer("404 Not Found", "see /metrics\n");
-  if (asked->method != "GET")
-    return http_answer("405 Method Not Allowed", "only GET\n", "Allow: GET\r\n");
+  auto answer = answer_to(*asked);
+  if (asked->method == "HEAD") answer.erase(answer.find("\r\n\r\n") + 4);
+  return answer;
+}
+
+std::string metrics_server::clients::answer_to(const detail::request_line& asked) const {
+  if (asked.path != "/metrics") return http_answer("404 Not Found", "see /metrics\n");
+  if (asked.method != "GET" && asked.method != "HEAD")
+    return http_answer("405 Method Not Allowed", "only GET and HEAD\n", "Allow: GET, HEAD\r\n");
   try {
     return http_answer("200 OK", sources_->text());
   } catch (const std::exception& failure) {

@@ -21,6 +21,7 @@ static task<> report_regularly(std::shared_ptr<run_state> run) {
     due = std::max(later(due, wanted.every), clock::now());
     over = !co_await sleep_until(due);
     auto now = run->statistics();
+    report.last = over;
     report.interval = now - report.total;
     report.total = std::move(now);
     report.process = read_process_statistics({.pss = wanted.pss});

@@ -1,4 +1,5 @@
 #include <lade/detail/overview.hpp>
+#include <lade/printable.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -36,21 +37,22 @@ static std::string feeder_of(const stage_overview& now) {
 }
 
 static std::string line_of(const item_overview& item, clock::time_point at) {
-  return "  item " + to_string(item.origin) + (item.name.empty() ? "" : " (" + item.name + ")") +
-         " " + doing_of(item, at) + "\n";
+  return "  item " + to_string(item.origin) +
+         (item.name.empty() ? "" : " (" + printable(item.name) + ")") + " " + doing_of(item, at) +
+         "\n";
 }
 
 std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
                       clock::time_point at) {
-  if (!item) return stage + ": works in place, and is not called now\n";
-  return stage + ": works in place\n" + line_of(*item, at);
+  if (!item) return printable(stage) + ": works in place, and is not called now\n";
+  return printable(stage) + ": works in place\n" + line_of(*item, at);
 }
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {
   constexpr std::size_t most_shown = 32;
-  auto text = stage + ": " + std::to_string(now.free) + " of " + std::to_string(now.slots) +
-              " slots free, " + std::to_string(now.idle_workers) + " workers idle, " +
-              feeder_of(now) +
+  auto text = printable(stage) + ": " + std::to_string(now.free) + " of " +
+              std::to_string(now.slots) + " slots free, " + std::to_string(now.idle_workers) +
+              " workers idle, " + feeder_of(now) +
               (now.wanted ? ", the next stage waits for it\n" : ", the next stage does not wait\n");
   for (std::size_t i = 0; i < std::min(now.items.size(), most_shown); ++i)
     text += line_of(now.items[i], at);

@@ -3,8 +3,10 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
+#include <lade/printable.hpp>
 #include <lade/profile.hpp>
 #include <lade/run.hpp>
+#include <lade/shard.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 
@@ -23,16 +25,26 @@ namespace lade {
 
 namespace detail {
 
+// 0 where the launcher's variables make no sense: that is for others to say.
+static std::uint64_t rank_of_process() {
+  try {
+    return rank_from_environment().rank;
+  } catch (const error&) {
+    return 0;
+  }
+}
+
 static std::uint64_t profile_from_environment() {
   auto* value = std::getenv("LADE_PROFILE");
-  if (!value || !*value) return 0;
+  if (!value || !*value || rank_of_process() != 0) return 0;
   std::string_view text(value);
   std::uint64_t items = 0;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), items);
-  if (failure != std::errc() || end != text.data() + text.size() || items == 0)
-    throw error(errc::invalid_argument, "read LADE_PROFILE",
-                "expected a number of items, got " + std::string(text));
-  return items;
+  if (failure == std::errc() && end == text.data() + text.size() && items > 0) return items;
+  auto told =
+      "lade: no profile: LADE_PROFILE must be a number of items, not \"" + printable(text) + "\"\n";
+  std::fputs(told.c_str(), stderr);
+  return 0;
 }
 
 std::uint64_t take_profile_wanted() {
@@ -158,7 +170,8 @@ task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items) {
   std::string told;
   try {
     auto stages = co_await profile_stages(of.runtime(), std::move(whole), std::move(options));
-    told = table(stages);
+    told = "lade: profile of " + grouped(items) + (items == 1 ? " item" : " items") +
+           " of each source\n" + table(stages);
   } catch (...) {
     told = why_there_is_no_profile(std::current_exception());
   }

@@ -36,6 +36,7 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
       tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
       progress_(std::exchange(options_.state, std::nullopt), options_.require_state,
                 options_.other_data),
+      arrows_(options_.trace),
       children_(children) {
   require_run(options_);
   auto& pool = runtime_.pool();
@@ -63,10 +64,27 @@ void run_state::begin() {
   started_ = clock::now();
 }
 
+void run_state::count_delivered() noexcept {
+  bump(sink.out);
+  if (first_item_.load(std::memory_order_relaxed) == clock::time_point())
+    first_item_.store(clock::now(), std::memory_order_relaxed);
+}
+
+void run_state::end() noexcept {
+  auto never = clock::time_point();
+  ended_.compare_exchange_strong(never, clock::now(), std::memory_order_relaxed);
+  over.request_stop();
+}
+
 stage_counters& run_state::add_stage(std::string name, const stage_key& stage, std::size_t inputs) {
   std::lock_guard lock(mutex_);
   auto known = std::ranges::find(opened_, stage);
   if (known != opened_.end()) return stages_[static_cast<std::size_t>(known - opened_.begin())];
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (stages_[i].given_name() != name) continue;
+    stages_[i].put_behind_another();
+    tuned_->rename(opened_[i], stages_[i].name());
+  }
   opened_.push_back(stage);
   auto& added = stages_.emplace_back(std::move(name), static_cast<unsigned>(opened_.size()));
   added.inputs = static_cast<unsigned>(inputs);
@@ -262,10 +280,22 @@ static task<> rethrow(std::exception_ptr failure) {
 
 void run_state::end_by(std::exception_ptr failure) { children_.start(rethrow(std::move(failure))); }
 
-std::exception_ptr run_state::with_others(const std::exception_ptr& failure) const {
+static bool is_stop(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& e) {
+    return e.code() == errc::stopped;
+  } catch (...) {
+    return false;
+  }
+}
+
+std::exception_ptr run_state::outcome(const std::exception_ptr& failure) const {
   std::lock_guard lock(mutex_);
   auto first = std::ranges::find(final_failures_, failure, &final_failure::thrown);
-  if (first == final_failures_.end() || final_failures_.size() == 1) return failure;
+  if (first == final_failures_.end())
+    return is_stop(failure) ? std::make_exception_ptr(error(errc::stopped, "run")) : failure;
+  if (final_failures_.size() == 1) return failure;
   std::vector<stage_error> others;
   for (auto& each : final_failures_)
     if (&each != &*first) others.push_back(each.failure);
@@ -302,7 +332,8 @@ std::vector<std::string> run_state::stage_names() const {
   std::lock_guard lock(mutex_);
   std::vector<std::string> names;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
-    names.push_back(stage->groups.empty() ? stage->name() : stage->name() + ' ' + stage->groups);
+    names.push_back(stage->groups.empty() ? stage->given_name()
+                                          : stage->given_name() + ' ' + stage->groups);
   return names;
 }
 
@@ -315,20 +346,9 @@ bool run_state::short_of_memory(std::uint64_t items) const {
   std::uint64_t bytes = 0;
   {
     std::lock_guard lock(mutex_);
-    for (auto& stage : stages_) bytes += stage.bytes.load(std::memory_order_relaxed);
+    for (auto& stage : stages_) bytes += stage.allocated.load(std::memory_order_relaxed);
   }
   return runtime_.memory().would_wait(bytes / items);
-}
-
-lineage run_state::begin_arrows(const lineage& item) {
-  lineage begun;
-  if (!options_.trace) return begun;
-  std::lock_guard lock(tracing_);
-  for (auto& range : item.ranges())
-    for (auto position = range.first; position <= range.last; ++position)
-      if (!begun_arrows_.contains(position)) begun.add(position);
-  begun_arrows_.merge(begun);
-  return begun;
 }
 
 void run_state::watch(const overviewed& stage) {
@@ -362,15 +382,19 @@ lade::state run_state::state() const {
 
 run_statistics run_state::statistics() const {
   run_statistics result;
-  auto now = clock::now();
+  auto ended = ended_.load(std::memory_order_relaxed);
+  auto now = ended == clock::time_point() ? clock::now() : ended;
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
   result.sink_wait = sink.starving.until(now);
   result.sink_blocked = sink.output_wait.until(now);
   result.memory_wait = memory_wait.until(now);
+  result.sink_waits = sink.starving.ended();
   result.delivered = sink.out;
+  auto first = first_item_.load(std::memory_order_relaxed);
   std::lock_guard lock(mutex_);
   result.elapsed = now - started_;
+  if (first != clock::time_point()) result.first_item = first - started_;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
     result.stages.push_back(stage->snapshot(now));
   return result;

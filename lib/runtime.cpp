@@ -60,7 +60,8 @@ detail::reactor& runtime::reactor() noexcept {
 
 std::string runtime::describe() const {
   auto several = reactors_.size() > 1 ? std::to_string(reactors_.size()) + " reactors: " : "";
-  return std::to_string(pool_->size()) + " threads, " + several + reactors_.front()->describe();
+  auto threads = pool_->size() == 1 ? "1 thread, " : std::to_string(pool_->size()) + " threads, ";
+  return threads + several + reactors_.front()->describe();
 }
 
 void runtime::require_same_process() const {

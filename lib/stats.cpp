@@ -1,6 +1,7 @@
 #include "figures.hpp"
 
 #include <lade/detail/json.hpp>
+#include <lade/printable.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>
@@ -66,8 +67,13 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.output_wait -= earlier.output_wait;
   stage.memory_wait -= earlier.memory_wait;
   stage.starving -= earlier.starving;
+  stage.input_waits -= earlier.input_waits;
+  stage.output_waits -= earlier.output_waits;
   stage.durations -= earlier.durations;
   take_quantiles(stage);
+  std::erase_if(stage.slowest, [&](const slow_item& each) {
+    return std::ranges::find(earlier.slowest, each) != earlier.slowest.end();
+  });
 }
 
 // Stages that have been opened since stand in front.
@@ -77,6 +83,7 @@ run_statistics operator-(const run_statistics& later, const run_statistics& earl
   result.sink_wait -= earlier.sink_wait;
   result.sink_blocked -= earlier.sink_blocked;
   result.memory_wait -= earlier.memory_wait;
+  result.sink_waits -= earlier.sink_waits;
   result.delivered -= earlier.delivered;
   auto known = std::min(result.stages.size(), earlier.stages.size());
   for (std::size_t i = 1; i <= known; ++i)
@@ -113,7 +120,7 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
     return time.count() ? percent(share(time, run.elapsed)) : "-";
   };
   auto ready = readiness(stage, run.elapsed);
-  return {stage.name,
+  return {printable(stage.name),
           some(stage.workers),
           some(stage.in),
           grouped(stage.out),
@@ -127,15 +134,46 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
           part(stage.output_wait)};
 }
 
-std::string table(const run_statistics& run) {
+static std::string name_of(const slow_item& call) {
+  auto positions = "item " + to_string(call.positions);
+  return call.item.empty() ? positions : printable(call.item) + " (" + positions + ")";
+}
+
+static std::string slowest_lines(const stage_statistics& stage) {
+  if (stage.slowest.empty()) return {};
+  auto text = "slowest items of " + printable(stage.name) + "\n";
+  for (auto& each : stage.slowest)
+    text += "  " + short_time(each.duration) + "  " + name_of(each) + "\n";
+  return text;
+}
+
+std::string table(const run_statistics& run, const table_options& options) {
   std::vector<table_row> rows{{"stage", "workers", "in", "out", "per s", "failed", "busy", "ready",
                                "p50", "p99", "waits for input", "waits for room"}};
   for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
-  return detail::aligned(rows);
+  auto text = detail::aligned(rows);
+  if (options.slowest)
+    for (auto& stage : run.stages) text += slowest_lines(stage);
+  return text;
 }
 
 static std::string seconds(nanoseconds time) {
   return detail::json_of(std::chrono::duration<double>(time).count(), 9);
+}
+
+static std::string to_json(const slow_item& call) {
+  const std::pair<const char*, std::string> members[] = {
+      {"item", detail::json_of(call.item)},
+      {"positions", detail::json_of(call.positions)},
+      {"duration", seconds(call.duration)},
+  };
+  return detail::json_object(members);
+}
+
+static std::string slowest_json(const stage_statistics& stage) {
+  std::vector<std::string> calls;
+  for (auto& each : stage.slowest) calls.push_back(to_json(each));
+  return detail::json_array(calls);
 }
 
 static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
@@ -169,6 +207,13 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"p50", seconds(stage.p50)},
       {"p90", seconds(stage.p90)},
       {"p99", seconds(stage.p99)},
+      {"input_wait_p50", seconds(stage.input_waits.quantile(0.50))},
+      {"input_wait_p90", seconds(stage.input_waits.quantile(0.90))},
+      {"input_wait_p99", seconds(stage.input_waits.quantile(0.99))},
+      {"output_wait_p50", seconds(stage.output_waits.quantile(0.50))},
+      {"output_wait_p90", seconds(stage.output_waits.quantile(0.90))},
+      {"output_wait_p99", seconds(stage.output_waits.quantile(0.99))},
+      {"slowest", slowest_json(stage)},
   };
   return detail::json_object(members);
 }
@@ -178,9 +223,13 @@ std::string to_json(const run_statistics& run) {
   for (auto& stage : run.stages) stages.push_back(to_json(stage, run.elapsed));
   const std::pair<const char*, std::string> members[] = {
       {"elapsed", seconds(run.elapsed)},
+      {"first_item", seconds(run.first_item)},
       {"threads", std::to_string(run.threads)},
       {"cpus", std::to_string(run.cpus)},
       {"sink_wait", seconds(run.sink_wait)},
+      {"sink_wait_p50", seconds(run.sink_waits.quantile(0.50))},
+      {"sink_wait_p90", seconds(run.sink_waits.quantile(0.90))},
+      {"sink_wait_p99", seconds(run.sink_waits.quantile(0.99))},
       {"sink_blocked", seconds(run.sink_blocked)},
       {"memory_wait", seconds(run.memory_wait)},
       {"delivered", std::to_string(run.delivered)},
@@ -214,6 +263,23 @@ duration_counts duration_histogram::now() const noexcept {
 nanoseconds waiting_time::until(clock::time_point now) const noexcept {
   auto sum = sum_.load(std::memory_order_relaxed);
   return nanoseconds(sum < 0 ? std::max<std::int64_t>(sum + of(now), 0) : sum);
+}
+
+// Those that are as long as the shortest of ten are not taken: a stage of equal calls keeps the
+// first.
+void slowest_calls::add(slow_item call) {
+  std::lock_guard lock(mutex_);
+  auto shorter = std::ranges::find_if(
+      calls_, [&](const slow_item& each) { return each.duration < call.duration; });
+  calls_.insert(shorter, std::move(call));
+  if (calls_.size() > most) calls_.pop_back();
+  if (calls_.size() == most)
+    least_.store(calls_.back().duration.count(), std::memory_order_relaxed);
+}
+
+std::vector<slow_item> slowest_calls::now() const {
+  std::lock_guard lock(mutex_);
+  return calls_;
 }
 
 static std::int64_t nanoseconds_of(clock::time_point time) noexcept {
@@ -284,9 +350,14 @@ void cpu_sampler::end(nanoseconds taken) noexcept {
     counter_.fetch_add(weight_ * (thread_cpu_time() - began_), std::memory_order_relaxed);
 }
 
+std::string stage_counters::name() const {
+  auto number = number_.load(std::memory_order_relaxed);
+  return number == 1 ? name_ : name_ + " (" + std::to_string(number) + ")";
+}
+
 stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   stage_statistics now;
-  now.name = name_;
+  now.name = name();
   now.workers = workers;
   now.own_threads = staff.own_threads;
   now.shared_threads = staff.shared_threads;
@@ -310,7 +381,10 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.output_wait = output_wait.until(moment);
   now.memory_wait = memory_wait.until(moment);
   now.starving = starving.until(moment);
+  now.input_waits = input_wait.ended();
+  now.output_waits = output_wait.ended();
   now.durations = latency.now();
+  now.slowest = slowest.now();
   take_quantiles(now);
   return now;
 }

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -54,18 +55,20 @@ trace::track trace::add_track(std::string_view name) {
 }
 
 void trace::add_span(track where, std::string_view name, clock::time_point start,
-                     clock::time_point end, const lineage& item, const lineage& begun) {
-  auto at = "\"ts\":" + microseconds(start);
-  auto text = trace_event('X', where,
-                          at + ",\"dur\":" + microseconds(start_ + (end - start)) +
-                              ",\"name\":" + detail::json_of(name) + ",\"args\":{\"positions\":\"" +
-                              to_string(item) + "\"}");
-  for (auto& range : item.ranges())
-    for (auto position = range.first; position <= range.last; ++position)
-      text += trace_event(
-          begun.contains(position) ? 's' : 't', where,
-          at + R"(,"cat":"item","name":"item","bp":"e","id":)" + std::to_string(position));
-  write(text);
+                     clock::time_point end, const lineage& item) {
+  write(trace_event('X', where,
+                    "\"ts\":" + microseconds(start) +
+                        ",\"dur\":" + microseconds(start_ + (end - start)) +
+                        ",\"name\":" + detail::json_of(name) + ",\"args\":{\"positions\":\"" +
+                        to_string(item) + "\"}"));
+}
+
+// Bound to the span that is around its time.
+std::string trace::arrow_event(char phase, std::uint64_t arrow, track where,
+                               clock::time_point start) const {
+  return trace_event(phase, where,
+                     "\"ts\":" + microseconds(start) +
+                         R"(,"cat":"item","name":"item","bp":"e","id":)" + std::to_string(arrow));
 }
 
 void trace::add_levels(std::string_view name, std::initializer_list<level> levels) {
@@ -110,4 +113,42 @@ trace::open_span::~open_span() {
   if (trace_) trace_->add_span(static_cast<track>(gettid()), name_, start_, clock::now());
 }
 
+namespace detail {
+
+item_arrows::~item_arrows() {
+  try {
+    finish();
+  } catch (const std::exception&) {}  // a trace that has no memory for a line goes on without it
+}
+
+void item_arrows::add_steps(const lineage& item, trace::track where,
+                            trace::clock::time_point start) {
+  std::string text;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& range : item.ranges())
+      for (auto position = range.first; position <= range.last; ++position) {
+        auto [known, is_first] = last_.try_emplace(position, last_step{where, start});
+        if (is_first) continue;
+        auto& last = known->second;
+        auto phase = last.arrow == none ? 's' : 't';
+        auto arrow = last.arrow == none ? ++trace_->arrows_ : last.arrow;
+        text += trace_->arrow_event(phase, arrow, last.where, last.start);
+        last = {where, start, arrow};
+      }
+  }
+  if (!text.empty()) trace_->write(text);
+}
+
+void item_arrows::finish() {
+  std::string text;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [position, last] : std::exchange(last_, {}))
+      if (last.arrow != none) text += trace_->arrow_event('f', last.arrow, last.where, last.start);
+  }
+  if (!text.empty()) trace_->write(text);
+}
+
+}  // namespace detail
 }  // namespace lade

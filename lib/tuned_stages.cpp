@@ -10,6 +10,12 @@ void tuned_stages::list(const stage_key& key, const stage_setting& fixed) {
   find(key, fixed);
 }
 
+void tuned_stages::rename(const stage_key& key, const std::string& name) {
+  std::lock_guard lock(mutex_);
+  auto known = std::ranges::find(stages_, key, &automatic_stage::key);
+  if (known != stages_.end()) known->now.stage = name;
+}
+
 void tuned_stages::open(tunable& stage, const stage_key& key, stage_counters& counters,
                         const tuner& begin) {
   std::lock_guard lock(mutex_);

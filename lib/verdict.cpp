@@ -1,5 +1,6 @@
 #include "figures.hpp"
 
+#include <lade/printable.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>
@@ -72,7 +73,8 @@ static double use_of(const shared_work& work, const run_statistics& run) {
 static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
   if (stage.workers == 0)
     return "it works in place, " + percent(utilisation(stage, run)) + " of the time";
-  auto what = stage.on_reactor ? " tasks" : " workers";
+  std::string what = stage.on_reactor ? " task" : " worker";
+  if (stage.workers > 1) what += "s";
   return std::to_string(stage.workers) + what + " busy " + percent(utilisation(stage, run)) +
          " of the time";
 }
@@ -124,7 +126,8 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
 }
 
 static std::string use_in_words(const shared_work& work, const run_statistics& run) {
-  return std::to_string(work.threads) + " threads are busy " + percent(use_of(work, run)) +
+  auto threads = work.threads == 1 ? " thread is busy " : " threads are busy ";
+  return std::to_string(work.threads) + threads + percent(use_of(work, run)) +
          " of the time, mostly with " + work.most->name;
 }
 
@@ -272,9 +275,8 @@ static std::string limited_by_none_alone(const stage_statistics* busiest,
                  : text + ".";
 }
 
-std::string verdict(const run_statistics& run) {
+static std::string judge(const run_statistics& run) {
   constexpr double most = 0.75;
-  if (run.delivered == 0) return "Nothing was delivered.";
   if (share(run.sink_blocked, run.elapsed) > 0.5)
     return "The consumer is the bottleneck: finished items wait for it " +
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
@@ -297,6 +299,15 @@ std::string verdict(const run_statistics& run) {
   auto widest = std::ranges::max_element(gaps, {}, &stage_gap::time);
   if (share(widest->time, run.elapsed) > 0.4) return limited_by_gap(*widest, run);
   return limited_by_none_alone(stage, run);
+}
+
+std::string verdict(const run_statistics& run) {
+  constexpr nanoseconds least = std::chrono::milliseconds(100);
+  if (run.elapsed < least)
+    return "Too short to judge: " + short_time(run.elapsed) + " are mostly the beginning of a run.";
+  auto shown = run;
+  for (auto& stage : shown.stages) stage.name = printable(stage.name);
+  return (run.delivered == 0 ? "Nothing was delivered. " : "") + judge(shown);
 }
 
 }  // namespace lade

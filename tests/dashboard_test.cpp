@@ -52,6 +52,16 @@ TEST(Dashboard, ShowsSpeedStagesMemoryAndTheVerdict) {
                              "threads would help.\n"));
 }
 
+TEST(Dashboard, TheLastDrawingIsOfTheWholeRun) {
+  auto report = report_of("decode");
+  report.last = true;
+  report.total.stages[0].name = "all of decode";
+  auto text = render(report, 200);
+  EXPECT_THAT(text, StartsWith("1:02:03  4,500,000 items  1,209 per s  ready 100 %  1.5 GiB\n"));
+  EXPECT_THAT(text, HasSubstr("\nall of decode  "));
+  EXPECT_THAT(one_line(report), HasSubstr("1,209 per s"));
+}
+
 // A byte of UTF-8 that begins a character.
 static std::size_t characters(const std::string& text) {
   std::size_t count = 0;

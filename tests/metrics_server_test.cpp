@@ -159,10 +159,21 @@ TEST(MetricsServer, AnswersOddRequests) {
   EXPECT_THAT(ask(server, "GET /metrics?a=b HTTP/1.0\n\n"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask(server, "GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(server, "POST /metrics HTTP/1.1\r\n\r\nbody"),
-              AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: GET\r\n")));
+              AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: GET, HEAD\r\n")));
   EXPECT_THAT(ask(server, "\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask(server, std::string("\0\xff\x16\x03\x01 x y\n\n", 11)),
               StartsWith("HTTP/1.1 400 "));
+}
+
+TEST(MetricsServer, ToHeadAnswersWithTheHeadersOfGetAlone) {
+  metrics_server server;
+  auto loss = server.add([](metrics& all) { all.add("loss", metric_type::gauge, "Loss.", 0.25); });
+  auto head = ask(server, "HEAD /metrics HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(head, AllOf(StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/plain"),
+                          HasSubstr("\r\nContent-Length: "), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(head, Not(HasSubstr("Content-Length: 0")));
+  EXPECT_THAT(ask(server, "HEAD /x HTTP/1.1\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 404 "), EndsWith("\r\n\r\n")));
 }
 
 TEST(MetricsServer, ARequestMayComeByteByByte) {

@@ -31,6 +31,7 @@ static run_statistics two_stages() {
   stage.p99 = 2ms;
   stage.durations.counts[10] = 200;
   run.stages = {stage, stage};
+  run.stages[1].name = "map (2)";
   return run;
 }
 

@@ -79,7 +79,7 @@ TEST_P(Runtime, SeveralReactorsTakeTurns) {
   auto two = options(1);
   two.reactors = 2;
   runtime runtime(two);
-  EXPECT_THAT(runtime.describe(), StartsWith("1 threads, 2 reactors: "));
+  EXPECT_THAT(runtime.describe(), StartsWith("1 thread, 2 reactors: "));
   EXPECT_NE(&runtime.reactor(), &runtime.reactor());
   EXPECT_NE(&runtime.reactor(0), &runtime.reactor(1));
   detail::reactor* own = nullptr;
@@ -168,7 +168,7 @@ TEST(RuntimeEnvironment, ChoosesTheReactor) {
 
 TEST(RuntimeEnvironment, AnEmptyChoiceIsNone) {
   environment wanted("LADE_REACTOR", "");
-  EXPECT_THAT(runtime({.threads = 1}).describe(), StartsWith("1 thread"));
+  EXPECT_THAT(runtime({.threads = 1}).describe(), StartsWith("1 thread, "));
 }
 
 TEST(RuntimeEnvironment, AnUnknownChoiceIsRefusedByName) {

@@ -2,6 +2,7 @@
 #include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
+#include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
@@ -80,7 +81,8 @@ TEST(Trace, HasASpanForEveryItemAndStageAndArrowsBetween) {
   EXPECT_EQ(count_of(lines, "{\"name\":\"second\"}"), 2);
   EXPECT_EQ(count_of(lines, "\"ph\":\"X\""), 50 + 50 + 5);
   EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
-  EXPECT_EQ(count_of(lines, "\"ph\":\"t\""), 50 + 50);
+  EXPECT_EQ(count_of(lines, "\"ph\":\"t\""), 50);
+  EXPECT_EQ(count_of(lines, "\"ph\":\"f\""), 50);
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("consumer"), HasSubstr("\"positions\":\"40-49\""))));
 }
 
@@ -173,13 +175,34 @@ TEST(Trace, AnArrowBeginsOnceForEveryItemWhicheverStageSeesItFirst) {
     auto lines = lines_of(dir / "trace");
     EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 40) << what;
     EXPECT_THAT(arrows_of(lines, 's'), SizeIs(40)) << what;
-    EXPECT_EQ(arrows_of(lines, 's'), arrows_of(lines, 't')) << what;
+    EXPECT_EQ(arrows_of(lines, 's'), arrows_of(lines, 'f')) << what;
+    EXPECT_EQ(count_of(lines, "\"ph\":\"f\""), 40) << what;
   };
   check(routed, "route");
   check(zipped, "zip");
   check(merged, "merge");
   check(repeated, "repeat");
   check(divided, "tee");
+}
+
+TEST(Trace, AnArrowEndsWhereItsItemDoes) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto add = [](int i) { return i + 1; };
+  auto odd = [](int i) { return i % 2 == 1; };
+  auto made = from(numbers{20}) | map(add, {.concurrency = 1}) |
+              filter(odd, {.concurrency = 2, .name = "odd"});
+  {
+    trace record(dir / "trace");
+    collect(runtime, made, {.trace = &record});
+    collect(runtime, from(numbers{5}), {.trace = &record});  // one span for each item
+    auto left = runtime.run(made, {.trace = &record});
+    left.wait_next();
+  }
+  auto lines = lines_of(dir / "trace");
+  EXPECT_EQ(arrows_of(lines, 's'), arrows_of(lines, 'f'));
+  EXPECT_GE(count_of(lines, "\"ph\":\"s\""), 21) << "those of two runs are told apart";
+  EXPECT_THAT(arrows_of(lines, 's'), SizeIs(count_of(lines, "\"ph\":\"s\"")));
 }
 
 TEST(Trace, HasTheItemsThatEachStageHolds) {

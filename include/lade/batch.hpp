@@ -59,13 +59,13 @@ class batch_stage {
       detail::bump(counters.in);
       items.push_back(std::move(*item));
       if (items.size() < options.size) continue;
-      detail::bump(counters.out);
+      detail::count_out(counters, items);
       co_yield items;
       items.clear();
       items.reserve(options.size);
     }
     if (!items.empty() && !options.drop_last) {
-      detail::bump(counters.out);
+      detail::count_out(counters, items);
       co_yield items;
     }
     if (failure) std::rethrow_exception(failure);
@@ -148,7 +148,7 @@ struct batch_into_options {
   // Where samples are decoded, if not on the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  std::string_view name = {};  // in statistics and errors; the type's name if not given
+  std::string_view name = {};  // in statistics and errors; that of its class if not given
 };
 
 // Writes a sample's tensor: `spec()` says what it becomes, a call writes it to a slot of a batch.
@@ -182,6 +182,7 @@ class assigned {
   const lade::sample& sample() const noexcept { return sample_; }
   const std::shared_ptr<open_batch>& batch() const noexcept { return batch_; }
   std::size_t slot_number() const noexcept { return slot_; }
+  std::size_t bytes() const { return slot().spec().bytes(); }  // that were written
   tensor slot() const { return batch_->data[static_cast<std::int64_t>(slot_)]; }
 
   // The same without the sample's bytes, which have been decoded.

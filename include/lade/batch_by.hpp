@@ -22,7 +22,7 @@ namespace lade {
 struct batch_by_options {
   std::optional<lade::on_error> on_error = {};  // the run's if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors; the type's name if not given
+  std::string_view name = {};  // in statistics and errors; that of its class if not given
 };
 
 // What makes batches of items of type T: `add(item)` gives the batch that the item has completed,
@@ -75,11 +75,11 @@ class batch_by_stage {
       calls.end(name, in.origin());
       if (failure) break;
       if (!full) continue;
-      detail::bump(counters.out);
+      detail::count_out(counters, *full);
       co_yield *full;
     }
     while (auto rest = self.flush(run, counters)) {
-      detail::bump(counters.out);
+      detail::count_out(counters, *rest);
       co_yield *rest;
     }
     if (failure) std::rethrow_exception(failure);

@@ -106,21 +106,21 @@ class bucket_stage {
       auto longest = std::max(bucket.longest, *length);
       if (!bucket.items.empty() && self.overfull(bucket.items.size() + 1, longest)) {
         auto full = std::exchange(bucket, {});
-        detail::bump(counters.out);
+        detail::count_out(counters, full.items);
         detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
         co_yield yielded;
       }
       bucket.add(std::move(*item), in.origin(), *length);
       if (!self.overfull(bucket.items.size() + 1, bucket.longest)) continue;
       auto full = std::exchange(bucket, {});
-      detail::bump(counters.out);
+      detail::count_out(counters, full.items);
       detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
       co_yield yielded;
     }
     if (self.options_.drop_last) buckets.clear();
     for (auto& rest : buckets) {
       if (rest.items.empty()) continue;
-      detail::bump(counters.out);
+      detail::count_out(counters, rest.items);
       detail::with_lineage<std::vector<T>> yielded{rest.origin, rest.items};
       co_yield yielded;
     }

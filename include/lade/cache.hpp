@@ -241,7 +241,7 @@ class cache_stage {
     while (auto* item = co_await in.next()) {
       detail::bump(counters.in);
       filler.add(*item, in.origin());
-      detail::bump(counters.out);
+      detail::count_out(counters, *item);
       co_yield *item;
     }
     filler.end();
@@ -252,10 +252,10 @@ class cache_stage {
                                    std::optional<async_generator<T>> rest, detail::opening run,
                                    detail::stage_counters& counters, detail::open_input input) {
     for (auto& each : kept->items) {
-      run.throw_if_stopped("cache");
+      run.throw_if_stopped(counters);
       T item = each.item;
       auto origin = detail::moved(each.origin, kept->first, run.first);
-      detail::bump(counters.out);
+      detail::count_out(counters, item);
       detail::with_lineage<T> yielded{origin, item};
       co_yield yielded;
     }
@@ -264,7 +264,7 @@ class cache_stage {
     while (auto* item = co_await rest->next().apart()) {
       detail::bump(counters.in);
       auto origin = detail::moved(rest->origin(), kept->first, run.first);
-      detail::bump(counters.out);
+      detail::count_out(counters, *item);
       detail::with_lineage<T> yielded{origin, *item};
       co_yield yielded;
     }

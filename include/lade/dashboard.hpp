@@ -14,7 +14,8 @@ namespace lade {
 //   auto run = runtime.run(batches, {.report = {.every = 1s, .to = lade::dashboard()}});
 //
 // On a terminal each report is drawn over the last one: the stages of the interval, as many as
-// there is room for, speed, memory and what limits the run. What the program prints in between is
+// there is room for, speed, memory and what limits the run. The last one, which stays, is of the
+// whole run. What the program prints in between is
 // drawn over too. Elsewhere, as in a log, each report is one line. What cannot be written is lost
 // without a word.
 class dashboard {

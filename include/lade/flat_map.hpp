@@ -161,7 +161,7 @@ class flat_map_stage {
         calls.end(name, in.origin(), parts.awaited());
         if (failure) std::rethrow_exception(failure);
         if (!part) break;
-        detail::bump(counters.out);
+        detail::count_out(counters, *part);
         co_yield *part;
       }
     }

@@ -60,7 +60,7 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
     for (std::uint64_t i = 0; i < how.wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
-      run.throw_if_stopped(counters.name());
+      run.throw_if_stopped(counters);
       require_own_position(i, run);
       if (how.identity_of) listing.add(how.identity_of(*item));
       bool is_left = i >= how.wanted.first && !run.leaves_out(run.first + i);
@@ -69,11 +69,11 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
         continue;
       }
       for (; !waiting.empty(); waiting.pop_front()) {
-        bump(counters.out);
+        count_out(counters, waiting.front().item);
         co_yield std::move(waiting.front());
       }
       if (!is_left) continue;
-      bump(counters.out);
+      count_out(counters, *item);
       positioned<T> yielded{run.first + i, *item};
       co_yield yielded;
     }
@@ -137,7 +137,7 @@ class indexed_source final : public node<T> {
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
       gaps own(run.run->progress().own_delivered(run.first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
-        run.throw_if_stopped(counters.name());
+        run.throw_if_stopped(counters);
         auto k = own.at(n);
         auto place = order.at(k);
         require_own_position(place.position, run);
@@ -148,7 +148,7 @@ class indexed_source final : public node<T> {
           co_await consume(position);
           continue;
         }
-        bump(counters.out);
+        count_out(counters, *item);
         with_lineage<T> yielded{position, *item};
         co_yield yielded;
       }

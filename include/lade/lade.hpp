@@ -31,6 +31,7 @@
 #include <lade/pad.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/printable.hpp>
 #include <lade/process.hpp>
 #include <lade/profile.hpp>
 #include <lade/random.hpp>

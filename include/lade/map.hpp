@@ -58,7 +58,9 @@ struct map_options {
   // stages and runs too; must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What statistics and errors call the stage; the type's name if not given.
+  // What statistics and errors call the stage. If not given: the name of the function object's
+  // class, as "read" for lade::io::read; "map" for lambdas, plain functions and pointers, whose
+  // names a compiler does not tell.
   std::string_view name = {};
 };
 
@@ -218,7 +220,7 @@ class map_stage {
                                             calls);
       }
       if (!out) continue;
-      detail::bump(counters.out);
+      detail::count_out(counters, *out);
       co_yield *out;
     }
   }

@@ -98,7 +98,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
       continue;
     }
     bump(counters.in);
-    bump(counters.out);
+    count_out(counters, *item);
     made.note(order.turn(), inputs[input].origin());
     co_yield *item;
   }
@@ -114,7 +114,7 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   auto until = run.until(merged->stop_token());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     merged->start(counted(inputs[i].open(until.branch(i, inputs.size())), counters.in));
-  return counted(arrivals<T>::deliver(merged), counters.out);
+  return counted_out(arrivals<T>::deliver(merged), counters);
 }
 
 template <class T>
@@ -213,7 +213,7 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
                                         std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                                opened);
-        return detail::counted(std::move(rows), counters.out);
+        return detail::counted_out(std::move(rows), counters);
       });
 }
 

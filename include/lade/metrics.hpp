@@ -30,8 +30,7 @@ enum class metric_type : std::uint8_t { counter, gauge, summary };
 // same name is added with another type.
 class metrics {
  public:
-  // lade_run_... and, for each stage, lade_stage_...{stage="name"}. Of several stages of one name
-  // the second from the source on is "name (2)".
+  // lade_run_... and, for each stage, lade_stage_...{stage="name"}.
   void add(const run_statistics& run, const metric_labels& labels = {});
 
   // process_..., as far as the figures are known.

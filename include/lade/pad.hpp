@@ -328,14 +328,14 @@ class pack_rows_stage {
         continue;
       }
       for (auto& row : *done) {
-        detail::bump(counters.out);
+        detail::count_out(counters, row.item);
         detail::with_lineage<packed_batch> yielded{row.origin, row.item};
         co_yield yielded;
       }
     }
     auto last = rows.rest();
     for (auto& row : last) {
-      detail::bump(counters.out);
+      detail::count_out(counters, row.item);
       detail::with_lineage<packed_batch> yielded{row.origin, row.item};
       co_yield yielded;
     }

@@ -54,8 +54,9 @@ struct stage_profile {
 // error(invalid_argument) that names the option for one that cannot work.
 //
 // The environment variable LADE_PROFILE=N has the first run of a program profiled for N items
-// before it begins, with the options of that run, and the table written to standard error; or why
-// there is none, if the profile fails. The run begins all the same.
+// before it begins, on rank 0 alone, with the options of that run, and the table written to
+// standard error; or why there is none, if N is no number or the profile fails. The run begins all
+// the same.
 template <class T>
 std::vector<stage_profile> profile(runtime& where, const pipeline<T>& what,
                                    const profile_options& options = {});

@@ -35,7 +35,8 @@ class epochs;
 namespace detail {
 
 // For how many items the first run of the program is to be profiled, as LADE_PROFILE says; 0 if it
-// is not, and for all further runs. Throws error(invalid_argument) if it is no number of items.
+// is not, for all further runs, and on all ranks but the first. Standard error tells of a value
+// that is no number of items.
 std::uint64_t take_profile_wanted();
 
 // Writes to standard error how fast the stages of a run are, or why that cannot be told.
@@ -73,7 +74,7 @@ class run {
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : run(where, what, options, nullptr) {}
-  ~run() { state_->over.request_stop(); }
+  ~run() { state_->end(); }
 
   // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
   // items before it have been taken; after that the run is at its end. Throws error(stopped) when
@@ -94,12 +95,12 @@ class run {
       }
     }
     if (item) {
-      detail::bump(state_->sink.out);
+      state_->count_delivered();
       state_->progress().note(origin);
-      consumer_.given(origin, state_->begin_arrows(origin), items_);
+      consumer_.given(origin, state_->arrows(), items_);
     } else {
       ended_ = true;
-      state_->over.request_stop();
+      state_->end();
       co_await end_of_children();
     }
     co_return item;
@@ -199,7 +200,7 @@ class run {
       in_hand_ = co_await items_.pop();
     }
     if (in_hand_) co_return;
-    state_->over.request_stop();
+    state_->end();
     co_await children_.ended();
   }
 
@@ -209,8 +210,9 @@ class run {
     try {
       co_await children_.join();
     } catch (...) {
-      failure = state_->with_others(std::current_exception());
+      failure = state_->outcome(std::current_exception());
     }
+    state_->arrows().finish();
     if (failure) std::rethrow_exception(failure);
   }
 

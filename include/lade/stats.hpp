@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/lineage.hpp>
 #include <lade/process.hpp>
 
 #include <array>
@@ -35,11 +36,21 @@ class duration_counts {
   std::array<std::uint64_t, per_octave * octaves> counts{};
 };
 
+// A call of a stage's function that took long.
+struct slow_item {
+  std::string item;   // its key, as far as it has one
+  lineage positions;  // of the item in the source
+  std::chrono::nanoseconds duration{};
+
+  friend bool operator==(const slow_item&, const slow_item&) = default;
+};
+
 // One stage of a run, at one moment. Times are summed over its workers; a stage that works
 // in place has no `cpu` and no waits (but `starving` if it holds items), and `busy` and `durations`
-// if it is a map, filter, flat_map or batch_by; the buffers that it allocates are counted for the
-// next stage with workers.
+// if it is a map, filter, flat_map or batch_by.
 struct stage_statistics {
+  // Of several stages of one name, the second from the source on is "name (2)": here, in errors,
+  // failures, hooks and traces alike.
   std::string name;
   unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
   unsigned own_threads = 0;         // of its own pool; 0 for a stage on the runtime's
@@ -54,31 +65,36 @@ struct stage_statistics {
   std::uint64_t skipped = 0;        // of these, dropped by its policy
   std::uint64_t substituted = 0;    // of these, replaced by its policy
   std::uint64_t retried = 0;        // calls for an item for which one had failed
-  std::uint64_t bytes = 0;          // of buffers that were allocated where it works
+  std::uint64_t bytes = 0;          // in `out`: what was read, or written as pixels and elements
   std::chrono::nanoseconds busy{};  // inside its function, calls that have not returned included
   std::chrono::nanoseconds returned{};  // of busy, in calls that have returned
   std::chrono::nanoseconds cpu{};       // of returned, computing: sampled; 0 for tasks and in place
   std::chrono::nanoseconds awaited{};   // of returned, in calls for parts that awaited: flat_map
-  std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
-  std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
-  std::chrono::nanoseconds memory_wait{};  // its feeder, or some of its calls, waited for memory
-  std::chrono::nanoseconds starving{};     // the next stage waited for this one
+  std::chrono::nanoseconds input_wait{};      // its feeder waited for the stage before
+  std::chrono::nanoseconds output_wait{};     // its feeder waited for room: the next stage is slow
+  std::chrono::nanoseconds memory_wait{};     // its feeder, or some of its calls, waited for memory
+  std::chrono::nanoseconds starving{};        // the next stage waited for this one
+  duration_counts input_waits, output_waits;  // the single waits of the same that are over
   duration_counts durations;  // of calls for an item; of flat_map for a part, or the end
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
+  std::vector<slow_item> slowest;                // the ten longest of these, the longest first
 };
 
 struct run_statistics {
-  std::chrono::nanoseconds elapsed{};
+  std::chrono::nanoseconds elapsed{};       // since the run began, until it has ended
+  std::chrono::nanoseconds first_item{};    // of that, until the consumer had one; 0: it has none
   unsigned threads = 0;                     // of the CPU pool
   unsigned cpus = 0;                        // that the process may use
   std::chrono::nanoseconds sink_wait{};     // the consumer waited for items
   std::chrono::nanoseconds sink_blocked{};  // finished items waited for the consumer
   std::chrono::nanoseconds memory_wait{};   // no item was begun, for want of memory
+  duration_counts sink_waits;               // the single waits of sink_wait that are over
   std::uint64_t delivered = 0;
   std::vector<stage_statistics> stages;  // from the source on
 };
 
-// What happened between two moments of a run: counts, times and quantiles of that interval alone.
+// What happened between two moments of a run: counts, times and quantiles of that interval alone,
+// and those of the ten slowest items of each stage that are new since then.
 run_statistics operator-(const run_statistics& later, const run_statistics& earlier);
 
 // Items given in a second, by a stage or to the consumer.
@@ -96,10 +112,15 @@ struct run_report {
   run_statistics total;     // since the run began
   run_statistics interval;  // since the last report
   process_statistics process;
+  bool last = false;  // the run has ended
+};
+
+struct table_options {
+  bool slowest = false;  // the slowest items of each stage too, a line each
 };
 
 // A table of the stages, a line each, for people.
-std::string table(const run_statistics& run);
+std::string table(const run_statistics& run, const table_options& options = {});
 
 // One line of JSON with the same names as above; times in seconds, rates in items a second.
 std::string to_json(const run_statistics& run);
@@ -122,12 +143,20 @@ class duration_histogram {
   std::array<std::atomic<std::uint64_t>, duration_counts{}.counts.size()> counts_{};
 };
 
-// How long somebody has waited so far, the wait that is not over included. Any thread reads.
+// How long somebody has waited so far, the wait that is not over included, and how long the waits
+// took that are over. One wait at a time; any thread reads.
 class waiting_time {
  public:
-  void begin(clock::time_point now) noexcept { sum_.fetch_sub(of(now), std::memory_order_relaxed); }
-  void end(clock::time_point now) noexcept { sum_.fetch_add(of(now), std::memory_order_relaxed); }
+  void begin(clock::time_point now) noexcept {
+    begun_.store(of(now), std::memory_order_relaxed);
+    sum_.fetch_sub(of(now), std::memory_order_relaxed);
+  }
+  void end(clock::time_point now) noexcept {
+    ended_.add(std::chrono::nanoseconds(of(now) - begun_.load(std::memory_order_relaxed)));
+    sum_.fetch_add(of(now), std::memory_order_relaxed);
+  }
   std::chrono::nanoseconds until(clock::time_point now) const noexcept;
+  duration_counts ended() const noexcept { return ended_.now(); }
 
  private:
   static std::int64_t of(clock::time_point time) noexcept {
@@ -135,6 +164,8 @@ class waiting_time {
   }
 
   std::atomic<std::int64_t> sum_ = 0;  // during a wait, less its beginning: below 0 only then
+  std::atomic<std::int64_t> begun_ = 0;
+  duration_histogram ended_;
 };
 
 // How long the calls of a function have lasted. Calls that have not returned count up to the moment
@@ -222,6 +253,26 @@ class cpu_sampler {
   std::int64_t began_ = 0;
 };
 
+// The ten calls of a stage that took longest. All others cost a comparison. Any thread.
+class slowest_calls {
+ public:
+  static constexpr std::size_t most = 10;
+
+  // Whether a call is among them so far. Only then its item needs a name.
+  bool take(std::chrono::nanoseconds duration) const noexcept {
+    return duration.count() > least_.load(std::memory_order_relaxed);
+  }
+  void add(slow_item call);
+
+  // The longest first.
+  std::vector<slow_item> now() const;
+
+ private:
+  std::atomic<std::int64_t> least_ = -1;  // of those taken, if they are complete
+  mutable std::mutex mutex_;
+  std::vector<slow_item> calls_;
+};
+
 // Who works for a stage; as in its statistics.
 struct stage_workers {
   unsigned workers = 0;
@@ -239,7 +290,12 @@ class stage_counters {
   explicit stage_counters(std::string name, unsigned from_end = 0)
       : distance(from_end), name_(std::move(name)) {}
 
-  const std::string& name() const noexcept { return name_; }
+  // The name to show, of which no other stage of the run has the same; and as it was given.
+  std::string name() const;
+  const std::string& given_name() const noexcept { return name_; }
+
+  // Another stage of its name was opened before it, seen from the source.
+  void put_behind_another() noexcept { number_.fetch_add(1, std::memory_order_relaxed); }
 
   const unsigned distance;  // stages behind it and itself, in the order in which they are opened
 
@@ -249,23 +305,26 @@ class stage_counters {
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              bytes = 0;
+  std::atomic<std::uint64_t> allocated = 0;     // bytes of buffers
   std::atomic<std::uint64_t> most_at_once = 0;  // bytes that were allocated without waiting
   call_time busy;
   std::atomic<std::int64_t> cpu = 0, awaited = 0;
   waiting_time input_wait, output_wait, starving;
   shared_waiting_time memory_wait;
   duration_histogram latency;
+  slowest_calls slowest;
 
-  void note_at_once(std::uint64_t allocated) noexcept {
+  void note_at_once(std::uint64_t taken) noexcept {
     auto most = most_at_once.load(std::memory_order_relaxed);
-    while (allocated > most &&
-           !most_at_once.compare_exchange_weak(most, allocated, std::memory_order_relaxed)) {}
+    while (taken > most &&
+           !most_at_once.compare_exchange_weak(most, taken, std::memory_order_relaxed)) {}
   }
 
   stage_statistics snapshot(clock::time_point now) const;
 
  private:
   std::string name_;
+  std::atomic<unsigned> number_ = 1;  // among the stages of this name, from the source on
 };
 
 // For counters that one thread at a time adds to: no locked instruction.

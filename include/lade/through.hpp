@@ -51,6 +51,15 @@ async_generator<T> counted(async_generator<T> items, std::atomic<std::uint64_t>&
   }
 }
 
+// The same of what a stage gives.
+template <class T>
+async_generator<T> counted_out(async_generator<T> items, stage_counters& counters) {
+  while (auto* item = co_await items.next()) {
+    count_out(counters, *item);
+    co_yield *item;
+  }
+}
+
 // The input of a custom stage: counts its items, and records their lineages if there is a check.
 template <class T>
 async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>& counter,
@@ -69,7 +78,7 @@ async_generator<T> observe(async_generator<T> stage, opening run, stage_counters
   try {
     while (auto item = co_await stage.next()) {
       if (check) check->give(stage.origin());
-      bump(counters.out);
+      count_out(counters, *item);
       co_yield *item;
     }
     if (check) check->end(stage.unyielded());

@@ -13,17 +13,22 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace lade {
+
+namespace detail {
+class item_arrows;
+}
 
 // Writes a file in the Trace Event Format (JSON array), which ui.perfetto.dev and chrome://tracing
 // open. Runs that are given it add a span for every call of the function of a map, filter,
 // batch_into, pad, pack, batch_by or flat_map (of that for each part, and for the end), and for
 // what the consumer does with each item, one track for each worker, arrows that follow each item
-// from span to span, a curve of what each stage with workers, prefetch, a route and a merge by
-// arrival hold and of what is ready for the consumer, and each system call from when it is made
-// until its result is there; the program may add spans of its own:
+// from its first span to its last, a curve of what each stage with workers, prefetch, a route and a
+// merge by arrival hold and of what is ready for the consumer, and each system call from when it is
+// made until its result is there; the program may add spans of its own:
 //
 //   lade::trace trace("run.trace.json");
 //   auto batches = runtime.run(pipeline, {.trace = &trace});
@@ -52,12 +57,11 @@ class trace {
   // From now to the end of the object, on the track of this thread.
   [[nodiscard]] open_span span(std::string name);
 
-  // For stages. A track is a line of spans that do not overlap; `item` is what a span worked on,
-  // and the arrows of `begun` begin there, since no span before it worked on these.
+  // For stages. A track is a line of spans that do not overlap; `item` is what a span worked on.
   using track = std::uint64_t;
   track add_track(std::string_view name);
   void add_span(track where, std::string_view name, clock::time_point start, clock::time_point end,
-                const lineage& item = {}, const lineage& begun = {});
+                const lineage& item = {});
 
   // How many there are of something from now on: a curve, or several that are stacked.
   using level = std::pair<const char*, std::uint64_t>;
@@ -68,6 +72,10 @@ class trace {
               clock::time_point end, std::int64_t result);
 
  private:
+  friend class detail::item_arrows;
+
+  std::string arrow_event(char phase, std::uint64_t arrow, track where,
+                          clock::time_point start) const;
   std::string microseconds(clock::time_point time) const;
   void write(const std::string& event);
 
@@ -81,6 +89,7 @@ class trace {
   std::ofstream file_;  // closed when it is finished
   int failure_ = 0;     // why it could not be written, an errno
   track tracks_ = 0;
+  std::atomic<std::uint64_t> arrows_ = 0;
   std::atomic<std::uint64_t> calls_ = 0;  // of the system
 };
 
@@ -103,32 +112,63 @@ class trace::open_span {
 
 namespace detail {
 
+// The arrows of one run: each follows an item from the first span that works on it, over all
+// others, to the last. Which that is, is known when the run has ended: the last step is written
+// then. An item with one span has no arrow. Any thread.
+class item_arrows {
+ public:
+  explicit item_arrows(trace* to) noexcept : trace_(to) {}
+  item_arrows(const item_arrows&) = delete;
+  ~item_arrows();
+
+  // A span begins that works on `item`. Nothing without a trace.
+  void step(const lineage& item, trace::track where, trace::clock::time_point start) {
+    if (trace_) add_steps(item, where, start);
+  }
+
+  // The run has ended. May be called again.
+  void finish();
+
+ private:
+  static constexpr std::uint64_t none = 0;
+
+  struct last_step {
+    trace::track where;
+    trace::clock::time_point start;
+    std::uint64_t arrow = none;  // that leads to it
+  };
+
+  void add_steps(const lineage& item, trace::track where, trace::clock::time_point start);
+
+  trace* trace_;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, last_step> last_;  // of each position
+};
+
 // What the consumer of a run does with each item: from when it has been given until it asks for the
 // next. Does nothing without a trace.
 class consumer_trace {
  public:
   explicit consumer_trace(trace* to) : trace_(to), track_(to ? to->add_track("consumer") : 0) {}
 
-  // The arrows of `begun` begin with the item; the items of `rest` are ready behind it.
+  // The items of `rest` are ready behind it.
   template <class Queue>
-  void given(const lineage& item, lineage begun, const Queue& rest) {
+  void given(const lineage& item, item_arrows& arrows, const Queue& rest) {
     if (!trace_) return;
     trace_->add_levels("consumer", {{"ready", rest.size()}});
     item_ = item;
-    begun_ = std::move(begun);
     since_ = trace::clock::now();
+    arrows.step(item, track_, since_);
   }
   void asked() {
     if (!trace_ || item_.empty()) return;
-    trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}),
-                     begun_);
+    trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}));
   }
 
  private:
   trace* trace_;
   trace::track track_;
   lineage item_;
-  lineage begun_;
   trace::clock::time_point since_;
 };
 

@@ -52,13 +52,13 @@ class window_stage {
       detail::bump(counters.in);
       if (items.size() < self.size_) items.push_back(std::move(*item));
       if (++seen < self.step_) continue;
-      detail::bump(counters.out);
+      detail::count_out(counters, items);
       co_yield items;
       items.clear();
       seen = 0;
     }
     if (items.size() == self.size_) {
-      detail::bump(counters.out);
+      detail::count_out(counters, items);
       co_yield items;
     }
     if (failure) std::rethrow_exception(failure);
@@ -80,7 +80,7 @@ class window_stage {
           origin.merge(each.origin);
         }
       held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(self.step_));
-      detail::bump(counters.out);
+      detail::count_out(counters, items);
       detail::with_lineage<std::vector<T>> yielded{origin, items};
       co_yield yielded;
     }

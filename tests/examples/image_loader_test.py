@@ -82,10 +82,13 @@ class Options(World):
         result = run("--help")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         for option in ["batch", "size", "epochs", "threads", "train", "val", "fast", "float", "read-ahead",
-                       "seed", "skip-bad", "contact-sheet", "trace", "reactor", "help"]:
+                       "seed", "skip-bad", "failure-log", "slowest", "contact-sheet", "trace", "reactor", "help"]:
             self.assertRegex(result.stdout, rf"(?m)^  --{option}\b.*  \S")
         self.assertIn("(256)", result.stdout)
         self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
+
+    def test_help_has_a_short_name(self):
+        self.assertEqual(run("-h").stdout, run("--help").stdout)
 
     def test_what_makes_no_sense_is_named(self):
         for arguments, named in [
@@ -148,8 +151,7 @@ class Failures(World):
         events = json.loads(path.read_text())
         spans = [e["name"] for e in events if e["ph"] == "X"]
         self.assertEqual(len(spans), 3 + 3 + 1)  # read, decoded, and the batch
-        self.assertEqual(sum(e["ph"] == "s" for e in events), 3)
-        self.assertEqual(sum(e["ph"] == "t" for e in events), 6)
+        self.assertEqual([sum(e["ph"] == phase for e in events) for phase in "stf"], [3, 3, 3])
         self.assert_fails(run(self.images(3), "--trace", self.root / "absent/trace"), 1, "absent/trace")
 
     def test_a_contact_sheet_that_cannot_be_written_is_named_before_the_work(self):
@@ -157,6 +159,25 @@ class Failures(World):
         result = run(self.images(3), "--contact-sheet", path)
         self.assert_fails(result, 1, path)
         self.assertEqual(result.stdout, "")
+
+
+    def test_a_report_that_cannot_be_written_is_an_exit_status(self):
+        for arguments in [self.images(3)], ["--help"]:
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                        timeout=TIMEOUT)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, r"^image_loader: [^\n]*No space left on device\n$")
+        self.assert_fails(run(self.root, "--trace", "/dev/full"), 1, "/dev/full", "No space left")
+
+    def test_names_cannot_write_to_the_terminal(self):
+        path = self.images(3) / "dog" / "\x1b[2J\n.png"
+        path.write_text("not an image")
+        self.assert_fails(run(self.root), 1, r"\x1b[2J\n.png")
+        result = run(self.root, "--skip-bad", "--slowest")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn(r"\x1b[2J\n.png", result.stdout)
+        self.assertNotIn("\x1b", result.stdout)
 
 
 class SkipBad(World):
@@ -167,9 +188,57 @@ class SkipBad(World):
         result = run(self.root, "--skip-bad", "--epochs", 2, "--size", 32)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"(?m)^skipped +2 images, 4 times$")
+        self.assertRegex(result.stdout, r"(?m)^ +1  No such file or directory$")
         self.assertRegex(result.stdout, r"(?m)^images +8 in ")
         for path in bad:
             self.assertEqual(result.stdout.count(str(path)), 1)
+
+    def test_of_many_bad_files_the_last_ten_are_named_and_all_are_in_the_log(self):
+        for i in range(1100):  # more than a run remembers
+            (self.root / f"{i:04}.jpg").symlink_to("nowhere")
+        log = self.root / "log"
+        result = run(self.images(3), "--skip-bad", "--read-ahead", 1, "--failure-log", log)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^skipped +1,100 images$")
+        self.assertRegex(result.stdout, r"(?m)^ +1,100  No such file or directory$")
+        named = re.findall(r"\d{4}\.jpg", result.stdout[result.stdout.index("the last"):])
+        self.assertEqual(len(named), 10)
+        self.assertRegex(result.stdout, rf"(?m)^all of them +{re.escape(str(log))}$")
+        records = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual(len({record["item"] for record in records}), 1100)
+        self.assertIn("--failure-log", run(self.root, "--skip-bad").stdout)
+
+    def test_directories_that_cannot_be_read_are_skipped_and_counted(self):
+        closed = self.images(4) / "closed"
+        closed.mkdir()
+        closed.chmod(0)
+        self.addCleanup(closed.chmod, 0o700)
+        bounded = ()
+        if os.geteuid() == 0:  # who may read everything
+            bounded = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+        self.assert_fails(run(self.root, under=bounded), 1, closed, "Permission denied")
+        log = self.root / "log"
+        result = run(self.root, "--skip-bad", "--failure-log", log, under=bounded)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^skipped +0 images, and 1 directory$")
+        self.assertRegex(result.stdout, r"(?m)^ +1  Permission denied$")
+        self.assertIn("closed", json.loads(log.read_text())["item"])
+
+    def test_paths_that_are_too_long_are_skipped_and_counted(self):
+        self.images(4)
+        home = os.open(self.root, os.O_RDONLY)
+        for _ in range(18):  # beyond 4,096 characters
+            os.mkdir("d" * 250, dir_fd=home)
+            inside = os.open("d" * 250, os.O_RDONLY, dir_fd=home)
+            os.close(home)
+            home = inside
+        os.close(os.open("x.jpg", os.O_CREAT | os.O_WRONLY, dir_fd=home))
+        os.close(home)
+        result = run(self.root, "--skip-bad")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^images +4 in ")
+        self.assertRegex(result.stdout, r"(?m)^ +1  File name too long$")
+        shutil.rmtree(self.root / ("d" * 250))
 
     def test_nothing_but_bad_files_is_a_failure(self):
         (self.root / "text.png").write_text("not an image")
@@ -186,10 +255,27 @@ class Output(World):
 
     def test_a_report_has_stages_a_verdict_and_figures(self):
         text = run(self.images(4), "--size", 32, "--threads", 1).stdout
-        for pattern in [r"^1 thread", r"^read +64 ", r"^decode_image +1 +4 +4 ", r"^\w.*\.$",
+        for pattern in [r"^1 thread, ", r"^read +64 ", r"^decode_image +1 +4 +4 ", r"^\w.*\.$",
                         r"^images +4 in 1 batch, u8 \[4, 32, 32, 3\]$", r"^time .* first batch after \d+ ms$",
-                        r"^speed +[\d,]+ images/s", r"^CPU +[\d.]+ s per 1,000 images$"]:
+                        r"^speed +[\d,]+ images/s, [\d.]+ MB/s read, [\d.]+ MB/s decoded$",
+                        r"^CPU +[\d.]+ s per 1,000 images$"]:
             self.assertRegex(text, "(?m)" + pattern)
+
+    def test_the_figures_fit_each_other(self):
+        text = run(self.images(1), "--size", 512).stdout  # of a batch for 256
+        times = re.search(r"(?m)^time +([\d.]+ m?s), the first batch after ([\d.]+ m?s)$", text).groups()
+        total, first = (float(number) * (0.001 if unit == "ms" else 1) for number, unit in map(str.split, times))
+        self.assertLessEqual(first, total)
+        rates = re.search(r"(?m)^speed .*, ([\d.]+) MB/s read, ([\d.]+) MB/s decoded$", text).groups()
+        sizes = sum(path.stat().st_size for path in self.root.glob("*/*")), 512 * 512 * 3
+        for rate, size in zip(rates, sizes):
+            rounded = 0.06e6 * total + 0.1 * size
+            self.assertLessEqual(abs(float(rate) * 1e6 * total - size), rounded)
+
+    def test_the_slowest_images_are_named_on_request(self):
+        text = run(self.images(4), "--slowest").stdout
+        self.assertRegex(text, r"(?m)^slowest items of decode_image\n  [\d.]+ ms  \S+\.jpg \(item \d\)\n")
+        self.assertNotIn("slowest", run(self.root).stdout)
 
     def test_the_reactor_can_be_chosen(self):
         self.assertIn("fallback", run(self.images(2), "--reactor", "fallback").stdout)
@@ -230,6 +316,9 @@ class Interrupt(World):
         text, status = run_on_terminal(self.images(6), "--epochs", 100_000, "--batch", 4, act=interrupt)
         self.assertEqual(status, -signal.SIGINT)
         self.assertRegex(text, r"images +[\d,]+ in [\d,]+ batch")
+        counts = [re.search(pattern, text)[1]
+                  for pattern in [r"interrupted after ([\d,]+) images?\r\n", r"images +([\d,]+) in"]]
+        self.assertEqual(*counts)
 
 
 @unittest.skipUnless(Image, "needs Pillow")

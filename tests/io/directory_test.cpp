@@ -153,6 +153,26 @@ TEST(Files, AnUnreadableDirectoryIsAnErrorThatNamesIt) {
   chmod((dir / "private").c_str(), 0700);
 }
 
+TEST(Files, DirectoriesThatCannotBeReadAreLeftOutAndToldOnRequest) {
+  temp_dir dir;
+  dir.write("a/file", "");
+  dir.write("private/file", "");
+  dir.write("z/file", "");
+  chmod(dir.path().c_str(), 0755);
+  chmod((dir / "private").c_str(), 0);
+  auto user = geteuid();
+  ASSERT_EQ(seteuid(user == 0 ? 65534 : user), 0);  // root reads everything
+  std::vector<std::string> unreadable;
+  files listing(dir.path().string(), "**", {.unreadable = &unreadable});
+  EXPECT_THAT(paths_of(listing), ElementsAre("a/file", "z/file"));
+  auto told = "list " + dir / "private/" + ": Permission denied";
+  EXPECT_THAT(unreadable, ElementsAre(told, told)) << "one for each way to list";
+  files closed(dir / "private", "**", {.unreadable = &unreadable});
+  EXPECT_THROW(closed.list_all(), error) << "the root is no part that can be left out";
+  ASSERT_EQ(seteuid(user), 0);
+  chmod((dir / "private").c_str(), 0700);
+}
+
 // The first file comes before the second directory has been looked at.
 TEST(Files, TheFirstFlowsBeforeListingHasFinished) {
   temp_dir dir;

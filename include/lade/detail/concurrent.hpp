@@ -181,7 +181,7 @@ class concurrent_stage : public concurrent_core {
         std::rethrow_exception(slot.failure);
       }
       if (out) {
-        bump(self->counters_.out);
+        count_out(self->counters_, *out);
         with_lineage<Out> yielded{slot.origin, *out};
         co_yield yielded;
       } else {

@@ -10,6 +10,7 @@
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
+#include <lade/detail/stage_track.hpp>
 #include <lade/detail/tuned_stages.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
@@ -119,7 +120,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     // `pause` is what comes next, if the function is called for the item again.
     template <class Name>
     void end(slot_state& item, const Name& name, std::optional<clock::duration> pause) {
-      end(item, trace_ ? name.text() : std::string(), pause);
+      auto ended = clock::now();
+      bool named = trace_ || stage_.counters_.slowest.take(ended - item.started);
+      end(item, named ? name.text() : std::string(), ended, pause);
     }
 
     // Whether the worker has computed for so long that nearer work may go first now.
@@ -130,13 +133,13 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     }
 
    private:
-    void end(slot_state& item, std::string name, std::optional<clock::duration> pause);
+    void end(slot_state& item, std::string name, clock::time_point ended,
+             std::optional<clock::duration> pause);
 
     concurrent_core& stage_;
     const context& surroundings_;
     lade::trace* trace_;
-    lade::trace::track track_;
-    lineage begun_;  // arrows of a trace, with this call
+    stage_track track_;
     call_time::caller busy_;
     cpu_sampler cpu_;
     clock::duration computed_{};  // in this turn

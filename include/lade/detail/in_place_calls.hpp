@@ -4,6 +4,7 @@
 
 #include <lade/detail/overview.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/stage_track.hpp>
 #include <lade/lineage.hpp>
 #include <lade/stats.hpp>
 #include <lade/trace.hpp>
@@ -46,30 +47,32 @@ class in_place_calls {
   template <class Name>
   void begin(const Name& item, const lineage& origin) {
     if (watched_) watched_->begin(item.text(), origin);
-    if (trace_) arrows_ = run_.begin_arrows(origin);
     if (to_skip_ > 0) return;
     begun_ = clock::now();
+    if (trace_) run_.arrows().step(origin, track_.number(), begun_);
     busy_.begin(begun_);
   }
   template <class Name>
   void end(const Name& item, const lineage& origin, bool awaited = false) {
     if (watched_) watched_->end();
-    if (to_skip_ > 0)
+    if (to_skip_ > 0) {
       --to_skip_;
-    else
-      note(trace_ ? item.text() : std::string(), origin, awaited);
+      return;
+    }
+    auto now = clock::now();
+    bool named = trace_ || stage_.slowest.take(now - begun_);
+    note(named ? item.text() : std::string(), origin, now, awaited);
   }
 
  private:
   std::uint32_t some() noexcept;
-  void note(std::string item, const lineage& origin, bool awaited);
+  void note(std::string item, const lineage& origin, clock::time_point now, bool awaited);
 
   run_state& run_;
   stage_counters& stage_;
   std::unique_ptr<watched_call> watched_;  // if stalls are told of
   lade::trace* trace_;
-  lade::trace::track track_;
-  lineage arrows_;  // that begin with this call
+  stage_track track_;
   call_time::caller busy_;
   std::uint32_t to_skip_ = 0;  // calls, before the next that is measured
   std::uint32_t skipped_ = 0;

@@ -9,6 +9,8 @@
 #include <lade/stats.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -80,11 +82,10 @@ class hooked_call {
   template <class T>
   hooked_call(run_state& run, const stage_counters& stage, const T& item, const lineage& origin,
               unsigned attempt = 1) noexcept
-      : run_(run), origin_(origin), attempt_(attempt) {
+      : run_(run), stage_(stage), origin_(origin), attempt_(attempt) {
     if (!run.options().hooks) return;
-    stage_ = stage.name();
     name_ = detail::name_of(item);
-    run_.tell_hooks([this](run_hooks& hooks) { hooks.enter_item(call()); });
+    tell([](run_hooks& hooks, const item_call& call) { hooks.enter_item(call); });
   }
   hooked_call(const hooked_call&) = delete;
   ~hooked_call() { leave(nullptr); }
@@ -92,21 +93,54 @@ class hooked_call {
   // With what the function has thrown, or null.
   void leave(const std::exception_ptr& failure) noexcept {
     if (!name_) return;
-    run_.tell_hooks([&](run_hooks& hooks) { hooks.leave_item(call(), failure); });
+    tell([&](run_hooks& hooks, const item_call& call) { hooks.leave_item(call, failure); });
     name_.reset();
   }
 
  private:
-  item_call call() const noexcept { return {stage_, *name_, origin_, attempt_}; }
+  template <class Tell>
+  void tell(Tell tell_of) noexcept {
+    run_.tell_hooks([&](run_hooks& hooks) {
+      auto stage = stage_.name();
+      tell_of(hooks, {stage, *name_, origin_, attempt_});
+    });
+  }
 
   run_state& run_;
+  const stage_counters& stage_;
   const lineage& origin_;
   unsigned attempt_;
-  std::string_view stage_;
   std::optional<std::string> name_;  // if there are hooks, until it is left
 };
 
-// The last part of a type's name; "map" for lambdas and plain functions.
+// How many bytes an item holds, as far as its type tells: a buffer, a sample, a tensor, a batch, or
+// what has bytes() itself.
+template <class T>
+std::uint64_t content_bytes(const T& item) {
+  if constexpr (requires {
+                  { item.bytes() } -> std::convertible_to<std::size_t>;
+                })
+    return item.bytes();
+  else if constexpr (requires { item.bytes().size_bytes(); })
+    return item.bytes().size_bytes();
+  else if constexpr (requires { item.data().bytes().size_bytes(); })
+    return item.data().bytes().size_bytes();
+  else if constexpr (requires { item.spec().bytes(); })
+    return item.spec().bytes();
+  else if constexpr (requires { item.tensor().spec().bytes(); })
+    return item.tensor().spec().bytes();
+  else
+    return 0;
+}
+
+// An item goes to the next stage. One thread at a time.
+template <class T>
+void count_out(stage_counters& counters, const T& item) {
+  bump(counters.out);
+  if (auto bytes = content_bytes(item)) bump(counters.bytes, bytes);
+}
+
+// The last part of a type's name; `otherwise` for lambdas.
 std::string short_type_name(std::string_view pretty_function, std::string_view otherwise);
 
 template <class F>

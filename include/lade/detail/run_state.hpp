@@ -21,6 +21,7 @@
 #include <lade/scope.hpp>
 #include <lade/stats.hpp>
 #include <lade/task.hpp>
+#include <lade/trace.hpp>
 
 #include <atomic>
 #include <concepts>
@@ -60,8 +61,13 @@ class run_state {
   // What plain functions of automatic stages are called on, if they may not use the whole pool.
   executor* automatic_share() const noexcept { return automatic_share_.get(); }
 
-  // From when on the time of the run counts.
+  // From when on the time of the run counts, and until when: what is told of a run that has ended
+  // is of the time in between. end() may be called again.
   void begin();
+  void end() noexcept;
+
+  // The consumer has taken an item.
+  void count_delivered() noexcept;
 
   // Set when there is no open_input any more, at the latest when the run has ended.
   event& input_over() noexcept { return input_over_; }
@@ -92,8 +98,9 @@ class run_state {
   // Ends the run with what is not the failure of an item. For coroutines of the run.
   void end_by(std::exception_ptr failure);
 
-  // What the run has ended with, together with all other failures that would have ended it.
-  std::exception_ptr with_others(const std::exception_ptr& failure) const;
+  // What the run ends with, given what its first child has thrown: a failure together with all
+  // others that would have ended the run; or that it was stopped, whichever stage noticed it first.
+  std::exception_ptr outcome(const std::exception_ptr& failure) const;
 
   // Whether the memory for one more item may be missing, judged by what the run's `items` so far
   // have needed.
@@ -115,9 +122,8 @@ class run_state {
   // where a state depends on it.
   std::vector<std::string> stage_names() const;
 
-  // For traces, when a span begins: the positions of its item that no span has had before, where
-  // their arrows begin. Nothing without a trace.
-  lineage begin_arrows(const lineage& item);
+  // The arrows of its items, if there is a trace.
+  item_arrows& arrows() noexcept { return arrows_; }
 
   // Stages to ask when nothing moves.
   bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
@@ -134,7 +140,7 @@ class run_state {
 
   lade::state state() const;
   run_statistics statistics() const;
-  std::stop_source over;       // requested when the consumer has what it will get
+  std::stop_source over;       // requested at the end
   stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
   waiting_time memory_wait;    // not to begin an item that might not fit
 
@@ -161,6 +167,8 @@ class run_state {
   std::atomic<unsigned> inputs_ = 0;
   mutable std::mutex mutex_;
   clock::time_point started_ = clock::now();
+  std::atomic<clock::time_point> first_item_ = clock::time_point();  // when it was taken
+  std::atomic<clock::time_point> ended_ = clock::time_point();
   std::deque<stage_counters> stages_;
   std::vector<stage_key> opened_;           // whose counters these are
   std::vector<const overviewed*> watched_;  // from the sink on
@@ -175,8 +183,7 @@ class run_state {
   std::vector<std::exception_ptr> thrown_by_listener_;  // by on_failure: failures of no item
   std::mutex telling_;  // guards the log and the calls of on_failure
   std::ofstream failure_log_;
-  std::mutex tracing_;
-  lineage begun_arrows_;
+  item_arrows arrows_;
   scope& children_;
 };
 
@@ -290,6 +297,9 @@ struct opening {
   // Throws error(stopped). Sources call it for every item, so that no stage that drops all items
   // keeps a run alive.
   void throw_if_stopped(std::string_view doing) const;
+  void throw_if_stopped(const stage_counters& counters) const {
+    if (stop.stop_requested()) throw_if_stopped(counters.name());
+  }
 
   // For the catch block of a stage that calls the user's function where it stands: as
   // run_state::fail, but what comes of a stop passes unchanged and is not counted.

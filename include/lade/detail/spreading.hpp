@@ -13,6 +13,7 @@
 #include <lade/detail/owner.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/stage_track.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/semaphore.hpp>
@@ -108,8 +109,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
         feeder_context_(run.run->surroundings(stop_.get_token())),
         trace_(run.run->options().trace),
         on_consumer_stop_(run.stop, close_on_stop<spreading>{*this}) {
-    for (unsigned i = 0; i < concurrency; ++i)
-      idle_.emplace_back(counters, trace_ ? trace_->add_track(counters.name()) : 0);
+    for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     work_for(counters, feeder_context_);
     feeder_context_.place = &run_.place;
     parts_context_ = feeder_context_;
@@ -152,7 +152,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
           co_await consume(next->origin);
           continue;
         }
-        bump(self->counters_.out);
+        count_out(self->counters_, *next->item);
         with_lineage<Out> yielded{next->origin, *next->item};
         co_yield yielded;
       }
@@ -237,8 +237,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   // Takes items apart, one at a time, which a trace has on a track of its own.
   class hand {
    public:
-    hand(stage_counters& counters, trace::track where)
-        : track(where), busy(counters.busy), cpu(counters.cpu, true) {}
+    hand(stage_counters& counters, lade::trace* to)
+        : track(to, counters), busy(counters.busy), cpu(counters.cpu, true) {}
 
     void take(std::string key, const lineage& positions) {
       name = std::move(key);
@@ -253,7 +253,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
       return {.name = name, .origin = origin, .what = doing, .since = since};
     }
 
-    const trace::track track;
+    stage_track track;
     call_time::caller busy;
     cpu_sampler cpu;
     std::string name;
@@ -281,8 +281,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   }
 
   task<Out*> next_part(async_generator<Out>& parts, hand& of) {
-    auto arrows = run_.run->begin_arrows(of.origin);
     auto begun = clock::now();
+    if (trace_) run_.run->arrows().step(of.origin, of.track.number(), begun);
     of.begin(begun);
     of.busy.begin(begun);
     of.cpu.begin();
@@ -292,8 +292,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     of.busy.end(now);
     note_call(of, now - begun, parts.awaited());
     if (trace_) {
-      auto& name = of.name.empty() ? counters_.name() : of.name;
-      trace_->add_span(of.track, name, begun, now, of.origin, arrows);
+      auto name = of.name.empty() ? counters_.name() : of.name;
+      trace_->add_span(of.track.number(), name, begun, now, of.origin);
     }
     co_return next;
   }
@@ -301,6 +301,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   // What has awaited something may have done so on another thread.
   void note_call(hand& of, clock::duration taken, bool awaited) {
     counters_.latency.add(taken);
+    if (counters_.slowest.take(taken)) counters_.slowest.add({of.name, of.origin, taken});
     if (awaited)
       counters_.awaited.fetch_add(taken.count(), std::memory_order_relaxed);
     else

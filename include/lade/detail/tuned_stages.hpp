@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace lade::detail {
@@ -32,6 +33,9 @@ class tuned_stages {
 
   // A stage that works with what it is given.
   void list(const stage_key& key, const stage_setting& fixed);
+
+  // The stage is shown by another name from now on.
+  void rename(const stage_key& key, const std::string& name);
 
   // A stage that works, until it is closed, with what its tuner says; with `begin` if it has none
   // yet. The counters are those of the run, and live until then.

@@ -20,6 +20,11 @@ struct files_options {
   // States tell files apart by their sizes too, not only by their paths below the root. Asks the
   // file system for each file when it is listed for a run.
   bool compare_sizes = false;
+
+  // Where to add what is wrong with directories below `root` that cannot be read, or whose paths
+  // are too long, as "list a/b: Permission denied". A listing leaves them out then; if null, it
+  // throws. Must outlive the listings, of which one at a time may run.
+  std::vector<std::string>* unreadable = nullptr;
 };
 
 // The regular files below `root` whose paths relative to it match a pattern (see glob), as samples
@@ -64,6 +69,7 @@ class files {
   glob pattern_;
   bool may_be_empty_;
   bool compare_sizes_;
+  std::vector<std::string>* unreadable_;
 };
 
 // The same, for data sets with one directory for each class: the label of a sample is the index

@@ -1,0 +1,16 @@
+// UTF-8 (RFC 3629).
+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace lade::detail {
+
+// The bytes of the character that a text begins with; 0 if it begins with none.
+std::size_t utf8_length(std::string_view text) noexcept;
+
+// How many characters a text has. Each byte that belongs to none counts as one.
+std::size_t utf8_characters(std::string_view text) noexcept;
+
+}  // namespace lade::detail
