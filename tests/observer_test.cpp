@@ -226,7 +226,7 @@ TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
   auto hang = [&](int i) { return gate.pass(), i; };
   auto fine = map([](int i) { return i; }, {.concurrency = 1, .name = "fine"});
   EXPECT_THAT(stall_of(from(up_to(2)) | fine | map(hang, {.name = "hang"}) | fine, gate),
-              HasSubstr("\nfine: works in place, and is not called now\n"));
+              HasSubstr("\nfine (2): works in place, and is not called now\n"));
 }
 
 TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -16,11 +17,12 @@ static int described;
 constexpr stage_key key{&described, 0};
 static const tuner begin({16, 16}, 256, 768);
 
-// A stage that limits its run, and gives as many items a second as it works on at a time.
+// A stage that limits its run, and gives as many items a second as it works on at a time, or as the
+// CPUs that its items compute on.
 class busy_stage final : public tunable {
  public:
-  busy_stage(tuned_stages& stages, stage_counters& counters)
-      : stages_(stages), counters_(counters) {
+  busy_stage(tuned_stages& stages, stage_counters& counters, unsigned cpus = ~0u)
+      : stages_(stages), counters_(counters), cpus_(cpus) {
     stages_.open(*this, key, counters_, begin);
   }
   busy_stage(const busy_stage&) = delete;
@@ -34,13 +36,15 @@ class busy_stage final : public tunable {
     counters_.starving.begin(from);
     counters_.starving.end(until);
     busy_.add(now_.concurrency * (until - from));
-    counters_.out += now_.concurrency * static_cast<std::uint64_t>((until - from) / 50ms);
+    counters_.out +=
+        std::min(now_.concurrency, cpus_) * static_cast<std::uint64_t>((until - from) / 50ms);
     stages_.look(until);
   }
 
  private:
   tuned_stages& stages_;
   stage_counters& counters_;
+  unsigned cpus_;
   call_time::caller busy_{counters_.busy};
   tuner::setting now_{};
 };
@@ -76,6 +80,24 @@ TEST(TunedStages, AreJudgedByEverySecondInterval) {
   EXPECT_THAT(tried, ElementsAre(16u, 32u, 32u, 64u, 64u, 128u));
   EXPECT_THAT(stages.settings(), ElementsAre(with(128)));
   EXPECT_EQ(counters.workers, 128u);
+}
+
+TEST(TunedStages, TasksThatComputeAreNotRaisedBeyondWhatTheirCpusGive) {
+  for (unsigned cpus : {1u, 4u, 16u}) {
+    tuned_stages stages;
+    stage_counters counters("parse");
+    looks time;
+    busy_stage stage(stages, counters, cpus);
+    unsigned most = 0;
+    for (int i = 0; i < 60; ++i) {
+      time.have_work(stage, 1);
+      most = std::max(most, stage.now().concurrency);
+    }
+    EXPECT_LE(most, 32u) << "one trial that gives nothing";
+    stages.freeze();
+    EXPECT_LE(stage.now().concurrency, 16u);
+    EXPECT_GE(stage.now().concurrency, std::min(cpus, 16u));
+  }
 }
 
 TEST(TunedStages, AreNotLookedAtTwiceInOneInterval) {

@@ -69,7 +69,7 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
         continue;
       }
       for (; !waiting.empty(); waiting.pop_front()) {
-        count_out(counters, waiting.front().item);
+        count_out(counters, *waiting.front());
         co_yield std::move(waiting.front());
       }
       if (!is_left) continue;
