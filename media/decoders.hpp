@@ -15,8 +15,8 @@
 
 namespace lade::media {
 
-// One reader per format, and what turns their rows into a tensor. All scratch memory of a thread is
-// in here. For one thread.
+// One reader per format, and what turns their rows into a tensor. All memory that the module keeps
+// for a thread is in here.
 struct decoders {
   jpeg_reader jpeg;
   png_reader png;

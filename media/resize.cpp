@@ -1,7 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/media/resize.hpp>
 
-#include "resizer.hpp"
+#include "decoders.hpp"
 
 #include <cmath>
 #include <string>
@@ -55,8 +55,8 @@ void resize(const tensor& image, const tensor& out, const resize_options& option
   require_resizable(target.channels == channels || target.channels == 3,
                     "the result must have as many channels, or 3");
 
-  thread_local resizer engine;
-  thread_local pixel_writer writer;
+  auto& engine = decoders::of_this_thread().resize;
+  auto& writer = decoders::of_this_thread().writer;
   engine.plan({.x = {box.left, box.width, 0, static_cast<int>(image.shape()[1])},
                .y = {box.top, box.height, 0, static_cast<int>(image.shape()[0])},
                .width = target.width,

@@ -1,6 +1,8 @@
 // A test fails that leaves more live allocations than it found: a coroutine frame, a buffer, a
 // waiting item. Sanitizers bring an allocator and a leak check of their own.
 
+#include "live_allocations.hpp"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,12 +51,17 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { cou
 namespace {
 
 class leak_check : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo&) override { before_ = live_allocations; }
+  static long count() {
+    if (lade::test::free_what_is_kept != nullptr) lade::test::free_what_is_kept();
+    return live_allocations;
+  }
+
+  void OnTestStart(const testing::TestInfo&) override { before_ = count(); }
 
   void OnTestEnd(const testing::TestInfo& test) override {
     // What GoogleTest notes of a test, it keeps.
     if (test.result()->total_part_count() > 0 || test.result()->test_property_count() > 0) return;
-    EXPECT_LE(live_allocations - before_, 0) << "allocations are still live after " << test.name();
+    EXPECT_LE(count() - before_, 0) << "allocations are still live after " << test.name();
   }
 
   long before_ = 0;
