@@ -67,12 +67,12 @@ def check_rounds(group, row, figures, rounds):
 
 
 def spread_of(row, name, base):
-    """The smallest and the largest ratio of a command to itself."""
+    """The smallest and the largest ratio of a command to itself, whichever run is the first."""
     command = name.partition(":")[0]
     if base is None or any(command not in results.rounds for results in base):
         return None
     first, second = (results.figures(name, row.figure) for results in base)
-    ratios = ratios_of(first, second)
+    ratios = ratios_of(first, second) + ratios_of(second, first)
     return min(ratios), max(ratios)
 
 

@@ -195,7 +195,7 @@ class RunTest(unittest.TestCase):
         self.program("b", line(100), line(120))
         status, _, page = self.run_groups(groups=groups)
         self.assertEqual(status, 0)
-        self.assertIn("0.83–1.00 | 1.10 | ≥ 0.95 | yes, by instructions |", page)
+        self.assertIn("0.83–1.20 | 1.10 | ≥ 0.95 | yes, by instructions |", page)
 
     def test_a_gate_outside_of_the_spread_is_decided_by_time(self):
         groups = [self.group, self.instructions_group(100, 110)]
@@ -210,7 +210,7 @@ class RunTest(unittest.TestCase):
         self.group.rows = [Row("a row", "a:f", ["b:f"], "rate", 2)]
         self.program("a", line(90))
         self.program("b", line(100), line(120))
-        self.assertIn("| b:f | 120 | 0.75 (0.75–0.75) | 0.83–1.00 | ≥ 2 |", self.run_groups()[2])
+        self.assertIn("| b:f | 120 | 0.75 (0.75–0.75) | 0.83–1.20 | ≥ 2 |", self.run_groups()[2])
 
     def test_the_instructions_are_counted_for_whoever_needs_them(self):
         groups = [self.group, self.instructions_group(100, 110)]
