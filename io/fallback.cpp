@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -88,7 +88,7 @@ void fallback::helpers::join() {
   for (auto& thread : threads_) thread.join();
 }
 
-void fallback::helpers::add(io_operation& operation) {
+void fallback::helpers::add(io_operation& operation) noexcept {
   std::unique_lock lock(mutex_);
   queue_.push(operation, io_operation::status::begun);
   if (idle_ > 0) {
@@ -96,13 +96,23 @@ void fallback::helpers::add(io_operation& operation) {
     lock.unlock();
     added_.notify_one();
   } else if (threads_.size() < max_threads) {
-    try {
-      threads_.emplace_back(&helpers::work, this);
-      pthread_setname_np(threads_.back().native_handle(), "lade-helper");
-    } catch (const std::system_error&) {  // no more threads to be had
-      if (threads_.empty()) throw;
-    }
+    int failure = start_thread();
+    if (!failure || !threads_.empty()) return;
+    queue_.remove(operation);
+    owner_.finish(operation, -failure);
   }
+}
+
+int fallback::helpers::start_thread() noexcept {
+  try {
+    threads_.emplace_back(&helpers::work, this);
+  } catch (const std::system_error& refusal) {
+    return refusal.code().value();
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+  pthread_setname_np(threads_.back().native_handle(), "lade-helper");
+  return 0;
 }
 
 bool fallback::helpers::withdraw(io_operation& operation) {
@@ -112,7 +122,7 @@ bool fallback::helpers::withdraw(io_operation& operation) {
   return true;
 }
 
-void fallback::helpers::work() {
+void fallback::helpers::work() noexcept {
   std::unique_lock lock(mutex_);
   while (true) {
     if (auto* operation = queue_.pop()) {
@@ -157,7 +167,7 @@ void fallback::close(int fd) noexcept { ::close(fd); }
 // Written and never read: epoll tells of every write.
 void fallback::wake() noexcept { (void)eventfd_write(wake_, 1); }
 
-void fallback::turn(clock::time_point deadline) {
+void fallback::turn(clock::time_point deadline) noexcept {
   bool begun = !submitted_.empty();
   while (auto* operation = submitted_.pop()) {
     operation->progress = io_operation::status::begun;
@@ -171,15 +181,7 @@ void fallback::turn(clock::time_point deadline) {
       happened(*static_cast<io_operation*>(watched), events[static_cast<std::size_t>(i)].events);
 }
 
-// How long epoll is to wait for: not shorter than until the deadline, -1 for ever.
-int fallback::wait_milliseconds(clock::time_point deadline) {
-  if (deadline == clock::time_point::max()) return -1;
-  if (deadline == clock::time_point::min()) return 0;
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
-}
-
-void fallback::begin(io_operation& operation) {
+void fallback::begin(io_operation& operation) noexcept {
   switch (operation.what) {
     case io_operation::kind::open:
       if (int fd = open_at_once(operation); fd >= 0) return opened(operation, fd);
@@ -192,7 +194,7 @@ void fallback::begin(io_operation& operation) {
   }
 }
 
-void fallback::begin_read(io_operation& read) {
+void fallback::begin_read(io_operation& read) noexcept {
   // O_DIRECT always waits for the disk; a long copy would hold up everything else.
   if (read.direct || read.apart) return helpers_.add(read);
   auto result = read_at_once(read, static_cast<off_t>(read.offset));
@@ -205,7 +207,7 @@ void fallback::begin_read(io_operation& read) {
 }
 
 // Pipes, sockets, terminals: nobody waits in a read of them, which could not be cancelled.
-void fallback::read_stream(io_operation& read, bool ready) {
+void fallback::read_stream(io_operation& read, bool ready) noexcept {
   auto result = read_at_once(read, -1);
   if (result == -EOPNOTSUPP && ready) result = read_waiting(read);
   if (result == -EAGAIN || result == -EOPNOTSUPP)
@@ -215,14 +217,14 @@ void fallback::read_stream(io_operation& read, bool ready) {
 }
 
 // The opening of a FIFO ends when there is something to read, as that of a file does at once.
-void fallback::opened(io_operation& open, int fd) {
+void fallback::opened(io_operation& open, int fd) noexcept {
   if (!is_stream(fd)) return finish(open, fd);
   if (open.progress == io_operation::status::begun) return watch(open, fd);
   ::close(fd);
   finish(open, -ECANCELED);
 }
 
-void fallback::watch(io_operation& operation, int fd) {
+void fallback::watch(io_operation& operation, int fd) noexcept {
   auto wanted = operation.what == io_operation::kind::poll
                     ? static_cast<std::uint32_t>(operation.flags)
                     : static_cast<std::uint32_t>(EPOLLIN);
@@ -242,7 +244,7 @@ void fallback::watch(io_operation& operation, int fd) {
 }
 
 // What cannot be polled never lets anybody wait.
-void fallback::always_ready(io_operation& operation, std::uint32_t wanted) {
+void fallback::always_ready(io_operation& operation, std::uint32_t wanted) noexcept {
   if (operation.what != io_operation::kind::read)
     return happened(operation, wanted & (POLLIN | POLLOUT));
   unwatch(operation);
@@ -256,7 +258,7 @@ void fallback::unwatch(io_operation& operation) noexcept {
   operation.watched = -1;
 }
 
-void fallback::happened(io_operation& operation, std::uint32_t events) {
+void fallback::happened(io_operation& operation, std::uint32_t events) noexcept {
   if (operation.what == io_operation::kind::open) {
     epoll_ctl(epoll_, EPOLL_CTL_DEL, operation.watched, nullptr);
     return finish(operation, std::exchange(operation.watched, -1));

@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include <poll.h>
@@ -101,7 +102,13 @@ std::string uring::describe() const {
   return std::string("io_uring (Linux ") + kernel.release + ", " + mode_ + ")";
 }
 
-void uring::close(int fd) noexcept { closing_.push_back(fd); }
+void uring::close(int fd) noexcept {
+  try {
+    closing_.push_back(fd);
+  } catch (const std::bad_alloc&) {
+    ::close(fd);
+  }
+}
 
 void uring::cancel_begun(io_operation& operation) noexcept {
   cancelled_.push(operation, io_operation::status::cancelling);
@@ -110,19 +117,66 @@ void uring::cancel_begun(io_operation& operation) noexcept {
 // Written and never read: the multishot poll tells of every write.
 void uring::wake() noexcept { (void)eventfd_write(wake_, 1); }
 
-void uring::turn(clock::time_point deadline) {
+void uring::turn(clock::time_point deadline) noexcept {
+  if (refused_) {
+    bool some = !submitted_.empty();
+    refuse_waiting();
+    wait_without_ring(some ? clock::time_point::min() : deadline);
+    return collect();
+  }
   fill();
   int result = submit_and_wait(waiting_for_space() ? clock::time_point::min() : deadline);
   constexpr std::array passing{-ETIME, -EINTR, -EAGAIN, -EBUSY, -ENOMEM};
-  if (std::ranges::find(passing, result) == passing.end()) ring_check(result, "enter io_uring");
+  if (result < 0 && std::ranges::find(passing, result) == passing.end()) refuse(result);
   collect();
 }
 
-void uring::fill() {
+// The kernel takes no more entries: a sandbox was entered, or the ring's descriptor was closed. The
+// reactor goes on with jobs and timers. What the kernel has not taken completes with its reason,
+// now and from now on. What it has taken is the kernel's until it completes that.
+void uring::refuse(int failure) noexcept {
+  refused_ = failure;
+  refuse_waiting();
+  auto& queue = uring_.sq;
+  auto taken = *queue.khead;
+  for (auto entry = taken; entry != queue.sqe_tail; ++entry)
+    take_back(queue.sqes[entry & *queue.kring_mask]);
+  queue.sqe_head = queue.sqe_tail = *queue.ktail = taken;
+}
+
+void uring::take_back(const io_uring_sqe& entry) noexcept {
+  if (entry.user_data == ring_nobody && entry.opcode == IORING_OP_CLOSE) {
+    ::close(entry.fd);
+  } else if (entry.user_data != ring_nobody && entry.user_data != ring_wake) {
+    --in_kernel_;
+    finish(*reinterpret_cast<io_operation*>(entry.user_data), refused_);
+  }
+}
+
+void uring::refuse_waiting() noexcept {
+  while (auto* begun = cancelled_.pop()) begun->progress = io_operation::status::outside;
+  while (auto* operation = submitted_.pop()) finish(*operation, refused_);
+  for (int fd : closing_) ::close(fd);
+  closing_.clear();
+}
+
+// Asks again and again for completions: a ring that is refused does not tell of them.
+void uring::wait_without_ring(clock::time_point deadline) noexcept {
+  constexpr std::chrono::milliseconds between_looks{20};
+  if (in_kernel_ > 0) {
+    (void)io_uring_get_events(&uring_);
+    deadline = std::min(deadline, clock::now() + between_looks);
+  }
+  pollfd woken{.fd = wake_, .events = POLLIN, .revents = 0};
+  eventfd_t writes = 0;
+  if (::poll(&woken, 1, wait_milliseconds(deadline)) > 0) (void)eventfd_read(wake_, &writes);
+}
+
+void uring::fill() noexcept {
   while (io_uring_sq_space_left(&uring_) > 0 && fill_next()) {}
 }
 
-bool uring::fill_next() {
+bool uring::fill_next() noexcept {
   if (!wake_polled_) {
     add_wake();
   } else if (auto* cancelled = cancelled_.pop()) {
@@ -142,28 +196,28 @@ bool uring::waiting_for_space() const noexcept {
   return !cancelled_.empty() || !submitted_.empty() || !closing_.empty() || !wake_polled_;
 }
 
-void uring::add_wake() {
+void uring::add_wake() noexcept {
   auto* entry = io_uring_get_sqe(&uring_);
   io_uring_prep_poll_multishot(entry, wake_, POLLIN);
   io_uring_sqe_set_data64(entry, ring_wake);
   wake_polled_ = true;
 }
 
-void uring::add_close(int fd) {
+void uring::add_close(int fd) noexcept {
   auto* entry = io_uring_get_sqe(&uring_);
   io_uring_prep_close(entry, fd);
   io_uring_sqe_set_data64(entry, ring_nobody);
   if (uring_.features & IORING_FEAT_CQE_SKIP) io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
 }
 
-void uring::add_cancel(io_operation& operation) {
+void uring::add_cancel(io_operation& operation) noexcept {
   auto* entry = io_uring_get_sqe(&uring_);
   io_uring_prep_cancel64(entry, reinterpret_cast<std::uintptr_t>(&operation), 0);
   io_uring_sqe_set_data64(entry, ring_nobody);
   operation.progress = io_operation::status::outside;
 }
 
-void uring::add(io_operation& operation) {
+void uring::add(io_operation& operation) noexcept {
   auto* entry = io_uring_get_sqe(&uring_);
   switch (operation.what) {
     case io_operation::kind::open:
@@ -186,9 +240,10 @@ void uring::add(io_operation& operation) {
   }
   io_uring_sqe_set_data(entry, &operation);
   operation.progress = io_operation::status::begun;
+  ++in_kernel_;
 }
 
-int uring::submit_and_wait(clock::time_point deadline) {
+int uring::submit_and_wait(clock::time_point deadline) noexcept {
   if (deadline == clock::time_point::min()) return io_uring_submit_and_get_events(&uring_);
   io_uring_cqe* first = nullptr;
   if (deadline == clock::time_point::max())
@@ -201,7 +256,7 @@ int uring::submit_and_wait(clock::time_point deadline) {
 
 // Takes all completions out. Those that did not fit into the kernel's queue follow in the next
 // turn, which does not wait then.
-void uring::collect() {
+void uring::collect() noexcept {
   unsigned head = 0;
   unsigned count = 0;
   io_uring_cqe* completion = nullptr;
@@ -212,12 +267,13 @@ void uring::collect() {
   io_uring_cq_advance(&uring_, count);
 }
 
-void uring::collect(const io_uring_cqe& completion) {
+void uring::collect(const io_uring_cqe& completion) noexcept {
   if (completion.user_data == ring_wake) {
     wake_polled_ = (completion.flags & IORING_CQE_F_MORE) != 0;
   } else if (completion.user_data != ring_nobody) {
     auto& operation = *reinterpret_cast<io_operation*>(completion.user_data);
     if (operation.progress == io_operation::status::cancelling) cancelled_.remove(operation);
+    --in_kernel_;
     finish(operation, completion.res);
   }
 }

@@ -22,7 +22,7 @@ class uring final : public reactor {
   void close(int fd) noexcept override;
 
  private:
-  void turn(clock::time_point deadline) override;
+  void turn(clock::time_point deadline) noexcept override;
   void cancel_begun(io_operation& operation) noexcept override;
   void wake() noexcept override;
   void enter_thread() override;
@@ -30,17 +30,22 @@ class uring final : public reactor {
   void set_up();
   void require_all_calls();
 
-  void fill();
-  bool fill_next();
-  void add_wake();
-  void add_close(int fd);
-  void add_cancel(io_operation& operation);
-  void add(io_operation& operation);
+  void fill() noexcept;
+  bool fill_next() noexcept;
+  void add_wake() noexcept;
+  void add_close(int fd) noexcept;
+  void add_cancel(io_operation& operation) noexcept;
+  void add(io_operation& operation) noexcept;
   bool waiting_for_space() const noexcept;
 
-  int submit_and_wait(clock::time_point deadline);
-  void collect();
-  void collect(const io_uring_cqe& completion);
+  int submit_and_wait(clock::time_point deadline) noexcept;
+  void collect() noexcept;
+  void collect(const io_uring_cqe& completion) noexcept;
+
+  void refuse(int failure) noexcept;
+  void take_back(const io_uring_sqe& entry) noexcept;
+  void refuse_waiting() noexcept;
+  void wait_without_ring(clock::time_point deadline) noexcept;
 
   io_uring uring_{};
   const char* mode_ = nullptr;  // the optional features that the kernel has
@@ -48,6 +53,8 @@ class uring final : public reactor {
   bool wake_polled_ = false;
   operation_queue cancelled_;  // begun, and to be cancelled
   std::vector<int> closing_;
+  int refused_ = 0;            // why the kernel takes no more entries, as -errno; 0 while it does
+  std::size_t in_kernel_ = 0;  // operations that it has and that have not completed
 };
 
 }  // namespace lade::detail

@@ -9,18 +9,19 @@ pool_share::pool_share(executor& pool, unsigned threads)
   for (auto& each : turns_) free_.push_back(&each);
 }
 
-void pool_share::post(job work) {
+void pool_share::post(job work) noexcept {
   turn* mine = nullptr;
   {
-    std::lock_guard lock(mutex_);
-    if (free_.empty()) return queue_.push_back(work);
+    std::unique_lock lock(mutex_);
+    queue_.make_room(lock);  // first: a turn may become free meanwhile
+    if (free_.empty()) return queue_.push(work);
     mine = free_.back();
     free_.pop_back();
   }
   begin(*mine, work);
 }
 
-void pool_share::begin(turn& free, job work) {
+void pool_share::begin(turn& free, job work) noexcept {
   free = {shared_from_this(), work};
   pool_.post({take, &free, work.distance});
 }
@@ -34,27 +35,21 @@ void pool_share::take(void* argument) noexcept {
   self->end(mine);
 }
 
-void pool_share::end(turn& ended) {
+void pool_share::end(turn& ended) noexcept {
   std::unique_lock lock(mutex_);
   if (queue_.empty()) return free_.push_back(&ended);
-  auto next = take_first();
+  auto next = queue_.pop();
   lock.unlock();
   begin(ended, next);
 }
 
-job pool_share::take_first() {
-  auto first = queue_.front();
-  queue_.pop_front();
-  return first;
-}
-
-bool pool_share::run_some() {
+bool pool_share::run_some() noexcept {
   std::unique_lock lock(mutex_);
   if (queue_.empty()) {
     lock.unlock();
     return pool_.run_some();
   }
-  auto next = take_first();
+  auto next = queue_.pop();
   lock.unlock();
   next();
   return true;

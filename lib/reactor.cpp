@@ -1,6 +1,11 @@
 #include <lade/detail/reactor.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <exception>
+#include <future>
+#include <utility>
 
 #include <pthread.h>
 
@@ -31,17 +36,80 @@ bool operation_queue::contains(const io_operation& operation) const noexcept {
   return false;
 }
 
-void reactor::post(job work) {
+void timer_heap::insert(timer& added) noexcept {
+  added.child = added.previous = added.next = nullptr;
+  root_ = meld(root_, &added);
+}
+
+void timer_heap::remove(timer& member) noexcept {
+  auto* children = meld_all(member.child);
+  if (root_ == &member) {
+    root_ = children;
+    return;
+  }
+  auto*& to_member =
+      member.previous->child == &member ? member.previous->child : member.previous->next;
+  to_member = member.next;
+  if (member.next) member.next->previous = member.previous;
+  root_ = meld(root_, children);
+}
+
+// Two heaps as one: of both roots, the earlier.
+timer* timer_heap::meld(timer* a, timer* b) noexcept {
+  if (!a || !b) return a ? a : b;
+  if (b->deadline < a->deadline) std::swap(a, b);
+  b->previous = a;
+  b->next = a->child;
+  if (a->child) a->child->previous = b;
+  a->child = b;
+  return a;
+}
+
+// Siblings as one heap: in pairs from the first on, then all pairs from the last on, which keeps
+// heaps flat.
+timer* timer_heap::meld_all(timer* first) noexcept {
+  auto take = [](timer*& from) {
+    auto* taken = from;
+    if (!taken) return taken;
+    from = taken->next;
+    taken->previous = taken->next = nullptr;
+    return taken;
+  };
+  timer* pairs = nullptr;
+  while (first) {
+    auto* one = take(first);
+    auto* pair = meld(one, take(first));
+    pair->next = pairs;
+    pairs = pair;
+  }
+  timer* all = nullptr;
+  while (auto* pair = take(pairs)) all = meld(all, pair);
+  return all;
+}
+
+void reactor::post(job work) noexcept {
   // Wakes under the mutex: once it is released, the work may have ended the reactor. The loop sets
   // asleep_ before it looks at posted_ for the last time. Whoever posts later sees it.
-  std::lock_guard lock(mutex_);
-  posted_.push_back(work);
+  std::unique_lock lock(mutex_);
+  posted_.make_room(lock);
+  posted_.push(work);
   if (this_executor != this && asleep_ && asleep_.exchange(false)) wake();
 }
 
 void reactor::start_thread() {
-  thread_ = std::thread(&reactor::loop, this);
+  std::promise<void> entering;
+  auto entered = entering.get_future();
+  thread_ = std::thread([this, told = std::move(entering)]() mutable {
+    try {
+      enter_thread();
+    } catch (...) {
+      return told.set_exception(std::current_exception());
+    }
+    told.set_value();
+    loop();
+  });
   pthread_setname_np(thread_.native_handle(), "lade-reactor");
+  entered.get();
 }
 
 void reactor::stop_thread() {
@@ -54,9 +122,8 @@ void reactor::stop_thread() {
   thread_.join();
 }
 
-void reactor::loop() {
+void reactor::loop() noexcept {
   this_executor = this;
-  enter_thread();
   while (true) {
     run_posted();
     fire_timers();
@@ -70,13 +137,13 @@ void reactor::loop() {
     if (!idle || !done_.empty())
       turn(clock::time_point::min());
     else
-      turn(timers_.size() > 1 ? timers_[1]->deadline : clock::time_point::max());
+      turn(timers_.first() ? timers_.first()->deadline : clock::time_point::max());
     asleep_ = false;
     complete_done();
   }
 }
 
-bool reactor::run_some() {
+bool reactor::run_some() noexcept {
   run_posted();
   fire_timers();
   turn(clock::time_point::min());
@@ -104,7 +171,14 @@ void reactor::finish(io_operation& operation, std::int64_t result) noexcept {
   done_.push(operation, io_operation::status::done);
 }
 
-void reactor::complete_done() {
+int reactor::wait_milliseconds(clock::time_point deadline) noexcept {
+  if (deadline == clock::time_point::max()) return -1;
+  if (deadline == clock::time_point::min()) return 0;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+}
+
+void reactor::complete_done() noexcept {
   while (auto* operation = done_.pop()) {
     --in_flight_;
     operation->completed(*operation);
@@ -112,64 +186,36 @@ void reactor::complete_done() {
 }
 
 // Runs what had been posted when it was called. A job may call run_some, which then goes on here.
-void reactor::run_posted() {
+void reactor::run_posted() noexcept {
+  run_taken();
   {
     std::lock_guard lock(mutex_);
-    running_.insert(running_.end(), posted_.begin(), posted_.end());
-    posted_.clear();
+    std::swap(taken_, posted_);
   }
-  while (!running_.empty()) {
-    auto next = running_.front();
-    running_.pop_front();
-    next();
-  }
+  run_taken();
 }
 
-void reactor::fire_timers() {
-  if (timers_.size() == 1) return;
+void reactor::run_taken() noexcept {
+  while (!taken_.empty()) taken_.pop()();
+}
+
+void reactor::fire_timers() noexcept {
+  if (!timers_.first()) return;
   auto now = clock::now();
-  while (timers_.size() > 1 && timers_[1]->deadline <= now) {
-    auto& due = *timers_[1];
+  while (timers_.first() && timers_.first()->deadline <= now) {
+    auto& due = *timers_.first();
     remove(due);
     due.fired(due);
   }
 }
 
-void reactor::start(timer& deadline) {
-  deadline.place = timers_.size();
-  timers_.push_back(&deadline);
-  sift(deadline.place);
+void reactor::start(timer& deadline) noexcept {
+  timers_.insert(deadline);
+  deadline.started = true;
 }
 
-void reactor::remove(timer& deadline) {
-  auto place = deadline.place;
-  if (place == 0) return;
-  deadline.place = 0;
-  auto* last = timers_.back();
-  timers_.pop_back();
-  if (last == &deadline) return;
-  timers_[place] = last;
-  last->place = place;
-  sift(place);
-}
-
-// Restores the heap's order for the one timer that may be out of it.
-void reactor::sift(std::size_t place) {
-  auto earlier = [this](std::size_t a, std::size_t b) {
-    return timers_[a]->deadline < timers_[b]->deadline;
-  };
-  auto exchange = [this](std::size_t a, std::size_t b) {
-    std::swap(timers_[a], timers_[b]);
-    timers_[a]->place = a;
-    timers_[b]->place = b;
-  };
-  for (; place > 1 && earlier(place, place / 2); place /= 2) exchange(place, place / 2);
-  for (auto child = 2 * place; child < timers_.size(); child = 2 * place) {
-    if (child + 1 < timers_.size() && earlier(child + 1, child)) ++child;
-    if (!earlier(child, place)) return;
-    exchange(place, child);
-    place = child;
-  }
+void reactor::remove(timer& deadline) noexcept {
+  if (std::exchange(deadline.started, false)) timers_.remove(deadline);
 }
 
 }  // namespace lade::detail

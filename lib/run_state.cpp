@@ -273,13 +273,6 @@ void run_state::start(std::shared_ptr<const void> stage, const context& surround
   children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
 }
 
-static task<> rethrow(std::exception_ptr failure) {
-  std::rethrow_exception(failure);
-  co_return;
-}
-
-void run_state::end_by(std::exception_ptr failure) { children_.start(rethrow(std::move(failure))); }
-
 static bool is_stop(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

@@ -28,14 +28,17 @@ scope::~scope() {
   }
 }
 
-void scope::child_ended(std::exception_ptr failure) noexcept {
-  bool first_failure = false;
-  if (failure) {
+void scope::fail(std::exception_ptr failure) noexcept {
+  {
     std::lock_guard lock(mutex_);
-    first_failure = !failure_;
-    if (first_failure) failure_ = std::move(failure);
+    if (failure_) return;
+    failure_ = std::move(failure);
   }
-  if (first_failure) stop();
+  stop();
+}
+
+void scope::child_ended(std::exception_ptr failure) noexcept {
+  if (failure) fail(std::move(failure));
   detail::wait_list woken;
   {
     std::lock_guard lock(mutex_);

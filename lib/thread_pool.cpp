@@ -1,11 +1,11 @@
 #include <lade/detail/futex.hpp>
+#include <lade/detail/job_queue.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/thread_pool.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
 #include <fstream>
 #include <mutex>
 #include <sstream>
@@ -86,7 +86,7 @@ unsigned available_cpus() {
 struct thread_pool::state {
   std::mutex mutex;
   detail::futex_word wakes = 0;  // how often a thread was to wake
-  std::deque<detail::job> queue;
+  detail::job_queue queue;
   unsigned sleeping = 0;
   bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
   bool ending = false;
@@ -111,7 +111,7 @@ struct thread_pool::state {
         if (ending) return;
         sleep(lock);
       }
-      auto job = take_first();
+      auto job = queue.pop();
       bool wake = should_wake();
       lock.unlock();
       if (wake) detail::futex_wake_one(&wakes);
@@ -129,12 +129,6 @@ struct thread_pool::state {
     lock.lock();
     --sleeping;
     waking = false;
-  }
-
-  detail::job take_first() {
-    auto first = queue.front();
-    queue.pop_front();
-    return first;
   }
 
   // Whether to wake a thread for what is queued, after the mutex has been released.
@@ -228,21 +222,22 @@ unsigned thread_pool::size() const noexcept {
   return static_cast<unsigned>(state_->threads.size());
 }
 
-void thread_pool::post(detail::job work) {
+void thread_pool::post(detail::job work) noexcept {
   auto* wakes = &state_->wakes;
   bool wake = false;
   {
-    std::lock_guard lock(state_->mutex);
-    state_->queue.push_back(work);
+    std::unique_lock lock(state_->mutex);
+    state_->queue.make_room(lock);
+    state_->queue.push(work);
     wake = state_->should_wake();
   }
   if (wake) detail::futex_wake_one(wakes);  // of a pool that the work may have ended by now
 }
 
-bool thread_pool::run_some() {
+bool thread_pool::run_some() noexcept {
   std::unique_lock lock(state_->mutex);
   if (state_->queue.empty()) return false;
-  auto job = state_->take_first();
+  auto job = state_->queue.pop();
   lock.unlock();
   job();
   return true;

@@ -10,12 +10,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "support/coroutines.hpp"
+#include "support/live_allocations.hpp"
 
 namespace lade {
 
@@ -43,6 +45,36 @@ TEST(Scope, JoinWaitsForAllChildren) {
   EXPECT_EQ(sum, 100'000);
   sync_wait(start_many(100'000, sum));
   EXPECT_EQ(sum, 200'000);
+}
+
+static task<int> start_without_memory(int n, std::atomic<int>& sum) {
+  scope children(co_await this_context());
+  int started = 0;
+  for (int i = 0; i < n; ++i) {
+    auto child = add_one(sum);
+    test::failing_allocation none(static_cast<std::uint64_t>(i % 3));
+    try {
+      children.start(std::move(child));
+      ++started;
+    } catch (const std::bad_alloc&) {}
+  }
+  co_await children.join();
+  co_return started;
+}
+
+TEST(Scope, AChildThatCannotBeStartedForLackOfMemoryIsNoChild) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> sum = 0;
+  EXPECT_EQ(sync_wait(runtime, start_without_memory(1000, sum)), sum);
+}
+
+TEST(Scope, MayBeEndedByAFailureOfItsOwner) {
+  event never;
+  scope children;
+  children.start([](event& awaited) -> task<> { co_await awaited; }(never));
+  children.fail(std::make_exception_ptr(error(errc::failed, "first")));
+  children.fail(std::make_exception_ptr(error(errc::invalid_argument, "second")));
+  EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::failed);
 }
 
 TEST(Scope, WithoutChildrenHasNothingToWaitFor) {

@@ -40,7 +40,7 @@ namespace detail {
 inline void request_stop(std::stop_source source) noexcept { source.request_stop(); }
 
 // Resumes a coroutine of this context, where it belongs.
-inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) {
+inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) noexcept {
   if (where && where->home)
     where->home->resume(coroutine, where->distance);
   else

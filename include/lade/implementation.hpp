@@ -32,6 +32,7 @@
 #include "../../lib/in_place_calls.cpp"
 #include "../../lib/index.cpp"
 #include "../../lib/items.cpp"
+#include "../../lib/job_queue.cpp"
 #include "../../lib/json.cpp"
 #include "../../lib/lineage.cpp"
 #include "../../lib/map.cpp"

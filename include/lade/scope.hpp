@@ -43,7 +43,7 @@ class scope {
   ~scope();
 
   // Any thread, but not after join() has been awaited or the scope been destroyed. The result of
-  // the task is dropped.
+  // the task is dropped. Throws bad_alloc; the task is then destroyed and is no child.
   template <class T>
   void start(task<T> child);
 
@@ -57,6 +57,10 @@ class scope {
 
   // Asks all children to stop. Any thread.
   void stop() noexcept { detail::request_stop(stop_); }
+
+  // Ends the children as the failure of one of them does: it becomes what join() rethrows, unless
+  // one has failed before. Any thread, but not after join() has returned.
+  void fail(std::exception_ptr failure) noexcept;
 
   // What children are asked to stop by.
   std::stop_token stop_token() const noexcept { return surroundings_.stop; }

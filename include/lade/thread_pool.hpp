@@ -65,8 +65,8 @@ class thread_pool final : public detail::executor {
 
   unsigned size() const noexcept;
 
-  void post(detail::job work) override;
-  bool run_some() override;
+  void post(detail::job work) noexcept override;
+  bool run_some() noexcept override;
   bool has_nearer(unsigned distance) const noexcept override;
 
   // Awaits function(arguments...) on a thread of the pool. Arguments are passed by value. Work is

@@ -1,53 +1,82 @@
 // io_uring refused by a sandbox, as Docker and gVisor do: in a child process, since a seccomp
 // filter stays for good.
 
+#include "../support/reactors.hpp"
+
+#include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sleep.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace lade {
 
-// Makes the system calls `first` to `last` of this process fail with `failure`.
+template <std::size_t n>
+static bool install(std::array<sock_filter, n> program) {
+  sock_fprog filter{static_cast<unsigned short>(n), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Makes the system calls `first` to `last` of this thread fail with `failure`.
 static bool refuse(unsigned first, unsigned last, unsigned failure) {
-  std::array<sock_filter, 5> program{{
+  return install(std::to_array<sock_filter>({
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),
       BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | failure),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  }));
+}
+
+// The same for io_uring_register with one operation.
+static bool refuse_registering(unsigned operation, unsigned failure) {
+  constexpr unsigned io_register = 427;
+  return install(std::to_array<sock_filter>({
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, io_register, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, operation, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | failure),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }));
 }
 
 static bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// The exit status of a child that runs `check` with the system calls refused; 0 is success.
-static int in_sandbox(unsigned first, unsigned last, int failure, bool (*check)(int failure)) {
+// The exit status of a child that runs `check`; 0 is success.
+static int in_child(const std::function<bool()>& check) {
   auto child = fork();
-  if (child == 0) {
-    if (!refuse(first, last, static_cast<unsigned>(failure))) _exit(2);
-    _exit(check(failure) ? 0 : 1);
-  }
+  if (child == 0) _exit(check() ? 0 : 1);
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The same with the system calls refused.
+static int in_sandbox(unsigned first, unsigned last, int failure, bool (*check)(int failure)) {
+  return in_child(
+      [=] { return refuse(first, last, static_cast<unsigned>(failure)) && check(failure); });
 }
 
 static bool automatic_falls_back(int failure) {
@@ -84,6 +113,49 @@ TEST(RefusedRing, ASandboxThatRefusesOnlyOneOfTheCallsIsNoticed) {
 TEST(RefusedRing, DemandedItIsAnErrorWithTheKernelsReason) {
   for (int failure : {EPERM, ENOSYS})
     EXPECT_EQ(in_sandbox(setup, io_register, failure, demanded_throws), 0) << failure;
+}
+
+static bool there_is_a_ring() {
+  try {
+    detail::make_reactor(reactor_kind::io_uring);
+  } catch (const error&) {
+    return false;
+  }
+  return true;
+}
+
+static task<std::int64_t> stat_root() {
+  struct statx root = {};
+  detail::io_operation call = {
+      .what = detail::io_operation::kind::stat, .fd = AT_FDCWD, .path = "/", .data = &root};
+  co_return co_await detail::operation(call);
+}
+
+static bool goes_on_without_its_ring(int failure) {
+  if (!there_is_a_ring()) return true;
+  runtime runtime({.threads = 1, .reactor = reactor_kind::io_uring});
+  bool worked = sync_wait(runtime, stat_root()) == 0;
+  bool refused = false;
+  testing_support::run_on_reactor(
+      runtime, [&] { refused = refuse(enter, enter, static_cast<unsigned>(failure)); });
+  bool fails = sync_wait(runtime, stat_root()) == -failure;
+  bool fails_again = sync_wait(runtime, stat_root()) == -failure;
+  sync_wait(runtime, sleep(std::chrono::milliseconds(1)));
+  return worked && refused && fails && fails_again;
+}
+
+TEST(RefusedRing, OneThatIsRefusedLaterFailsItsOperationsAndNothingElse) {
+  for (int failure : {EPERM, ENOSYS})
+    EXPECT_EQ(in_child([=] { return goes_on_without_its_ring(failure); }), 0) << failure;
+}
+
+TEST(RefusedRing, OneThatCannotBeEnabledIsAnError) {
+  constexpr unsigned enable_rings = 12;
+  EXPECT_EQ(in_child([] {
+              return !there_is_a_ring() ||
+                     (refuse_registering(enable_rings, EPERM) && demanded_throws(EPERM));
+            }),
+            0);
 }
 
 }  // namespace lade

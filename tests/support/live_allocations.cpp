@@ -19,10 +19,26 @@
 #endif
 
 static std::atomic<long> live_allocations = 0;
+static std::atomic<std::uint64_t> made_allocations = 0;
+static std::atomic<std::int64_t> until_failure = -1;  // allocations; less than 0: none fails
+
+namespace lade::test {
+
+std::uint64_t allocations_made() noexcept { return made_allocations; }
+
+failing_allocation::failing_allocation(std::uint64_t after) noexcept {
+  until_failure = static_cast<std::int64_t>(after);
+}
+failing_allocation::~failing_allocation() { until_failure = -1; }
+bool failing_allocation::has_failed() const noexcept { return until_failure < 0; }
+
+}  // namespace lade::test
 
 #ifndef LADE_SANITIZED
 
 static void* count_new(std::size_t bytes, std::size_t alignment) {
+  made_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (until_failure >= 0 && until_failure.fetch_sub(1) == 0) throw std::bad_alloc();
   // aligned_alloc wants a multiple of the alignment, and nothing is still something.
   auto size = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size ? size : alignment);

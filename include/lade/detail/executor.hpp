@@ -27,12 +27,13 @@ class executor {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  // Has one of the executor's threads run `work`. Any thread may call it.
-  virtual void post(job work) = 0;
+  // Has one of the executor's threads run `work`. Any thread may call it. It never fails: without
+  // memory for the queue it blocks until there is some.
+  virtual void post(job work) noexcept = 0;
 
   // On a thread of the executor: runs some of what is posted, without waiting for more, and returns
   // whether there was any. For destructors that must wait for work of their own executor.
-  virtual bool run_some() = 0;
+  virtual bool run_some() noexcept = 0;
 
   // Whether what comes next is nearer to the end of its pipeline than that.
   virtual bool has_nearer(unsigned) const noexcept { return false; }
@@ -41,7 +42,7 @@ class executor {
   bool is_current() const noexcept;
 
   // Resumes `coroutine` on this executor: now, if this thread belongs to it.
-  void resume(std::coroutine_handle<> coroutine, unsigned distance);
+  void resume(std::coroutine_handle<> coroutine, unsigned distance) noexcept;
 
  protected:
   ~executor() = default;
@@ -57,7 +58,7 @@ inline bool executor::is_current() const noexcept {
   return this_executor == this || (this_executor && this_executor->whole_ == this);
 }
 
-inline void executor::resume(std::coroutine_handle<> coroutine, unsigned distance) {
+inline void executor::resume(std::coroutine_handle<> coroutine, unsigned distance) noexcept {
   if (is_current())
     coroutine.resume();
   else

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/detail/executor.hpp>
+#include <lade/detail/job_queue.hpp>
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,8 +18,8 @@ class pool_share final : public executor, public std::enable_shared_from_this<po
  public:
   pool_share(executor& pool, unsigned threads);
 
-  void post(job work) override;
-  bool run_some() override;
+  void post(job work) noexcept override;
+  bool run_some() noexcept override;
   bool has_nearer(unsigned distance) const noexcept override;
 
  private:
@@ -30,15 +30,14 @@ class pool_share final : public executor, public std::enable_shared_from_this<po
   };
 
   static void take(void* argument) noexcept;
-  void begin(turn& free, job work);
-  void end(turn& ended);
-  job take_first();  // with the mutex held
+  void begin(turn& free, job work) noexcept;
+  void end(turn& ended) noexcept;
 
   executor& pool_;
   mutable std::mutex mutex_;
   std::vector<turn> turns_;
-  std::vector<turn*> free_;
-  std::deque<job> queue_;  // empty while a turn is free
+  std::vector<turn*> free_;  // has room for all
+  job_queue queue_;          // empty while a turn is free
 };
 
 }  // namespace lade::detail

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <lade/detail/executor.hpp>
+#include <lade/detail/job_queue.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -61,16 +61,36 @@ class operation_queue {
   io_operation* last_ = nullptr;
 };
 
-// A deadline to be told of on the reactor thread. Owned by whoever starts it; it must stay where
-// it is until it has fired or has been removed.
+// A call of `fired` at a deadline, on the reactor thread. Owned by whoever starts it; it must stay
+// where it is until it has fired or has been removed.
 struct timer {
   clock::time_point deadline;
   void (*fired)(timer&) noexcept = nullptr;
-  std::size_t place = 0;  // in the reactor's heap; 0 while not started
+
+  // The reactor's own.
+  bool started = false;
+  timer* child = nullptr;     // the first of those that are due later
+  timer* previous = nullptr;  // among the children of one timer; of the first: that timer
+  timer* next = nullptr;
+};
+
+// A pairing heap of timers, linked through themselves: it never allocates.
+class timer_heap {
+ public:
+  timer* first() const noexcept { return root_; }  // null when empty
+  void insert(timer& added) noexcept;
+  void remove(timer& member) noexcept;
+
+ private:
+  static timer* meld(timer* a, timer* b) noexcept;
+  static timer* meld_all(timer* first) noexcept;
+
+  timer* root_ = nullptr;
 };
 
 // Runs jobs, fires timers, and completes operations, all on one thread of its own. It is never
-// blocked. A backend says how to begin operations and how to wait.
+// blocked. A backend says how to begin operations and how to wait. Nothing throws on that thread:
+// an operation that cannot be begun completes with the error.
 class reactor : public executor {
  public:
   virtual ~reactor() = default;
@@ -78,8 +98,8 @@ class reactor : public executor {
   // "io_uring" or "fallback", with what a person may want to know of it.
   virtual std::string describe() const = 0;
 
-  void post(job work) final;
-  bool run_some() final;
+  void post(job work) noexcept final;
+  bool run_some() noexcept final;
 
   // The members below are for the reactor thread only.
 
@@ -96,11 +116,12 @@ class reactor : public executor {
   // Closes a descriptor, some time soon, without waiting for it.
   virtual void close(int fd) noexcept = 0;
 
-  void start(timer& deadline);
-  void remove(timer& deadline);  // does nothing when it has fired
+  void start(timer& deadline) noexcept;
+  void remove(timer& deadline) noexcept;  // does nothing when it has fired
 
-  // Starts the thread; the backend's constructor has run. `stop` makes it return when no posted
-  // job is left, and joins it, if it was started; no operation or timer may be outstanding.
+  // Starts the thread; the backend's constructor has run. Throws what enter_thread throws. `stop`
+  // makes the thread return when no posted job is left, and joins it, if it was started; no
+  // operation or timer may be outstanding.
   void start_thread();
   void stop_thread();
 
@@ -108,7 +129,7 @@ class reactor : public executor {
   // Begins what is in submitted_ and waits until an operation ends, wake() is called or the time
   // has come, whichever is first; then calls `finish` for all that has ended. A `deadline` of
   // min() means: do not wait.
-  virtual void turn(clock::time_point deadline) = 0;
+  virtual void turn(clock::time_point deadline) noexcept = 0;
 
   // Ends an operation that `turn` has begun early, if that is possible.
   virtual void cancel_begun(io_operation& operation) noexcept = 0;
@@ -116,8 +137,11 @@ class reactor : public executor {
   // Makes a waiting or the next turn return. Any thread.
   virtual void wake() noexcept = 0;
 
-  // Called at the start of the reactor thread, before the first turn.
+  // Called at the start of the reactor thread, before the first turn. May throw.
   virtual void enter_thread() {}
+
+  // For poll and epoll_wait: the time that is left, rounded up; -1 for a deadline of max().
+  static int wait_milliseconds(clock::time_point deadline) noexcept;
 
   // Notes that an operation has ended. Owners are told when the turn is over, so that all its
   // completions are in before the first of them wakes another thread.
@@ -126,18 +150,18 @@ class reactor : public executor {
   operation_queue submitted_;  // and not yet begun
 
  private:
-  void loop();
-  void run_posted();
-  void fire_timers();
-  void complete_done();
-  void sift(std::size_t place);
+  void loop() noexcept;
+  void run_posted() noexcept;
+  void run_taken() noexcept;
+  void fire_timers() noexcept;
+  void complete_done() noexcept;
 
   std::mutex mutex_;
-  std::vector<job> posted_;  // guarded by mutex_
-  bool ending_ = false;      // guarded by mutex_
+  job_queue posted_;     // guarded by mutex_
+  bool ending_ = false;  // guarded by mutex_
   std::atomic<bool> asleep_ = false;
-  std::deque<job> running_;              // the posted jobs of this turn
-  std::vector<timer*> timers_{nullptr};  // a binary heap from place 1 on
+  job_queue taken_;  // the posted jobs of this turn
+  timer_heap timers_;
   operation_queue done_;
   std::size_t in_flight_ = 0;
   std::thread thread_;

@@ -96,7 +96,7 @@ class run_state {
   }
 
   // Ends the run with what is not the failure of an item. For coroutines of the run.
-  void end_by(std::exception_ptr failure);
+  void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
 
   // What the run ends with, given what its first child has thrown: a failure together with all
   // others that would have ended the run; or that it was stopped, whichever stage noticed it first.
