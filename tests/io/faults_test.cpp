@@ -62,7 +62,7 @@ class scripted_reactor final : public detail::reactor {
   }
 
  private:
-  void turn(detail::clock::time_point deadline) override {
+  void turn(detail::clock::time_point deadline) noexcept override {
     bool asked = !submitted_.empty();  // the test may have posted something then
     std::size_t direct_bytes = 0;
     while (auto* call = submitted_.pop()) {
