@@ -209,8 +209,7 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   auto failure = [&](std::error_code code, std::string why) {
     stage.failed.fetch_add(1, std::memory_order_relaxed);
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
-    auto told = note({stage.name(), item, why, attempts, origin, options_.epoch});
-    if (told) return told;
+    record({stage.name(), item, why, attempts, origin, options_.epoch});
     bool pass = policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
     bool too_many = pass && over_budget(stage, policy);
     if (too_many) why += " (more failures than the budget allows)";
@@ -231,30 +230,62 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   }
 }
 
-std::exception_ptr run_state::note(failure_record failure) {
-  std::lock_guard telling(telling_);
+void run_state::record(failure_record failure) {
+  bool begin = false;
   {
     std::lock_guard lock(mutex_);
     ++failed_;
-    failures_.push_back(failure);
+    if (options_.on_failure || failure_log_.is_open()) {
+      unreported_.push_back(failure);
+      begin = !std::exchange(reporting_, true);
+    }
+    failures_.push_back(std::move(failure));
     if (failures_.size() > most_failures) failures_.pop_front();
   }
+  if (!begin) return;
+  try {
+    children_.start(report_failures());
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    reporting_ = false;
+    throw;
+  }
+}
+
+// One child at a time, so that listeners hear of one failure at a time, in their order; and a
+// child, so that the consumer sees the end of the run after the last of them.
+task<> run_state::report_failures() {
+  while (auto next = next_unreported()) report(*next);
+  co_return;
+}
+
+std::optional<failure_record> run_state::next_unreported() {
+  std::lock_guard lock(mutex_);
+  reporting_ = !unreported_.empty();
+  if (!reporting_) return std::nullopt;
+  std::optional<failure_record> next(std::move(unreported_.front()));
+  unreported_.pop_front();
+  return next;
+}
+
+void run_state::report(const failure_record& failure) noexcept {
   try {
     if (failure_log_.is_open() && !(failure_log_ << to_json(failure) << std::endl))
       raise(errno, "write " + options_.failure_log);
     if (options_.on_failure) options_.on_failure(failure);
   } catch (...) {
-    std::lock_guard lock(mutex_);
-    return thrown_by_listener_.emplace_back(std::current_exception());
+    {
+      std::lock_guard lock(mutex_);
+      if (!listener_failure_) listener_failure_ = std::current_exception();
+    }
+    end_by(std::current_exception());
   }
-  return nullptr;
 }
 
 bool run_state::has_ended_by(const std::exception_ptr& failure) const {
   std::lock_guard lock(mutex_);
-  return std::ranges::find(thrown_by_listener_, failure) != thrown_by_listener_.end() ||
-         std::ranges::find(final_failures_, failure, &final_failure::thrown) !=
-             final_failures_.end();
+  return std::ranges::find(final_failures_, failure, &final_failure::thrown) !=
+         final_failures_.end();
 }
 
 std::exception_ptr run_state::end_run(stage_error failure) {
@@ -285,6 +316,7 @@ static bool is_stop(const std::exception_ptr& failure) {
 
 std::exception_ptr run_state::outcome(const std::exception_ptr& failure) const {
   std::lock_guard lock(mutex_);
+  if (listener_failure_) return listener_failure_;
   auto first = std::ranges::find(final_failures_, failure, &final_failure::thrown);
   if (first == final_failures_.end())
     return is_stop(failure) ? std::make_exception_ptr(error(errc::stopped, "run")) : failure;

@@ -346,6 +346,62 @@ TEST(OnFailure, MayEndTheRun) {
   }
 }
 
+TEST(OnFailure, WhatItThrowsGoesBeforeTheFailureThatEndsTheRun) {
+  runtime runtime({.threads = 2});
+  auto end = [](const failure_record&) { throw std::runtime_error("enough"); };
+  for (unsigned concurrency : {1u, 4u}) {
+    auto odd = from(numbers{20}) | map(refuse_odd, {.concurrency = concurrency});
+    EXPECT_THAT([&] { collect(runtime, odd, {.on_failure = end}); },
+                ThrowsMessage<std::runtime_error>("enough"));
+  }
+}
+
+static task<int> refuse_first(int i) {
+  if (i == 0) throw std::runtime_error("first");
+  co_return i;
+}
+
+// A listener on the reactor would hang there: no task goes on before it returns.
+TEST(OnFailure, MayBlockAndHoldsUpNoReactor) {
+  runtime runtime({.threads = 2});
+  gate last;
+  std::vector<std::string> told;
+  bool on_pool = false;
+  auto tell = [&](const failure_record& failure) {
+    on_pool = runtime.pool().is_current();
+    if (on_pool) last.pass();
+    told.push_back(failure.item);
+  };
+  auto items = runtime.run(from(numbers{100}) | map(refuse_first, {.concurrency = 4}),
+                           {.on_error = on_error::skip, .on_failure = tell});
+  for (int i = 1; i < 100; ++i) EXPECT_EQ(items.wait_next(), i);
+  EXPECT_THAT(told, testing::IsEmpty());
+  last.open();
+  EXPECT_EQ(items.wait_next(), std::nullopt);
+  EXPECT_THAT(told, ElementsAre("0"));
+  EXPECT_TRUE(on_pool);
+}
+
+TEST(OnFailure, MayAskTheRunAndStopIt) {
+  runtime runtime({.threads = 2});
+  std::optional<run<int>> items;
+  gate made;
+  auto tell = [&](const failure_record&) {
+    made.pass();
+    EXPECT_EQ(items->failures().size(), 1u);
+    EXPECT_EQ(items->statistics().stages.size(), 2u);
+    items->stop();
+  };
+  auto never = from(numbers{1'000'000'000}) | map(refuse_first, {.concurrency = 4});
+  items.emplace(runtime, never, run_options{.on_error = on_error::skip, .on_failure = tell});
+  made.open();
+  EXPECT_THAT(
+      [&] {
+        while (items->wait_next()) {}
+      },
+      ThrowsMessage<error>(HasSubstr("stopped")));
+}
+
 static async_generator<int> pass_on(async_generator<int> in) {
   while (auto* item = co_await in.next()) co_yield *item;
 }

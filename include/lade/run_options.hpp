@@ -73,8 +73,9 @@ struct run_options {
   lade::retry retry = {};
   lade::error_budget error_budget = {};
 
-  // Told of every item that fails, also of the one that ends the run. Called by one thread at a
-  // time, on any; what it throws ends the run.
+  // Called for every item that fails, also for the one that ends the run, in the order of the
+  // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock. The
+  // run ends after the last call. What it throws stops the run and is rethrown to the consumer.
   std::function<void(const failure_record&)> on_failure = {};
 
   // Told the statistics of the run, of an interval each and of all together.
@@ -92,8 +93,8 @@ struct run_options {
   // Called around stages and their calls for items; see hooks.hpp. Must outlive the run.
   run_hooks* hooks = nullptr;
 
-  // A file to which a line of JSON is added for every item that fails. The run throws if it cannot
-  // be opened.
+  // A file to which a line of JSON is added for every item that fails, before on_failure is called
+  // for it. The run throws if it cannot be opened, and ends if it cannot be written.
   std::string failure_log = {};
 };
 

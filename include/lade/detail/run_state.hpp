@@ -99,7 +99,8 @@ class run_state {
   void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
 
   // What the run ends with, given what its first child has thrown: a failure together with all
-  // others that would have ended the run; or that it was stopped, whichever stage noticed it first.
+  // others that would have ended the run; what a listener of failures has thrown; or that it was
+  // stopped, whichever stage noticed it first. When all children have ended.
   std::exception_ptr outcome(const std::exception_ptr& failure) const;
 
   // Whether the memory for one more item may be missing, judged by what the run's `items` so far
@@ -148,8 +149,12 @@ class run_state {
   friend class open_input;
   static constexpr std::size_t most_failures = 1000;
 
-  // Notes a failure and tells of it. Gives what the user's function has thrown, or null.
-  std::exception_ptr note(failure_record failure);
+  // Records a failure. The log and on_failure hear of it on the CPU pool: neither a slow disk nor a
+  // listener that blocks holds up the thread on which an item has failed.
+  void record(failure_record failure);
+  task<> report_failures();
+  std::optional<failure_record> next_unreported();
+  void report(const failure_record& failure) noexcept;
   bool has_ended_by(const std::exception_ptr& failure) const;
   std::exception_ptr end_run(stage_error failure);
   bool over_budget(const stage_counters& stage, const failure_policy& policy);
@@ -180,9 +185,10 @@ class run_state {
   };
   std::vector<final_failure> final_failures_;
   std::uint64_t failed_ = 0;
-  std::vector<std::exception_ptr> thrown_by_listener_;  // by on_failure: failures of no item
-  std::mutex telling_;  // guards the log and the calls of on_failure
-  std::ofstream failure_log_;
+  std::deque<failure_record> unreported_;
+  bool reporting_ = false;               // a child of the run reports what is unreported
+  std::exception_ptr listener_failure_;  // what on_failure has thrown, or the log's writing
+  std::ofstream failure_log_;            // for report_failures
   item_arrows arrows_;
   scope& children_;
 };
