@@ -6,6 +6,7 @@
 #include <lade/autotune.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/items.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/map.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
@@ -201,24 +202,25 @@ class assigned {
 template <class W>
 class slot_writing {
  public:
-  slot_writing(W writer, stage_random draws) : writer_(std::move(writer)), draws_(draws) {}
+  slot_writing(shared_const<W> writer, stage_random draws)
+      : writer_(std::move(writer)), draws_(draws) {}
 
   assigned operator()(assigned&& item, const item_identity& identity) const {
     if constexpr (std::invocable<const W&, const sample&, const tensor&, random>)
-      writer_(item.sample(), item.slot(), draws_(identity));
+      (*writer_)(item.sample(), item.slot(), draws_(identity));
     else
-      writer_(item.sample(), item.slot());
+      (*writer_)(item.sample(), item.slot());
     return std::move(item).without_data();
   }
 
   std::size_t memory_needed(const assigned& item) const
     requires requires(const W& writer, const sample& in) { writer.memory_to_write(in); }
   {
-    return writer_.memory_to_write(item.sample());
+    return writer_->memory_to_write(item.sample());
   }
 
  private:
-  W writer_;
+  shared_const<W> writer_;
   stage_random draws_;
 };
 
@@ -258,7 +260,7 @@ class batch_into_stage {
 
  private:
   pipeline<detail::assigned> assign(const pipeline<sample>& in) const {
-    auto spec = writer_.spec();
+    auto spec = writer_->spec();
     spec.shape = spec.shape.prepend(static_cast<std::int64_t>(options_.size));
     return detail::make_pipeline<detail::assigned>(
         in.length(), [in, spec](const detail::opening& run) {
@@ -282,7 +284,7 @@ class batch_into_stage {
             .buffer = static_cast<unsigned>(buffer)};
   }
 
-  W writer_;
+  detail::shared_const<W> writer_;
   batch_into_options options_;
   std::string name_;
 };
@@ -292,7 +294,7 @@ batch_into_stage<W>::batch_into_stage(W writer, const batch_into_options& option
     : writer_(std::move(writer)),
       options_(options),
       name_(detail::stage_name<W>(options.name, "batch_into")) {
-  detail::require_batch_into(name_, options, writer_.spec());
+  detail::require_batch_into(name_, options, writer_->spec());
 }
 
 // Decodes samples straight into the slots of batch tensors: no tensor of a single sample is made

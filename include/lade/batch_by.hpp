@@ -62,10 +62,11 @@ class batch_by_stage {
                                       detail::opening run, detail::stage_counters& counters,
                                       detail::in_place_calls calls) {
     std::exception_ptr failure;
+    detail::kept_name<T> name;
     while (auto* item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
       std::optional<Out> full;
-      detail::kept_name<T> name(*item);
+      name.keep(*item);
       calls.begin(name, in.origin());
       try {
         full = self.accumulator_.add(std::move(*item));

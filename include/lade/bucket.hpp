@@ -6,6 +6,7 @@
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 
@@ -133,7 +134,7 @@ class bucket_stage {
                                        const detail::opening& run, detail::stage_counters& counters,
                                        std::exception_ptr& failure) const {
     try {
-      auto length = std::invoke(length_, item);
+      auto length = std::invoke(*length_, item);
       if (std::cmp_less(length, 0)) throw error(errc::invalid_data, "bucket", "a length below 0");
       return static_cast<std::size_t>(length);
     } catch (...) {
@@ -155,7 +156,7 @@ class bucket_stage {
     return {.finally = options_.on_error, .budget = options_.error_budget};
   }
 
-  F length_;
+  detail::shared_const<F> length_;
   bucket_options options_;
   std::string name_;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/detail/items.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/failure.hpp>
 #include <lade/map.hpp>
 #include <lade/pipeline.hpp>
@@ -37,16 +38,16 @@ namespace detail {
 template <class F>
 class keep_if {
  public:
-  explicit keep_if(F predicate) : predicate_(std::move(predicate)) {}
+  explicit keep_if(shared_const<F> predicate) : predicate_(std::move(predicate)) {}
 
   template <class T>
   std::optional<T> operator()(T&& item) const {
-    if (!std::invoke(predicate_, std::as_const(item))) return std::nullopt;
+    if (!std::invoke(*predicate_, std::as_const(item))) return std::nullopt;
     return std::move(item);
   }
 
  private:
-  F predicate_;
+  shared_const<F> predicate_;
 };
 
 }  // namespace detail
@@ -80,7 +81,7 @@ class filter_stage {
             .name = name_};
   }
 
-  F predicate_;
+  detail::shared_const<F> predicate_;
   filter_options options_;
   std::string name_;
 };

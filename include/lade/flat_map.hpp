@@ -6,6 +6,7 @@
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/detail/spreading.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
@@ -105,13 +106,13 @@ class flat_map_stage {
   const flat_map_options& options() const noexcept { return options_; }
 
   // The parts of one item, each with the item's lineage. What is yielded goes on before the
-  // function's generator ends; a failure keeps what was yielded before it.
+  // function's generator ends; a failure keeps what was yielded before it. The name must outlive
+  // the generator.
   template <class Out, class In>
-  async_generator<Out> parts(In item, lineage origin, detail::opening run,
-                             detail::stage_counters& counters) const {
-    detail::kept_name<In> name(item);
+  async_generator<Out> parts(In item, const detail::kept_name<In>& name, lineage origin,
+                             detail::opening run, detail::stage_counters& counters) const {
     detail::hooked_call call(*run.run, counters, item, origin);
-    auto made = each<Out>(function_, std::move(item));
+    auto made = each<Out>(*function_, std::move(item));
     while (true) {
       Out* part = nullptr;
       std::exception_ptr failure;
@@ -145,10 +146,11 @@ class flat_map_stage {
   static async_generator<Out> spread(async_generator<In> in, flat_map_stage self,
                                      detail::opening run, detail::stage_counters& counters,
                                      detail::in_place_calls calls) {
+    detail::kept_name<In> name;
     while (auto* item = co_await in.next()) {
       detail::bump(counters.in);
-      detail::kept_name<In> name(*item);
-      auto parts = self.template parts<Out>(std::move(*item), in.origin(), run, counters);
+      name.keep(*item);
+      auto parts = self.template parts<Out>(std::move(*item), name, in.origin(), run, counters);
       while (true) {
         Out* part = nullptr;
         std::exception_ptr failure;
@@ -195,7 +197,7 @@ class flat_map_stage {
     return {.finally = options_.on_error, .budget = options_.error_budget};
   }
 
-  F function_;
+  detail::shared_const<F> function_;
   flat_map_options options_;
   std::string name_;
 };

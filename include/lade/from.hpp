@@ -7,6 +7,7 @@
 #include <lade/detail/items.hpp>
 #include <lade/detail/progress.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/held.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
@@ -284,9 +285,23 @@ async_generator<std::ranges::range_value_t<R>> each_of(R range) {
   }
 }
 
+template <class R>
+async_generator<std::ranges::range_value_t<const R>> each_of_kept(shared_const<R> range) {
+  for (auto&& element : *range) {
+    std::ranges::range_value_t<const R> item(std::forward<decltype(element)>(element));
+    co_yield item;
+  }
+}
+
 template <class F>
 async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_until_empty(F f) {
   while (auto item = f()) co_yield *item;
+}
+
+template <class F>
+async_generator<typename optional_value<std::invoke_result_t<const F&>>::type>
+call_kept_until_empty(shared_const<F> f) {
+  while (auto item = (*f)()) co_yield *item;
 }
 
 }  // namespace detail
@@ -300,8 +315,10 @@ async_generator<typename optional_value<std::invoke_result_t<F&>>::type> call_un
 //   a function that returns a range, called anew for every run, which may be a long listing or a
 //     generator; by index, too, if the range is a list;
 //   a function that returns an async_generator, called anew for every run;
-//   a function that returns optionals, copied for every run and called until it gives an empty one.
-// The pipeline keeps what it is given; a run works on copies of it.
+//   a function that returns optionals, called until it gives an empty one: a copy of it for every
+//     run, so that it may count; one that cannot be copied is shared and called as const.
+// The pipeline keeps what it is given, and all runs share it, but for functions of optionals and
+// ranges that cannot be walked as const.
 template <class Source>
 auto from(Source source, const from_options& options = {}) {
   std::string name(options.name);
@@ -323,16 +340,22 @@ auto from(Source source, const from_options& options = {}) {
     return detail::make_source<value>(options, std::move(source));
   } else if constexpr (detail::optional_function<Source>) {
     using value = typename detail::optional_value<std::invoke_result_t<Source&>>::type;
-    return detail::make_source<value>(
-        options, [source = std::move(source)] { return detail::call_until_empty(source); });
+    if constexpr (std::copy_constructible<Source>)
+      return detail::make_source<value>(
+          options, [source = std::move(source)] { return detail::call_until_empty(source); });
+    else
+      return detail::make_source<value>(options,
+                                        [source = detail::shared_const(std::move(source))] {
+                                          return detail::call_kept_until_empty(source);
+                                        });
   } else if constexpr (detail::range_function<Source>) {
     using range = detail::range_of<Source>;
     using value = std::ranges::range_value_t<range>;
     if constexpr (detail::list_range<range>)
       return detail::make_indexed<value>(
           {name,
-           [source = std::move(source)] {
-             return std::make_shared<const detail::range_list<range>>(source());
+           [source = detail::shared_const(std::move(source))] {
+             return std::make_shared<const detail::range_list<range>>((*source)());
            },
            nullptr, identity});
     else
@@ -340,8 +363,15 @@ auto from(Source source, const from_options& options = {}) {
           options, [source = std::move(source)] { return detail::each_of<range>(source()); });
   } else {
     static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
-    return detail::make_source<std::ranges::range_value_t<Source>>(
-        options, [source = std::move(source)] { return detail::each_of(source); });
+    using value = std::ranges::range_value_t<Source>;
+    if constexpr (std::ranges::input_range<const Source>)
+      return detail::make_source<value>(options,
+                                        [source = detail::shared_const(std::move(source))] {
+                                          return detail::each_of_kept(source);
+                                        });
+    else
+      return detail::make_source<value>(
+          options, [source = std::move(source)] { return detail::each_of(source); });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
@@ -133,11 +134,12 @@ class stage_random {
 template <class F>
 class map_work {
  public:
-  map_work(F function, stage_random draws) : function_(std::move(function)), draws_(draws) {}
+  map_work(shared_const<F> function, stage_random draws)
+      : function_(std::move(function)), draws_(draws) {}
 
   class worker {
    public:
-    explicit worker(const map_work& work) : function_(work.function_), draws_(work.draws_) {}
+    explicit worker(const map_work& work) : function_(*work.function_), draws_(work.draws_) {}
     template <class In>
     decltype(auto) operator()(In&& item, const item_identity& identity) const {
       return apply_to(*function_, std::forward<In>(item), draws_(identity));
@@ -154,7 +156,7 @@ class map_work {
   };
 
  private:
-  F function_;
+  shared_const<F> function_;
   stage_random draws_;
 };
 
@@ -205,6 +207,7 @@ class map_stage {
     detail::identify identity;
     detail::call_memory memory(run.run->runtime().memory(), counters);
     auto function = self.begin_worker(run, counters);
+    detail::kept_name<In> name;
     while (auto item = co_await in.next()) {
       detail::bump(counters.in);
       random draw;
@@ -213,11 +216,12 @@ class map_stage {
         auto reserved = co_await detail::reserve_for(*function, *item);
         memory.reserve(std::move(reserved));
       }
+      name.keep(*item);
       std::optional<Out> out;
       {
         detail::call_memory::entered inside(memory);
-        out = self.template result_for<Out>(*item, in.origin(), *function, draw, run, counters,
-                                            calls);
+        out = self.template result_for<Out>(*item, name, in.origin(), *function, draw, run,
+                                            counters, calls);
       }
       if (!out) continue;
       detail::count_out(counters, *out);
@@ -227,13 +231,12 @@ class map_stage {
 
   // Nothing for an item that is dropped.
   template <class Out, class In, class Function>
-  std::optional<Out> result_for(In& item, const lineage& origin, Function& function,
-                                const random& draw, const detail::opening& run,
+  std::optional<Out> result_for(In& item, const detail::kept_name<In>& name, const lineage& origin,
+                                Function& function, const random& draw, const detail::opening& run,
                                 detail::stage_counters& counters,
                                 detail::in_place_calls& calls) const {
     std::optional<Out> out;
     std::exception_ptr failure;
-    detail::kept_name<In> name(item);
     detail::hooked_call call(*run.run, counters, item, origin);
     calls.begin(name, origin);
     try {
@@ -252,7 +255,7 @@ class map_stage {
   detail::worker_function<F> begin_worker(const detail::opening& run,
                                           detail::stage_counters& counters) const {
     try {
-      return detail::worker_function<F>(function_);
+      return detail::worker_function<F>(*function_);
     } catch (...) {
       std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
     }
@@ -331,7 +334,7 @@ class map_stage {
             .substitutes = options_.substitute.has_value()};
   }
 
-  F function_;
+  detail::shared_const<F> function_;
   map_options options_;
   std::string name_;
 };

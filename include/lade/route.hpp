@@ -9,6 +9,7 @@
 #include <lade/detail/lanes.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/detail/split.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
@@ -71,7 +72,7 @@ class path_chooser {
     static_assert(std::integral<std::remove_cvref_t<std::invoke_result_t<const Router&, const T&>>>,
                   "lade::route: the router must return the number of a path");
     try {
-      return checked(+std::invoke(router_, item));
+      return checked(+std::invoke(*router_, item));
     } catch (...) {
       auto failure = run.failure(counters, policy_, name_of(item), origin);
       if (failure) std::rethrow_exception(failure);
@@ -88,7 +89,7 @@ class path_chooser {
     return static_cast<std::size_t>(path);
   }
 
-  Router router_;
+  shared_const<Router> router_;
   std::size_t paths_;
   failure_policy policy_;
   std::string name_;

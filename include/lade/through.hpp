@@ -6,6 +6,7 @@
 #include <lade/detail/items.hpp>
 #include <lade/detail/lineage_check.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/shared_const.hpp>
 #include <lade/pipeline.hpp>
 
 #include <atomic>
@@ -125,18 +126,18 @@ class through_stage {
           auto check = self.custom_.check();
           auto items = detail::recorded(in.open(self.custom_.before(run)), counters.in, check);
           auto call = [&](const Args&... each) {
-            return std::invoke(self.stage_, std::move(items), each...);
+            return std::invoke(*self.stage_, std::move(items), each...);
           };
           auto opened =
-              detail::begin_with([&] { return std::apply(call, self.arguments_); }, run, counters);
+              detail::begin_with([&] { return std::apply(call, *self.arguments_); }, run, counters);
           return detail::observe<out>(std::move(opened), run, counters, std::move(check));
         });
   }
 
  private:
-  F stage_;
+  detail::shared_const<F> stage_;
   detail::custom_stage custom_;
-  std::tuple<Args...> arguments_;
+  detail::shared_const<std::tuple<Args...>> arguments_;
 };
 
 // A stage that is a coroutine over a generator: `stage(async_generator<In>, arguments...)` returns

@@ -240,6 +240,7 @@ class concurrent_stage : public concurrent_core {
     co_await continue_on(home);
     std::exception_ptr failure;
     auto worker = self.begin_worker(begin, failure);
+    kept_name<In> name;
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self.ring_.take_filled(taken, home)) != slot_ring::none) {
       if (log.had_its_turn()) co_await give_way(home);
@@ -250,7 +251,7 @@ class concurrent_stage : public concurrent_core {
       for (unsigned attempt = 1; worker; ++attempt) {
         std::optional<In> kept;
         std::optional<clock::duration> pause;
-        kept_name<In> name(*item.in);
+        name.keep(*item.in);
         hooked_call visit(*self.run_, self.counters_, *item.in, slot.origin, attempt);
         if constexpr (computes<Calls>) {
           if (worker->tells_memory) {

@@ -56,23 +56,41 @@ std::string name_of(const T& item) noexcept try {
   return {};
 }
 
-// The name of an item that is about to be moved. Small ones are kept themselves, and named when
-// that is asked for.
+// The name of the item that a stage works on, which is about to be moved. Used for one item after
+// the other: the memory of a key is that of the keys before it. Small items are kept themselves,
+// and named when text() is called.
 template <class T>
 class kept_name {
  public:
-  explicit kept_name(const T& item) noexcept : kept_(keep(item)) {}
-  std::string text() const noexcept { return name_of(kept_); }
+  void keep(const T& item) noexcept try {
+    if constexpr (is_small)
+      kept_.emplace(item);
+    else if constexpr (requires {
+                         { item.key() } -> std::convertible_to<std::string_view>;
+                       })
+      kept_.assign(std::string_view(item.key()));
+    else if constexpr (std::convertible_to<const T&, std::string_view>)
+      kept_.assign(std::string_view(item));
+    else
+      kept_ = name_of(item);
+  } catch (...) {
+    kept_ = {};
+  }
+
+  // Of the last item that was kept; empty if its key cannot be told.
+  std::string text() const noexcept try {
+    if constexpr (is_small)
+      return kept_ ? name_of(*kept_) : std::string();
+    else
+      return kept_;
+  } catch (...) {
+    return {};
+  }
 
  private:
   static constexpr bool is_small = std::is_trivially_copyable_v<T> && sizeof(T) <= 16;
-  static auto keep(const T& item) noexcept {
-    if constexpr (is_small)
-      return item;
-    else
-      return name_of(item);
-  }
-  std::conditional_t<is_small, T, std::string> kept_;
+
+  std::conditional_t<is_small, std::optional<T>, std::string> kept_;
 };
 
 // The call of a stage's function for an item, as hooks are told of it. One that has not been left

@@ -215,11 +215,11 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   static task<> take_apart(spreading& self, std::shared_ptr<lane> to, In item, lineage origin,
                            underway) {
     co_await continue_on(*self.parts_context_.home);
-    auto place = self.enter(name_of(item), origin);
+    auto place = self.enter(item, origin);
     try {
       bool some = false;
-      auto parts =
-          self.stage_.template parts<Out>(std::move(item), origin, self.run_, self.counters_);
+      auto parts = self.stage_.template parts<Out>(std::move(item), place->name, origin, self.run_,
+                                                   self.counters_);
       while (auto* next = co_await self.next_part(parts, *place)) {
         some = true;
         part made(std::move(*next), origin, self.run_.place);
@@ -240,8 +240,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     hand(stage_counters& counters, lade::trace* to)
         : track(to, counters), busy(counters.busy), cpu(counters.cpu, true) {}
 
-    void take(std::string key, const lineage& positions) {
-      name = std::move(key);
+    void take(const In& item, const lineage& positions) {
+      name.keep(item);
       origin = positions;
       begin(clock::now());
     }
@@ -250,23 +250,23 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
       doing = item_overview::doing::works;
     }
     item_overview overview() const {
-      return {.name = name, .origin = origin, .what = doing, .since = since};
+      return {.name = name.text(), .origin = origin, .what = doing, .since = since};
     }
 
     stage_track track;
     call_time::caller busy;
     cpu_sampler cpu;
-    std::string name;
+    kept_name<In> name;
     lineage origin;
     std::atomic<item_overview::doing> doing = item_overview::doing::works;
     std::atomic<clock::time_point> since = clock::time_point();
   };
   using place = typename std::list<hand>::iterator;
 
-  place enter(std::string name, const lineage& origin) {
+  place enter(const In& item, const lineage& origin) {
     std::lock_guard lock(mutex_);
     auto taken = idle_.begin();
-    taken->take(std::move(name), origin);
+    taken->take(item, origin);
     in_hand_.splice(in_hand_.end(), idle_, taken);
     note_level();
     return taken;
@@ -292,7 +292,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     of.busy.end(now);
     note_call(of, now - begun, parts.awaited());
     if (trace_) {
-      auto name = of.name.empty() ? counters_.name() : of.name;
+      auto key = of.name.text();
+      auto name = key.empty() ? counters_.name() : key;
       trace_->add_span(of.track.number(), name, begun, now, of.origin);
     }
     co_return next;
@@ -301,7 +302,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   // What has awaited something may have done so on another thread.
   void note_call(hand& of, clock::duration taken, bool awaited) {
     counters_.latency.add(taken);
-    if (counters_.slowest.take(taken)) counters_.slowest.add({of.name, of.origin, taken});
+    if (counters_.slowest.take(taken)) counters_.slowest.add({of.name.text(), of.origin, taken});
     if (awaited)
       counters_.awaited.fetch_add(taken.count(), std::memory_order_relaxed);
     else
