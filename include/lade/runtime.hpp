@@ -40,9 +40,9 @@ struct runtime_options {
   unsigned reactors = 1;
 
   // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
-  // the consumer has not let go of included. Where it is reached, stages begin no new item
-  // before memory comes back, but those that have none in hand: a run goes on with one item at
-  // a time rather than not at all.
+  // the consumer has not let go of included. Where it is reached, reads and whatever else asks for
+  // memory wait until some comes back, but for the item that a run waits for, which goes beyond the
+  // budget: a run goes on with one item at a time rather than not at all.
   std::size_t memory_bytes = std::size_t{1} << 30;
 };
 
