@@ -66,10 +66,9 @@ def check_rounds(group, row, figures, rounds):
         raise Failed(f"{len(figures)} rounds of {expected}")
 
 
-def spread_of(row, name, base):
+def spread_of(group, row, name, base):
     """The smallest and the largest ratio of a command to itself, whichever run is the first."""
-    command = name.partition(":")[0]
-    if base is None or any(command not in results.rounds for results in base):
+    if base is None or name.partition(":")[0] not in group.base:
         return None
     first, second = (results.figures(name, row.figure) for results in base)
     ratios = ratios_of(first, second) + ratios_of(second, first)
@@ -105,7 +104,7 @@ def fill(verdict, group, row, results, rounds, base, counts):
         ratios = ratios_of(ours, theirs)
         check_same_work(group, row, results)
         verdict.other = statistics.median(theirs)
-        verdict.spread = spread_of(row, verdict.other_name, base)
+        verdict.spread = spread_of(group, row, verdict.other_name, base)
         verdict.counted = counted_ratio(row, counts)
     verdict.ours = statistics.median(ours)
     verdict.ratio = statistics.median(ratios)

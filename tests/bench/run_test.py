@@ -205,6 +205,12 @@ class RunTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("1.00–1.00 | 1.10 | ≥ 0.95 | **no** |", page)
 
+    def test_a_base_that_fails_against_itself_fails(self):
+        self.group.base = ["b"]
+        self.program("a", line(100))
+        self.program("b", (line(100), 1), line(100))
+        self.assert_fails("b: status 1, round 1")
+
     def test_lines_of_a_base_have_a_spread(self):
         self.group.base = ["b"]
         self.group.rows = [Row("a row", "a:f", ["b:f"], "rate", 2)]
