@@ -77,6 +77,12 @@ void concurrent_core::note_input(slot_state& filled, const lineage& origin,
   filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
 }
 
+executor* concurrent_core::update_home(const context& worker) noexcept {
+  if (!options_.on_reactor) return worker.home;
+  auto number = static_cast<std::size_t>(&worker - worker_contexts_.data());
+  return worker_contexts_[number].home = &run_->runtime().reactor(number);
+}
+
 void concurrent_core::note_levels() const {
   auto* trace = run_->options().trace;
   if (!trace) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <ctime>
 #include <exception>
 #include <future>
 #include <utility>
@@ -140,7 +141,26 @@ void reactor::loop() noexcept {
       turn(timers_.first() ? timers_.first()->deadline : clock::time_point::max());
     asleep_ = false;
     complete_done();
+    if (busy_ && ++turns_ % 16 == 0) measure_load();
   }
+}
+
+static std::chrono::nanoseconds thread_cpu_time() noexcept {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+// A thread that others keep from its CPU is not busy: more threads would be kept from it, too.
+void reactor::measure_load() noexcept {
+  constexpr auto period = std::chrono::milliseconds(5);
+  auto now = clock::now();
+  if (now - measured_at_ < period) return;
+  auto cpu = thread_cpu_time();
+  bool busy = (cpu - measured_cpu_) * 10 > (now - measured_at_) * 8;
+  measured_at_ = now;
+  measured_cpu_ = cpu;
+  if (busy) note_busy();
 }
 
 bool reactor::run_some() noexcept {

@@ -2,6 +2,7 @@
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -19,26 +20,53 @@ static reactor_kind reactor_from_environment() {
               "expected io_uring or fallback, got " + std::string(value));
 }
 
+static std::size_t most_reactors(const runtime_options& options) {
+  return options.reactors > 0 ? options.reactors : std::min(available_cpus(), 16u);
+}
+
 runtime::runtime(const runtime_options& options)
-    : memory_(options.memory_bytes), process_(getpid()) {
-  auto kind = options.reactor;
-  if (kind == reactor_kind::automatic) kind = reactor_from_environment();
+    : memory_(options.memory_bytes), kind_(options.reactor), process_(getpid()) {
+  if (kind_ == reactor_kind::automatic) kind_ = reactor_from_environment();
   detail::require_count("make a runtime", "threads", options.threads,
                         {.most = detail::most_threads});
-  detail::require_count("make a runtime", "reactors", options.reactors, {.least = 1, .most = 1024});
-  for (unsigned i = 0; i < options.reactors; ++i) reactors_.push_back(detail::make_reactor(kind));
+  detail::require_count("make a runtime", "reactors", options.reactors, {.most = 1024});
+  reactors_.resize(most_reactors(options));
   pool_ = std::make_unique<thread_pool>(thread_pool_options{.threads = options.threads});
   try {
-    for (auto& each : reactors_) each->start_thread();
+    do add_reactor();
+    while (reactor_count() < options.reactors);
   } catch (...) {  // the system has no more threads
     stop_reactors();
     throw;
   }
 }
 
+void runtime::add_reactor() {
+  auto count = reactor_count();
+  auto added = detail::make_reactor(kind_);
+  if (reactors_.size() > 1) added->report_busy([this] { add_reactor_if_needed(); });
+  added->start_thread();
+  reactors_[count] = std::move(added);
+  reactor_count_.store(count + 1, std::memory_order_release);
+}
+
+// On the thread of a reactor that is busy. One more is no help where the system has none: those
+// that there are go on.
+void runtime::add_reactor_if_needed() noexcept {
+  std::unique_lock lock(growing_, std::try_to_lock);
+  if (!lock || ending_ || reactor_count() == reactors_.size()) return;
+  try {
+    add_reactor();
+  } catch (const std::exception&) {}
+}
+
 // After this none is in the middle of a post to the pool.
 void runtime::stop_reactors() {
-  for (auto& each : reactors_) each->stop_thread();
+  {
+    std::lock_guard lock(growing_);
+    ending_ = true;
+  }
+  for (std::size_t i = 0; i < reactor_count(); ++i) reactors_[i]->stop_thread();
 }
 
 runtime::~runtime() {
@@ -52,14 +80,15 @@ runtime::~runtime() {
 }
 
 detail::reactor& runtime::reactor() noexcept {
-  if (reactors_.size() == 1) return *reactors_.front();
-  for (auto& each : reactors_)
-    if (each.get() == detail::this_executor) return *each;
-  return reactor(next_reactor_.fetch_add(1, std::memory_order_relaxed));
+  auto count = reactor_count();
+  for (std::size_t i = 0; i < count && count > 1; ++i)
+    if (reactors_[i].get() == detail::this_executor) return *reactors_[i];
+  return reactor(count > 1 ? next_reactor_.fetch_add(1, std::memory_order_relaxed) : 0);
 }
 
 std::string runtime::describe() const {
-  auto several = reactors_.size() > 1 ? std::to_string(reactors_.size()) + " reactors: " : "";
+  auto count = reactor_count();
+  auto several = count > 1 ? std::to_string(count) + " reactors: " : "";
   auto threads = pool_->size() == 1 ? "1 thread, " : std::to_string(pool_->size()) + " threads, ";
   return threads + several + reactors_.front()->describe();
 }

@@ -172,7 +172,6 @@ TEST(Require, OptionsOfARun) {
 
 TEST(Require, OptionsOfRuntimesPoolsAndServers) {
   EXPECT_THAT([] { runtime made({.threads = minus_two}); }, refused("runtime: threads is 429496"));
-  EXPECT_THAT([] { runtime made({.reactors = 0}); }, refused("make a runtime: reactors is 0"));
   EXPECT_THAT([] { runtime made({.reactors = minus_two}); }, refused("reactors is 4294967294"));
   EXPECT_THAT([] { thread_pool pool({.threads = half_of_all}); }, refused("pool: threads is 2147"));
   std::array<unsigned, 1> cpus{1024};

@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
@@ -10,9 +11,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -85,6 +89,44 @@ TEST_P(Runtime, SeveralReactorsTakeTurns) {
   detail::reactor* own = nullptr;
   testing_support::run_on_reactor(runtime, [&] { own = &runtime.reactor(); });
   EXPECT_TRUE(own == &runtime.reactor(0) || own == &runtime.reactor(1));
+}
+
+TEST_P(Runtime, ThereIsAnotherReactorWhenOneIsBusy) {
+  runtime runtime(options(1));
+  auto most = std::min(available_cpus(), 16u);
+  EXPECT_EQ(&runtime.reactor(0), &runtime.reactor(1));
+  for (unsigned i = 0; i < 20; ++i)
+    testing_support::run_on_reactor(runtime, [&] { runtime.reactor().note_busy(); });
+  for (unsigned i = 1; i < most; ++i) EXPECT_NE(&runtime.reactor(0), &runtime.reactor(i));
+  EXPECT_EQ(&runtime.reactor(0), &runtime.reactor(most));
+}
+
+TEST_P(Runtime, AsManyReactorsAsWereAskedForStay) {
+  auto one = options(1);
+  one.reactors = 1;
+  runtime runtime(one);
+  testing_support::run_on_reactor(runtime, [&] { runtime.reactor().note_busy(); });
+  EXPECT_EQ(&runtime.reactor(0), &runtime.reactor(1));
+}
+
+static task<std::uint64_t> busy_reader(std::uint64_t number) {
+  auto& here = co_await this_context();
+  auto& own = here.runtime->reactor();
+  EXPECT_EQ(here.home, &own);
+  EXPECT_EQ(detail::this_executor, &own);
+  own.note_busy();
+  co_await sleep(std::chrono::nanoseconds(number % 3));
+  co_return number;
+}
+
+TEST_P(Runtime, WorkersMoveToReactorsThatAreAdded) {
+  runtime runtime(options(1));
+  auto numbers = from(std::views::iota(std::uint64_t{0}, std::uint64_t{500})) |
+                 map(busy_reader, {.concurrency = 8});
+  std::uint64_t expected = 0;
+  for (auto number : runtime.run(numbers)) EXPECT_EQ(number, expected++);
+  EXPECT_EQ(expected, 500u);
+  if (available_cpus() > 1) EXPECT_NE(&runtime.reactor(0), &runtime.reactor(1));
 }
 
 TEST_P(Runtime, StartsAndEndsWithoutWork) {

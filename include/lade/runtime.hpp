@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -34,10 +35,10 @@ struct runtime_options {
   // ("io_uring" or "fallback") decides where this says automatic.
   reactor_kind reactor = reactor_kind::automatic;
 
-  // Reactor threads. One copies about 7 GB/s out of the page cache; machines whose disks, network
-  // or memory deliver more may need several, up to 1,024. Tasks of a stage are dealt out to them in
-  // turn.
-  unsigned reactors = 1;
+  // Reactor threads, up to 1,024. Tasks of a stage are assigned to them in turn. 0: as many as
+  // reading needs. There is one at first, and one more whenever one uses most of a CPU, until there
+  // are as many as available CPUs (at most 16).
+  unsigned reactors = 0;
 
   // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
   // the consumer has not let go of included. Where it is reached, reads and whatever else asks for
@@ -60,8 +61,10 @@ class runtime {
 
   // The reactor that this thread belongs to; on other threads, one after the other.
   detail::reactor& reactor() noexcept;
+
+  // The reactor for one of many tasks: another one, perhaps, when there are more reactors.
   detail::reactor& reactor(std::size_t number) noexcept {
-    return *reactors_[number % reactors_.size()];
+    return *reactors_[number % reactor_count()];
   }
 
   buffer_pool& memory() noexcept { return memory_; }
@@ -79,10 +82,19 @@ class runtime {
   void require_same_process() const;
 
  private:
+  std::size_t reactor_count() const noexcept {
+    return reactor_count_.load(std::memory_order_acquire);
+  }
+  void add_reactor();
+  void add_reactor_if_needed() noexcept;
   void stop_reactors();
 
   buffer_pool memory_;
-  std::vector<std::unique_ptr<detail::reactor>> reactors_;
+  reactor_kind kind_;
+  std::mutex growing_;
+  bool ending_ = false;                                     // guarded by growing_
+  std::vector<std::unique_ptr<detail::reactor>> reactors_;  // as many as there may be, some null
+  std::atomic<std::size_t> reactor_count_ = 0;              // those that are not
   std::atomic<std::size_t> next_reactor_ = 0;
   std::unique_ptr<thread_pool> pool_;
   int process_;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <thread>
 
 #include "bench.hpp"
@@ -13,51 +14,49 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-struct job {
-  std::vector<std::string> paths;
-  std::size_t bytes = 0;     // of the first file, for readers that know the size
-  std::size_t parallel = 0;  // threads, or operations in flight
-  bool direct = false;
-  bool sized = false;  // the size is known: no fstat
-
-  // Where file number `slot` of those in flight is read to: aligned, as O_DIRECT wants it.
-  std::size_t slot_bytes() const { return (bytes + page - 1) / page * page; }
-  unsigned read_bytes() const { return static_cast<unsigned>(direct ? slot_bytes() : bytes); }
-  int flags() const { return O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0); }
-};
-
 void check(bool good, const std::string& path) {
   if (!good) bench::fail("cannot read " + path);
 }
 
-// Threads with open, fstat, pread and close. Returns the bytes read.
-std::size_t read_in_threads(const job& work) {
-  std::byte* memory = bench::huge_memory(work.parallel * work.slot_bytes());
-  std::atomic<std::size_t> next = 0, total = 0;
-  auto read_files = [&](std::size_t thread) {
-    std::byte* into = memory + thread * work.slot_bytes();
-    std::size_t sum = 0;
-    for (std::size_t i = next++; i < work.paths.size(); i = next++) {
-      int file = ::open(work.paths[i].c_str(), work.flags());
-      check(file >= 0, work.paths[i]);
-      std::size_t bytes = work.read_bytes();
-      if (!work.sized) {
-        struct stat about;
-        check(::fstat(file, &about) == 0, work.paths[i]);
-        bytes = std::min(bytes, static_cast<std::size_t>(about.st_size));
-        if (work.direct) bytes = (bytes + page - 1) / page * page;
-      }
-      ssize_t got = ::pread(file, into, bytes, 0);
-      check(got >= 0, work.paths[i]);
-      sum += static_cast<std::size_t>(got);
-      ::close(file);
+struct job {
+  std::vector<std::string> paths;
+  std::vector<std::size_t> sizes;  // of all files, for readers that know them
+  std::size_t largest = 0;
+  std::size_t parallel = 0;  // threads, or operations in flight in each ring
+  bool direct = false;
+  bool sized = false;  // the sizes are known: no fstat
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> total = 0;
+
+  // The memory that a file is read to: aligned, as O_DIRECT wants it.
+  std::size_t slot_bytes() const { return (largest + page - 1) / page * page; }
+
+  // What to read of file number i, which is open.
+  unsigned read_bytes(std::size_t i, int file) const {
+    auto bytes = sizes[i];
+    if (!sized) {
+      struct stat about;
+      check(::fstat(file, &about) == 0, paths[i]);
+      bytes = std::min(slot_bytes(), static_cast<std::size_t>(about.st_size));
     }
-    total += sum;
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < work.parallel; ++i) threads.emplace_back(read_files, i);
-  threads.clear();
-  return total;
+    return static_cast<unsigned>(direct ? (bytes + page - 1) / page * page : bytes);
+  }
+  int flags() const { return O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0); }
+};
+
+// One of the threads with open, fstat, pread and close.
+void read_with_calls(job& work) {
+  std::byte* into = bench::huge_memory(work.slot_bytes());
+  std::size_t sum = 0;
+  for (auto i = work.next++; i < work.paths.size(); i = work.next++) {
+    int file = ::open(work.paths[i].c_str(), work.flags());
+    check(file >= 0, work.paths[i]);
+    ssize_t got = ::pread(file, into, work.read_bytes(i, file), 0);
+    check(got >= 0, work.paths[i]);
+    sum += static_cast<std::size_t>(got);
+    ::close(file);
+  }
+  work.total += sum;
 }
 
 // One io_uring, set up for a single thread where the kernel can.
@@ -104,27 +103,23 @@ class ring {
 };
 
 // Open in the ring; then the read, linked to the close.
-std::size_t read_in_ring(const job& work) {
+void read_in_ring(job& work) {
   enum step : unsigned { open, read, close };
   std::byte* memory = bench::huge_memory(work.parallel * work.slot_bytes());
   ring io(work.parallel);
   std::vector<std::size_t> in_slot(work.parallel);
-  std::size_t next = 0, finished = 0, total = 0;
+  std::size_t in_flight = 0, total = 0;
 
   auto start = [&](std::size_t slot) {
-    if (next == work.paths.size()) return;
-    in_slot[slot] = next++;
-    ::io_uring_prep_openat(io.operation(slot, open), AT_FDCWD, work.paths[in_slot[slot]].c_str(),
-                           work.flags(), 0);
+    auto i = work.next++;
+    if (i >= work.paths.size()) return;
+    in_slot[slot] = i;
+    ++in_flight;
+    ::io_uring_prep_openat(io.operation(slot, open), AT_FDCWD, work.paths[i].c_str(), work.flags(),
+                           0);
   };
   auto opened = [&](std::size_t slot, int file) {
-    unsigned bytes = work.read_bytes();
-    if (!work.sized) {
-      struct stat about;
-      check(::fstat(file, &about) == 0, work.paths[in_slot[slot]]);
-      bytes = std::min(bytes, static_cast<unsigned>(about.st_size));
-      if (work.direct) bytes = (bytes + page - 1) / page * page;
-    }
+    auto bytes = work.read_bytes(in_slot[slot], file);
     io_uring_sqe* entry = io.operation(slot, read);
     ::io_uring_prep_read(entry, file, memory + slot * work.slot_bytes(), bytes, 0);
     // A hard link: the file is closed after a short read too.
@@ -133,7 +128,7 @@ std::size_t read_in_ring(const job& work) {
     ::io_uring_prep_close(entry, file);
   };
   for (std::size_t slot = 0; slot < work.parallel; ++slot) start(slot);
-  while (finished < work.paths.size())
+  while (in_flight > 0)
     io.turn([&](std::size_t slot, unsigned step, int result) {
       check(result >= 0, work.paths[in_slot[slot]]);
       if (step == open) return opened(slot, result);
@@ -141,15 +136,15 @@ std::size_t read_in_ring(const job& work) {
         total += static_cast<std::size_t>(result);
         return;
       }
-      ++finished;
+      --in_flight;
       start(slot);
     });
-  return total;
+  work.total += total;
 }
 
 // Open, read and close as one linked chain on a descriptor that only the ring knows, into
-// registered memory. The size is known.
-std::size_t read_in_chains(const job& work) {
+// registered memory. The sizes are known.
+void read_in_chains(job& work) {
   enum step : unsigned { open, read, close };
   std::byte* memory = bench::huge_memory(work.parallel * work.slot_bytes());
   ring io(work.parallel);
@@ -162,37 +157,40 @@ std::size_t read_in_chains(const job& work) {
   bool registered =
       ::io_uring_register_buffers(io.get(), slots.data(), static_cast<unsigned>(slots.size())) == 0;
   std::vector<std::size_t> in_slot(work.parallel);
-  std::size_t next = 0, finished = 0, total = 0;
+  std::size_t in_flight = 0, total = 0;
 
   auto start = [&](std::size_t slot) {
-    if (next == work.paths.size()) return;
-    in_slot[slot] = next++;
+    auto i = work.next++;
+    if (i >= work.paths.size()) return;
+    in_slot[slot] = i;
+    ++in_flight;
     auto index = static_cast<unsigned>(slot);
     io_uring_sqe* entry = io.operation(slot, open);
     // Descriptors of a ring's own are never inherited and refuse the flag that says so.
-    ::io_uring_prep_openat_direct(entry, AT_FDCWD, work.paths[in_slot[slot]].c_str(),
-                                  work.flags() & ~O_CLOEXEC, 0, index);
+    ::io_uring_prep_openat_direct(entry, AT_FDCWD, work.paths[i].c_str(), work.flags() & ~O_CLOEXEC,
+                                  0, index);
     entry->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
     entry = io.operation(slot, read);
     void* into = slots[slot].iov_base;
+    auto bytes = work.read_bytes(i, -1);
     if (registered)
-      ::io_uring_prep_read_fixed(entry, static_cast<int>(slot), into, work.read_bytes(), 0,
+      ::io_uring_prep_read_fixed(entry, static_cast<int>(slot), into, bytes, 0,
                                  static_cast<int>(slot));
     else
-      ::io_uring_prep_read(entry, static_cast<int>(slot), into, work.read_bytes(), 0);
+      ::io_uring_prep_read(entry, static_cast<int>(slot), into, bytes, 0);
     entry->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK;
     ::io_uring_prep_close_direct(io.operation(slot, close), index);
   };
   for (std::size_t slot = 0; slot < work.parallel; ++slot) start(slot);
-  while (finished < work.paths.size())
+  while (in_flight > 0)
     io.turn([&](std::size_t slot, unsigned step, int result) {
       check(result >= 0, work.paths[in_slot[slot]]);
       if (step == read) total += static_cast<std::size_t>(result);
       if (step != close) return;
-      ++finished;
+      --in_flight;
       start(slot);
     });
-  return total;
+  work.total += total;
 }
 
 }  // namespace
@@ -204,36 +202,47 @@ int main(int argc, char** argv) {
                                "system calls in threads; open, then read and close in io_uring; "
                                "one linked chain of the three in io_uring");
   job work;
-  work.parallel = options.number("parallel", reader == "threads" ? 2 : 64,
-                                 "threads, or files in flight in the ring");
-  work.sized = options.flag("sized", "the size of a file is known; always so for chain");
+  bool in_ring = reader != "threads";
+  auto threads = options.number("threads", in_ring ? 1 : 2, "threads; 0: one for each CPU");
+  work.parallel = options.number("parallel", 64, "files in flight in the ring of each thread");
+  work.sized = options.flag("sized", "the sizes of files are known; always so for chain");
   work.direct = options.flag("direct", "O_DIRECT: past the page cache");
   auto passes = options.number("passes", 1, "how often all are read");
   bool cold = options.flag("drop-caches", "empty the page cache first");
   options.done();
 
   work.paths = bench::list_files(directory);
-  work.bytes = std::filesystem::file_size(work.paths.front());
   if (cold) bench::drop_caches(work.paths);
-  auto once = work.paths;
-  for (std::size_t pass = 1; pass < passes; ++pass)
-    work.paths.insert(work.paths.end(), once.begin(), once.end());
+  for (auto& path : work.paths) work.sizes.push_back(std::filesystem::file_size(path));
+  work.largest = *std::max_element(work.sizes.begin(), work.sizes.end());
+  auto paths = work.paths;
+  auto sizes = work.sizes;
+  for (std::size_t pass = 1; pass < passes; ++pass) {
+    work.paths.insert(work.paths.end(), paths.begin(), paths.end());
+    work.sizes.insert(work.sizes.end(), sizes.begin(), sizes.end());
+  }
   work.sized = work.sized || reader == "chain";
+  if (threads == 0) threads = std::thread::hardware_concurrency();
+  auto* read = !in_ring ? read_with_calls : reader == "ring" ? read_in_ring : read_in_chains;
   bench::stopwatch clock;
-  std::size_t total = reader == "threads" ? read_in_threads(work)
-                      : reader == "ring"  ? read_in_ring(work)
-                                          : read_in_chains(work);
+  {
+    std::vector<std::jthread> readers;
+    for (std::size_t i = 0; i < threads; ++i) readers.emplace_back(read, std::ref(work));
+  }
   double wall = clock.wall_s(), cpu = clock.cpu_s();
-  if (total != work.bytes * work.paths.size()) bench::fail(directory + ": not all bytes were read");
+  std::size_t bytes = 0;
+  for (auto size : work.sizes) bytes += size;
+  if (work.total != bytes) bench::fail(directory + ": not all bytes were read");
   auto files = static_cast<double>(work.paths.size());
   bench::report("files_bare")
       .add("reader", reader)
-      .add("parallel", work.parallel)
+      .add("threads", threads)
+      .add("parallel", in_ring ? work.parallel : 1)
       .add("sized", std::size_t{work.sized})
       .add("direct", std::size_t{work.direct})
       .add("cold", std::size_t{cold})
       .add("files", work.paths.size())
-      .add("bytes", work.bytes)
+      .add("bytes", bytes / work.paths.size())
       .add("wall_s", wall)
       .add("cpu_s", cpu)
       .add("files_per_s", files / wall)

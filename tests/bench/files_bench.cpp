@@ -8,7 +8,6 @@
 #include <lade/this_context.hpp>
 
 #include <atomic>
-#include <deque>
 
 #include "bench.hpp"
 
@@ -21,29 +20,31 @@ struct job {
   std::atomic<std::size_t> total = 0;
 };
 
-// One of those in flight.
-lade::task<> read_files(job& work) {
+// Reads files on the reactor of `here`, until there are no more or another has become that of the
+// number.
+lade::task<> read_files(const lade::context& here, std::size_t number, job& work) {
   std::size_t sum = 0;
-  for (auto i = work.next++; i < work.samples.size(); i = work.next++) {
+  while (here.home == &here.runtime->reactor(number)) {
+    auto i = work.next++;
+    if (i >= work.samples.size()) break;
     auto got = co_await work.read(work.samples[i]);
     sum += got.data().size();
   }
   work.total += sum;
 }
 
-// Runs on a reactor, as a stage's tasks do.
-lade::task<> read_on(const lade::context& reactor, job& work) {
-  co_await lade::detail::under(reactor, read_files(work));
+// One of those in flight: runs on a reactor, as a stage's tasks do.
+lade::task<> read_on_reactors(std::size_t number, job& work) {
+  auto here = co_await lade::this_context();
+  while (work.next < work.samples.size()) {
+    here.home = &here.runtime->reactor(number);
+    co_await lade::detail::under(here, read_files(here, number, work));
+  }
 }
 
-lade::task<> read_all(lade::runtime& runtime, job& work, std::size_t in_flight) {
-  std::deque<lade::context> reactors;
+lade::task<> read_all(job& work, std::size_t in_flight) {
   lade::scope children(co_await lade::this_context());
-  for (std::size_t i = 0; i < in_flight; ++i) {
-    auto& on_reactor = reactors.emplace_back(co_await lade::this_context());
-    on_reactor.home = &runtime.reactor(i);
-    children.start(read_on(on_reactor, work));
-  }
+  for (std::size_t i = 0; i < in_flight; ++i) children.start(read_on_reactors(i, work));
   co_await children.join();
 }
 
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
   auto directory = options.text("dir", "build/files", "the files, all of one size");
   auto kind = options.choice("reactor", "automatic|io_uring|fallback", "what reads them");
   auto in_flight = options.number("parallel", 64, "files in flight");
-  auto reactors = options.number("reactors", 1, "reactor threads");
+  auto reactors = options.number("reactors", 0, "reactor threads; 0: as many as needed");
   auto count = options.number("count", 0, "how many files are read; 0: all");
   auto direct = options.flag("direct", "past the page cache");
   auto passes = options.number("passes", 1, "how often all are read");
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
 
   auto paths = bench::list_files(directory);
   if (count > 0) paths.resize(std::min(paths.size(), count));
-  auto bytes = std::filesystem::file_size(paths.front());
+  std::size_t bytes = 0;
+  for (auto& path : paths) bytes += std::filesystem::file_size(path);
   using lade::io::page_cache;
   job work;
   if (direct) work.read = lade::io::read.with({.page_cache = page_cache::bypass});
@@ -77,19 +79,19 @@ int main(int argc, char** argv) {
                                                          : reactor_kind::automatic,
                          .reactors = static_cast<unsigned>(reactors)});
   bench::stopwatch clock;
-  lade::sync_wait(runtime, read_all(runtime, work, in_flight));
+  lade::sync_wait(runtime, read_all(work, in_flight));
   double wall = clock.wall_s(), cpu = clock.cpu_s();
-  if (work.total != bytes * work.samples.size())
-    bench::fail(directory + ": not all bytes were read");
+  if (work.total != bytes * passes) bench::fail(directory + ": not all bytes were read");
   auto files = static_cast<double>(work.samples.size());
   bench::report("files_bench")
       .add("reactor", kind)
       .add("reactors", reactors)
+      .add("runtime", runtime.describe())
       .add("parallel", in_flight)
       .add("direct", std::size_t{direct})
       .add("cold", std::size_t{cold})
       .add("files", work.samples.size())
-      .add("bytes", bytes)
+      .add("bytes", bytes / paths.size())
       .add("wall_s", wall)
       .add("cpu_s", cpu)
       .add("files_per_s", files / wall)

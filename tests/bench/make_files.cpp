@@ -1,6 +1,7 @@
-// Makes the files that the readers are measured with: equal in size, of bytes that do not compress,
-// a hundred to a directory.
+// Makes the files that the readers are measured with, of bytes that do not compress, a hundred to a
+// directory: equal in size, or of sizes that spread evenly on a logarithmic scale.
 
+#include <cmath>
 #include <fstream>
 
 #include "bench.hpp"
@@ -23,16 +24,20 @@ int main(int argc, char** argv) {
   auto directory = options.text("out", "build/files", "directory to write to");
   auto files = options.number("files", 20'000, "how many");
   auto bytes = options.number("bytes", 110'000, "the size of each");
+  auto spread =
+      options.number("spread", 1, "the largest and smallest by this factor larger, smaller");
   options.done();
 
-  std::vector<std::uint64_t> words(bytes / sizeof(std::uint64_t) + 1);
+  std::vector<std::uint64_t> words(bytes * spread / sizeof(std::uint64_t) + 1);
+  bench::random_stream random(files);
   for (std::size_t i = 0; i < files; ++i) {
     char name[64];
     std::snprintf(name, sizeof name, "/%04zu/%02zu.bin", i / 100, i % 100);
     std::string path = directory + name;
     if (i % 100 == 0)
       std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    make_file(path, words, bytes, i);
+    auto factor = std::pow(static_cast<double>(spread), random.between(-1, 1));
+    make_file(path, words, static_cast<std::size_t>(static_cast<double>(bytes) * factor), i);
   }
   bench::report("make_files").add("files", files).add("bytes", bytes).print();
 }

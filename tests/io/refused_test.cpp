@@ -1,10 +1,12 @@
-// io_uring refused by a sandbox, as Docker and gVisor do: in a child process, since a seccomp
-// filter stays for good.
+// System calls that a sandbox refuses, io_uring's among them, as Docker and gVisor do: in a child
+// process, since a seccomp filter stays for good.
 
 #include "../support/reactors.hpp"
+#include "../support/temp_dir.hpp"
 
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
+#include <lade/io/file.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sleep.hpp>
 
@@ -24,6 +26,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +158,61 @@ TEST(RefusedRing, OneThatCannotBeEnabledIsAnError) {
               return !there_is_a_ring() ||
                      (refuse_registering(enable_rings, EPERM) && demanded_throws(EPERM));
             }),
+            0);
+}
+
+// What a child reads, and with which reactor.
+static std::string path_to_read;
+static reactor_kind reactor_to_read_with;
+
+static std::string read_in_child(const std::string& path) {
+  runtime runtime({.threads = 1, .reactor = reactor_to_read_with});
+  return std::string(sync_wait(runtime, io::read_file(path)).text());
+}
+
+static bool reads_all_the_same(int) { return read_in_child(path_to_read).size() == 3'000'000; }
+
+static bool fails_naming_the_file(int failure) {
+  try {
+    read_in_child(path_to_read);
+  } catch (const error& thrown) {
+    return contains(thrown.what(), path_to_read + ": ") &&
+           thrown.code() == std::error_code(failure, std::system_category());
+  }
+  return false;
+}
+
+class RefusedCall : public testing_support::ReactorTest {
+ protected:
+  void SetUp() override {
+    ReactorTest::SetUp();
+    path_to_read = dir_.write("file", std::string(3'000'000, 'x'));
+    reactor_to_read_with = GetParam();
+  }
+  void TearDown() override { std::string().swap(path_to_read); }
+
+  testing_support::temp_dir dir_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Both, RefusedCall,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         testing_support::reactor_name);
+
+TEST_P(RefusedCall, ShortcutsThatASandboxRefusesAreNotNeeded) {
+  constexpr unsigned cachestat = 451;
+  for (unsigned shortcut : {unsigned{SYS_preadv2}, unsigned{SYS_openat2}, cachestat})
+    for (int failure : {EPERM, ENOSYS})
+      EXPECT_EQ(in_sandbox(shortcut, shortcut, failure, reads_all_the_same), 0) << shortcut;
+}
+
+TEST_P(RefusedCall, AFileWhoseSizeCannotBeAskedIsAnErrorThatNamesIt) {
+  EXPECT_EQ(in_sandbox(SYS_newfstatat, SYS_newfstatat, EIO, fails_naming_the_file), 0);
+}
+
+TEST_P(RefusedCall, AReadThatFailsOnAHelperThreadIsAnErrorThatNamesTheFile) {
+  bool has_helpers = GetParam() == reactor_kind::fallback;
+  EXPECT_EQ(in_sandbox(SYS_pread64, SYS_pread64, EIO,
+                       has_helpers ? fails_naming_the_file : reads_all_the_same),
             0);
 }
 

@@ -234,16 +234,16 @@ class concurrent_stage : public concurrent_core {
   template <class Calls>
   static task<> work_on(concurrent_stage& self, const context& surroundings,
                         begin_calls<Calls> begin) {
-    auto& home = *surroundings.home;
+    auto* home = surroundings.home;
     call_log log(self, surroundings);
     call_memory memory(*surroundings.memory, self.counters_);
-    co_await continue_on(home);
+    co_await continue_on(*home);
     std::exception_ptr failure;
     auto worker = self.begin_worker(begin, failure);
     kept_name<In> name;
     std::size_t taken = slot_ring::none;
-    while ((taken = co_await self.ring_.take_filled(taken, home)) != slot_ring::none) {
-      if (log.had_its_turn()) co_await give_way(home);
+    while ((taken = co_await self.ring_.take_filled(taken, *home)) != slot_ring::none) {
+      if (log.had_its_turn()) co_await give_way(*home);
       auto& slot = self.slots_[taken];
       auto& item = self.items_[taken];
       slot.failure = failure;
@@ -280,6 +280,10 @@ class concurrent_stage : public concurrent_core {
         item.in = std::move(kept);
       }
       item.in.reset();
+      if (auto* moved = self.update_home(surroundings); moved != home) {
+        home = moved;
+        co_await continue_on(*home);
+      }
     }
   }
 

@@ -151,6 +151,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   // For the feeder: an item has come for the slot.
   void note_input(slot_state& filled, const lineage& origin, const item_identity& identity);
 
+  // For a worker between two items: where it belongs, which changes when there are more reactors.
+  executor* update_home(const context& worker) noexcept;
+
   // For a trace, if there is one: how many items are in the slots.
   void note_levels() const;
 

@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lade::detail {
@@ -119,6 +121,15 @@ class reactor : public executor {
   void start(timer& deadline) noexcept;
   void remove(timer& deadline) noexcept;  // does nothing when it has fired
 
+  // `busy`, which must not throw, is called on the reactor's thread whenever that has used most of
+  // a CPU for some milliseconds. To be set before the thread is started.
+  void report_busy(std::function<void()> busy) { busy_ = std::move(busy); }
+
+  // Reports that. On the reactor's thread.
+  void note_busy() const noexcept {
+    if (busy_) busy_();
+  }
+
   // Starts the thread; the backend's constructor has run. Throws what enter_thread throws. `stop`
   // makes the thread return when no posted job is left, and joins it, if it was started; no
   // operation or timer may be outstanding.
@@ -155,6 +166,7 @@ class reactor : public executor {
   void run_taken() noexcept;
   void fire_timers() noexcept;
   void complete_done() noexcept;
+  void measure_load() noexcept;
 
   std::mutex mutex_;
   job_queue posted_;     // guarded by mutex_
@@ -164,6 +176,10 @@ class reactor : public executor {
   timer_heap timers_;
   operation_queue done_;
   std::size_t in_flight_ = 0;
+  std::function<void()> busy_;
+  unsigned turns_ = 0;
+  clock::time_point measured_at_;            // when the load was measured last
+  std::chrono::nanoseconds measured_cpu_{};  // CPU time of the thread then
   std::thread thread_;
 };
 
