@@ -80,6 +80,7 @@ class Bench:
             "corpus": build / "corpus",
             "files": build / "files-110k",
             "files4k": build / "files-4k",
+            "files_mixed": build / "files-mixed",
             "here": HERE,
             "peers": HERE / "peers",
             "venvs": build / "peers",
@@ -121,6 +122,7 @@ class Bench:
             "corpus": f"{{bin}}/make_corpus --photos {ROOT / 'tests/data/photos'}",
             "files": "{bin}/make_files --bytes 110000",
             "files4k": "{bin}/make_files --bytes 4096",
+            "files_mixed": "{bin}/make_files --bytes 20000 --spread 50",
         }
         for name, command in makers.items():
             if f"{{{name}}}" in commands and not self.names[name].exists():

@@ -2,8 +2,8 @@
 
 To add a group, write a function that returns a Group and put it into GROUPS:
 - `commands`: a name and a command line for each program. {bin} is the directory of the benchmark
-  programs, {corpus} the images, {files} and {files4k} the files of 110 KB and 4 KB, {build} the
-  build directory, {here} this directory, {peers} the peers' programs, {venvs}/PEER/bin/python
+  programs, {corpus} the images, {files}, {files4k} and {files_mixed} trees of files, {build} the build
+  directory, {here} this directory, {peers} the peers' programs, {venvs}/PEER/bin/python
   their interpreters, {python} this one. What a command names is made or installed before.
 - A program prints lines of JSON, each a figure's name (`figure`, or `program` for the only one)
   and its numbers, and ends with status 0.
@@ -224,13 +224,14 @@ def agree_group():
     return group
 
 
-# Where they are, and how many lade has in flight: for copies out of the page cache, from the disk.
-FILE_SIZES = {"110 KB": ("{files}", 16, 64), "4 KB": ("{files4k}", 64, 128)}
+# Trees of files. The defaults were chosen with the first two, and hold for the third, whose files
+# are of all sizes, too.
+FILES = {"110 KB": "{files}", "4 KB": "{files4k}", "0.4 KB to 1 MB": "{files_mixed}"}
 
 
 def readers_group(group, readers, loaders, tail):
-    """The first of the loaders against all readers, the others beside it."""
-    for size, (directory, cached, cold) in FILE_SIZES.items():
+    """The first of the loaders, which is told nothing, against all readers; the others beside it."""
+    for size, directory in FILES.items():
         theirs = []
         for name, options in readers.items():
             theirs.append(f"{name}, {size}")
@@ -238,10 +239,9 @@ def readers_group(group, readers, loaders, tail):
                 f"{{bin}}/files_bare --dir {directory} --reader {options} {tail}"
             )
         group.base += theirs
-        gate = 0.95
+        gate = 0.9
         for name, options in loaders.items():
             ours = f"{name}, {size}"
-            options = options.format(cached=cached, cold=cold)
             group.commands[ours] = f"{{bin}}/files_bench --dir {directory} {options} {tail}"
             group.rows.append(Row(ours, ours, theirs, "files_per_s", gate))
             group.rows.append(lower(ours, ours, theirs, "cpu_s_per_10k"))
@@ -250,18 +250,21 @@ def readers_group(group, readers, loaders, tail):
 
 
 def files_group():
+    # With `--threads 0`, a thread for each CPU.
     readers = {
-        "1 thread": "threads --parallel 1",
-        "2 threads": "threads --parallel 2",
-        "2 threads, size known": "threads --parallel 2 --sized",
-        "16 threads": "threads --parallel 16",
-        "ring of 64, fstat": "ring --parallel 64",
-        "ring of 64, size known": "ring --parallel 64 --sized",
-        "chains of 64": "chain --parallel 64",
+        "1 thread": "threads --threads 1",
+        "threads": "threads --threads 0",
+        "threads, sizes known": "threads --threads 0 --sized",
+        "16 threads": "threads --threads 16",
+        "1 ring": "ring --parallel 64 --sized",
+        "rings": "ring --threads 0 --parallel 32",
+        "rings, sizes known": "ring --threads 0 --parallel 32 --sized",
+        "chains": "chain --threads 0 --parallel 32",
     }
     loaders = {
-        "lade, 2 reactors": "--reactors 2 --parallel {cached}",
-        "lade, 1 reactor": "--parallel {cached}",
+        "lade": "--parallel 64",
+        "lade, 1 reactor": "--parallel 64 --reactors 1",
+        "lade, fallback": "--parallel 64 --reactor fallback",
     }
     group = Group("files", "20,000 files in the page cache, five times")
     return readers_group(group, readers, loaders, "--passes 5")
@@ -269,18 +272,35 @@ def files_group():
 
 def cold_group():
     readers = {
-        "16 threads": "threads --parallel 16",
-        "32 threads, O_DIRECT": "threads --parallel 32 --direct",
-        "ring of 64": "ring --parallel 64 --sized",
+        "16 threads": "threads --threads 16",
+        "64 threads": "threads --threads 64",
+        "32 threads, O_DIRECT": "threads --threads 32 --direct",
+        "128 threads, O_DIRECT": "threads --threads 128 --direct",
+        "1 ring": "ring --parallel 64 --sized",
+        "rings": "ring --threads 0 --parallel 128 --sized",
         "chains of 64, O_DIRECT": "chain --parallel 64 --direct",
         "chains of 256, O_DIRECT": "chain --parallel 256 --direct",
+        "rings of chains, O_DIRECT": "chain --threads 0 --parallel 128 --direct",
     }
     loaders = {
-        "lade, past the page cache": "--direct --parallel {cold}",
-        "lade, into the page cache": "--parallel {cold}",
+        "lade": "--parallel 64",
+        "lade, past the page cache": "--parallel 64 --direct",
+        "lade, fallback": "--parallel 64 --reactor fallback",
     }
     group = Group("cold", "20,000 files whose contents are not in the page cache")
     return readers_group(group, readers, loaders, "--drop-caches")
+
+
+def stop_group():
+    group = Group("stop", "how long it takes to leave a run, median of 20")
+    for what, about in {"large": "8 files of 512 MiB", "libraries": "64 shared libraries"}.items():
+        for reactor in "io_uring", "fallback":
+            name = f"{about}, {reactor}"
+            where = " --dir {build}/files-large" if what == "large" else ""
+            group.commands[name] = f"{{bin}}/stop_bench --what {what} --reactor {reactor}{where}"
+            group.rows.append(lower(name, name, [], "p50_ms", 100))
+            group.once.add(name)
+    return group
 
 
 def core_group():
@@ -396,4 +416,5 @@ GROUPS = [
     trace_group(),
     files_group(),
     cold_group(),
+    stop_group(),
 ]

@@ -48,6 +48,7 @@ void read_once(const std::vector<std::string>& paths) {
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "How long it takes to leave a run that reads large files.");
   auto what = options.choice("what", "large|libraries", "sparse files, or shared libraries");
+  auto kind = options.choice("reactor", "automatic|io_uring|fallback", "what reads them");
   auto directory = options.text("dir", what == "large" ? "build/files-large" : "/usr/lib",
                                 "where they are; sparse files are made");
   auto files = options.number("files", what == "large" ? 8 : 64, "how many are read at a time");
@@ -65,7 +66,10 @@ int main(int argc, char** argv) {
   std::vector<lade::sample> samples;
   for (int pass = 0; pass < 100; ++pass)
     for (auto& path : paths) samples.emplace_back(path);
-  lade::runtime runtime;
+  using lade::reactor_kind;
+  lade::runtime runtime({.reactor = kind == "io_uring"   ? reactor_kind::io_uring
+                                    : kind == "fallback" ? reactor_kind::fallback
+                                                         : reactor_kind::automatic});
   auto reads = lade::from(samples) | lade::map(lade::io::read, {.concurrency = unsigned(files)});
   bench::random_stream random(1);
   std::vector<double> milliseconds;
