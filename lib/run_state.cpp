@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
+#include <variant>
 
 namespace lade {
 
@@ -78,16 +80,19 @@ void run_state::end() noexcept {
 
 stage_counters& run_state::add_stage(std::string name, const stage_key& stage, std::size_t inputs) {
   std::lock_guard lock(mutex_);
-  auto known = std::ranges::find(opened_, stage);
-  if (known != opened_.end()) return stages_[static_cast<std::size_t>(known - opened_.begin())];
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
-    if (stages_[i].given_name() != name) continue;
-    stages_[i].put_behind_another();
-    tuned_->rename(opened_[i], stages_[i].name());
-  }
-  opened_.push_back(stage);
-  auto& added = stages_.emplace_back(std::move(name), static_cast<unsigned>(opened_.size()));
+  auto known = opened_.find(stage);
+  if (known != opened_.end()) return *known->second;
+  auto& namesakes = namesakes_[name];
+  if (!namesakes) namesakes = std::make_shared<std::atomic<unsigned>>(0);
+  auto& added =
+      stages_.emplace_back(std::move(name), static_cast<unsigned>(stages_.size() + 1), namesakes);
   added.inputs = static_cast<unsigned>(inputs);
+  opened_.emplace(stage, &added);
+  if (*namesakes == 1) return added;
+  tuned_->rename([this](const stage_key& key) {
+    auto tuned = opened_.find(key);
+    return tuned == opened_.end() ? std::string() : tuned->second->name();
+  });
   return added;
 }
 
@@ -164,6 +169,13 @@ void opening::refuse_state(const std::string& why) const {
   if (indivisible) *indivisible = true;
 }
 
+void opening::depends_on_epoch(const std::vector<order_step>& steps) const {
+  for (auto& step : steps) {
+    if (std::holds_alternative<shuffle_step>(step)) depends_on_epoch("shuffle");
+    if (std::holds_alternative<draw_step>(step)) depends_on_epoch("draw");
+  }
+}
+
 std::uint64_t opening::round() const noexcept {
   return first == 0 ? epoch : random(epoch, first)();
 }
@@ -209,7 +221,7 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   auto failure = [&](std::error_code code, std::string why) {
     stage.failed.fetch_add(1, std::memory_order_relaxed);
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
-    record({stage.name(), item, why, attempts, origin, options_.epoch});
+    record({stage.name(), item, why, attempts, origin, epoch()});
     bool pass = policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
     bool too_many = pass && over_budget(stage, policy);
     if (too_many) why += " (more failures than the budget allows)";
@@ -295,6 +307,23 @@ std::exception_ptr run_state::end_run(stage_error failure) {
   return thrown;
 }
 
+void run_state::note_epoch_dependent(std::string_view stage) {
+  std::lock_guard lock(mutex_);
+  if (epoch_dependent_.empty()) epoch_dependent_ = stage;
+}
+
+std::string run_state::epoch_dependent() const {
+  std::lock_guard lock(mutex_);
+  return epoch_dependent_;
+}
+
+void run_state::warn(const std::string& text) const {
+  if (options_.on_warning)
+    options_.on_warning(text);
+  else
+    std::fputs(("lade: " + text + "\n").c_str(), stderr);
+}
+
 // The surroundings are part of the stage.
 static task<> run_beside(std::shared_ptr<const void>, const context& surroundings, task<> work) {
   co_await under(surroundings, std::move(work));
@@ -348,9 +377,8 @@ std::uint64_t run_state::items_begun() const noexcept {
 
 std::string run_state::name_of(const stage_key& stage) const {
   std::lock_guard lock(mutex_);
-  auto known = std::ranges::find(opened_, stage);
-  if (known == opened_.end()) return {};
-  return stages_[static_cast<std::size_t>(known - opened_.begin())].name();
+  auto known = opened_.find(stage);
+  return known == opened_.end() ? std::string() : known->second->name();
 }
 
 std::vector<std::string> run_state::stage_names() const {
@@ -400,7 +428,7 @@ std::string run_state::overview() const {
 
 lade::state run_state::state() const {
   auto result = progress_.now();
-  result.epoch = options_.epoch;
+  result.epoch = epoch();
   result.seed = options_.seed;
   return result;
 }

@@ -1,3 +1,4 @@
+#include <lade/detail/fatal.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
@@ -75,6 +76,7 @@ runtime::~runtime() {
     for (auto& each : reactors_) (void)each.release();
     return;
   }
+  if (uses_ > 0) detail::fatal("a runtime was destroyed before a run or a task on it had ended");
   stop_reactors();
   pool_.reset();
 }

@@ -351,7 +351,8 @@ void cpu_sampler::end(nanoseconds taken) noexcept {
 }
 
 std::string stage_counters::name() const {
-  auto number = number_.load(std::memory_order_relaxed);
+  // From the source on: the last that was opened has no number.
+  auto number = namesakes_ ? *namesakes_ - opened_as_ + 1 : 1;
   return number == 1 ? name_ : name_ + " (" + std::to_string(number) + ")";
 }
 

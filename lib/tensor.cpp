@@ -100,6 +100,16 @@ tensor::tensor(const tensor_spec& spec, const dimensions& strides, buffer memory
   require(before + lowest >= 0 && highest < behind, spec, "elements outside of the buffer");
 }
 
+// `wanted` is a function's description by the compiler: "... [T = float]" or "... [with T =
+// float]".
+void tensor::refuse_elements(std::string_view wanted) const {
+  auto type = wanted.substr(wanted.find("T = ") + 4);
+  type = type.substr(0, type.find_first_of("];"));
+  throw error(errc::invalid_argument,
+              "take the elements of tensor " + std::string(name(spec_.type)) + to_string(shape()),
+              "they are not of type " + std::string(type));
+}
+
 bool tensor::contiguous() const noexcept {
   std::int64_t step = 1;
   for (auto i = rank(); i-- > 0;) {

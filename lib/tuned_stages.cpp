@@ -10,10 +10,10 @@ void tuned_stages::list(const stage_key& key, const stage_setting& fixed) {
   find(key, fixed);
 }
 
-void tuned_stages::rename(const stage_key& key, const std::string& name) {
+void tuned_stages::rename(const std::function<std::string(const stage_key&)>& name_of) {
   std::lock_guard lock(mutex_);
-  auto known = std::ranges::find(stages_, key, &automatic_stage::key);
-  if (known != stages_.end()) known->now.stage = name;
+  for (auto& each : stages_)
+    if (auto name = name_of(each.key); !name.empty()) each.now.stage = std::move(name);
 }
 
 void tuned_stages::open(tunable& stage, const stage_key& key, stage_counters& counters,

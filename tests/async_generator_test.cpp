@@ -1,4 +1,5 @@
 #include <lade/async_generator.hpp>
+#include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
@@ -327,6 +328,14 @@ static task<std::string> texts_of(async_generator<int> in) {
 TEST(AsyncGenerator, AFailureMayWaitForWhatIsHeldBack) {
   EXPECT_EQ(sync_wait(texts_of(one_behind(fail_after(1)))), "0 1 no more");
   EXPECT_EQ(sync_wait(texts_of(one_behind(from_positions({5, 6})))), "50 60 ");
+}
+
+TEST(AsyncGenerator, ThatWasMovedFromIsRefused) {
+  auto numbers = count_to(3);
+  auto taken = std::move(numbers);
+  EXPECT_THAT(
+      [&] { (void)numbers.next(); },
+      testing::ThrowsMessage<error>("await an item of a generator: it has been moved from"));
 }
 
 }  // namespace lade

@@ -356,4 +356,17 @@ TEST(Channel, ACloseMayRaceWithPushesAndPops) {
   }
 }
 
+static task<> pop_nothing(channel<int>& from) { (void)co_await from.pop(); }
+
+TEST(ChannelDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [] {
+    scope waiting;
+    auto places = std::make_unique<channel<int>>(1);
+    waiting.start(pop_nothing(*places));
+    places.reset();
+  };
+  EXPECT_DEATH(destroy(), "lade: a channel was destroyed while coroutines wait in it");
+}
+
 }  // namespace lade

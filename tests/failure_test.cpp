@@ -432,7 +432,7 @@ TEST(FailureLog, HasALineForEveryFailure) {
       "\"epoch\":6}\n"
       "{\"stage\":\"odd\",\"item\":\"3\",\"what\":\"odd\",\"attempts\":1,\"positions\":[[3,3]],"
       "\"epoch\":6}\n");
-  EXPECT_THAT([&] { runtime.run(odd, {.failure_log = dir / "absent/log"}); },
+  EXPECT_THAT([&] { (void)runtime.run(odd, {.failure_log = dir / "absent/log"}); },
               ThrowsMessage<error>("open " + (dir / "absent/log") + ": No such file or directory"));
 }
 

@@ -228,7 +228,7 @@ TEST(FlatMap, IsStoppedWithFullBuffersAndWhileItsGeneratorsSleep) {
       auto sleeping = runtime.run(from(numbers{-1}) | flat_map(then_sleep, wide));
       EXPECT_TRUE(sleeping.wait_next());
       sleeping.stop();
-      runtime.run(from(numbers{-1}) | flat_map(count_to, wide));  // never asked for an item
+      (void)runtime.run(from(numbers{-1}) | flat_map(count_to, wide));  // never asked for an item
     }
 }
 

@@ -260,4 +260,40 @@ TEST(Pipeline, AFailedSourceGivesWhatCameBeforeItFailed) {
   }
 }
 
+static int add_one(int i) { return i + 1; }
+static bool is_wanted(int i) { return i >= 0; }
+static int refuse(int) { throw std::runtime_error("no"); }
+
+// So many stages that work in place, of which every second adds one.
+static pipeline<int> chain_of(const pipeline<int>& source, int stages) {
+  auto all = source;
+  for (int i = 0; i < stages; ++i) {
+    if (i % 100 == 0)
+      all = all | through(pass_on);
+    else if (i % 2 == 0)
+      all = all | filter(is_wanted);
+    else
+      all = all | map(add_one, {.concurrency = 1});
+  }
+  return all;
+}
+
+static constexpr int very_many = 100'000;
+
+TEST(Pipeline, OfVeryManyStagesInPlaceRunsOnAnOrdinaryStack) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(chain_of(from(numbers{3}), very_many));
+  EXPECT_EQ(collect(items), (std::vector{very_many / 2, very_many / 2 + 1, very_many / 2 + 2}));
+}
+
+TEST(Pipeline, OfVeryManyStagesInPlaceMayFailOrBeLeft) {
+  runtime runtime({.threads = 1});
+  auto failing = chain_of(from(numbers{3}) | map(refuse, {.concurrency = 1}), very_many);
+  EXPECT_THROW(collect(runtime, failing), stage_error);
+  auto endless = chain_of(from(numbers{-1}), very_many);
+  { auto unasked = runtime.run(endless); }
+  auto left = runtime.run(endless);
+  EXPECT_EQ(left.wait_next(), very_many / 2);
+}
+
 }  // namespace lade

@@ -1,14 +1,20 @@
 #include <lade/buffer_pool.hpp>
+#include <lade/cache.hpp>
 #include <lade/cut.hpp>
+#include <lade/draw.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
+#include <lade/shard.hpp>
+#include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/through.hpp>
+#include <lade/when_all.hpp>
 
 #include "support/pipelines.hpp"
 
@@ -23,6 +29,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -33,6 +40,7 @@ using test::numbers;
 using test::up_to;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::ThrowsMessage;
 
 TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
@@ -690,6 +698,115 @@ TEST(Run, LosesNoItemToTimeouts) {
     }
   }
   EXPECT_EQ(taken, up_to(2000));
+}
+
+static task<> take_first(run<int>& items, std::optional<int>& item) {
+  item = co_await items.next();
+}
+
+static task<> take_beside(run<int>& items, event& gate, std::string& why) {
+  try {
+    (void)co_await items.next();
+  } catch (const error& refusal) {
+    if (refusal.code() == errc::wrong_thread) why = refusal.what();
+  }
+  gate.set();
+}
+
+static task<> beside(task<> first, task<> second) {
+  co_await when_all(std::move(first), std::move(second));
+}
+
+TEST(Run, IsTakenFromByOneAtATime) {
+  runtime runtime({.threads = 2});
+  event gate;
+  auto hold = [&gate](int i) -> task<int> {
+    co_await gate;
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(2)) | map(hold));
+  std::optional<int> first;
+  std::string why;
+  sync_wait(runtime, beside(take_first(items, first), take_beside(items, gate, why)));
+  EXPECT_EQ(first, 0);
+  EXPECT_THAT(why, HasSubstr("only one at a time may"));
+  EXPECT_EQ(items.wait_next(), 1);
+}
+
+TEST(RunDeathTest, ARuntimeThatIsDestroyedBeforeItsRunEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [] {
+    auto where = std::make_unique<runtime>(runtime_options{.threads = 1});
+    auto items = where->run(from(up_to(3)));
+    where.reset();
+  };
+  EXPECT_DEATH(destroy(), "lade: a runtime was destroyed before a run or a task on it had ended");
+}
+
+// What runs of `what` warn of, one after the other.
+static std::vector<std::string> warnings_of(const pipeline<int>& what,
+                                            const std::vector<run_options>& runs) {
+  runtime runtime({.threads = 2});
+  std::vector<std::string> warnings;
+  for (auto options : runs) {
+    options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+    collect(runtime, what, options);
+  }
+  return warnings;
+}
+
+static int draw_one(int, random draw) { return static_cast<int>(draw.below(100)); }
+static int same(int i) { return i; }
+
+TEST(RunWithoutAnEpoch, WarnsOnceIfItMakesTheSameChoicesAgain) {
+  auto list = from(up_to(5));
+  auto stream = list | filter([](int) { return true; });
+  merge_options weighted{.order = merge_order::weighted, .weights = {1, 2}};
+  const std::pair<const char*, pipeline<int>> all[] = {
+      {"shuffle", list | shuffle()},
+      {"shuffle", stream | shuffle() | map(same)},
+      {"draw", list | draw({.weights = {1, 2, 3, 4, 5}})},
+      {"augment", list | map(draw_one, {.name = "augment"})},
+      {"merge", merge(std::vector{stream, stream}, weighted)},
+  };
+  for (auto& [stage, what] : all)
+    EXPECT_THAT(
+        warnings_of(what, {{}, {}, {}}),
+        ElementsAre(std::string("a pipeline runs for the second time without an epoch: ") + stage +
+                    " makes the same choices again. Give every run its own: "
+                    "{.epoch = epoch}."));
+}
+
+TEST(RunWithoutAnEpoch, WarnsNotIfTheEpochIsGivenOrDoesNotMatter) {
+  auto shuffled = from(up_to(5)) | shuffle();
+  EXPECT_THAT(warnings_of(shuffled, {{.epoch = 0}, {.epoch = 0}, {}}), IsEmpty());
+  EXPECT_THAT(warnings_of(from(up_to(5)) | map(same) | shard({}), {{}, {}, {}}), IsEmpty());
+  auto cached = from(up_to(5)) | shuffle() | cache();
+  EXPECT_THAT(warnings_of(cached, {{}, {}, {}}), IsEmpty());
+  EXPECT_THAT(warnings_of(from(up_to(5)) | shuffle(), {{}}), IsEmpty());
+}
+
+TEST(RunWithoutAnEpoch, ThatGoesOnFromAStateHasTheEpochOfTheState) {
+  runtime runtime({.threads = 2});
+  auto shuffled = from(up_to(5)) | shuffle();
+  std::vector<std::string> warnings;
+  run_options options;
+  options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  auto items = runtime.run(shuffled, options);
+  (void)items.wait_next();
+  options.state = items.state();
+  collect(runtime, shuffled, options);
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST(RunWithoutAnEpoch, EndsByWhatTheWarningThrows) {
+  runtime runtime({.threads = 2});
+  auto shuffled = from(up_to(5)) | shuffle();
+  collect(runtime, shuffled);
+  run_options options;
+  options.on_warning = [](const std::string& text) { throw std::runtime_error(text); };
+  EXPECT_THAT([&] { collect(runtime, shuffled, options); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("without an epoch")));
 }
 
 }  // namespace lade

@@ -1,8 +1,12 @@
+#include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/scope.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/when_all.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -187,6 +191,32 @@ TEST(Task, TheEndMayRaceWithTheAwait) {
   auto sum =
       sync_wait(testing_support::in(testing_support::at(here), sum_from_pool(there, 10'000)));
   EXPECT_EQ(sum, 49'995'000);
+}
+
+static task<> await_again(task<int> work, std::string& why) {
+  co_await std::move(work);
+  try {
+    co_await std::move(work);
+  } catch (const error& refusal) {
+    why = refusal.what();
+  }
+}
+
+TEST(Task, AwaitedTwiceIsRefused) {
+  std::string why;
+  sync_wait(await_again(give(1), why));
+  EXPECT_EQ(why, "await a task: it has been awaited before");
+}
+
+TEST(Task, ThatWasMovedFromIsRefused) {
+  using testing::ThrowsMessage;
+  auto work = give(1);
+  auto moved = std::move(work);
+  auto refused = ThrowsMessage<error>("await a task: it has been moved from");
+  EXPECT_THAT([&] { sync_wait(std::move(work)); }, refused);
+  EXPECT_THAT([&] { (void)when_all(std::move(moved), std::move(work)); }, refused);
+  scope children;
+  EXPECT_THAT([&] { children.start(std::move(work)); }, refused);
 }
 
 }  // namespace lade

@@ -63,4 +63,12 @@ TEST(Buffer, SliceKeepsTheBytesAlive) {
   EXPECT_THROW(part.slice(19, 2), std::out_of_range);
 }
 
+TEST(Tensor, ElementsOfAnotherTypeAreRefused) {
+  tensor image(element_type::f32, {2, 3});
+  EXPECT_NO_THROW(image.data<const float>());
+  EXPECT_THAT([&] { image.data<double>(); },
+              testing::ThrowsMessage<error>(
+                  "take the elements of tensor f32[2, 3]: they are not of type double"));
+}
+
 }  // namespace lade

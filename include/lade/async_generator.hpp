@@ -16,6 +16,12 @@
 
 namespace lade {
 
+namespace detail {
+
+[[noreturn]] void refuse_generator();
+
+}  // namespace detail
+
 // A coroutine that yields values of type T, each awaited with `co_await generator.next()`:
 //
 //   async_generator<image> at_least(async_generator<image> in, int width) {
@@ -50,7 +56,11 @@ class [[nodiscard]] async_generator {
     if (coroutine_) coroutine_.destroy();
   }
 
-  [[nodiscard]] next_awaiter next() noexcept { return next_awaiter(coroutine_); }
+  // Throws error(invalid_argument) if the generator has been moved from.
+  [[nodiscard]] next_awaiter next() {
+    if (!coroutine_) detail::refuse_generator();
+    return next_awaiter(coroutine_);
+  }
 
   // Whether the last next() had to be waited for: the generator has awaited something meanwhile.
   bool awaited() const noexcept { return coroutine_.promise().awaited_; }
@@ -193,7 +203,7 @@ class async_generator<T>::next_awaiter {
   // The value moved out, with its lineage.
   held_awaiter held() && noexcept { return held_awaiter(std::move(*this).apart()); }
 
-  bool await_ready() const noexcept { return !producer_ || producer_.done(); }
+  bool await_ready() const noexcept { return producer_.done(); }
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> consumer) {
@@ -205,7 +215,6 @@ class async_generator<T>::next_awaiter {
   }
 
   T* await_resume() const {
-    if (!producer_) return nullptr;
     auto& promise = producer_.promise();
     if (!promise.value_) return deferred_ ? promise.end(*deferred_) : promise.end();
     if (consumed_) consumed_->merge(promise.yielded_lineage_);

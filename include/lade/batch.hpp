@@ -202,11 +202,14 @@ class assigned {
 template <class W>
 class slot_writing {
  public:
+  static constexpr bool takes_random =
+      std::invocable<const W&, const sample&, const tensor&, random>;
+
   slot_writing(shared_const<W> writer, stage_random draws)
       : writer_(std::move(writer)), draws_(draws) {}
 
   assigned operator()(assigned&& item, const item_identity& identity) const {
-    if constexpr (std::invocable<const W&, const sample&, const tensor&, random>)
+    if constexpr (takes_random)
       (*writer_)(item.sample(), item.slot(), draws_(identity));
     else
       (*writer_)(item.sample(), item.slot());
@@ -252,6 +255,8 @@ class batch_into_stage {
           auto slots = self.assign(in);
           auto stage = self.stage(run);
           detail::slot_writing<W> work(self.writer_, detail::stage_random(run, length));
+          if (detail::slot_writing<W>::takes_random && detail::uses_random(*self.writer_))
+            run.depends_on_epoch(self.name_);
           auto written = detail::open_concurrent<detail::assigned, detail::assigned>(
               slots, run, self.name_, stage, std::move(work));
           return detail::collect_slots(std::move(written), self.options_);

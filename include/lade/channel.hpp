@@ -19,7 +19,7 @@ namespace lade {
 
 // Any number of coroutines push and pop, on any threads; what was pushed first is popped first.
 // A full channel makes its producers wait until it is half empty, so that they are woken once for
-// many values. Must outlive its waiters.
+// many values.
 template <class T>
 class channel {
  public:
@@ -32,6 +32,12 @@ class channel {
   explicit channel(std::size_t capacity) {
     detail::require_count("make a channel", "capacity", capacity, {.most = detail::most_items});
     ring_ = std::vector<std::optional<T>>(capacity ? capacity : 1);
+  }
+
+  // Ends the process if coroutines wait in it.
+  ~channel() {
+    for (auto* waiting : {&producers_, &consumers_, &watching_})
+      waiting->require_empty("a channel was destroyed while coroutines wait in it");
   }
 
   // `co_await push(value)` waits for room. Throws error(closed) when the channel is closed, and

@@ -37,7 +37,7 @@ class epochs {
   // refer to must outlive the epochs.
   epochs(runtime& where, pipeline<T> what, std::uint64_t count, run_options options = {})
       : runtime_(where), what_(std::move(what)), options_(std::move(options)), left_(count) {
-    if (options_.state) options_.epoch = options_.state->epoch;
+    options_.epoch = options_.state ? options_.state->epoch : options_.epoch.value_or(0);
   }
 
   // The next epoch's run, which is valid until the next call; null after the last. Ends the one
@@ -60,7 +60,7 @@ class epochs {
     auto before = current_ ? current_->state_ : nullptr;
     following_.reset(new run<T>(runtime_, what_, options_, before));
     options_.state.reset();
-    ++options_.epoch;
+    ++*options_.epoch;
   }
 
   runtime& runtime_;

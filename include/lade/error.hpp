@@ -15,7 +15,7 @@ enum class errc {
   timed_out,         // a deadline passed
   closed,            // a channel or pool no longer takes part
   no_runtime,        // an operation that needs a runtime was awaited outside of one
-  wrong_thread,      // a blocking call on a thread that must not block, or after a fork
+  wrong_thread,      // a call on a thread that must not block, beside another, or after a fork
   invalid_argument,  // an option or argument that cannot work; the text names it
   invalid_data,      // bytes that are not what their format says
   unsupported,       // valid data of a kind that is not handled

@@ -11,10 +11,13 @@
 namespace lade {
 
 // `co_await event` goes on when the event has been set, at once if it already is. Throws
-// error(stopped) when the awaiting coroutine is asked to stop. Must outlive its waiters.
+// error(stopped) when the awaiting coroutine is asked to stop.
 class event {
  public:
   class awaiter;
+
+  // Ends the process if coroutines wait for it.
+  ~event() { waiters_.require_empty("an event was destroyed while coroutines wait for it"); }
 
   awaiter operator co_await() noexcept;
 

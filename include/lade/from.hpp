@@ -113,6 +113,7 @@ class indexed_source final : public node<T> {
   async_generator<T> open(const opening& from) const override {
     auto run = from.of(this);
     auto& counters = run.add_stage(what_->name, 0);
+    run.depends_on_epoch(steps_);
     if (auto why = why_inexact(steps_); !why.empty()) run.refuse_state(why);
     auto part = part_of(steps_);
     run.run->progress().announce(part.rank, part.world);

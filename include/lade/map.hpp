@@ -84,6 +84,15 @@ decltype(auto) apply_to(F& function, In&& item, const random& draw) {
     return function[item];
 }
 
+// Whether a function that takes random numbers draws any: one that has is_random() says so.
+template <class F>
+bool uses_random(const F& function) {
+  if constexpr (requires { function.is_random(); })
+    return function.is_random();
+  else
+    return true;
+}
+
 // What one worker of a stage calls: the function that all share, or an instance of its own.
 template <class F>
 class worker_function {
@@ -184,6 +193,8 @@ class map_stage {
     return detail::make_pipeline<out>(
         length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
           detail::stage_random draws(run, length);
+          if (draws_random<In> && detail::uses_random(*self.function_))
+            run.depends_on_epoch(self.name_);
           if constexpr (!result::is_task)
             if (self.works_in_place(run.run->options()))
               return self.template inlined<out>(in, run, draws);

@@ -230,6 +230,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
                                                options](const detail::opening& from) {
     auto& counters = from.add_stage("merge", inputs.size());
     auto run = from.reordering("merge");
+    if (options.order == merge_order::weighted) run.depends_on_epoch("merge");
     if (options.end == merge_end::first)
       run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
     if (options.order == merge_order::arrival)

@@ -4,9 +4,11 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/index.hpp>
+#include <lade/detail/long_chain.hpp>
 #include <lade/detail/profiler.hpp>
 #include <lade/detail/run_state.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -22,12 +24,21 @@ class run;
 
 namespace detail {
 
+// What all steps of pipelines know.
+class node_base : public chain_link {
+ public:
+  // For runs that begin with this step. Warns, once, of a second one for an epoch that nobody has
+  // chosen, if a stage of it depends on the epoch.
+  void warn_of_same_epoch(run_state& run) const;
+
+ private:
+  mutable std::atomic<unsigned> runs_without_epoch_ = 0;
+};
+
 // One step of a pipeline, from the source to here. Immutable, shared by all pipelines made from it.
 template <class T>
-class node {
+class node : public node_base {
  public:
-  virtual ~node() = default;
-
   // Makes the live generator of one run. Called on the run's pool.
   virtual async_generator<T> open(const opening& run) const = 0;
 
@@ -83,9 +94,14 @@ async_generator<T> with_hooks(async_generator<T> items, const opening& run) {
 // `pipeline | stage` is the pipeline with one more stage.
 template <class T>
 class pipeline {
+  static_assert(std::movable<T>,
+                "lade: items must be movable and assignable: without const members and references, "
+                "or in a std::unique_ptr");
+
  public:
   using value_type = T;
 
+  // `last` is deleted by chain_link::deleter if it holds other pipelines.
   pipeline(std::shared_ptr<const detail::node<T>> last, std::uint64_t length) noexcept
       : last_(std::move(last)), length_(length) {}
 
@@ -105,9 +121,16 @@ class pipeline {
     return pipeline(std::move(ordered), length_);
   }
 
+  // For runs: see node_base.
+  void warn_of_same_epoch(detail::run_state& run) const { last_->warn_of_same_epoch(run); }
+
   // For profiles: the same, whatever else there is, and what tells this stage from others.
   async_generator<T> open_stage(const detail::opening& run) const {
-    return detail::with_hooks(last_->open(run), run.of(last_.get()));
+    auto here = run.of(last_.get());
+    auto open = [&] { return detail::with_hooks(last_->open(here), here); };
+    if (++here.recursion < detail::longest_chain) return open();
+    here.recursion = 0;
+    return detail::break_chain<T>(open);
   }
   detail::stage_key key(const detail::opening& run) const noexcept {
     return {last_.get(), run.inside_of};
@@ -141,7 +164,8 @@ pipeline<T> make_pipeline(std::uint64_t length, Open open) {
    private:
     Open open_;
   };
-  return pipeline<T>(std::make_shared<const opened_by>(std::move(open)), length);
+  std::shared_ptr<const node<T>> last(new opened_by(std::move(open)), chain_link::deleter());
+  return pipeline<T>(std::move(last), length);
 }
 
 }  // namespace detail

@@ -18,6 +18,7 @@
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -56,6 +57,21 @@ class wanted_item {
   run_state& run_;
 };
 
+// Whoever takes an item of a run. Throws error(wrong_thread) if somebody else does.
+class alone {
+ public:
+  explicit alone(std::atomic<bool>& taken) : taken_(taken) {
+    if (taken_.exchange(true, std::memory_order_acquire)) refuse();
+  }
+  alone(const alone&) = delete;
+  ~alone() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  [[noreturn]] static void refuse();
+
+  std::atomic<bool>& taken_;
+};
+
 // A run of a profile, which is not profiled itself.
 run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
                                const run_options& options);
@@ -66,20 +82,24 @@ run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& wh
 // moment it is made, as far ahead as their buffers go. The destructor stops it: it cancels what
 // is in flight and waits for it, so that none of the pipeline's functions runs afterwards.
 //
-// One thread or coroutine at a time takes items.
+// One thread or coroutine at a time takes items; a second one at the same time gets
+// error(wrong_thread). A run stays where it was made: to keep it elsewhere, hold it in a
+// std::unique_ptr or construct it in a std::optional.
 template <class T>
-class run {
+class [[nodiscard("a run that nobody holds ends at once: take its items")]] run {
  public:
   class iterator;
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : run(where, what, options, nullptr) {}
+  run(run&&) = delete;  // a run cannot be moved: hold it in a std::unique_ptr
   ~run() { state_->end(); }
 
   // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
   // items before it have been taken; after that the run is at its end. Throws error(stopped) when
   // the run or the awaiting coroutine has been asked to stop.
   task<std::optional<T>> next() {
+    detail::alone taking(taken_);
     if (ended_) co_return std::nullopt;
     consumer_.asked();
     std::optional<T> item;
@@ -145,7 +165,7 @@ class run {
   void freeze() { state_->tuned().freeze(); }
 
   // Which epoch it is.
-  std::uint64_t epoch() const noexcept { return state_->options().epoch; }
+  std::uint64_t epoch() const noexcept { return state_->epoch(); }
 
   // The items that have failed, the last thousand of them. Any thread, at any time.
   std::vector<failure_record> failures() const { return state_->failures(); }
@@ -158,7 +178,8 @@ class run {
   // Begins to work when the input of the run before is over.
   run(runtime& where, const pipeline<T>& what, const run_options& options,
       std::shared_ptr<detail::run_state> before, bool is_trial = false)
-      : state_(std::make_shared<detail::run_state>(where, options, children_, before.get())),
+      : use_(where),
+        state_(std::make_shared<detail::run_state>(where, options, children_, before.get())),
         items_(options.ready),
         consumer_(options.trace),
         children_(state_->surroundings()) {
@@ -193,6 +214,7 @@ class run {
 
   // Waits until next() need not.
   task<> look_ahead() {
+    detail::alone taking(taken_);
     if (in_hand_ || ended_) co_return;
     {
       detail::stopwatch waiting(state_->sink.starving);
@@ -236,6 +258,7 @@ class run {
     detail::open_input until_all_are(state);
     auto source = what.open(opening);
     until_all_are.end();
+    if (!is_trial) what.warn_of_same_epoch(*state);
     state->progress().begin(state->stage_names());
     state->progress().settle();
     std::uint64_t pulled = 0;
@@ -251,12 +274,14 @@ class run {
     }
   }
 
+  detail::runtime_use use_;
   std::shared_ptr<detail::run_state> state_;
   channel<ready> items_;
   std::optional<ready> in_hand_;  // that a wait with a limit has ended with
   detail::consumer_trace consumer_;
   bool ended_ = false;
-  scope children_;  // ends before what its children use
+  std::atomic<bool> taken_ = false;  // somebody takes an item
+  scope children_;                   // ends before what its children use
 };
 
 // A single-pass input iterator.

@@ -46,8 +46,11 @@ struct stall_options {
 // With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
 // numbers.
 struct run_options {
-  std::uint64_t epoch = 0;  // shuffles and random transformations differ from epoch to epoch
-  std::uint64_t seed = 0;   // of random transformations; a shuffle has a seed of its own
+  // Shuffles, draws and random transformations differ from epoch to epoch; 0 if not given. A second
+  // run of a pipeline that has them, without an epoch, is the first one again: on_warning says so.
+  std::optional<std::uint64_t> epoch = {};
+
+  std::uint64_t seed = 0;  // of random transformations; a shuffle has a seed of its own
 
   // Finished items that may wait for the consumer, beyond those inside of the stages: 1 to
   // 1,048,576. Raise it where items are small and many: the run is then woken once for half of
@@ -77,6 +80,10 @@ struct run_options {
   // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock. The
   // run ends after the last call. What it throws stops the run and is rethrown to the consumer.
   std::function<void(const failure_record&)> on_failure = {};
+
+  // Told, in a sentence, what is no failure but most likely a mistake. Called on a thread of the
+  // CPU pool; what it throws ends the run. Standard error if not given.
+  std::function<void(const std::string&)> on_warning = {};
 
   // Told the statistics of the run, of an interval each and of all together.
   report_options report = {};

@@ -28,6 +28,12 @@ class pipeline;
 template <class T>
 class run;
 
+namespace detail {
+
+class runtime_use;
+
+}  // namespace detail
+
 struct runtime_options {
   unsigned threads = 0;  // of the CPU pool, up to 65,536; 0: one for each available CPU
 
@@ -48,8 +54,9 @@ struct runtime_options {
 };
 
 // Owns a reactor thread (or several), which waits for the operating system, and a pool of threads,
-// which compute. A program needs one runtime; several are independent of each other. Whatever uses
-// a runtime (runs, tasks) must end before it. After a fork, only the parent may use it.
+// which compute. A program needs one runtime; several are independent of each other. Runs and tasks
+// on a runtime must end before it: else its destructor ends the process. After a fork, only the
+// parent may use it.
 class runtime {
  public:
   // Throws error(invalid_argument) for an unknown LADE_REACTOR, and that names the option for one
@@ -82,6 +89,8 @@ class runtime {
   void require_same_process() const;
 
  private:
+  friend class detail::runtime_use;
+
   std::size_t reactor_count() const noexcept {
     return reactor_count_.load(std::memory_order_acquire);
   }
@@ -97,15 +106,29 @@ class runtime {
   std::atomic<std::size_t> reactor_count_ = 0;              // those that are not
   std::atomic<std::size_t> next_reactor_ = 0;
   std::unique_ptr<thread_pool> pool_;
+  std::atomic<std::size_t> uses_ = 0;  // that have not ended
   int process_;
 };
 
 namespace detail {
 
+// Counts who needs a runtime to live.
+class runtime_use {
+ public:
+  explicit runtime_use(runtime& used) noexcept : used_(used) { used_.uses_.fetch_add(1); }
+  runtime_use(const runtime_use&) = delete;
+  ~runtime_use() { used_.uses_.fetch_sub(1); }
+
+ private:
+  runtime& used_;
+};
+
 template <class T>
 T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token stop = {}) {
   require_blocking_allowed();
   where.require_same_process();
+  work.require_unstarted();
+  runtime_use use(where);
   context surroundings{
       .runtime = &where, .home = &home, .stop = std::move(stop), .memory = &where.memory()};
   promise_base root;

@@ -120,6 +120,7 @@ class scope::child : public detail::completion {
 
 template <class T>
 void scope::start(task<T> work) {
+  work.require_unstarted();
   auto* added = new child<T>(*this, std::move(work));
   {
     std::lock_guard lock(mutex_);

@@ -11,12 +11,15 @@
 
 namespace lade {
 
-// Permits are given in the order in which they were asked for. Must outlive its waiters.
+// Permits are given in the order in which they were asked for.
 class semaphore {
  public:
   class awaiter;
 
   explicit semaphore(std::size_t permits) noexcept : permits_(permits) {}
+
+  // Ends the process if coroutines wait for it.
+  ~semaphore() { waiters_.require_empty("a semaphore was destroyed while coroutines wait for it"); }
 
   // `co_await acquire()` takes one permit, waiting for it if need be. Throws error(stopped) when
   // the awaiting coroutine is asked to stop; it then has no permit.

@@ -83,6 +83,7 @@ class shuffle_stage {
     if (auto ordered = in.then(detail::shuffle_step{options_.seed})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, options = options_](const detail::opening& run) {
+          run.depends_on_epoch("shuffle");
           detail::window_order order(random(options.seed, run.round()), options.window);
           auto upstream = run.reordering("shuffle");
           auto made =

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -287,15 +288,17 @@ struct stage_workers {
 // atomic is written and read with the mutex of the run held.
 class stage_counters {
  public:
-  explicit stage_counters(std::string name, unsigned from_end = 0)
-      : distance(from_end), name_(std::move(name)) {}
+  // `namesakes` counts the stages of this name that have been opened.
+  explicit stage_counters(std::string name, unsigned from_end = 0,
+                          std::shared_ptr<std::atomic<unsigned>> namesakes = {})
+      : distance(from_end),
+        name_(std::move(name)),
+        namesakes_(std::move(namesakes)),
+        opened_as_(namesakes_ ? ++*namesakes_ : 0) {}
 
   // The name to show, of which no other stage of the run has the same; and as it was given.
   std::string name() const;
   const std::string& given_name() const noexcept { return name_; }
-
-  // Another stage of its name was opened before it, seen from the source.
-  void put_behind_another() noexcept { number_.fetch_add(1, std::memory_order_relaxed); }
 
   const unsigned distance;  // stages behind it and itself, in the order in which they are opened
 
@@ -324,7 +327,8 @@ class stage_counters {
 
  private:
   std::string name_;
-  std::atomic<unsigned> number_ = 1;  // among the stages of this name, from the source on
+  std::shared_ptr<std::atomic<unsigned>> namesakes_;
+  unsigned opened_as_;  // among the stages of this name, from the sink on
 };
 
 // For counters that one thread at a time adds to: no locked instruction.

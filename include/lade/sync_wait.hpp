@@ -39,6 +39,7 @@ void require_blocking_allowed();
 template <class T>
 T sync_wait(task<T> work) {
   detail::require_blocking_allowed();
+  work.require_unstarted();
   detail::blocking_completion done;
   if (!work.start({}, done)) done.wait();
   return work.take();

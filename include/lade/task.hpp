@@ -11,8 +11,15 @@
 
 namespace lade {
 
+namespace detail {
+
+[[noreturn]] void refuse_task(bool moved);
+
+}  // namespace detail
+
 // A coroutine that has not started yet and gives one T, or throws. `co_await std::move(task)`
-// starts it on the awaiting thread and gives its result; a task is awaited once. It inherits the
+// starts it on the awaiting thread and gives its result. A task is awaited once: again, or after it
+// was moved from, that throws error(invalid_argument). It inherits the
 // runtime, the stop token and the place of its awaiter, and is destroyed with the task object,
 // which must not happen while it runs.
 //
@@ -35,12 +42,20 @@ class [[nodiscard]] task {
     if (coroutine_) coroutine_.destroy();
   }
 
-  awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
+  awaiter operator co_await() && {
+    require_unstarted();
+    return awaiter(coroutine_);
+  }
 
   // For those who start a task other than by awaiting it (when_all, scope, sync_wait, stages):
-  // starts it under `parent`. Returns whether it has finished; otherwise calls `done` when it has.
+  // starts it, which must not have been started, under `parent`. Returns whether it has finished;
+  // otherwise calls `done` when it has.
   bool start(const detail::promise_base& parent, detail::completion& done) {
     return coroutine_.promise().start(parent, done);
+  }
+  // Throws error(invalid_argument) if it has been started or moved from.
+  void require_unstarted() const {
+    if (!coroutine_ || coroutine_.promise().started()) detail::refuse_task(!coroutine_);
   }
   // The result of a finished task.
   T take() { return coroutine_.promise().take(); }
@@ -68,6 +83,8 @@ class task<T>::promise_type : public detail::promise_base, public detail::result
     };
     return finish{};
   }
+
+  bool started() const noexcept { return done_ != nullptr; }
 
   bool start(const promise_base& parent, detail::completion& done) {
     inherit(parent);

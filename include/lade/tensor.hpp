@@ -122,10 +122,11 @@ class tensor {
 
   std::byte* bytes() const noexcept { return first_; }
 
-  // The address of the first element. T must be the type that holds one (see holds).
+  // The address of the first element. Throws error(invalid_argument) if T is not the type that
+  // holds one (see holds).
   template <class T>
-  T* data() const noexcept {
-    assert(holds<T>(type()));
+  T* data() const {
+    if (!holds<T>(type())) refuse_elements(__PRETTY_FUNCTION__);
     return reinterpret_cast<T*>(first_);
   }
 
@@ -136,6 +137,8 @@ class tensor {
   tensor slice(std::int64_t begin, std::int64_t end) const;
 
  private:
+  [[noreturn]] void refuse_elements(std::string_view wanted) const;
+
   tensor_spec spec_;
   dimensions strides_;
   buffer memory_;

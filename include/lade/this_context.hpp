@@ -34,8 +34,9 @@ inline const context this_context_awaiter::none;
 template <class T>
 class under : private completion {
  public:
-  under(const context& surroundings, task<T> work) noexcept
+  under(const context& surroundings, task<T> work)
       : completion{resume_parent}, work_(std::move(work)) {
+    work_.require_unstarted();
     root_.context = &surroundings;
   }
 

@@ -150,12 +150,14 @@ class when_all_range : public latch {
 // throws what the first of them in the order of the arguments has thrown.
 template <class... Ts>
 [[nodiscard]] detail::when_all_tuple<Ts...> when_all(task<Ts>... tasks) {
+  (tasks.require_unstarted(), ...);
   return detail::when_all_tuple<Ts...>(std::move(tasks)...);
 }
 
 // The same for any number of tasks of one type; gives a vector of their results, or nothing.
 template <class T>
 [[nodiscard]] detail::when_all_range<T> when_all(std::vector<task<T>> tasks) {
+  for (auto& each : tasks) each.require_unstarted();
   return detail::when_all_range<T>(std::move(tasks));
 }
 

@@ -37,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,7 @@ class run_state {
 
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
+  std::uint64_t epoch() const noexcept { return options_.epoch.value_or(0); }
   context surroundings(std::stop_token stop = {}) noexcept;
 
   // That of the run's consumer.
@@ -83,6 +85,13 @@ class run_state {
   std::exception_ptr fail(stage_counters& stage, const failure_policy& policy, std::string item,
                           const lineage& origin, unsigned attempts = 1);
   std::vector<failure_record> failures() const;
+
+  // A stage whose choices depend on the epoch has been opened; the name of the first, or nothing.
+  void note_epoch_dependent(std::string_view stage);
+  std::string epoch_dependent() const;
+
+  // Tells the program, in a sentence without an end of line.
+  void warn(const std::string& text) const;
 
   // Calls a hook, if there are any. What it throws ends the run.
   template <class Call>
@@ -175,7 +184,9 @@ class run_state {
   std::atomic<clock::time_point> first_item_ = clock::time_point();  // when it was taken
   std::atomic<clock::time_point> ended_ = clock::time_point();
   std::deque<stage_counters> stages_;
-  std::vector<stage_key> opened_;           // whose counters these are
+  std::unordered_map<stage_key, stage_counters*, stage_key_hash> opened_;  // stages_ by key
+  std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes_;  // how many
+  std::string epoch_dependent_;
   std::vector<const overviewed*> watched_;  // from the sink on
   std::deque<failure_record> failures_;
   // What ends the run, as it is thrown and as it is told with others.
@@ -227,7 +238,7 @@ struct opening {
       : run(std::move(of_run)),
         stop(std::move(until)),
         wanted(run->wanted()),
-        epoch(run->options().epoch),
+        epoch(run->epoch()),
         seed(run->options().seed) {}
 
   std::shared_ptr<run_state> run;
@@ -235,6 +246,7 @@ struct opening {
   std::shared_ptr<const demand> wanted;  // that of whoever takes the items
   std::uint64_t first = 0;               // the position of the source's first item
   const void* stage = nullptr;           // which is being opened
+  unsigned recursion = 0;                // how many stages are being opened inside of each other
 
   // One of several sources: positions below `first + span` are its own, and its stages' counters
   // are kept by `inside_of` too, since the same description may be opened for several.
@@ -296,6 +308,13 @@ struct opening {
   stage_counters& add_stage(std::string name, std::size_t inputs = 1) const {
     return run->add_stage(std::move(name), key(), inputs);
   }
+
+  // For stages whose choices depend on the epoch. Before a cache that has kept a pass, they depend
+  // on the epoch of that.
+  void depends_on_epoch(std::string_view chooser) const {
+    if (!kept) run->note_epoch_dependent(chooser);
+  }
+  void depends_on_epoch(const std::vector<order_step>& steps) const;
 
   // What shuffles are keyed by beside their seed: the epoch, and in a repeat the round.
   std::uint64_t round() const noexcept;

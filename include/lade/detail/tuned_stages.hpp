@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -34,8 +35,8 @@ class tuned_stages {
   // A stage that works with what it is given.
   void list(const stage_key& key, const stage_setting& fixed);
 
-  // The stage is shown by another name from now on.
-  void rename(const stage_key& key, const std::string& name);
+  // Stages are shown by the names that `name_of` gives from now on; no name leaves one as it is.
+  void rename(const std::function<std::string(const stage_key&)>& name_of);
 
   // A stage that works, until it is closed, with what its tuner says; with `begin` if it has none
   // yet. The counters are those of the run, and live until then.

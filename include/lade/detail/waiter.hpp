@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/fatal.hpp>
 #include <lade/detail/mutex.hpp>
 #include <lade/detail/promise.hpp>
 
@@ -21,6 +22,11 @@ class waiter;
 class wait_list {
  public:
   bool empty() const noexcept { return !first_; }
+
+  // For destructors: ends the process if there are waiters, which would wait for ever.
+  void require_empty(const char* sentence) const noexcept {
+    if (first_) fatal(sentence);
+  }
   waiter* first() const noexcept { return first_; }  // null if there is none
   void push_back(waiter& added) noexcept;
   void append(const wait_list& added) noexcept;  // whose waiters then belong to this list

@@ -103,6 +103,9 @@ class decode_image {
   // `strict`. Any thread may ask at any time.
   std::uint64_t warnings() const noexcept { return warnings_->load(std::memory_order_relaxed); }
 
+  // Whether the result depends on `draw`.
+  bool is_random() const noexcept { return options_.fit == image_fit::random_crop; }
+
   // Decodes in.data() into `slot`, a contiguous tensor of that spec. `draw` decides the random
   // crop: equal draws, equal crops. Throws errors that name the sample: invalid_data (with the
   // decoder's reason), unsupported (an unknown format), limit_exceeded (max_pixels), or
