@@ -10,7 +10,7 @@
 namespace lade {
 
 batch_stage::batch_stage(const batch_options& options) : options_(options) {
-  detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_items});
+  detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_in_batch});
 }
 
 tensor sample_batch::labels() const {

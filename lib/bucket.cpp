@@ -9,7 +9,7 @@ void require_buckets(const bucket_options& options, const std::string& stage) {
   auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
   constexpr auto unlimited = ~std::size_t{0};
   if (options.size != unlimited)
-    require_count(stage, "size", options.size, {.least = 1, .most = most_items});
+    require_count(stage, "size", options.size, {.least = 1, .most = most_in_batch});
   if (options.padded != unlimited)
     require_count(stage, "padded", options.padded, {.least = 1, .most = most_elements});
   require_budget(stage, options.error_budget);

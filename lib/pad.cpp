@@ -100,7 +100,7 @@ static void fill_up(element_type type, double value, std::byte* begin, std::byte
 void require_padding(const pad_options& options, const std::string& stage) {
   auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
   require_count(stage, "length", options.length, {.most = most_elements});
-  require_count(stage, "multiple_of", options.multiple_of, {.least = 1, .most = most_items});
+  require_count(stage, "multiple_of", options.multiple_of, {.least = 1, .most = most_in_batch});
   require_concurrency(stage, options.concurrency, 1);
   require_budget(stage, options.error_budget);
   if (options.length % options.multiple_of != 0)
@@ -115,7 +115,7 @@ void require_packing(const pack_options& options, const std::string& stage) {
 
 void require_rows(const pack_rows_options& options, const std::string& stage) {
   require_count(stage, "length", options.length, {.least = 1, .most = most_elements});
-  require_count(stage, "open_rows", options.open_rows, {.least = 1, .most = most_items});
+  require_count(stage, "open_rows", options.open_rows, {.least = 1, .most = most_in_batch});
   require_budget(stage, options.error_budget);
 }
 

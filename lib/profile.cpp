@@ -53,7 +53,7 @@ std::uint64_t take_profile_wanted() {
 }
 
 static void require_profile(const profile_options& options) {
-  require_count("profile", "items", options.items, {.least = 1, .most = most_items});
+  require_count("profile", "items", options.items, {.least = 1, .most = most_in_batch});
   for (auto each : options.concurrency) require_count("profile", "concurrency", each, {.least = 1});
 }
 

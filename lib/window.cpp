@@ -6,7 +6,7 @@ namespace lade {
 
 window_stage::window_stage(std::size_t size, const window_options& options)
     : size_(size), step_(options.step) {
-  constexpr detail::bounds allowed{.least = 1, .most = detail::most_items};
+  constexpr detail::bounds allowed{.least = 1, .most = detail::most_in_batch};
   detail::require_count("window", "size", size, allowed);
   detail::require_count("window", "step", step_, allowed);
 }

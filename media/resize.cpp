@@ -35,6 +35,12 @@ static void check_tensors(const tensor& image, const tensor& out) {
                     "the result must be u8, f16, bf16 or f32");
 }
 
+static void check_scaling(const resize_options& options) {
+  for (std::size_t c = 0; c < 3; ++c)
+    require_resizable(std::isfinite(options.mean[c]) && std::isnormal(options.stddev[c]),
+                      "mean and stddev must be finite, stddev not 0");
+}
+
 static image_box box_of(const tensor& image, const image_box& from) {
   const auto height = static_cast<double>(image.shape()[0]);
   const auto width = static_cast<double>(image.shape()[1]);
@@ -47,6 +53,7 @@ static image_box box_of(const tensor& image, const image_box& from) {
 
 void resize(const tensor& image, const tensor& out, const resize_options& options) {
   check_tensors(image, out);
+  check_scaling(options);
   const auto box = box_of(image, options.from);
   const auto target = target_of(out, options);
   const auto channels = static_cast<int>(image.shape()[2]);

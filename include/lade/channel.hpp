@@ -30,7 +30,7 @@ class channel {
   // Holds up to `capacity` values; 0 counts as 1. Throws error(invalid_argument) for more than
   // 1,073,741,824.
   explicit channel(std::size_t capacity) {
-    detail::require_count("make a channel", "capacity", capacity, {.most = detail::most_items});
+    detail::require_count("make a channel", "capacity", capacity, {.most = detail::most_in_batch});
     ring_ = std::vector<std::optional<T>>(capacity ? capacity : 1);
   }
 

@@ -75,7 +75,7 @@ class shuffle_stage {
  public:
   explicit shuffle_stage(const shuffle_options& options) : options_(options) {
     detail::require_count("shuffle", "window", options.window,
-                          {.least = 1, .most = detail::most_items});
+                          {.least = 1, .most = detail::most_in_batch});
   }
 
   template <class T>

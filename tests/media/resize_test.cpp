@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -131,6 +132,9 @@ TEST(Resize, WhatDoesNotFitIsNamed) {
               ThrowsMessage<error>(HasSubstr("as many channels")));
   EXPECT_THAT([&] { resize(tensor(element_type::u8, {20, 30}), out); },
               ThrowsMessage<error>(HasSubstr("u8 [height, width, channels]")));
+  for (float wrong : {0.0F, std::nanf(""), HUGE_VALF})
+    EXPECT_THAT([&] { resize(image, out, {.stddev = {1, wrong, 1}}); },
+                ThrowsMessage<error>(HasSubstr("mean and stddev must be finite, stddev not 0")));
 }
 
 }  // namespace lade::media

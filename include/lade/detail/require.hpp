@@ -12,9 +12,9 @@ namespace lade::detail {
 
 // The most that options may ask for. A greater number is a mistake, such as a negative one that was
 // converted; with it, sums of two or three options cannot overflow.
-inline constexpr std::uint64_t most_threads = 1 << 16;  // 65,536
-inline constexpr std::uint64_t most_calls = 1 << 20;    // at a time: 1,048,576
-inline constexpr std::uint64_t most_items = 1 << 30;    // in one batch: 1,073,741,824
+inline constexpr std::uint64_t most_threads = 1 << 16;   // 65,536
+inline constexpr std::uint64_t most_calls = 1 << 20;     // at a time: 1,048,576
+inline constexpr std::uint64_t most_in_batch = 1 << 30;  // in one batch: 1,073,741,824
 inline constexpr std::uint64_t most_elements = std::uint64_t{1} << 48;  // 281,474,976,710,656
 
 struct bounds {

@@ -28,8 +28,8 @@ struct resize_options {
   image_box from{};   // what to resize; a box of no width is the whole image
   bool flip = false;  // left to right
   image_layout layout = image_layout::hwc;
-  std::array<float, 3> mean{0, 0, 0};  // floats are (x / 255 - mean) / stddev
-  std::array<float, 3> stddev{1, 1, 1};
+  std::array<float, 3> mean{0, 0, 0};    // floats are (x / 255 - mean) / stddev; all are finite,
+  std::array<float, 3> stddev{1, 1, 1};  // and stddev is not 0
 };
 
 // Resizes `image` (u8 [height, width, channels]; 1 or 3 channels; rows may be strided) to the size
