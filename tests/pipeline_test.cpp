@@ -281,8 +281,8 @@ static pipeline<int> chain_of(const pipeline<int>& source, int stages) {
 TEST(Pipeline, OfVeryManyStagesInPlaceRunsOnAnOrdinaryStack) {
   constexpr int very_many = 100'000;
   runtime runtime({.threads = 2});
-  auto items = runtime.run(chain_of(from(numbers{3}), very_many));
-  EXPECT_EQ(collect(items), (std::vector{very_many / 2, very_many / 2 + 1, very_many / 2 + 2}));
+  EXPECT_EQ(collect(runtime, chain_of(from(numbers{3}), very_many)),
+            (std::vector{very_many / 2, very_many / 2 + 1, very_many / 2 + 2}));
 }
 
 TEST(Pipeline, OfManyStagesInPlaceMayFailOrBeLeft) {
