@@ -297,7 +297,7 @@ class merger {
 
  private:
   static constexpr std::uint64_t most_apart = 1 << 20;                 // items
-  static constexpr std::uint64_t most_in_batch = std::uint64_t{1} << 62;  // of all ranks, with repeats
+  static constexpr std::uint64_t most_items = std::uint64_t{1} << 62;  // of all ranks, with repeats
 
   [[noreturn]] static void fail(const std::string& why) {
     throw error(errc::invalid_argument, "merge states", why);
@@ -342,7 +342,7 @@ class merger {
       auto& source = each.sources[i];
       require_same(source.first == first.sources[i].first + rank, "what they were dealt");
       auto steps = source.since.ranges();
-      if (!steps.empty() && steps.back().last > most_in_batch / each.world)
+      if (!steps.empty() && steps.back().last > most_items / each.world)
         fail("rank " + std::to_string(rank) + " has delivered more than there is");
     }
   }
