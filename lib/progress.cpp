@@ -75,7 +75,7 @@ std::uint64_t progress::most_choices() const noexcept {
   return positions + (std::uint64_t{1} << 30);
 }
 
-static std::string quoted(const std::string& identity) {
+static std::string in_quotes(const std::string& identity) {
   return identity.empty() ? "a data set without a name" : "the data set \"" + identity + '"';
 }
 
@@ -95,7 +95,8 @@ void listing_log::add(std::string_view name) {
   names_.add(name);
   if (count_ == expected_ && names_.text() != expected_names_)
     throw_unlike("the first " + std::to_string(count_) + " items of the listing are of " +
-                 quoted(expected_names_) + " no more: they are of " + quoted(names_.text()) + hint);
+                 in_quotes(expected_names_) + " no more: they are of " + in_quotes(names_.text()) +
+                 hint);
   std::lock_guard lock(progress_.mutex_);
   auto& source = progress_.sources_.at(begin_);
   source.listed = count_;
@@ -150,8 +151,8 @@ void progress::require_same(const dealing& source) const {
     throw_unlike("it is of " + counted(before->items) + ", the source has " +
                  counted(source.items));
   if (before && before->listed == 0 && before->identity != source.identity && !other_data_)
-    throw_unlike("it is of " + quoted(before->identity) + ", the source is of " +
-                 quoted(source.identity) + hint);
+    throw_unlike("it is of " + in_quotes(before->identity) + ", the source is of " +
+                 in_quotes(source.identity) + hint);
   if (from_->parts > 0 && from_->world != source.world)
     throw_unlike("it is amid the parts of an item, with which no other number of ranks can go on");
   if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))

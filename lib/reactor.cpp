@@ -145,7 +145,7 @@ void reactor::loop() noexcept {
   }
 }
 
-static std::chrono::nanoseconds thread_cpu_time() noexcept {
+static std::chrono::nanoseconds reactor_cpu_time() noexcept {
   timespec used{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
@@ -156,7 +156,7 @@ void reactor::measure_load() noexcept {
   constexpr auto period = std::chrono::milliseconds(5);
   auto now = clock::now();
   if (now - measured_at_ < period) return;
-  auto cpu = thread_cpu_time();
+  auto cpu = reactor_cpu_time();
   bool busy = (cpu - measured_cpu_) * 10 > (now - measured_at_) * 8;
   measured_at_ = now;
   measured_cpu_ = cpu;
