@@ -165,7 +165,7 @@ TEST(Retry, PausesEndWithTheRun) {
   auto items = runtime.run(from(numbers{1}) | map(bad, {.retry = {.attempts = 2, .pause = 10min}}));
   wait_until([&] { return called.load(); });
   items.stop();
-  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>("run: stopped"));
 }
 
 TEST(Retry, PausesGrowAndAreShortenedAtRandom) {

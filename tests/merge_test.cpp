@@ -174,7 +174,7 @@ TEST(Merge, SaysThatItWasStopped) {
         [&] {
           while (items.wait_next()) {}
         },
-        ThrowsMessage<error>(HasSubstr("stopped")));
+        ThrowsMessage<error>("run: stopped"));
   }
 }
 

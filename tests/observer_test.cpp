@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -59,6 +60,9 @@ TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
   EXPECT_EQ(calls, 100u);
   EXPECT_EQ(elapsed, told.back().total.elapsed);
   EXPECT_EQ(last.stages.back().slots, 4u);
+  EXPECT_EQ(last.elapsed, told.back().total.elapsed) << "until the run had ended";
+  EXPECT_EQ(std::ranges::count(told, true, &run_report::last), 1);
+  EXPECT_TRUE(told.back().last);
   EXPECT_TRUE(told.back().process.cpu_user);
 }
 
