@@ -50,13 +50,13 @@ class open_files {
   // the awaiting coroutine is asked to stop.
   [[nodiscard]] read_awaiter read_whole() noexcept;
 
-  // `holder` has opened, or closed, a file by itself.
-  void hold(const context* holder);
-  void end_hold(const context* holder) noexcept;
+  // `who` has opened, or closed, a file by itself.
+  void hold(const context* who);
+  void end_hold(const context* who) noexcept;
 
-  // `co_await closed(holder)` returns true after a close, and false if none can be expected.
-  // `holder` is whose open was refused; null for a read of a whole file.
-  [[nodiscard]] close_awaiter closed(const context* holder) noexcept;
+  // `co_await closed(who)` returns true after a close, and false if none can be expected.
+  // `who` is whose open was refused; null for a read of a whole file.
+  [[nodiscard]] close_awaiter closed(const context* who) noexcept;
 
  private:
   struct holder {
