@@ -61,12 +61,12 @@ static std::vector<sample> sparse_files(const temp_dir& dir, std::size_t count, 
 }
 
 TEST_P(MemoryBudget, FilesLargerThanItAreReadOneAtATimeWhateverTheConcurrency) {
-  constexpr std::size_t bytes = 6 << 20;
+  constexpr std::size_t bytes = 3 << 20;
   temp_dir dir;
-  auto files = sparse_files(dir, 24, bytes);
+  auto files = sparse_files(dir, 12, bytes);
   for (auto order : {item_order::input, item_order::completion}) {
     for (unsigned concurrency : {1u, 2u, 4u, 16u, 64u}) {
-      runtime runtime(with_memory(2 << 20));
+      runtime runtime(with_memory(1 << 20));
       std::size_t read = 0;
       auto contents = from(files) | map(io::read, {.concurrency = concurrency, .order = order});
       for (auto& each : runtime.run(contents)) read += each.data().size();
