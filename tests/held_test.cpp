@@ -135,8 +135,6 @@ static async_generator<ints> batch_by_hand(async_generator<int> in, std::size_t 
 
 static int first_of(const ints& batch) { return batch.front(); }
 
-// --- What is refused, and when
-
 template <class T>
 static std::string refusal(const pipeline<T>& what) {
   runtime runtime({.threads = 2});
@@ -212,8 +210,6 @@ TEST(RequireState, RefusesAtTheStartWhatCannotBeExact) {
               says("not dealt out alike"));
 }
 
-// --- Stages that break their rule
-
 TEST(Through, AStageThatBreaksItsRuleEndsTheRunAtThatItem) {
   runtime runtime({.threads = 2});
   auto list = from(up_to(10));
@@ -278,8 +274,6 @@ TEST(Through, BehindPartsOfItemsNothingIsChecked) {
   EXPECT_EQ(collect(runtime, parts | through(swap_pairs, carried)).size(), 6u);
   EXPECT_EQ(collect(runtime, parts | through(hold_one, carried)).size(), 6u);
 }
-
-// --- What is exact
 
 TEST(Held, ItemsComeOnceWhereverARunIsCut) {
   runtime runtime({.threads = 2});
