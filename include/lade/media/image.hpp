@@ -75,7 +75,9 @@ struct image_options {
 //   the same pixels as Pillow). Damage outside of the crop may go unnoticed.
 // - TIFF by libtiff: strips and tiles, planes, 1 to 16 bits, grey, RGB, palettes, CMYK, YCbCr, and
 //   every compression except old-style JPEG.
-// - WebP by libwebp, AVIF by libavif, PNG by FFmpeg.
+// - WebP by libwebp, PNG by FFmpeg.
+// - AVIF by libavif. Its decoder dav1d may write to standard error about damaged data; no other
+//   library does.
 // - GIF, BMP and binary PNM by lade itself.
 //
 // Conversion to 8-bit RGB or grey:
