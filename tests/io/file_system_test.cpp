@@ -64,6 +64,7 @@ class file_system {
     char* arguments[] = {name.data(), nullptr};
     fuse_args parsed = FUSE_ARGS_INIT(1, arguments);
     fuse_.reset(fuse_new(&parsed, &calls, sizeof calls, this));
+    fuse_opt_free_args(&parsed);
     if (!fuse_ || fuse_mount(fuse_.get(), directory.c_str()) != 0)
       throw std::runtime_error("cannot mount " + directory);
     server_ = std::jthread([this] {
