@@ -156,7 +156,7 @@ static task<std::int64_t> open_later(const std::string& path, const context* hol
 }
 
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
-  auto& here = co_await this_context();
+  auto& here = co_await detail::this_context_reference();
   auto opened = co_await open_call(path);
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
@@ -202,7 +202,7 @@ static task<buffer> read_to_end(int fd, const std::string& path) {
 // Memory is waited for without an open file: so many reads may wait for it that there would be no
 // descriptor for the one whose item the run waits for.
 static task<buffer> read_whole(const std::string& path, read_options options) {
-  auto& here = co_await this_context();
+  auto& here = co_await detail::this_context_reference();
   std::optional<buffer> content;
   std::size_t awaited_bytes = 0;
   while (true) {

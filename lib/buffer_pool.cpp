@@ -208,7 +208,7 @@ task<buffer> buffer_pool::allocate(std::size_t bytes) { return allocate_from(sta
 task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t bytes) {
   if (bytes == 0) co_return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  auto& here = co_await this_context();
+  auto& here = co_await detail::this_context_reference();
   auto found = pool->try_take(block_bytes, here.claim);
   if (!found.memory) {
     co_await wait_for(pool, block_bytes);
@@ -220,7 +220,7 @@ task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t
 
 // Until they are reserved.
 task<> buffer_pool::wait_for(std::shared_ptr<state> pool, std::size_t bytes) {
-  auto& here = co_await this_context();
+  auto& here = co_await detail::this_context_reference();
   detail::shared_waiting_time of_none;
   detail::stopwatch of_claim(here.claim ? here.claim->waited : of_none);
   detail::stopwatch of_stage(here.stage ? here.stage->memory_wait : of_none);
@@ -278,7 +278,7 @@ std::optional<buffer> try_allocate(const context& surroundings, std::size_t byte
 }
 
 task<buffer> allocate(std::size_t bytes) {
-  auto& here = co_await this_context();
+  auto& here = co_await detail::this_context_reference();
   auto got = try_allocate(here, bytes);
   if (got) co_return std::move(*got);
   auto granted = co_await here.memory->allocate(bytes);
@@ -299,7 +299,7 @@ memory_charge::memory_charge(std::size_t bytes) {
 void memory_charge::give_back() noexcept { pool_->give_back({}, bytes_); }
 
 task<memory_charge> charge(std::size_t bytes) {
-  auto& here = co_await this_context();
+  auto& here = co_await detail::this_context_reference();
   if (!here.memory || bytes == 0) co_return memory_charge();
   auto pool = here.memory->state_;
   bool now = false;

@@ -1,3 +1,4 @@
+#include <lade/detail/activity.hpp>
 #include <lade/detail/concurrent_core.hpp>
 #include <lade/detail/observer.hpp>
 #include <lade/error.hpp>
@@ -156,6 +157,7 @@ void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
   item.note(item_overview::doing::works, item.started);
   busy_.begin(item.started);
   cpu_.begin();
+  if (stage_.options_.on_reactor) name_step("in its function", &stage_.counters_);
 }
 
 void concurrent_core::call_log::end(slot_state& item, std::string name, clock::time_point ended,

@@ -2,6 +2,7 @@
 #include <lade/detail/later.hpp>
 #include <lade/detail/observer.hpp>
 #include <lade/detail/operation.hpp>
+#include <lade/runtime.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 
@@ -29,34 +30,60 @@ static task<> report_regularly(std::shared_ptr<run_state> run) {
   }
 }
 
-static void tell_stall(const run_state& run, clock::duration waited) {
-  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
-  auto text = "lade: the consumer has waited for an item for " + std::to_string(seconds) + " s.\n" +
-              run.overview();
-  if (run.options().stall.to)
-    run.options().stall.to(text);
-  else
-    std::fputs(text.c_str(), stderr);
+run_watch::run_watch(std::shared_ptr<run_state> run)
+    : run_(std::move(run)), dog_(run_->runtime().watchdog()) {
+  dog_.add(*this);
 }
 
-static task<> report_stalls(std::shared_ptr<run_state> run) {
-  auto after = run->options().stall.after;
-  std::uint64_t delivered = 0;
-  clock::duration waited_before{};
-  bool told = false;
-  while (true) {
-    bool slept = co_await sleep_until(later(clock::now(), after / 4));
-    if (!slept) co_return;
-    auto waited = run->sink.starving.until(clock::now());
-    if (auto now = run->sink.out.load(); now != delivered) {
-      delivered = now;
-      waited_before = waited;
-      told = false;
-    }
-    if (told || waited - waited_before < after) continue;
-    told = true;
-    tell_stall(*run, waited - waited_before);
+run_watch::~run_watch() { dog_.remove(*this); }
+
+std::chrono::nanoseconds run_watch::interval() const noexcept {
+  auto after = run_->options().stall.after;
+  return after.count() > 0
+             ? std::max<std::chrono::nanoseconds>(after / 4, std::chrono::microseconds(100))
+             : after.max();
+}
+
+void run_watch::look(std::span<const activity::step> blocking) noexcept {
+  try {
+    for (auto& step : blocking) name_blocking(step);
+    if (run_->watches_stalls()) look_for_stall();
+  } catch (...) {
+    run_->end_by(std::current_exception());
   }
+}
+
+void run_watch::look_for_stall() {
+  auto waited = run_->sink.starving.until(clock::now());
+  if (auto now = run_->sink.out.load(); now != delivered_) {
+    delivered_ = now;
+    waited_before_ = waited;
+    told_ = false;
+  }
+  auto stalled = waited - waited_before_;
+  if (told_ || stalled < run_->options().stall.after) return;
+  told_ = true;
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled).count();
+  tell("lade: the consumer has waited for an item for " + std::to_string(seconds) + " s.\n" +
+       run_->overview());
+}
+
+void run_watch::name_blocking(const activity::step& step) {
+  auto stage = run_->name_of(step.stage);
+  if (stage.empty() || std::ranges::find(named_, step.stage) != named_.end()) return;
+  named_.push_back(step.stage);
+  auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(step.lasted).count();
+  tell("lade: stage " + stage + " has blocked a reactor for " + std::to_string(milliseconds) +
+       " ms, " + step.doing +
+       ". Nothing is read meanwhile. What blocks or computes belongs into a function that returns "
+       "no task.\n");
+}
+
+void run_watch::tell(const std::string& text) const {
+  if (run_->options().stall.to)
+    run_->options().stall.to(text);
+  else
+    std::fputs(text.c_str(), stderr);
 }
 
 // A failure asks the children of a run to stop before the consumer has seen it: hence a stop of
@@ -77,7 +104,6 @@ static void begin_observing(const std::shared_ptr<run_state>& run, executor& hom
 void begin_telling(const std::shared_ptr<run_state>& run) {
   auto& where = run->runtime();
   if (run->options().report.to) begin_observing(run, where.pool(), report_regularly(run));
-  if (run->watches_stalls()) begin_observing(run, where.reactor(0), report_stalls(run));
 }
 
 static task<> tune_regularly(std::shared_ptr<run_state> run) {

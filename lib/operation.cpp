@@ -38,7 +38,7 @@ void reactor_await::request_stop::operator()() const noexcept {
 void reactor_await::begin_on_reactor() noexcept {
   begun_ = true;
   if (stopped_)
-    complete();
+    complete("after a stop");
   else
     begin();
 }
@@ -54,7 +54,8 @@ void reactor_await::stop_on_reactor() noexcept {
     stopped_ = true;
 }
 
-void reactor_await::complete() noexcept {
+void reactor_await::complete(const char* after) noexcept {
+  name_step(after, context_->stage);
   completed_ = true;
   on_stop_.reset();  // waits for a request that is being made; none can come afterwards
   if (!stop_posted_) resume_at_home(coroutine_, context_);
@@ -64,13 +65,24 @@ operation::awaiter::awaiter(const io_operation& call) noexcept : io_operation(ca
   completed = [](io_operation& self) noexcept { static_cast<awaiter&>(self).ended(); };
 }
 
+static const char* after_operation(io_operation::kind what) noexcept {
+  switch (what) {
+    case io_operation::kind::open: return "after an open";
+    case io_operation::kind::read: return "after a read";
+    case io_operation::kind::stat: return "after a stat";
+    case io_operation::kind::close: return "after a close";
+    case io_operation::kind::poll: return "after a poll";
+  }
+  return "";
+}
+
 void operation::awaiter::ended() noexcept {
   if (result == -EINTR) {
     if (!ended_early()) return where().submit(*this);
     result = -ECANCELED;
   }
   if (trace()) record();
-  complete();
+  complete(after_operation(what));
 }
 
 static const char* operation_name(io_operation::kind what) noexcept {
@@ -106,7 +118,7 @@ sleep_until::awaiter::awaiter(clock::time_point time) noexcept {
   deadline = time;
   fired = [](timer& self) noexcept {
     static_cast<awaiter&>(self).slept_ = true;
-    static_cast<awaiter&>(self).complete();
+    static_cast<awaiter&>(self).complete("after a sleep");
   };
 }
 
@@ -114,7 +126,7 @@ void sleep_until::awaiter::begin() noexcept { where().start(*this); }
 
 void sleep_until::awaiter::end_early() noexcept {
   where().remove(*this);
-  complete();
+  complete("after a sleep");
 }
 
 }  // namespace lade::detail

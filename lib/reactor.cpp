@@ -125,6 +125,7 @@ void reactor::stop_thread() {
 
 void reactor::loop() noexcept {
   this_executor = this;
+  activity_.enter_thread();
   while (true) {
     run_posted();
     fire_timers();
@@ -201,7 +202,9 @@ int reactor::wait_milliseconds(clock::time_point deadline) noexcept {
 void reactor::complete_done() noexcept {
   while (auto* operation = done_.pop()) {
     --in_flight_;
+    activity_.begin();
     operation->completed(*operation);
+    activity_.end();
   }
 }
 
@@ -216,7 +219,12 @@ void reactor::run_posted() noexcept {
 }
 
 void reactor::run_taken() noexcept {
-  while (!taken_.empty()) taken_.pop()();
+  while (!taken_.empty()) {
+    auto next = taken_.pop();
+    activity_.begin();
+    next();
+    activity_.end();
+  }
 }
 
 void reactor::fire_timers() noexcept {
@@ -225,7 +233,9 @@ void reactor::fire_timers() noexcept {
   while (timers_.first() && timers_.first()->deadline <= now) {
     auto& due = *timers_.first();
     remove(due);
+    activity_.begin();
     due.fired(due);
+    activity_.end();
   }
 }
 

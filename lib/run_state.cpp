@@ -375,6 +375,13 @@ std::uint64_t run_state::items_begun() const noexcept {
   return std::max(of_sources, most_taken);
 }
 
+std::string run_state::name_of(const stage_counters* stage) const {
+  std::lock_guard lock(mutex_);
+  for (auto& each : stages_)
+    if (&each == stage) return each.name();
+  return {};
+}
+
 std::string run_state::name_of(const stage_key& stage) const {
   std::lock_guard lock(mutex_);
   auto known = opened_.find(stage);

@@ -33,6 +33,7 @@ runtime::runtime(const runtime_options& options)
   detail::require_count("make a runtime", "reactors", options.reactors, {.most = 1024});
   reactors_.resize(most_reactors(options));
   pool_ = std::make_unique<thread_pool>(thread_pool_options{.threads = options.threads});
+  watchdog_ = std::make_unique<detail::watchdog>();
   try {
     do add_reactor();
     while (reactor_count() < options.reactors);
@@ -47,6 +48,7 @@ void runtime::add_reactor() {
   auto added = detail::make_reactor(kind_);
   if (reactors_.size() > 1) added->report_busy([this] { add_reactor_if_needed(); });
   added->start_thread();
+  watchdog_->watch(added->current());
   reactors_[count] = std::move(added);
   reactor_count_.store(count + 1, std::memory_order_release);
 }
@@ -72,12 +74,14 @@ void runtime::stop_reactors() {
 
 runtime::~runtime() {
   if (getpid() != process_) {  // the threads are the parent's
+    (void)watchdog_.release();
     (void)pool_.release();
     for (auto& each : reactors_) (void)each.release();
     return;
   }
   if (uses_ > 0) detail::fatal("a runtime was destroyed before a run or a task on it had ended");
   stop_reactors();
+  watchdog_.reset();
   pool_.reset();
 }
 

@@ -206,7 +206,7 @@ TEST(AsyncGenerator, AnItemMayRaceWithTheWaitForIt) {
 
 static async_generator<bool> yield_stop_requests() {
   while (true) {
-    auto& surroundings = co_await this_context();
+    auto surroundings = co_await this_context();
     co_yield surroundings.stop.stop_requested();
   }
 }

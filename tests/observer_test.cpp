@@ -346,6 +346,60 @@ TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
   EXPECT_TRUE(waited || told == 0);
 }
 
+// A task that blocks the reactor until it has been named.
+TEST(Watchdog, NamesAStageThatBlocksAReactor) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  told_texts told;
+  auto note = [&](const std::string& text) {
+    told.add(text);
+    gate.open();
+  };
+  auto block = [&](int i) -> task<int> {
+    gate.pass();
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(block, {.name = "fetch"}), {.stall = {.to = note}});
+  EXPECT_EQ(collect(items), up_to(3));
+  ASSERT_EQ(told.all().size(), 1u);
+  EXPECT_THAT(told.all()[0], StartsWith("lade: stage fetch has blocked a reactor for "));
+  EXPECT_THAT(told.all()[0], HasSubstr(" ms, in its function. "));
+}
+
+TEST(Watchdog, NamesWhatAStageWasDoing) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  told_texts told;
+  auto note = [&](const std::string& text) {
+    told.add(text);
+    gate.open();
+  };
+  auto block = [&](int i) -> task<int> {
+    co_await sleep(1us);
+    gate.pass();
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(block, {.name = "fetch"}), {.stall = {.to = note}});
+  EXPECT_EQ(collect(items), up_to(3));
+  EXPECT_THAT(told.all().at(0), HasSubstr(" ms, after a sleep. "));
+}
+
+TEST(Watchdog, TellsOfAStallWhileTheReactorIsBlocked) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  told_texts told;
+  auto note = [&](const std::string& text) {
+    told.add(text);
+    if (text.starts_with("lade: the consumer has waited")) gate.open();
+  };
+  auto block = [&](int i) -> task<int> {
+    gate.pass();
+    co_return i;
+  };
+  auto items = runtime.run(from(up_to(3)) | map(block), {.stall = {.after = 4ms, .to = note}});
+  EXPECT_EQ(collect(items), up_to(3));
+}
+
 TEST(Stall, WhatItsFunctionThrowsEndsTheRun) {
   runtime runtime({.threads = 2});
   auto hang = [](int i) -> task<int> {

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 #include "support/coroutines.hpp"
 
@@ -17,12 +19,12 @@ namespace lade {
 using testing_support::at;
 using testing_support::in;
 
-static task<const context*> here() { co_return &co_await this_context(); }
+static task<const context*> here() { co_return &co_await detail::this_context_reference(); }
 
 static task<const context*> one_deeper() { co_return co_await here(); }
 
 static async_generator<const context*> yield_here() {
-  const context* mine = &co_await this_context();
+  const context* mine = &co_await detail::this_context_reference();
   co_yield mine;
 }
 
@@ -62,6 +64,34 @@ static task<bool> compare_around(const context& inner) {
 TEST(ThisContext, OtherSurroundingsEndWithTheAwait) {
   context outer, inner;
   EXPECT_TRUE(sync_wait(in(outer, compare_around(inner))));
+}
+
+static async_generator<int> yield_whether_stopped(std::vector<context>& seen) {
+  while (true) {
+    auto mine = co_await this_context();
+    seen.push_back(mine);
+    co_yield mine.stop.stop_requested();
+  }
+}
+
+static task<int> next_of(async_generator<int>& from) { co_return *co_await from.next(); }
+
+// What a generator has kept of a consumer stays valid when that consumer and its context are gone.
+TEST(ThisContext, OfAGeneratorIsThatOfItsLastConsumer) {
+  std::vector<context> seen;
+  auto generator = yield_whether_stopped(seen);
+  for (bool stopped : {false, true, false}) {
+    std::stop_source source;
+    if (stopped) source.request_stop();
+    EXPECT_EQ(sync_wait(in(testing_support::stopped_by(source), next_of(generator))), stopped);
+  }
+  EXPECT_FALSE(seen[0].stop.stop_requested());
+  EXPECT_TRUE(seen[1].stop.stop_requested());
+}
+
+TEST(ThisContext, IsGivenAsACopy) {
+  using given = decltype(std::declval<detail::this_context_awaiter>().await_resume());
+  EXPECT_TRUE((std::same_as<given, context>));
 }
 
 static testing_support::foreign_coroutine ask_in_foreign(context& seen) {

@@ -11,6 +11,7 @@
 #include "../../io/page_cache.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/uring.cpp"
+#include "../../lib/activity.cpp"
 #include "../../lib/alias_table.cpp"
 #include "../../lib/autotune.cpp"
 #include "../../lib/batch.cpp"
@@ -74,4 +75,5 @@
 #include "../../lib/utf8.cpp"
 #include "../../lib/verdict.cpp"
 #include "../../lib/waiter.cpp"
+#include "../../lib/watchdog.cpp"
 #include "../../lib/window.cpp"

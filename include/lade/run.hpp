@@ -184,6 +184,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
+    watch_.emplace(state_);
     children_.start(fill(what, state_, items_, std::move(before), is_trial));
   }
 
@@ -253,7 +254,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       co_await detail::tell_profile(*state, detail::counting(what), wanted);
     state->begin();
     detail::begin_telling(state);
-    auto& surroundings = co_await this_context();
+    auto& surroundings = co_await detail::this_context_reference();
     detail::opening opening{state, surroundings.stop};
     detail::open_input until_all_are(state);
     auto source = what.open(opening);
@@ -282,6 +283,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   bool ended_ = false;
   std::atomic<bool> taken_ = false;  // somebody takes an item
   scope children_;                   // ends before what its children use
+  std::optional<detail::run_watch> watch_;
 };
 
 // A single-pass input iterator.

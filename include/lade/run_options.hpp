@@ -38,8 +38,9 @@ struct stall_options {
   std::chrono::nanoseconds after{};
 
   // Called once for every stall, with the counters of all stages and with what each of their items
-  // waits for; on the reactor's thread, since the pool's may be what hangs, so it must not block.
-  // What it throws ends the run. Standard error if not given.
+  // waits for; and, whatever `after` is, once for every stage that blocks a reactor for more than
+  // 50 ms, with what it was doing. Called on the thread of a watchdog, since those of the pool and
+  // of the reactors may be what hangs. What it throws ends the run. Standard error if not given.
   std::function<void(const std::string&)> to = {};
 };
 

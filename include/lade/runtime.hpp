@@ -5,6 +5,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/promise.hpp>
 #include <lade/detail/reactor.hpp>
+#include <lade/detail/watchdog.hpp>
 #include <lade/run_options.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
@@ -75,6 +76,7 @@ class runtime {
   }
 
   buffer_pool& memory() noexcept { return memory_; }
+  detail::watchdog& watchdog() noexcept { return *watchdog_; }
 
   // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
   std::string describe() const;
@@ -106,6 +108,7 @@ class runtime {
   std::atomic<std::size_t> reactor_count_ = 0;              // those that are not
   std::atomic<std::size_t> next_reactor_ = 0;
   std::unique_ptr<thread_pool> pool_;
+  std::unique_ptr<detail::watchdog> watchdog_;
   std::atomic<std::size_t> uses_ = 0;  // that have not ended
   int process_;
 };

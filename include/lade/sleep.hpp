@@ -79,7 +79,7 @@ inline task<> ignore_stop(task<> work) {
 template <class T>
 task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
                      std::string doing = "wait for a task") {
-  auto& outer = co_await this_context();
+  auto& outer = co_await detail::this_context_reference();
   if (!outer.runtime) throw error(errc::no_runtime, doing);
   std::stop_source late;
   std::stop_source alarm;

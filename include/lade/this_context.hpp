@@ -21,14 +21,21 @@ class this_context_awaiter {
     if (auto* base = base_of(coroutine); base && base->context) context_ = base->context;
     return false;
   }
-  const context& await_resume() const noexcept { return *context_; }
+  context await_resume() const noexcept { return *context_; }
 
- private:
+ protected:
   static const context none;
   const context* context_ = &none;
 };
 
 inline const context this_context_awaiter::none;
+
+// `co_await this_context_reference()` gives the context itself. In a task it is valid until the
+// task has ended; in a generator only until the next co_yield.
+class this_context_reference : public this_context_awaiter {
+ public:
+  const context& await_resume() const noexcept { return *context_; }
+};
 
 // `co_await under(surroundings, task)` awaits the task in other surroundings than the awaiter's.
 template <class T>
@@ -65,8 +72,9 @@ class under : private completion {
 
 }  // namespace detail
 
-// `co_await this_context()` gives the surroundings of the awaiting coroutine: its runtime, its stop
-// token. The reference is valid as long as the coroutine is.
+// `co_await this_context()` gives a copy of the context of the awaiting coroutine: its runtime, its
+// stop token. A task has one context. A generator has that of whoever awaits its next value: it may
+// be another after each co_yield, and is to be asked for again.
 inline detail::this_context_awaiter this_context() noexcept { return {}; }
 
 }  // namespace lade

@@ -32,8 +32,8 @@ class reactor_await {
   virtual void begin() noexcept = 0;
   virtual void end_early() noexcept = 0;
 
-  // On the reactor's thread: the work is done.
-  void complete() noexcept;
+  // On the reactor's thread: the work is done. `after` tells the watchdog what it was.
+  void complete(const char* after) noexcept;
 
   // Whether the coroutine was asked to stop: before the work was begun, so that it never was; or
   // at any time.

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/activity.hpp>
 #include <lade/detail/executor.hpp>
 #include <lade/detail/job_queue.hpp>
 
@@ -103,6 +104,9 @@ class reactor : public executor {
   void post(job work) noexcept final;
   bool run_some() noexcept final;
 
+  // What its thread is doing. Any thread.
+  activity& current() noexcept { return activity_; }
+
   // The members below are for the reactor thread only.
 
   // Starts the operation; its completion comes in a later turn of the loop, never in this call.
@@ -168,6 +172,7 @@ class reactor : public executor {
   void complete_done() noexcept;
   void measure_load() noexcept;
 
+  activity activity_;
   std::mutex mutex_;
   job_queue posted_;     // guarded by mutex_
   bool ending_ = false;  // guarded by mutex_

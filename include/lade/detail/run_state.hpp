@@ -125,8 +125,9 @@ class run_state {
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
-  // The name of an opened stage; empty if it has none.
+  // The name of an opened stage; empty if it has none, or is none of this run.
   std::string name_of(const stage_key& stage) const;
+  std::string name_of(const stage_counters* stage) const;
 
   // The names of the stages that have been opened, from the source on, with what they put together
   // where a state depends on it.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/activity.hpp>
 #include <lade/detail/fatal.hpp>
 #include <lade/detail/mutex.hpp>
 #include <lade/detail/promise.hpp>
@@ -61,7 +62,7 @@ class waiter {
   // coroutine that wakes it. Without a home it runs inside of this call.
   void resume() {
     if (context_ && context_->home)
-      context_->home->post(resumption(coroutine_, context_->distance));
+      context_->home->post({resume_here, this, context_->distance});
     else
       coroutine_.resume();
   }
@@ -144,6 +145,12 @@ class waiter {
     list.push_back(*this);
     progress_ = progress::parked;
     return true;
+  }
+
+  static void resume_here(void* settled) noexcept {
+    auto& self = *static_cast<waiter*>(settled);
+    name_step("after a wait", self.context_->stage);
+    self.coroutine_.resume();
   }
 
   void stop() noexcept;

@@ -1,0 +1,75 @@
+#include <lade/detail/watchdog.hpp>
+
+#include <algorithm>
+
+#include <pthread.h>
+
+namespace lade::detail {
+
+watchdog::~watchdog() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void watchdog::watch(activity& reactor) {
+  std::lock_guard lock(mutex_);
+  reactors_.push_back(&reactor);
+}
+
+void watchdog::add(watched& added) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!thread_.joinable()) {
+      thread_ = std::thread(&watchdog::work, this);
+      pthread_setname_np(thread_.native_handle(), "lade-watchdog");
+    }
+    watched_.push_back(&added);
+  }
+  changed_.notify_all();
+}
+
+void watchdog::remove(watched& gone) noexcept {
+  std::unique_lock lock(mutex_);
+  std::erase(watched_, &gone);
+  changed_.wait(lock, [&] { return looked_at_ != &gone; });
+}
+
+void watchdog::work() noexcept {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ending_ || !watched_.empty(); });
+    auto due = std::chrono::steady_clock::now() + interval();
+    changed_.wait_until(lock, due, [this] { return ending_; });
+    if (ending_) return;
+    auto blocking = blocking_steps();
+    auto all = watched_;
+    for (auto* each : all) {
+      if (std::ranges::find(watched_, each) == watched_.end()) continue;  // removed meanwhile
+      looked_at_ = each;
+      lock.unlock();
+      each->look(blocking);
+      lock.lock();
+      looked_at_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+}
+
+std::vector<activity::step> watchdog::blocking_steps() {
+  std::vector<activity::step> steps;
+  for (auto* each : reactors_)
+    if (auto step = each->take_long()) steps.push_back(*step);
+  return steps;
+}
+
+std::chrono::nanoseconds watchdog::interval() const noexcept {
+  std::chrono::nanoseconds shortest = std::chrono::milliseconds(250);
+  for (auto* each : watched_) shortest = std::min(shortest, each->interval());
+  return shortest;
+}
+
+}  // namespace lade::detail
