@@ -162,20 +162,21 @@ static std::uint64_t allocations_of_run(runtime& where, std::size_t key_length,
                                         unsigned concurrency) {
   auto keep = [](named item) { return item; };
   auto is_named = [](const named& item) { return !item.key().empty(); };
-  auto items = from(std::vector(200, named(key_length))) | map(keep, {.concurrency = concurrency}) |
+  auto items = from(std::vector(2000, named(key_length))) |
+               map(keep, {.concurrency = concurrency}) |
                filter(is_named, {.concurrency = concurrency});
   auto before = allocations_made();
-  EXPECT_THAT(collect(where, items), SizeIs(200));
+  EXPECT_THAT(collect(where, items), SizeIs(2000));
   return allocations_made() - before;
 }
 
-// Whatever the threads do, one allocation an item and stage would be 400 more.
+// One for each item and stage would be 4000 more; statistics keep the names of the slowest items.
 TEST(Functions, KeysOfItemsAreNotAllocatedWhereNothingFails) {
   runtime runtime({.threads = 1});
   for (unsigned concurrency : {1u, 2u}) {
     allocations_of_run(runtime, 1, concurrency);
     auto of_short_keys = allocations_of_run(runtime, 1, concurrency);
-    EXPECT_LT(allocations_of_run(runtime, 100, concurrency), of_short_keys + 100);
+    EXPECT_LT(allocations_of_run(runtime, 100, concurrency), of_short_keys + 1000);
   }
 }
 

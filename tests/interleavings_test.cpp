@@ -102,6 +102,7 @@ TEST(Interleavings, AllProducersThatWatchAreTold) {
     EXPECT_TRUE(first.finished());
     EXPECT_TRUE(second.finished());
     EXPECT_FALSE(consumer.ended());
+    places.close();
   });
 }
 
@@ -131,6 +132,7 @@ TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
     if (consumer.finished()) EXPECT_EQ(values, std::vector{1});
     EXPECT_LE(places.size() + values.size(), 2u);
     if (all) EXPECT_EQ(places.size() + values.size(), 2u);
+    places.close();
   });
 }
 
@@ -165,6 +167,7 @@ TEST(Interleavings, AStopEndsAProducerThatWatches) {
     started producer(watch(places)), consumer(pop(places, values));
     order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { producer.stop(); }});
     EXPECT_TRUE(producer.ended());
+    places.close();
   });
 }
 
@@ -196,6 +199,7 @@ TEST(Interleavings, AStopOfOneWhoAcquiresLosesNoPermit) {
     EXPECT_EQ(first.finished() + second.finished() + left, 1);
     EXPECT_TRUE(first.ended());
     EXPECT_TRUE(second.ended() || first.finished());
+    permits.release();
   });
 }
 
