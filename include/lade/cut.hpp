@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/owner.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/pipeline.hpp>
@@ -127,9 +128,9 @@ class prefetch_stage {
           auto& counters = run.add_stage("prefetch");
           detail::concurrent_options options{.slots = count, .workers = 0};
           using stage = detail::concurrent_stage<T, T>;
-          auto ahead = std::make_shared<stage>(run, counters, options);
+          detail::owner ahead(std::make_shared<stage>(run, counters, options));
           ahead->start(in.open(run.until(ahead->stop_token()).taken_by(ahead->wanted())));
-          return stage::deliver(ahead);
+          return stage::deliver(std::move(ahead));
         });
   }
 

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
+#include <lade/detail/owner.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/shared_const.hpp>
 #include <lade/detail/spreading.hpp>
@@ -175,9 +176,9 @@ class flat_map_stage {
     if (options_.order == item_order::completion)
       run.refuse_state(name_ + " gives parts of several items as they come");
     using spreading = detail::spreading<In, Out, flat_map_stage>;
-    auto stage = std::make_shared<spreading>(run, counters, *this, concurrency);
+    detail::owner stage(std::make_shared<spreading>(run, counters, *this, concurrency));
     stage->start(in.open(run.until(stage->stop_token())));
-    return spreading::deliver(stage);
+    return spreading::deliver(std::move(stage));
   }
 
   template <class Out, class In>

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/arrivals.hpp>
 #include <lade/detail/items.hpp>
+#include <lade/detail/owner.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
@@ -109,12 +110,12 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
                                   stage_counters& counters, merge_end end) {
   auto ends_after =
       end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
-  auto merged = std::make_shared<arrivals<T>>(run, inputs.size(), ends_after);
+  owner merged(std::make_shared<arrivals<T>>(run, inputs.size(), ends_after));
   merged->count_for(counters);
   auto until = run.until(merged->stop_token());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     merged->start(counted(inputs[i].open(until.branch(i, inputs.size())), counters.in));
-  return counted_out(arrivals<T>::deliver(merged), counters);
+  return counted_out(arrivals<T>::deliver(std::move(merged)), counters);
 }
 
 template <class T>

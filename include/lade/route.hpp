@@ -7,6 +7,7 @@
 #include <lade/detail/arrivals.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/lanes.hpp>
+#include <lade/detail/owner.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/shared_const.hpp>
@@ -142,7 +143,7 @@ class route_stage {
   static async_generator<Out> open(const pipeline<T>& in, const std::vector<pipeline<Out>>& paths,
                                    const chooser& choose, std::size_t buffer,
                                    const detail::opening& run) {
-    auto results = std::make_shared<detail::arrivals<Out>>(run, paths.size(), paths.size());
+    detail::owner results(std::make_shared<detail::arrivals<Out>>(run, paths.size(), paths.size()));
     auto inside = run.until(results->stop_token()).reordering("route");
     auto split = std::make_shared<detail::split<T>>(inside, paths.size(), buffer);
     auto upstream = inside.until(split->stop_token());
@@ -155,9 +156,10 @@ class route_stage {
     results->count_for(counters);
     for (std::size_t i = 0; i < paths.size(); ++i)
       results->start(std::move(opened[paths.size() - 1 - i]), detail::split<T>::end_of(split, i));
-    split->start(deal<T, Out>(split, results, std::move(items), choose, upstream, counters),
-                 counters);
-    return detail::observe(detail::arrivals<Out>::deliver(results), run, counters);
+    split->start(
+        deal<T, Out>(split, results.shared(), std::move(items), choose, upstream, counters),
+        counters);
+    return detail::observe(detail::arrivals<Out>::deliver(std::move(results)), run, counters);
   }
 
   // Brings the items to their paths.
@@ -228,7 +230,7 @@ class route_batches_stage {
   static async_generator<Out> open(const pipeline<In>& in, const std::vector<pipeline<Out>>& paths,
                                    const chooser& choose, std::size_t buffer,
                                    const detail::opening& run) {
-    auto stop = std::make_shared<detail::lane_stop>(run);
+    detail::owner stop(std::make_shared<detail::lane_stop>(run));
     auto inside = run.until(stop->token());
     inside.place = {};  // what waits here is not under way
     auto split = std::make_shared<detail::split<In>>(inside, paths.size(), buffer);
@@ -251,7 +253,7 @@ class route_batches_stage {
     auto begun = std::make_shared<batches>(buffer + 1);
     split->start(deal(split, begun, std::move(items), paths.size(), choose, upstream, counters),
                  counters);
-    auto joined = join(std::move(results), detail::owner(std::move(stop)), split, begun, counters);
+    auto joined = join(std::move(results), std::move(stop), split, begun, counters);
     return detail::observe(std::move(joined), run, counters);
   }
 

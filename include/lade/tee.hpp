@@ -83,7 +83,7 @@ class tee_core {
   async_generator<std::tuple<Out...>> open(const pipeline<T>& in,
                                            const std::tuple<pipeline<Out>...>& paths,
                                            const opening& run, std::index_sequence<I...>) const {
-    auto stop = std::make_shared<lane_stop>(run);
+    owner stop(std::make_shared<lane_stop>(run));
     auto inside = run.until(stop->token());
     inside.place = {};  // what waits here is not under way
     auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
@@ -101,7 +101,7 @@ class tee_core {
     auto origin = std::make_shared<lineage>();
     auto rows =
         zip_opened(compare_origins(lane<Out>::deliver(std::get<I>(lanes)), I, origin, run)...);
-    return observe(deliver_rows(std::move(rows), owner(std::move(stop)), split), run, counters);
+    return observe(deliver_rows(std::move(rows), std::move(stop), split), run, counters);
   }
 
   template <class Out>

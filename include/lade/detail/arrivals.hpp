@@ -61,8 +61,13 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   }
 
   // The items of all inputs. Destroying the generator ends them.
-  static async_generator<T> deliver(std::shared_ptr<arrivals> inputs) {
-    return deliver_from(owner<arrivals>(std::move(inputs)));
+  static async_generator<T> deliver(owner<arrivals> self) {
+    while (auto next = co_await self->next()) {
+      with_lineage<T> yielded{next->origin, next->item};
+      co_yield yielded;
+    }
+    if (self->stop_.stop_requested()) throw error(errc::stopped, self->surroundings_.stage->name());
+    if (auto failure = self->failure()) std::rethrow_exception(failure);
   }
 
   void close() noexcept {
@@ -72,15 +77,6 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
 
  private:
   using arrived = underway_item<T>;
-
-  static async_generator<T> deliver_from(owner<arrivals> self) {
-    while (auto next = co_await self->next()) {
-      with_lineage<T> yielded{next->origin, next->item};
-      co_yield yielded;
-    }
-    if (self->stop_.stop_requested()) throw error(errc::stopped, self->surroundings_.stage->name());
-    if (auto failure = self->failure()) std::rethrow_exception(failure);
-  }
 
   task<std::optional<arrived>> next() {
     stopwatch waiting(surroundings_.stage->starving);

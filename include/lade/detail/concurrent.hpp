@@ -161,17 +161,7 @@ class concurrent_stage : public concurrent_core {
 
   // The stage's items. Destroying the generator, also one that was never asked for an item, ends
   // the stage.
-  static async_generator<Out> deliver(std::shared_ptr<concurrent_stage> stage) {
-    return deliver_from(owner<concurrent_stage>(std::move(stage)));
-  }
-
- private:
-  struct slot_values {
-    std::optional<In> in;
-    std::optional<Out> out;  // stays empty when the item is dropped
-  };
-
-  static async_generator<Out> deliver_from(owner<concurrent_stage> self) {
+  static async_generator<Out> deliver(owner<concurrent_stage> self) {
     std::size_t taken = slot_ring::none;
     while ((taken = co_await self->ring_.take_done(taken)) != slot_ring::none) {
       auto& slot = self->slots_[taken];
@@ -193,6 +183,12 @@ class concurrent_stage : public concurrent_core {
     if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
     if (self->input_failure_) std::rethrow_exception(self->input_failure_);
   }
+
+ private:
+  struct slot_values {
+    std::optional<In> in;
+    std::optional<Out> out;  // stays empty when the item is dropped
+  };
 
   static task<> feed(concurrent_stage& self, async_generator<In> upstream) {
     try {
@@ -331,13 +327,13 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
                                      const std::string& name, const concurrent_options& options,
                                      Work work) {
   auto& counters = run.add_stage(name);
-  auto stage =
-      std::make_shared<concurrent_stage<In, Out>>(run, counters, options.with(run.concurrency));
+  owner stage(
+      std::make_shared<concurrent_stage<In, Out>>(run, counters, options.with(run.concurrency)));
   auto upstream = run.until(stage->stop_token()).taken_by(stage->wanted());
   if (options.order == item_order::completion)
     upstream = upstream.reordering("a stage that gives items as they finish");
   stage->start(in.open(upstream), std::move(work));
-  return concurrent_stage<In, Out>::deliver(stage);
+  return concurrent_stage<In, Out>::deliver(std::move(stage));
 }
 
 }  // namespace lade::detail

@@ -7,8 +7,9 @@
 
 namespace lade::detail {
 
-// Closes the stage when the generator that holds this is destroyed, also one that was never asked
-// for an item.
+// Closes the stage when it is destroyed. Made with the stage and then moved into the generator of
+// its items, so that the stage is closed whether it could not be started, its generator was never
+// asked for an item, or was left.
 template <class Stage>
 class owner {
  public:
@@ -19,6 +20,7 @@ class owner {
     if (stage_) stage_->close();
   }
   Stage* operator->() const noexcept { return stage_.get(); }
+  const std::shared_ptr<Stage>& shared() const noexcept { return stage_; }
 
  private:
   std::shared_ptr<Stage> stage_;

@@ -132,20 +132,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   }
 
   // The parts. Destroying the generator ends the stage.
-  static async_generator<Out> deliver(std::shared_ptr<spreading> stage) {
-    return deliver_from(owner<spreading>(std::move(stage)));
-  }
-
-  void close() noexcept {
-    request_stop(stop_);
-    lanes_.close();
-  }
-
- private:
-  using lane = parts_lane<Out>;
-  using part = typename lane::part;
-
-  static async_generator<Out> deliver_from(owner<spreading> self) {
+  static async_generator<Out> deliver(owner<spreading> self) {
     while (auto lane = co_await self->lanes_.pop()) {
       while (auto next = co_await self->next_of(**lane)) {
         if (!next->item) {
@@ -161,6 +148,15 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
     if (self->input_failure_) std::rethrow_exception(self->input_failure_);
   }
+
+  void close() noexcept {
+    request_stop(stop_);
+    lanes_.close();
+  }
+
+ private:
+  using lane = parts_lane<Out>;
+  using part = typename lane::part;
 
   task<std::optional<part>> next_of(lane& from) {
     stopwatch waiting(counters_.starving);
