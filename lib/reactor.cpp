@@ -110,7 +110,12 @@ void reactor::start_thread() {
     loop();
   });
   pthread_setname_np(thread_.native_handle(), "lade-reactor");
-  entered.get();
+  try {
+    entered.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
 }
 
 void reactor::stop_thread() {

@@ -28,8 +28,6 @@ using namespace test;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-namespace {
-
 // A look-up table that cannot be copied.
 class lookup_table {
  public:
@@ -52,8 +50,6 @@ class copy_counter {
  private:
   int& copies_;
 };
-
-}  // namespace
 
 TEST(Functions, AreNotCopiedByRuns) {
   runtime runtime({.threads = 1});
@@ -118,8 +114,6 @@ TEST(Functions, OfSourcesAndCustomStagesNeedNotBeCopied) {
   for (auto& source : sources) EXPECT_THAT(collect(runtime, source | stage), ElementsAre(11, 12));
 }
 
-namespace {
-
 // Writes the sum of a sample's label and what it has.
 class label_writer {
  public:
@@ -143,8 +137,6 @@ class named {
  private:
   std::shared_ptr<const std::string> key_;
 };
-
-}  // namespace
 
 TEST(Functions, OfBatchIntoNeedNotBeCopied) {
   runtime runtime({.threads = 1});

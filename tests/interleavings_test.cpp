@@ -28,8 +28,6 @@ void detail::underway::leave() const noexcept {}
 using test::interleaving;
 using testing_support::counted;
 
-namespace {
-
 // A coroutine that a thread of a test starts, and whoever wakes it goes on with. It can be stopped,
 // so that every wait of it takes the long way.
 class started : private detail::completion {
@@ -68,30 +66,28 @@ class started : private detail::completion {
   bool ended_ = false;
 };
 
-task<> watch(channel<counted>& watched) { co_await watched.wanted(); }
+static task<> watch(channel<counted>& watched) { co_await watched.wanted(); }
 
-task<> push(channel<counted>& to, int value) { co_await to.push(counted(value)); }
+static task<> push(channel<counted>& to, int value) { co_await to.push(counted(value)); }
 
-task<> push_two(channel<counted>& to) {
+static task<> push_two(channel<counted>& to) {
   co_await to.push(counted(1));
   co_await to.push(counted(2));
 }
 
-task<> pop(channel<counted>& from, std::vector<int>& values) {
+static task<> pop(channel<counted>& from, std::vector<int>& values) {
   auto value = co_await from.pop();
   if (value) values.push_back(value->value());
 }
 
-task<> acquire(semaphore& from) { co_await from.acquire(); }
+static task<> acquire(semaphore& from) { co_await from.acquire(); }
 
-task<> wait_for(event& awaited) { co_await awaited; }
+static task<> wait_for(event& awaited) { co_await awaited; }
 
-task<> fail() {
+static task<> fail() {
   throw error(errc::failed, "fail");
   co_return;
 }
-
-}  // namespace
 
 TEST(Interleavings, AllProducersThatWatchAreTold) {
   interleaving::run_all([](interleaving& order) {
@@ -129,9 +125,13 @@ TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
     order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { producer.stop(); }});
     EXPECT_TRUE(producer.ended());
     bool all = producer.finished();
-    if (consumer.finished()) EXPECT_EQ(values, std::vector{1});
+    if (consumer.finished()) {
+      EXPECT_EQ(values, std::vector{1});
+    }
     EXPECT_LE(places.size() + values.size(), 2u);
-    if (all) EXPECT_EQ(places.size() + values.size(), 2u);
+    if (all) {
+      EXPECT_EQ(places.size() + values.size(), 2u);
+    }
     places.close();
   });
 }
@@ -145,7 +145,9 @@ TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
     order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { places.close(); }});
     EXPECT_TRUE(producer.ended());
     EXPECT_TRUE(consumer.finished());
-    if (producer.finished()) EXPECT_EQ(places.size() + values.size(), 2u);
+    if (producer.finished()) {
+      EXPECT_EQ(places.size() + values.size(), 2u);
+    }
   });
 }
 
