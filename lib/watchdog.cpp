@@ -1,6 +1,7 @@
 #include <lade/detail/watchdog.hpp>
 
 #include <algorithm>
+#include <new>
 
 #include <pthread.h>
 
@@ -45,22 +46,30 @@ void watchdog::work() noexcept {
     auto due = std::chrono::steady_clock::now() + interval();
     changed_.wait_until(lock, due, [this] { return ending_; });
     if (ending_) return;
-    auto blocking = blocking_steps();
-    auto all = watched_;
-    for (auto* each : all) {
-      if (std::ranges::find(watched_, each) == watched_.end()) continue;  // removed meanwhile
-      looked_at_ = each;
-      lock.unlock();
-      each->look(blocking);
-      lock.lock();
-      looked_at_ = nullptr;
-      changed_.notify_all();
+    try {
+      look_at_all(lock);
+    } catch (const std::bad_alloc&) {  // the next time, then
     }
+  }
+}
+
+void watchdog::look_at_all(std::unique_lock<std::mutex>& lock) {
+  auto all = watched_;
+  auto blocking = blocking_steps();
+  for (auto* each : all) {
+    if (std::ranges::find(watched_, each) == watched_.end()) continue;  // removed meanwhile
+    looked_at_ = each;
+    lock.unlock();
+    each->look(blocking);
+    lock.lock();
+    looked_at_ = nullptr;
+    changed_.notify_all();
   }
 }
 
 std::vector<activity::step> watchdog::blocking_steps() {
   std::vector<activity::step> steps;
+  steps.reserve(reactors_.size());
   for (auto* each : reactors_)
     if (auto step = each->take_long()) steps.push_back(*step);
   return steps;
