@@ -47,23 +47,19 @@ void watchdog::work() noexcept {
     changed_.wait_until(lock, due, [this] { return ending_; });
     if (ending_) return;
     try {
-      look_at_all(lock);
+      auto all = watched_;
+      auto blocking = blocking_steps();
+      for (auto* each : all) {
+        if (std::ranges::find(watched_, each) == watched_.end()) continue;  // removed meanwhile
+        looked_at_ = each;
+        lock.unlock();
+        each->look(blocking);
+        lock.lock();
+        looked_at_ = nullptr;
+        changed_.notify_all();
+      }
     } catch (const std::bad_alloc&) {  // the next time, then
     }
-  }
-}
-
-void watchdog::look_at_all(std::unique_lock<std::mutex>& lock) {
-  auto all = watched_;
-  auto blocking = blocking_steps();
-  for (auto* each : all) {
-    if (std::ranges::find(watched_, each) == watched_.end()) continue;  // removed meanwhile
-    looked_at_ = each;
-    lock.unlock();
-    each->look(blocking);
-    lock.lock();
-    looked_at_ = nullptr;
-    changed_.notify_all();
   }
 }
 

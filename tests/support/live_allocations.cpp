@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -37,9 +38,31 @@ bool failing_allocation::has_failed() const noexcept { return until_failure < 0;
 
 #ifndef LADE_SANITIZED
 
+static bool fails() noexcept { return until_failure >= 0 && until_failure.fetch_sub(1) == 0; }
+
+// What C libraries allocate is not counted, but fails too.
+extern "C" {
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t count, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
+void* malloc(std::size_t bytes) { return fails() ? nullptr : __libc_malloc(bytes); }
+void* calloc(std::size_t count, std::size_t bytes) {
+  return fails() ? nullptr : __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) {
+  return fails() ? nullptr : __libc_realloc(memory, bytes);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
+  *memory = fails() ? nullptr : __libc_memalign(alignment, bytes);
+  return *memory ? 0 : ENOMEM;
+}
+}
+
 static void* count_new(std::size_t bytes, std::size_t alignment) {
   made_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (until_failure >= 0 && until_failure.fetch_sub(1) == 0) throw std::bad_alloc();
+  if (fails()) throw std::bad_alloc();
   // aligned_alloc wants a multiple of the alignment, and nothing is still something.
   auto size = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size ? size : alignment);

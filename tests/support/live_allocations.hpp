@@ -10,8 +10,8 @@ namespace lade::test {
 // How many allocations all threads have made so far.
 std::uint64_t allocations_made() noexcept;
 
-// As long as it lives, one allocation throws bad_alloc, of whatever thread: the first if `after` is
-// 0, else as many later.
+// As long as it lives, one allocation fails, of whatever thread and also of a C library: the first
+// if `after` is 0, else as many later.
 class failing_allocation {
  public:
   explicit failing_allocation(std::uint64_t after) noexcept;

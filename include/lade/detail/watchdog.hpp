@@ -45,7 +45,6 @@ class watchdog {
 
  private:
   void work() noexcept;
-  void look_at_all(std::unique_lock<std::mutex>& lock);
   std::vector<activity::step> blocking_steps();
   std::chrono::nanoseconds interval() const noexcept;
 
