@@ -17,6 +17,8 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       places_(slots),
       most_working_(workers),
       most_held_(slots) {
+  free_.reserve(slots);
+  workers_.reserve(workers);  // a worker that parks allocates nothing: it may have woken others
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
   if (order == item_order::input) return;
   for (std::size_t slot = 0; slot < slots; ++slot)
