@@ -17,8 +17,8 @@ using testing::IsEmpty;
 // An executor that runs what is posted when it is told to.
 class manual final : public executor {
  public:
-  void post(job work) override { posted_.push_back(work); }
-  bool run_some() override {
+  void post(job work) noexcept override { posted_.push_back(work); }
+  bool run_some() noexcept override {
     if (posted_.empty()) return false;
     auto next = posted_.front();
     posted_.pop_front();
