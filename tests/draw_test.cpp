@@ -111,7 +111,7 @@ TEST(Draw, RefusesWeightsThatAreNone) {
   EXPECT_THAT([] { draw({}); }, ThrowsMessage<error>("draw: no weights"));
   EXPECT_THAT([] { draw({.weights = {0}}); }, ThrowsMessage<error>("draw: all weights are 0"));
   EXPECT_THAT([] { draw({.weights = {1, -1}}); },
-              ThrowsMessage<error>("draw: a weight that is not a number from 0 on"));
+              ThrowsMessage<error>("draw: weight 1 is -1; it must be a finite number from 0 on"));
 }
 
 }  // namespace lade

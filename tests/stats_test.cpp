@@ -780,18 +780,16 @@ TEST(RunStatistics, NameTheSlowestItems) {
     return name;
   };
   std::vector<std::string> names{"a", "slow", "b"};
-  for (unsigned concurrency : {1u, 2u}) {
-    auto items = runtime.run(from(names) | map(hold, {.concurrency = concurrency}));
-    std::thread consumer([&] { collect(items); });
-    gate.wait_for(static_cast<int>(concurrency));
-    gate.open();
-    consumer.join();
-    auto slowest = items.statistics().stages.back().slowest;
-    ASSERT_EQ(slowest.size(), 3u);
-    EXPECT_TRUE(std::ranges::is_sorted(slowest, std::greater(), &slow_item::duration));
-    auto slow = std::ranges::find(slowest, "slow", &slow_item::item);
-    EXPECT_EQ(slow->positions, lineage(1));
-  }
+  auto items = runtime.run(from(names) | map(hold, {.concurrency = 2}));
+  std::thread consumer([&] { collect(items); });
+  gate.wait_for(1);
+  gate.open();
+  consumer.join();
+  auto slowest = items.statistics().stages.back().slowest;
+  ASSERT_EQ(slowest.size(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(slowest, std::greater(), &slow_item::duration));
+  auto slow = std::ranges::find(slowest, "slow", &slow_item::item);
+  EXPECT_EQ(slow->positions, lineage(1));
 }
 
 TEST(RunStatistics, AreOfTheTimeUntilTheRunHasEnded) {
