@@ -436,9 +436,8 @@ static async_generator<int> only_the_first(async_generator<int> in) {
 
 TEST(Route, HasNoStateOnceAPathHasEndedBeforeItsItems) {
   runtime runtime({.threads = 2});
-  auto items = runtime.run(
-      from(up_to(100)) |
-      route(parity, chain(), through(only_the_first, {.lineage = lineage_rule::consumed})));
+  auto first = through(only_the_first, {.lineage = lineage_rule::consumed});
+  auto items = runtime.run(from(up_to(100)) | route(parity, chain(), first));
   collect(items);
   EXPECT_THAT([&] { items.state(); },
               ThrowsMessage<error>(HasSubstr("a path of route has ended before its items")));
