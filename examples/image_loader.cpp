@@ -40,7 +40,7 @@ static void catch_interrupts() {
 }
 
 static std::vector<lade::sample> find_images(const options& wanted, skipped& without) {
-  const auto* pattern = "**/*.{jpg,jpeg,png,webp,gif,bmp,tif,tiff}";
+  const auto* pattern = "**/*.{jpg,jpeg,png,webp,avif,gif,bmp,tif,tiff,ppm,pgm,pbm}";
   std::vector<std::string> unreadable;
   lade::io::labelled_files listing(wanted.directory, pattern,
                                    {.ignore_case = true,
@@ -48,7 +48,12 @@ static std::vector<lade::sample> find_images(const options& wanted, skipped& wit
                                     .unreadable = wanted.skip_bad ? &unreadable : nullptr});
   auto images = listing.list_all();
   without.note_directories(unreadable);
-  if (images.empty()) throw std::runtime_error(wanted.directory + ": no images in it or below it");
+  if (images.empty()) {
+    auto why = wanted.directory + ": no images in it or below it";
+    if (!unreadable.empty()) why += "; could not " + unreadable.front();
+    if (unreadable.size() > 1) why += ", and " + std::to_string(unreadable.size() - 1) + " more";
+    throw std::runtime_error(why);
+  }
   return images;
 }
 
@@ -130,10 +135,12 @@ static void load(const options& wanted) {
 
   std::optional<lade::trace> trace;
   if (!wanted.trace.empty()) trace.emplace(wanted.trace);
-  auto run = runtime.run(batches, {.seed = wanted.seed,
-                                   .on_failure = [&](auto& failure) { without.note(failure); },
-                                   .trace = trace ? &*trace : nullptr,
-                                   .failure_log = wanted.failure_log});
+  lade::run_options how;
+  how.seed = wanted.seed;
+  how.on_failure = [&](auto& failure) { without.note(failure); };
+  if (trace) how.trace = &*trace;
+  how.failure_log = wanted.failure_log;
+  auto run = runtime.run(batches, how);
   catch_interrupts();
   try {
     progress bar([&] {

@@ -134,7 +134,8 @@ options parse_options(int argc, char** argv) {
 std::string help_text() {
   std::string text =
       "usage: image_loader DIRECTORY [OPTIONS]\n\n"
-      "Turns the JPEG, PNG, WebP, GIF, BMP and TIFF images in a directory and below it into\n"
+      "Turns the JPEG, PNG, WebP, AVIF, GIF, BMP, TIFF and PNM images in a directory and below it "
+      "into\n"
       "training batches, as fast as it can, and tells what limited it. An image's label is the\n"
       "name of the directory that it is in.\n\n";
   for (auto& each : make_table()) {

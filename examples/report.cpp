@@ -59,9 +59,10 @@ report::report(std::string sheet_file, const lade::media::image_options& how)
 }
 
 void report::note(const lade::sample_batch& batch) {
-  if (batches_ == 0) {
+  if (batches_ == 0 && !sheet_file_.empty()) sheet_.emplace(batch.tensor(), how_);
+  if (batch.size() > largest_) {
+    largest_ = batch.size();
     spec_ = batch.tensor().spec();
-    if (!sheet_file_.empty()) sheet_.emplace(batch.tensor(), how_);
   }
   images_ += batch.size();
   ++batches_;

@@ -29,7 +29,8 @@ class report {
   void print(const lade::run_statistics& run, const lade::table_options& shown);
 
  private:
-  lade::tensor_spec spec_;  // of the first batch
+  lade::tensor_spec spec_;  // of the largest batch: others lack samples that failed
+  std::size_t largest_ = 0;
   std::uint64_t images_ = 0;
   std::uint64_t batches_ = 0;
   std::string sheet_file_;

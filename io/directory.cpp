@@ -214,6 +214,11 @@ std::vector<sample> files::list_all(bool labelled) const {
 async_generator<sample> files::list() const { return list(*this, false); }
 std::vector<sample> files::list_all() const { return list_all(false); }
 
+// A path has no two slashes in a row, so no other file is called like that.
+std::string labelled_files::identity_of(const sample& file) const {
+  return files_.identity_of(file) + "//" + std::to_string(file.label());
+}
+
 std::vector<std::string> labelled_files::class_names() const { return files_.directories(); }
 async_generator<sample> labelled_files::list() const { return files::list(files_, true); }
 std::vector<sample> labelled_files::list_all() const { return files_.list_all(true); }

@@ -3,6 +3,7 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/operation.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/runtime.hpp>
@@ -10,7 +11,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include <fcntl.h>
@@ -132,6 +135,9 @@ file_info file::info() const {
 }
 
 task<std::size_t> file::read(std::span<std::byte> into, std::uint64_t offset) const {
+  constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  detail::require_count("read " + path_, "offset", offset,
+                        {.most = last - std::min<std::uint64_t>(into.size(), last)});
   int fd = descriptor_.get();
   bool is_stream = into.size() > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
   std::size_t done = 0;
@@ -161,8 +167,10 @@ task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
+  auto& reactor = here.runtime->reactor();
+  detail::descriptor opened_now(fd, &reactor);  // which closes it if there is no memory to note it
   detail::open_files::of_process().hold(&here);
-  co_return file(detail::descriptor(fd, &here.runtime->reactor(), &here), std::move(path));
+  co_return file(std::move(opened_now).held_by(&here), std::move(path));
 }
 
 task<file> open(std::string path) {
@@ -181,30 +189,60 @@ task<file_info> stat(std::string path) {
                       found.stx_mtime.tv_nsec);
 }
 
-// Reads a file that does not know its size.
-static task<buffer> read_to_end(int fd, const std::string& path) {
-  buffer content(std::size_t{64} << 10);
+using read_permit = detail::open_files::permit;
+
+// What a file that does not know its size is read into at first.
+static constexpr std::size_t unsized_bytes = std::size_t{64} << 10;
+
+// Its content so far in at least twice the memory. The file stays open where that is waited for,
+// since a pipe that is closed is lost; but aside, since the item that the run waits for may need
+// the permit. Where too many are aside, it goes beyond the limit of memory.
+static task<buffer> enlarge(buffer content, read_permit& permit) {
+  auto bytes = std::max(unsized_bytes, 2 * content.size());
+  auto& here = co_await detail::this_context_reference();
+  auto larger = try_allocate(here, bytes);
+  if (!larger && !permit.step_aside()) larger = allocate_now(here, bytes);
+  if (!larger) larger = co_await allocate(bytes);
+  std::ranges::copy(content.bytes(), larger->data());
+  co_return std::move(*larger);
+}
+
+// The first so many bytes, which keep no more than twice their memory, if that can be had.
+static buffer trim(const context& here, const buffer& content, std::size_t bytes) {
+  std::optional<buffer> smaller;
+  if (bytes < content.size() / 2) smaller = try_allocate(here, bytes);
+  if (!smaller) return content.slice(0, bytes);
+  std::ranges::copy(content.bytes().first(bytes), smaller->data());
+  return *std::move(smaller);
+}
+
+// Reads a file that does not know its size, at first into `content`.
+static task<buffer> read_to_end(int fd, const std::string& path, std::optional<buffer> content,
+                                read_permit& permit) {
+  auto& here = co_await detail::this_context_reference();
+  auto all = content ? std::move(*content) : buffer();
   std::size_t done = 0;
   while (true) {
-    auto result = co_await read_call(fd, content.bytes().subspan(done), done, true);
-    if (file_check(result, "read", path) == 0) co_return content.slice(0, done);
+    if (done == all.size()) all = co_await enlarge(std::move(all), permit);
+    auto result = co_await read_call(fd, all.bytes().subspan(done), done, true);
+    if (file_check(result, "read", path) == 0) co_return trim(here, all, done);
     done += static_cast<std::size_t>(result);
-    if (done < content.size()) continue;
-    buffer larger(2 * content.size());
-    std::memcpy(larger.data(), content.data(), done);
-    content = std::move(larger);
   }
 }
 
 // What all reading of small files comes down to. One coroutine, since each one more costs a
 // hundredth of reading a cached file of 4 KiB. The path must outlive the await.
 //
-// Memory is waited for without an open file: so many reads may wait for it that there would be no
-// descriptor for the one whose item the run waits for.
+// Memory is waited for without an open file, unless that is a pipe: so many reads may wait for it
+// that there would be no descriptor for the one whose item the run waits for. A file that is larger
+// afterwards is waited for again; one that grows each time gets its memory beyond the limit, so
+// that its read ends.
 static task<buffer> read_whole(const std::string& path, read_options options) {
+  constexpr int most_waits = 3;
   auto& here = co_await detail::this_context_reference();
   std::optional<buffer> content;
   std::size_t awaited_bytes = 0;
+  int waits = 0;
   while (true) {
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
@@ -214,18 +252,20 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
     detail::descriptor from(fd, &here.runtime->reactor());
     auto found = stat_of(fd, path);
     auto size = static_cast<std::size_t>(found.st_size);
-    if (size == 0) co_return co_await read_to_end(fd, path);
-
-    bool direct = bypass_page_cache(fd, found, options.page_cache, is_hurried(here));
-    auto wanted_bytes = direct ? whole_pages(size) : size;
+    bool is_pipe = size == 0 && !S_ISREG(found.st_mode);
+    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried(here));
+    auto wanted_bytes = size == 0 ? unsized_bytes : direct ? whole_pages(size) : size;
+    if (content && content->size() < wanted_bytes) content.reset();
     if (!content) content = try_allocate(here, wanted_bytes);
-    if (!content) {
+    if (!content && waits == most_waits) content = allocate_now(here, wanted_bytes);
+    if (!content && !is_pipe) {
+      ++waits;
       awaited_bytes = wanted_bytes;
       options.page_cache = direct ? page_cache::bypass : page_cache::fill;
       continue;
     }
+    if (size == 0) co_return co_await read_to_end(fd, path, std::move(content), permit);
     auto* device = direct ? &detail::direct_reads::at(found.st_dev) : nullptr;
-    size = std::min(size, content->size());
     std::size_t done = 0;
     while (done < size) {
       auto rest = content->bytes().subspan(done);
@@ -240,8 +280,8 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
       if (file_check(result, "read", path) == 0) break;
       done += static_cast<std::size_t>(result);
     }
-    co_return done == content->size() ? *std::move(content)
-                                      : content->slice(0, std::min(done, size));
+    done = std::min(done, size);  // the file may have grown
+    co_return done == content->size() ? *std::move(content) : content->slice(0, done);
   }
 }
 

@@ -21,16 +21,24 @@ open_files& open_files::of_process() {
   return files;
 }
 
-bool open_files::try_read() noexcept {
-  auto reads = reads_.load();
-  while (reads < limit_)
-    if (reads_.compare_exchange_weak(reads, reads + 1)) return true;
+bool open_files::try_count(std::atomic<std::size_t>& count, std::size_t limit) noexcept {
+  auto now = count.load();
+  while (now < limit)
+    if (count.compare_exchange_weak(now, now + 1)) return true;
   return false;
 }
 
-void open_files::end_read() noexcept {
-  --reads_;
+void open_files::end_read(std::atomic<std::size_t>& count) noexcept {
+  --count;
   if (waiting_) serve_waiters();
+}
+
+bool open_files::permit::step_aside() noexcept {
+  if (is_aside_) return true;
+  if (!try_count(from_->aside_, std::max<std::size_t>(from_->limit_ / 2, 1))) return false;
+  is_aside_ = true;
+  from_->end_read(from_->reads_);
+  return true;
 }
 
 void open_files::hold(const context* who) {

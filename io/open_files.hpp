@@ -16,10 +16,11 @@ namespace lade::detail {
 // Counts the files that are open. Any thread.
 //
 // A read of a whole file waits for nothing while it holds its descriptor but for the read itself,
-// so that waiting for such reads cannot lock up: at most `limit` are in progress. Files that a
-// program opens by itself may be held while their holder waits for another; their opens do not wait
-// for the limit. Where the system refuses a descriptor, an open waits for the next close as long as
-// somebody may close a file: a read, or a holder whose own opens do not wait.
+// so that waiting for such reads cannot lock up: at most `limit` are in progress. One that has to
+// wait for something else with its file open steps aside; at most half as many are aside. Files
+// that a program opens by itself may be held while their holder waits for another; their opens do
+// not wait for the limit. Where the system refuses a descriptor, an open waits for the next close
+// as long as somebody may close a file: a read, or a holder whose own opens do not wait.
 class open_files {
  public:
   class read_awaiter;
@@ -28,16 +29,22 @@ class open_files {
   // A read of a whole file, which holds a descriptor until this dies.
   class permit {
    public:
-    permit(permit&& other) noexcept : from_(std::exchange(other.from_, nullptr)) {}
+    permit(permit&& other) noexcept
+        : from_(std::exchange(other.from_, nullptr)), is_aside_(other.is_aside_) {}
     ~permit() {
-      if (from_) from_->end_read();
+      if (from_) from_->end_read(is_aside_ ? from_->aside_ : from_->reads_);
     }
+
+    // Lets another read have this one's place, while its file stays open. Returns false if as many
+    // are aside as may be.
+    bool step_aside() noexcept;
 
    private:
     friend class read_awaiter;
     explicit permit(open_files& from) noexcept : from_(&from) {}
 
     open_files* from_;
+    bool is_aside_ = false;
   };
 
   explicit open_files(std::size_t limit) noexcept : limit_(limit) {}
@@ -64,8 +71,10 @@ class open_files {
     std::size_t waiting = 0;  // of its opens
   };
 
-  bool try_read() noexcept;
-  void end_read() noexcept;
+  // Adds one to a count that is less than `limit`.
+  static bool try_count(std::atomic<std::size_t>& count, std::size_t limit) noexcept;
+  bool try_read() noexcept { return try_count(reads_, limit_); }
+  void end_read(std::atomic<std::size_t>& count) noexcept;
   void serve_waiters() noexcept;
 
   // With the mutex held.
@@ -76,6 +85,7 @@ class open_files {
 
   const std::size_t limit_;
   std::atomic<std::size_t> reads_ = 0;
+  std::atomic<std::size_t> aside_ = 0;
   std::atomic<bool> waiting_ = false;  // whether a list below may have waiters
 
   std::mutex mutex_;  // guards all that follows

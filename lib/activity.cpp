@@ -1,5 +1,7 @@
 #include <lade/detail/activity.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -22,7 +24,7 @@ void activity::enter_thread() noexcept {
 }
 
 void activity::begin() noexcept {
-  name("", nullptr);
+  name("", 0);
   began_.store(coarse_nanoseconds(), std::memory_order_release);
 }
 
@@ -32,7 +34,28 @@ void activity::end() noexcept {
   if (began == 0 || std::chrono::nanoseconds(now - began) <= allowed) return;
   auto ended = step_at(began, now);
   std::lock_guard lock(mutex_);
-  if (!ended_ || ended_->lasted < ended.lasted) ended_ = ended;
+  if (ended.lasted - newly_not_scheduled() > allowed) keep(ended);
+}
+
+activity::interruption::interruption(activity& of) noexcept
+    : of_(of), inside_(of.began_ != 0), doing_(of.doing_), stage_(of.stage_) {
+  of_.end();
+}
+
+activity::interruption::~interruption() {
+  if (!inside_) return;
+  of_.name(doing_, stage_);
+  of_.began_.store(coarse_nanoseconds(), std::memory_order_release);
+}
+
+void activity::wake_later(const futex_word* word) noexcept {
+  const auto* before = to_wake_.exchange(word);
+  if (before != nullptr && before != word) futex_wake_one(before);
+}
+
+void activity::wake_now() noexcept {
+  if (to_wake_.load(std::memory_order_relaxed) == nullptr) return;
+  if (const auto* word = to_wake_.exchange(nullptr)) futex_wake_one(word);
 }
 
 activity::step activity::step_at(std::int64_t began, std::int64_t now) const noexcept {
@@ -40,21 +63,33 @@ activity::step activity::step_at(std::int64_t began, std::int64_t now) const noe
           std::chrono::nanoseconds(now - began)};
 }
 
-std::optional<activity::step> activity::take() noexcept {
-  if (auto began = began_.load(std::memory_order_acquire)) {
-    auto current = step_at(began, coarse_nanoseconds());
-    if (current.lasted > allowed && began_.load() == began) return current;
-  }
-  std::lock_guard lock(mutex_);
-  return std::exchange(ended_, std::nullopt);
+// Instead of a shorter one of the same stage; of too many stages the last is lost.
+void activity::keep(const step& ended) noexcept {
+  auto end = ended_.begin() + static_cast<std::ptrdiff_t>(count_ended_);
+  auto same = std::find_if(ended_.begin(), end,
+                           [&](const step& each) { return each.stage == ended.stage; });
+  if (same == ended_.end()) return;
+  if (same == end) ++count_ended_;
+  if (same == end || same->lasted < ended.lasted) *same = ended;
 }
 
-std::optional<activity::step> activity::take_long() noexcept {
+std::vector<activity::step> activity::take_long() {
+  std::vector<step> found;
+  found.reserve(most_ended + 1);
+  std::lock_guard lock(mutex_);
+  for (; count_ended_ > 0; --count_ended_) found.push_back(ended_[count_ended_ - 1]);
+  auto not_counted = newly_not_scheduled();
+  if (auto began = began_.load(std::memory_order_acquire)) {
+    auto current = step_at(began, coarse_nanoseconds());
+    if (current.lasted - not_counted > allowed && began_.load() == began) found.push_back(current);
+  }
+  return found;
+}
+
+// Since it was asked for last.
+std::chrono::nanoseconds activity::newly_not_scheduled() noexcept {
   auto before = std::exchange(not_scheduled_, not_scheduled());
-  auto found = take();
-  bool blocks =
-      found && found->lasted - std::chrono::nanoseconds(not_scheduled_ - before) > allowed;
-  return blocks ? found : std::nullopt;
+  return std::chrono::nanoseconds(not_scheduled_ - before);
 }
 
 // How long the thread has waited for a CPU; 0 where the kernel does not tell.

@@ -1,11 +1,15 @@
 #include "block_store.hpp"
 
 #include <lade/buffer.hpp>
+#include <lade/error.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstdint>
 #include <limits>
 #include <new>
+#include <string>
 
 #include <sys/mman.h>
 
@@ -45,9 +49,13 @@ static std::size_t round_up(std::size_t bytes, std::size_t step) {
   return (bytes + step - 1) / step * step;
 }
 
+void raise_no_memory(std::size_t bytes) {
+  raise(ENOMEM, "allocate " + std::to_string(bytes) + " bytes");
+}
+
 // Multiples of 64 up to 512, from there on eight steps for each doubling.
 std::size_t block_bytes_for(std::size_t bytes) {
-  if (bytes > std::numeric_limits<std::size_t>::max() / 4) throw std::bad_alloc();
+  if (bytes > std::numeric_limits<std::size_t>::max() / 4) raise_no_memory(bytes);
   if (bytes <= 512) return round_up(bytes, buffer::alignment);
   auto step = std::bit_floor(bytes - 1) / 8;
   return round_up(bytes, bytes > small_page_bytes ? std::max(step, small_page_bytes) : step);
@@ -71,19 +79,38 @@ static std::size_t group_bytes(std::size_t block_bytes) noexcept {
 }
 
 static std::align_val_t alignment_of(std::size_t bytes) noexcept {
-  if (bytes >= huge_page_bytes) return std::align_val_t(huge_page_bytes);
   if (bytes >= small_page_bytes) return std::align_val_t(small_page_bytes);
   return std::align_val_t(buffer::alignment);
 }
 
+// Maps more than that, and unmaps what lies before and behind the aligned part.
+static void* map_huge_pages(std::size_t bytes) {
+  if (bytes > PTRDIFF_MAX) raise_no_memory(bytes);
+  auto mapped = bytes + huge_page_bytes;
+  auto* first = static_cast<std::byte*>(
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (first == MAP_FAILED) raise_no_memory(bytes);
+  auto before = (huge_page_bytes - reinterpret_cast<std::uintptr_t>(first) % huge_page_bytes) %
+                huge_page_bytes;
+  if (before > 0) (void)munmap(first, before);
+  (void)munmap(first + before + bytes, huge_page_bytes - before);
+  (void)madvise(first + before, bytes, MADV_HUGEPAGE);
+  return first + before;
+}
+
+// Large blocks are mapped: malloc would keep up to 64 MiB of what is freed for each thread.
 static void* take_from_system(std::size_t bytes) {
-  auto* memory = ::operator new(bytes, alignment_of(bytes));
-  if (bytes >= huge_page_bytes) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+  if (bytes >= huge_page_bytes) return map_huge_pages(bytes);
+  auto* memory = ::operator new(bytes, alignment_of(bytes), std::nothrow);
+  if (!memory) raise_no_memory(bytes);
   return memory;
 }
 
 static void give_to_system(void* memory, std::size_t bytes) noexcept {
-  ::operator delete(memory, alignment_of(bytes));
+  if (bytes >= huge_page_bytes)
+    (void)munmap(memory, bytes);
+  else
+    ::operator delete(memory, alignment_of(bytes));
 }
 
 block new_block(std::size_t block_bytes) {
@@ -94,7 +121,7 @@ block new_block(std::size_t block_bytes) {
   auto* group = new (std::nothrow) block_group{static_cast<std::byte*>(memory), block_bytes, all};
   if (!group) {
     give_to_system(memory, bytes);
-    throw std::bad_alloc();
+    raise_no_memory(sizeof(block_group));
   }
   group->empty = all & ~std::uint64_t{1};
   return {memory, group};

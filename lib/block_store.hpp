@@ -19,10 +19,13 @@ struct block {
   block_group* group = nullptr;
 };
 
-// The size of the block for so many bytes. Throws std::bad_alloc if that is absurd.
+// Throws error(not_enough_memory) that tells how many bytes there are not.
+[[noreturn]] void raise_no_memory(std::size_t bytes);
+
+// The size of the block for so many bytes. Throws error(not_enough_memory) if that is absurd.
 std::size_t block_bytes_for(std::size_t bytes);
 
-// A block that nobody has had yet, in untouched memory. Throws std::bad_alloc.
+// A block that nobody has had yet, in untouched memory. Throws error(not_enough_memory).
 block new_block(std::size_t block_bytes);
 
 // Memory that goes back to the system with this object. That takes long: do it without a mutex.

@@ -1,3 +1,5 @@
+#include "block_store.hpp"
+
 #include <lade/buffer.hpp>
 
 #include <new>
@@ -7,7 +9,9 @@
 namespace lade {
 
 buffer::buffer(std::size_t bytes) {
-  auto* data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment)));
+  auto* data =
+      static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment), std::nothrow));
+  if (!data) detail::raise_no_memory(bytes);
   owner_ = std::shared_ptr<const void>(
       data, [](void* memory) { ::operator delete(memory, std::align_val_t(alignment)); });
   bytes_ = {data, bytes};

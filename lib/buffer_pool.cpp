@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -90,9 +91,13 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     return take(bytes, lock);
   }
 
-  // A block for bytes that have been reserved. Unlocks, since the system's memory takes its time.
+  // A block for bytes that have been reserved. Unlocks: the system's memory takes its time, and a
+  // buffer that cannot be made of the block gives it back.
   block take(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
-    if (auto kept = blocks.take(bytes); kept.memory) return kept;
+    if (auto kept = blocks.take(bytes); kept.memory) {
+      lock.unlock();
+      return kept;
+    }
     auto unused = blocks.shrink(std::max(blocks.kept_bytes(), room()) - room());
     lock.unlock();
     try {
@@ -193,8 +198,10 @@ bool buffer_pool::reservation::await_suspend(
 }
 
 void buffer_pool::reservation::await_resume() {
+  char doing[48];  // what is granted is not lost for want of memory for a text
+  std::snprintf(doing, sizeof doing, "allocate %zu bytes", bytes_);
   try {
-    finish("allocate " + std::to_string(bytes_) + " bytes");
+    finish(doing);
   } catch (...) {
     pool_.waiter_left();  // it may have been in the way of smaller ones
     throw;
@@ -255,7 +262,7 @@ buffer buffer_pool::allocate_now(std::size_t bytes) {
   return state_->make_buffer(found, block_bytes, bytes);
 }
 
-bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const {
+bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const noexcept {
   return !state_->fits(bytes, buffers);
 }
 
@@ -312,6 +319,13 @@ task<memory_charge> charge(std::size_t bytes) {
   co_return memory_charge(std::move(pool), bytes);
 }
 
+task<memory_charge> detail::reserve(std::size_t bytes) {
+  try {
+    co_return co_await charge(bytes);
+  } catch (...) {}
+  co_return memory_charge();
+}
+
 buffer allocate_now(std::size_t bytes) {
   auto* call = detail::call_memory::current;
   return call ? call->allocate(bytes) : buffer(bytes);
@@ -325,7 +339,7 @@ std::chrono::nanoseconds detail::waited_for_memory(const context& surroundings,
 constinit thread_local detail::call_memory* detail::call_memory::current = nullptr;
 
 buffer detail::call_memory::allocate(std::size_t bytes) {
-  stage_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  stage_.allocated.fetch_add(bytes, std::memory_order_relaxed);
   if (bytes == 0) return buffer();
   auto& pool = *pool_.state_;
   auto block_bytes = block_bytes_for(bytes);

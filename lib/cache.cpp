@@ -13,13 +13,6 @@ void cache_stage::require_no_bytes() const {
 
 namespace detail {
 
-lineage moved(const lineage& origin, std::uint64_t from, std::uint64_t to) {
-  if (from == to) return origin;
-  lineage result;
-  for (auto& range : origin.ranges()) result.add({range.first - from + to, range.last - from + to});
-  return result;
-}
-
 bool meet(const lineage& a, const lineage& b) noexcept {
   auto overlaps = [&](const lineage::range& one) {
     return std::ranges::any_of(b.ranges(), [&](const lineage::range& other) {

@@ -1,6 +1,9 @@
 #include <lade/detail/activity.hpp>
 #include <lade/detail/concurrent_core.hpp>
+#include <lade/detail/continue_on.hpp>
+#include <lade/detail/items.hpp>
 #include <lade/detail/observer.hpp>
+#include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/random.hpp>
 #include <lade/runtime.hpp>
@@ -20,6 +23,7 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
     : run_(run.run),
       counters_(counters),
       options_(completed(options, run_->options())),
+      draws_(run, options.number),
       place_(run.place),
       slots_(options.slots),
       ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
@@ -68,14 +72,181 @@ void concurrent_core::close() noexcept {
   ring_.close();
 }
 
-void concurrent_core::note_input(slot_state& filled, const lineage& origin,
-                                 const item_identity& identity) {
+void concurrent_core::start(generator upstream) {
+  for (auto& surroundings : worker_contexts_)
+    run_->start(shared_from_this(), surroundings, work_on(*this, surroundings));
+  run_->start(shared_from_this(), feeder_context_, feed(*this, std::move(upstream)));
+}
+
+generator concurrent_core::deliver(owner<concurrent_core> self) {
+  std::size_t taken = slot_ring::none;
+  while ((taken = co_await self->ring_.take_done(taken)) != slot_ring::none) {
+    if (self->stop_.stop_requested()) break;  // items have been left that are not dropped
+    auto& slot = self->slots_[taken];
+    if (slot.failure) {
+      self->close();
+      std::rethrow_exception(slot.failure);
+    }
+    if (auto* result = self->result(taken)) {
+      self->count_result(taken);
+      address_with_lineage yielded{slot.origin, result};
+      co_yield yielded;
+    } else {
+      co_await consume(slot.origin);
+    }
+    self->drop_result(taken);
+    slot.mark = {};
+  }
+  if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
+  if (self->input_failure_) std::rethrow_exception(self->input_failure_);
+}
+
+task<> concurrent_core::feed(concurrent_core& self, generator upstream) {
+  try {
+    co_await self.fill_slots(upstream);
+  } catch (...) {
+    self.input_failure_ = std::current_exception();
+  }
+  self.ring_.end_input();
+}
+
+task<> concurrent_core::fill_slots(generator& upstream) {
+  identify identity;
+  auto last = slot_ring::none;
+  while (true) {
+    auto free = co_await ring_.take_free(std::exchange(last, slot_ring::none));
+    if (free == slot_ring::none) co_return;
+    void* next = nullptr;
+    {
+      stopwatch waiting(counters_.input_wait);
+      next = co_await upstream.next();
+    }
+    if (!next) co_return;
+    fill(free, next, upstream.origin(), identity(upstream.origin()));
+    if (options_.workers > 0) {
+      last = free;
+    } else {
+      ring_.fill_done(free);
+      note_levels();
+    }
+  }
+}
+
+void concurrent_core::fill(std::size_t number, void* item, const lineage& origin,
+                           const item_identity& identity) {
   bump(counters_.in);
-  filled.origin = origin;
-  filled.identity = identity;
-  filled.failure = nullptr;
-  filled.mark = underway(place_);
-  filled.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+  auto& slot = slots_[number];
+  slot.origin = origin;
+  slot.identity = identity;
+  slot.failure = nullptr;
+  slot.mark = underway(place_);
+  slot.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+  if (run_->watches_stalls()) slot.name = name_of_item(item);
+  put(number, item);
+}
+
+// `co_await called_task(calls)` starts the task that a worker has got, and waits for its end.
+class called_task : private completion {
+ public:
+  explicit called_task(slot_calls& calls) noexcept : completion{resume_worker}, calls_(calls) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> worker) {
+    worker_ = worker;
+    context_ = worker.promise().context;
+    return !calls_.start(worker.promise(), *this);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  static void resume_worker(completion& self) noexcept {
+    auto& waiting = static_cast<called_task&>(self);
+    resume_at_home(waiting.worker_, waiting.context_);
+  }
+
+  slot_calls& calls_;
+  std::coroutine_handle<> worker_;
+  const context* context_ = nullptr;
+};
+
+task<> concurrent_core::work_on(concurrent_core& self, const context& surroundings) {
+  auto* home = surroundings.home;
+  call_log log(self, surroundings);
+  call_memory memory(*surroundings.memory, self.counters_);
+  co_await continue_on(*home);
+  std::exception_ptr failure;
+  auto calls = self.begin_worker(failure);
+  std::size_t taken = slot_ring::none;
+  while ((taken = co_await self.ring_.take_filled(taken, *home)) != slot_ring::none) {
+    if (log.had_its_turn()) co_await give_way(*home);
+    if (self.run_->is_behind_with_failures()) co_await self.run_->room_for_failures();
+    auto& slot = self.slots_[taken];
+    slot.failure = failure;
+    surroundings.claim->set_item(taken);
+    for (unsigned attempt = 1; calls; ++attempt) {
+      bool kept = false;
+      std::optional<clock::duration> pause;
+      calls->keep_name(taken);
+      hooked_call visit(*self.run_, self.counters_, *calls, slot.origin, attempt);
+      if (calls->tells_memory) {
+        auto reserved = co_await reserve(needed_for(*calls, taken));
+        memory.reserve(std::move(reserved));
+      }
+      if (surroundings.stop.stop_requested()) break;  // which has ended the waits
+      log.begin(slot, attempt);
+      try {
+        kept = self.keep_for_retry(*calls, taken, attempt);
+        self.call(*calls, taken, memory);
+        if (calls->are_tasks) {
+          co_await called_task(*calls);
+          calls->finish(taken);
+        }
+        self.require_in_time(slot, surroundings);
+        visit.leave(nullptr);
+      } catch (...) {
+        visit.leave(std::current_exception());
+        self.drop_result(taken);
+        pause = self.failed(taken, calls->text(), attempt, kept);
+      }
+      log.end(slot, *calls, pause);
+      if (!pause) break;
+      const bool slept = co_await sleep_until(clock::now() + *pause);
+      log.end_pause();
+      if (!slept) break;
+      calls->put_copy_back(taken);
+    }
+    self.drop_item(taken);
+    if (auto* moved = self.update_home(surroundings); moved != home) {
+      home = moved;
+      co_await continue_on(*home);
+    }
+  }
+}
+
+// What a worker calls; if there is none, all its items fail.
+std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& failure) {
+  try {
+    return begin_calls();
+  } catch (...) {
+    failure = run_->fail(counters_, {on_error::fail}, {}, {});
+    return nullptr;
+  }
+}
+
+// Whether the function may be called for the item once more.
+bool concurrent_core::keep_for_retry(slot_calls& calls, std::size_t slot, unsigned attempt) const {
+  return attempt < options_.policy.retry.attempts && calls.copy(slot);
+}
+
+void concurrent_core::call(slot_calls& calls, std::size_t slot, call_memory& memory) const {
+  item_random draw(draws_, slots_[slot].identity);
+  if (calls.are_tasks) {
+    calls.call(slot, draw, time_left(slots_[slot]));
+  } else {
+    call_memory::entered inside(memory);
+    calls.call(slot, draw, std::nullopt);
+  }
 }
 
 executor* concurrent_core::update_home(const context& worker) noexcept {
@@ -97,16 +268,18 @@ void concurrent_core::require_in_time(const slot_state& item, const context& sur
   auto allowed = options_.limits.left(item.started - item.begun);
   auto now = clock::now();
   auto waited = waited_for_memory(surroundings, now) - item.waited;
-  if (now - item.started - waited > allowed) throw error(errc::timed_out, late);
+  if (now - item.started - waited > allowed) throw error(errc::timed_out, call_of_function);
 }
 
-std::chrono::nanoseconds concurrent_core::time_left(const slot_state& item) const noexcept {
+slot_calls::time_limit concurrent_core::time_left(const slot_state& item) const noexcept {
+  if (!options_.limits.any()) return std::nullopt;
   return options_.limits.left(item.started - item.begun);
 }
 
-std::optional<clock::duration> concurrent_core::failed(slot_state& item, std::string name,
+std::optional<clock::duration> concurrent_core::failed(std::size_t slot, std::string name,
                                                        unsigned attempt, bool may_retry) {
   if (stop_.stop_requested()) return std::nullopt;
+  auto& item = slots_[slot];
   auto& policy = options_.policy;
   if (may_retry && is_worth_retrying(policy.retry, std::current_exception())) {
     random draw(run_->options().seed, item.identity.position, item.identity.part, attempt);
@@ -115,6 +288,12 @@ std::optional<clock::duration> concurrent_core::failed(slot_state& item, std::st
       counters_.retried.fetch_add(1, std::memory_order_relaxed);
       return pause;
     }
+  }
+  try {
+    substitute(slot);
+  } catch (...) {  // is the failure of the item, instead of the one before
+    item.failure = run_->fail(counters_, {on_error::fail}, std::move(name), item.origin, attempt);
+    return std::nullopt;
   }
   item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
   return std::nullopt;
@@ -147,6 +326,7 @@ concurrent_core::call_log::call_log(concurrent_core& stage, const context& surro
       trace_(stage.run_->options().trace),
       track_(trace_, stage.counters_),
       busy_(stage.counters_.busy),
+      pause_(stage.counters_.paused),
       cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
 
 void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
@@ -157,18 +337,22 @@ void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
   item.note(item_overview::doing::works, item.started);
   busy_.begin(item.started);
   cpu_.begin();
-  if (stage_.options_.on_reactor) name_step("in its function", &stage_.counters_);
+  if (stage_.options_.on_reactor) name_step("in its function", stage_.counters_.number);
 }
 
-void concurrent_core::call_log::end(slot_state& item, std::string name, clock::time_point ended,
+void concurrent_core::call_log::end(slot_state& item, const slot_calls& calls,
                                     std::optional<clock::duration> pause) {
-  if (stage_.options_.limits.any())  // which such a wait does not count to
-    item.begun += waited_for_memory(surroundings_, ended) - item.waited;
+  auto ended = clock::now();
   auto taken = ended - item.started;
   auto& counters = stage_.counters_;
+  bool is_named = trace_ || counters.slowest.take(taken);
+  auto name = is_named ? calls.text() : std::string();
+  if (stage_.options_.limits.any())  // which such a wait does not count to
+    item.begun += waited_for_memory(surroundings_, ended) - item.waited;
   computed_ += taken;
   cpu_.end(taken);
   busy_.end(ended);
+  if (pause) pause_.begin(ended);
   counters.latency.add(taken);
   if (counters.slowest.take(taken)) counters.slowest.add({name, item.origin, taken});
   if (pause) item.note(item_overview::doing::pauses, ended);
@@ -176,6 +360,14 @@ void concurrent_core::call_log::end(slot_state& item, std::string name, clock::t
   trace_->add_span(track_.number(), name.empty() ? counters.name() : name, item.started, ended,
                    item.origin);
   stage_.note_levels();
+}
+
+generator open_behind(const node_base& before, const opening& run, owner<concurrent_core> stage) {
+  auto upstream = run.until(stage->stop_token()).taken_by(stage->wanted());
+  if (stage->options().order == item_order::completion)
+    upstream = upstream.reordering("a stage that gives items as they finish");
+  stage->start(before.open_in(upstream));
+  return concurrent_core::deliver(std::move(stage));
 }
 
 }  // namespace lade::detail

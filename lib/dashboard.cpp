@@ -53,7 +53,7 @@ static drawn_lines table_lines(const run_statistics& run, std::size_t columns) {
 
 // Leaves out the first stages of a table if it has more lines than may be, and says how many.
 static void shorten(drawn_lines& stages, std::size_t most, std::size_t columns) {
-  if (stages.size() <= most) return;
+  if (stages.size() <= std::max<std::size_t>(most, 2)) return;
   auto kept = std::max<std::size_t>(most, 2) - 2;
   auto left_out = stages.size() - 1 - kept;
   stages.erase(stages.begin() + 1, stages.begin() + static_cast<std::ptrdiff_t>(left_out));
@@ -115,9 +115,10 @@ void dashboard::operator()(const run_report& report) {
   if (!size) return write_all_to(descriptor_, one_line(report) + "\n");
   std::size_t below_the_last = 1;
   auto text = render(report, size->ws_col, size->ws_row - below_the_last);
-  auto back = lines_ > 0 ? "\x1b[" + std::to_string(lines_) + "A" : "";
+  std::lock_guard lock(drawn_->mutex);
+  auto back = drawn_->lines > 0 ? "\x1b[" + std::to_string(drawn_->lines) + "A" : "";
   write_all_to(descriptor_, back + "\r\x1b[J" + text);
-  lines_ = static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  drawn_->lines = report.last ? 0 : static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
 }  // namespace lade

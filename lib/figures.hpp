@@ -16,6 +16,9 @@ namespace lade::detail {
 double share(std::chrono::nanoseconds part, std::chrono::nanoseconds whole);
 double utilisation(const stage_statistics& stage, const run_statistics& run);
 
+// Sets the quantiles that are given for the durations of calls.
+void take_quantiles(stage_statistics& stage);
+
 std::string percent(double part);                       // 0.5 -> "50 %", at most "100 %"
 std::string grouped(std::uint64_t number);              // 1234567 -> "1,234,567"
 std::string short_time(std::chrono::nanoseconds time);  // "1.25 ms"; "-" for none

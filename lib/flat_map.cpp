@@ -3,10 +3,11 @@
 
 namespace lade::detail {
 
-void require_flat_map(std::string_view stage, const flat_map_options& options) {
-  require_count(stage, "concurrency", options.concurrency, {.least = 1});
-  require_count(stage, "buffer", options.buffer);
-  require_budget(stage, options.error_budget);
+flat_map_settings::flat_map_settings(const flat_map_options& given, std::string stage)
+    : options(given), name(std::move(stage)) {
+  require_count(name, "concurrency", options.concurrency, {.least = 1});
+  require_count(name, "buffer", options.buffer);
+  require_budget(name, options.error_budget);
 }
 
 }  // namespace lade::detail

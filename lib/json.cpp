@@ -9,23 +9,38 @@
 
 namespace lade::detail {
 
-std::string json_of(std::string_view text) {
-  constexpr std::string_view hex = "0123456789abcdef";
+// A byte in two hexadecimal digits.
+static std::string json_hex(unsigned char byte) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  return {digits[byte >> 4], digits[byte & 15]};
+}
+
+// `escaped` gives what stands for a byte that is not UTF-8.
+template <class Escape>
+static std::string json_quoted(std::string_view text, Escape escaped) {
   std::string result = "\"";
   while (!text.empty()) {
     auto length = utf8_length(text);
     auto code = static_cast<unsigned char>(text.front());
     if (length == 0)
-      result += "\\ufffd";
+      result += escaped(code);
     else if (code == '"' || code == '\\')
       (result += '\\') += text.front();
     else if (code < 0x20)
-      ((result += "\\u00") += hex[code >> 4]) += hex[code & 15];
+      (result += "\\u00") += json_hex(code);
     else
       result += text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return result += '"';
+}
+
+std::string json_of(std::string_view text) {
+  return json_quoted(text, [](unsigned char) { return "\\ufffd"; });
+}
+
+std::string json_of_bytes(std::string_view text) {
+  return json_quoted(text, [](unsigned char byte) { return "\\udc" + json_hex(byte); });
 }
 
 std::string json_of(double number, int digits) {

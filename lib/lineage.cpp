@@ -1,10 +1,12 @@
 #include <lade/lineage.hpp>
+#include <lade/random.hpp>
 
 #include <algorithm>
 
 namespace lade {
 
-lineage::lineage(const lineage& other) : one_(other.one_), latest_(other.latest_) {
+lineage::lineage(const lineage& other)
+    : one_(other.one_), latest_(other.latest_), part_(other.part_), whole_size_(other.whole_size_) {
   if (other.many_) many_ = std::make_unique<std::vector<range>>(*other.many_);
 }
 
@@ -60,4 +62,65 @@ std::string to_string(const lineage& positions) {
   return text;
 }
 
+namespace detail {
+
+// Parts of parts are numbered by both steps.
+std::uint64_t part_lineage::number(std::uint64_t outer, std::uint64_t n) noexcept {
+  if (outer == 0) return n;
+  if (outer < inner / 2 && n < inner) return outer * inner + n;
+  return random(outer, n)() | unordered;
+}
+
+part_lineage::part_lineage(const lineage& whole, std::size_t size)
+    : part_(whole), outer_(whole.part()) {
+  if (outer_ == 0) part_.whole_size_ = static_cast<std::uint32_t>(size);
+}
+
+std::string part_lineage::in_words(std::uint64_t part) {
+  if (part < inner) return std::to_string(part) + (part == 1 ? " part" : " parts");
+  return "part " + std::to_string(part / inner) + "." + std::to_string(part % inner);
+}
+
+const lineage& part_lineage::next() noexcept {
+  part_.part_ = number(outer_, ++given_);
+  return part_;
+}
+
+lineage moved(const lineage& origin, std::uint64_t from, std::uint64_t to) {
+  auto result = origin;
+  if (origin.empty()) return result;
+  auto distance = to - from;  // modulo 2^64
+  for (auto& r : result.many_ ? std::span(*result.many_) : std::span(&result.one_, 1))
+    r = {r.first + distance, r.last + distance};
+  result.latest_ += distance;
+  return result;
+}
+
+const lineage& distinct_lineage::of(const lineage& origin) {
+  bool is_again = origin.empty() || (!first_.empty() && origin.latest() == first_.latest() &&
+                                     origin.part() == first_.part());
+  if (is_again && !others_) others_.emplace(first_, 0);
+  if (is_again) return others_->next();
+  others_.reset();
+  return first_ = origin;
+}
+
+lineage without(const lineage& all, const lineage& gone) {
+  lineage left;
+  for (auto& range : all.ranges()) {
+    auto first = range.first;
+    bool more = true;
+    for (auto& each : gone.ranges()) {
+      if (each.last < first || each.first > range.last) continue;
+      if (each.first > first) left.add({first, each.first - 1});
+      more = each.last < range.last;
+      if (!more) break;
+      first = each.last + 1;
+    }
+    if (more) left.add({first, range.last});
+  }
+  return left;
+}
+
+}  // namespace detail
 }  // namespace lade

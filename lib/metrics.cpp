@@ -126,6 +126,8 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   time("cpu_seconds_total", "CPU time of calls that have returned, from samples.", stage.cpu);
   time("awaited_seconds_total", "Of busy, time of calls that awaited something: flat_map.",
        stage.awaited);
+  time("paused_seconds_total", "Pauses of all workers before they try an item again.",
+       stage.paused);
   time("input_wait_seconds_total", "Time waiting for the stage before.", stage.input_wait);
   time("output_wait_seconds_total", "Time waiting for room: the next stage is slow.",
        stage.output_wait);

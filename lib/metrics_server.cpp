@@ -1,3 +1,5 @@
+#include "start_thread.hpp"
+
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/metrics_server.hpp>
@@ -253,7 +255,7 @@ metrics_server::clients::clients(const metrics_server_options& options,
       sources_(std::move(from)),
       listening_(listen_on(options)) {
   if (ending_.get() < 0) raise(errno, "eventfd");
-  thread_ = std::thread([this] { serve(); });
+  thread_ = detail::start_thread("a metrics server", [this] { serve(); });
 }
 
 metrics_server::clients::~clients() {

@@ -35,7 +35,12 @@ run_watch::run_watch(std::shared_ptr<run_state> run)
   dog_.add(*this);
 }
 
-run_watch::~run_watch() { dog_.remove(*this); }
+// What it throws comes too late to end the run.
+run_watch::~run_watch() {
+  try {
+    for (auto& step : dog_.remove(*this)) name_blocking(step);
+  } catch (...) {}
+}
 
 std::chrono::nanoseconds run_watch::interval() const noexcept {
   auto after = run_->options().stall.after;

@@ -55,7 +55,7 @@ void reactor_await::stop_on_reactor() noexcept {
 }
 
 void reactor_await::complete(const char* after) noexcept {
-  name_step(after, context_->stage);
+  name_step(after, context_->stage_number);
   completed_ = true;
   on_stop_.reset();  // waits for a request that is being made; none can come afterwards
   if (!stop_posted_) resume_at_home(coroutine_, context_);

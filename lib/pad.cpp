@@ -84,7 +84,7 @@ static void require_value(element_type type, double value) {
   bool half = type == element_type::f16 || type == element_type::bf16;
   bool fits = with_element(type, [&](auto e) { return represents<decltype(e)>(value); });
   if (fits && (!half || value == 0)) return;
-  throw error(errc::invalid_argument, "fill up with " + std::to_string(value),
+  throw error(errc::invalid_argument, "fill up with " + number_text(value),
               "no value for elements of " + std::string(name(type)));
 }
 
@@ -199,14 +199,16 @@ std::vector<row_packer::row> row_packer::add(const sequence_view& sequence, cons
   std::vector<row> done;
   auto piece = sequence;
   auto length = static_cast<std::int64_t>(options_.length);
-  auto bytes = step_bytes(sequence);
-  for (auto left = sequence.length; left > length; left -= length) {
-    piece.length = length;
+  if (sequence.length <= length) {
     put(piece, origin, done);
-    piece.data += options_.length * bytes;
-    piece.length = left - length;
+    return done;
   }
-  put(piece, origin, done);
+  part_lineage origins(origin, 0);
+  for (auto left = sequence.length; left > 0; left -= length) {
+    piece.length = std::min(left, length);
+    put(piece, origins.next(), done);
+    piece.data += options_.length * step_bytes(sequence);
+  }
   return done;
 }
 
@@ -243,12 +245,12 @@ std::int64_t row_packer::room(const open_row& at) const noexcept {
 }
 
 row_packer::row row_packer::close(std::size_t number) {
+  auto count = static_cast<std::int64_t>(open_[number].offsets.size());
+  auto offsets = allocate_tensor({element_type::i64, {count}}, surroundings_);
   auto closed = std::move(open_[number]);
   open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(number));
   auto unused = closed.data.slice(closed.offsets.back(), closed.data.shape()[0]);
   fill_up(row_spec_->type, options_.value, unused.bytes(), unused.bytes() + unused.spec().bytes());
-  auto count = static_cast<std::int64_t>(closed.offsets.size());
-  auto offsets = allocate_tensor({element_type::i64, {count}}, surroundings_);
   std::ranges::copy(closed.offsets, offsets.data<std::int64_t>());
   return {packed_batch(std::move(closed.data), std::move(offsets)), std::move(closed.origin)};
 }

@@ -23,7 +23,7 @@ void pool_share::post(job work) noexcept {
 
 void pool_share::begin(turn& free, job work) noexcept {
   free = {shared_from_this(), work};
-  pool_.post({take, &free, work.distance});
+  pool_.post({take, &free, work.distance, work.may_wait});
 }
 
 void pool_share::take(void* argument) noexcept {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <system_error>
+#include <memory>
 #include <utility>
 
+#include <dirent.h>
 #include <sys/resource.h>
 
 namespace lade {
@@ -20,15 +20,14 @@ static std::string proc_text(const char* name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// By readdir: std::filesystem::directory_iterator ends the process where memory cannot be had.
 static std::optional<std::uint64_t> open_descriptors() {
-  std::error_code failure;
-  std::filesystem::directory_iterator entries("/proc/self/fd", failure);
-  if (failure) return std::nullopt;
+  auto close = [](DIR* directory) { (void)closedir(directory); };
+  std::unique_ptr<DIR, decltype(close)> directory(opendir("/proc/self/fd"));
+  if (!directory) return std::nullopt;
   std::uint64_t count = 0;
-  for (; entries != std::filesystem::directory_iterator(); entries.increment(failure)) {
-    if (failure) return std::nullopt;
-    ++count;
-  }
+  while (const auto* entry = readdir(directory.get()))
+    if (entry->d_name[0] != '.') ++count;
   return count - 1;  // but the one that reads the directory
 }
 

@@ -40,9 +40,12 @@ static std::uint64_t profile_from_environment() {
   std::string_view text(value);
   std::uint64_t items = 0;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), items);
-  if (failure == std::errc() && end == text.data() + text.size() && items > 0) return items;
+  if (failure == std::errc() && end == text.data() + text.size() && items > 0 &&
+      items <= most_in_batch)
+    return items;
   auto told =
-      "lade: no profile: LADE_PROFILE must be a number of items, not \"" + printable(text) + "\"\n";
+      "lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not \"" +
+      printable(text) + "\"\n";
   std::fputs(told.c_str(), stderr);
   return 0;
 }

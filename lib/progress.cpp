@@ -3,7 +3,9 @@
 #include <lade/error.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace lade::detail {
@@ -14,12 +16,15 @@ progress::progress(std::optional<state> from, bool required, bool other_data)
       undelivered_(std::make_shared<const gaps>(before_)),
       required_(required),
       other_data_(other_data),
-      parts_to_drop_(from_ ? from_->parts : 0),
+      amid_parts_(from_ && from_->parts > 0),
       open_(from_ ? from_->open : lineage()),
-      parts_(parts_to_drop_) {}
+      parts_(from_ ? from_->parts : 0),
+      open_size_(from_ ? from_->open_size : 0) {}
+
+static constexpr auto resuming = "go on from a state";
 
 static void throw_unlike(const std::string& what) {
-  throw error(errc::invalid_argument, "go on from a state", what);
+  throw error(errc::invalid_argument, resuming, what);
 }
 
 const state::source* progress::source_before(std::uint64_t begin) const noexcept {
@@ -64,7 +69,7 @@ static std::string in_order(const std::vector<std::string>& steps) {
   return steps.empty() ? "in the order of the source" : "in the order " + joined(steps);
 }
 
-static std::string counted(std::uint64_t items) {
+static std::string items_in_words(std::uint64_t items) {
   return items == 0 ? "an unknown number of items" : std::to_string(items) + " items";
 }
 
@@ -85,7 +90,9 @@ listing_log::listing_log(progress& of, std::uint64_t begin, bool has_names)
     : progress_(of), begin_(begin) {
   std::lock_guard lock(progress_.mutex_);
   auto* before = progress_.source_before(begin);
-  if (!before || progress_.other_data_ || !has_names) return;
+  if (!before || before->listed == 0 || progress_.other_data_) return;
+  if (!has_names)
+    throw_unlike("it is of " + in_quotes(before->identity) + ", the source lists no names" + hint);
   expected_ = before->listed;
   expected_names_ = before->identity;
 }
@@ -97,6 +104,7 @@ void listing_log::add(std::string_view name) {
     throw_unlike("the first " + std::to_string(count_) + " items of the listing are of " +
                  in_quotes(expected_names_) + " no more: they are of " + in_quotes(names_.text()) +
                  hint);
+  if (!is_compared()) return;
   std::lock_guard lock(progress_.mutex_);
   auto& source = progress_.sources_.at(begin_);
   source.listed = count_;
@@ -111,11 +119,16 @@ void listing_log::end() const {
 
 void progress::begin(std::vector<std::string> stages) {
   std::lock_guard lock(mutex_);
+  if (from_) require_same(stages);
   stages_ = std::move(stages);
-  if (!from_) return;
+  begun_ = true;
+}
+
+void progress::require_same(const std::vector<std::string>& stages) const {
+  require_possible(*from_, resuming);
   if (!refusal_.empty()) throw_unlike(refusal_);
-  if (!from_->stages.empty() && from_->stages != stages_)
-    throw_unlike("it is of the stages " + joined(from_->stages) + ", these are " + joined(stages_));
+  if (!from_->stages.empty() && from_->stages != stages)
+    throw_unlike("it is of the stages " + joined(from_->stages) + ", these are " + joined(stages));
   for (auto& each : from_->chosen)
     if (!each.delivered.empty() && each.delivered.ranges().back().last > most_choices())
       throw_unlike("it has more choices than items");
@@ -137,8 +150,14 @@ void progress::settle() noexcept {
 
 void progress::begin(const dealing& source) {
   std::lock_guard lock(mutex_);
-  sources_.insert_or_assign(source.begin, dealt{source, own_delivered(source.begin), 0, {}});
   if (from_) require_same(source);
+  dealt begun{source, own_delivered(source.begin)};
+  auto* before = source_before(source.begin);
+  if (before && before->listed > 0 && !other_data_) {
+    begun.how.identity = before->identity;
+    begun.listed = before->listed;
+  }
+  sources_.insert_or_assign(source.begin, std::move(begun));
 }
 
 void progress::require_same(const dealing& source) const {
@@ -148,9 +167,10 @@ void progress::require_same(const dealing& source) const {
     throw_unlike("its items are " + in_order(before->order) + ", these are " +
                  in_order(source.order));
   if (before && before->items != source.items)
-    throw_unlike("it is of " + counted(before->items) + ", the source has " +
-                 counted(source.items));
-  if (before && before->listed == 0 && before->identity != source.identity && !other_data_)
+    throw_unlike("it is of " + items_in_words(before->items) + ", the source has " +
+                 items_in_words(source.items));
+  bool names_to_come = before && before->listed > 0 && source.identity.empty();
+  if (before && !names_to_come && before->identity != source.identity && !other_data_)
     throw_unlike("it is of " + in_quotes(before->identity) + ", the source is of " +
                  in_quotes(source.identity) + hint);
   if (from_->parts > 0 && from_->world != source.world)
@@ -161,20 +181,87 @@ void progress::require_same(const dealing& source) const {
                  " of " + std::to_string(source.world) + ": merge the states of all ranks");
 }
 
+void progress::require_length(std::uint64_t begin, std::uint64_t count, std::uint64_t span) const {
+  if (other_data_ || count >= span) return;
+  auto ranges = before_.ranges();
+  auto behind = std::ranges::lower_bound(ranges, begin + count, {}, &lineage::range::last);
+  if (behind == ranges.end() || behind->first >= begin + span) return;
+  throw_unlike("items had been delivered that the source has no more: it has ended after " +
+               std::to_string(count) + hint);
+}
+
 // Parts of one item have the same last position; the first may bring along dropped items.
 static bool same_item(const lineage& a, const lineage& b) {
   return !a.empty() && !b.empty() && a.ranges().back().last == b.ranges().back().last;
 }
 
+static bool overlaps(const lineage& a, const lineage& b) {
+  auto of_b = b.ranges();
+  return std::ranges::any_of(a.ranges(), [&](const lineage::range& range) {
+    auto found = std::ranges::lower_bound(of_b, range.first, {}, &lineage::range::last);
+    return found != of_b.end() && found->first <= range.last;
+  });
+}
+
+// The open item comes first: what comes before it in the order has been delivered or belongs to it.
 bool progress::is_taken(const lineage& origin) {
-  if (parts_to_drop_ == 0 || !same_item(origin, from_->open)) return false;
-  --parts_to_drop_;
-  return true;
+  if (!amid_parts_) return false;
+  bool is_first = dropped_ == 0;
+  if (same_item(origin, from_->open) && (!is_first || !in_groups_ || is_same_group(origin))) {
+    dropped_ = origin.part();
+    amid_parts_ = dropped_ < from_->parts;
+    return dropped_ <= from_->parts;
+  }
+  // An item that had been dropped before the open one, and would come now.
+  if (is_first && !in_groups_ && without(origin, from_->open).empty()) return true;
+  // The open item, or the rest of its parts, may have been dropped now.
+  if ((is_first && in_groups_) || !overlaps(origin, from_->open))
+    throw_unlike(why_not_again(origin));
+  amid_parts_ = false;
+  return false;
+}
+
+// A group of the same positions may have other members: where one of them fails, it is dropped, and
+// leaves its position behind.
+bool progress::is_same_group(const lineage& origin) const noexcept {
+  return origin == from_->open &&
+         (from_->open_size == 0 || from_->open_size == part_lineage::whole_size(origin));
+}
+
+void progress::end() const {
+  if (amid_parts_ && (in_groups_ || dropped_ > 0)) throw_unlike(why_not_again({}));
+}
+
+std::string progress::why_not_again(const lineage& instead) const {
+  auto text = part_lineage::in_words(from_->parts) + " of the item at positions " +
+              to_string(from_->open) + " had been delivered";
+  if (dropped_ > 0)
+    text += ", and it has fewer now";
+  else if (instead.empty())
+    text += ", and it does not come again";
+  else if (instead == from_->open)
+    text += ", of " + std::to_string(from_->open_size) + " members, of which there are " +
+            std::to_string(part_lineage::whole_size(instead)) + " now";
+  else
+    text += ", and an item at positions " + to_string(instead) + " comes instead";
+  std::lock_guard lock(mutex_);
+  for (auto& stage : consuming_)
+    text += "; " + stage +
+            " does not follow lineage_rule::consumed if what it yields depends on how many items "
+            "it has taken before, or on which input is next";
+  return text + "; to deliver the whole item again, clear state::open and state::parts";
 }
 
 void progress::expect_parts() {
   std::lock_guard lock(mutex_);
   in_parts_ = true;
+}
+
+void progress::expect_groups() { in_groups_ = true; }
+
+void progress::expect_rule(std::string stage) {
+  std::lock_guard lock(mutex_);
+  consuming_.push_back(std::move(stage));
 }
 
 choice_log progress::choosing(const std::string& what) {
@@ -221,15 +308,30 @@ void progress::note_choices(const lineage& delivered) {
 
 void progress::note(const lineage& origin) {
   std::lock_guard lock(mutex_);
+  try {
+    note_locked(origin);
+  } catch (const std::bad_alloc&) {
+    refuse_locked("there was no memory to note an item");
+    raise(ENOMEM, "note an item that has been taken");
+  }
+}
+
+void progress::note_locked(const lineage& origin) {
   if (origin.empty()) refuse_locked("items come from no position of the source");
   if (!refusal_.empty()) return;
-  if (!in_parts_) return note_whole(origin);
-  if (parts_ > 0 && !same_item(origin, open_)) {
-    note_whole(std::exchange(open_, {}));
-    parts_ = 0;
+  if (!in_parts_ || origin.part() == 0) {
+    if (std::exchange(parts_, 0) > 0) note_whole(std::exchange(open_, {}));
+    return note_whole(origin);
   }
-  open_.merge(origin);
-  ++parts_;
+  if (!part_lineage::is_ordered(origin))
+    return refuse_locked("parts of parts are too many to be numbered");
+  // Where the last parts of the item before were dropped, this one's carry its positions too.
+  if (parts_ == 0 || !same_item(origin, open_)) {
+    auto before = std::exchange(open_, without(origin, open_));
+    if (parts_ > 0) note_whole(before);
+  }
+  open_size_ = part_lineage::whole_size(origin);
+  parts_ = origin.part();
 }
 
 void progress::note_whole(const lineage& origin) {
@@ -254,6 +356,12 @@ std::uint64_t progress::own_number(const dealing& source, std::uint64_t position
   return own ? (place - first) / source.world : source.own - 1;
 }
 
+// Whether what the state says of a source holds until that source begins. Ranks that share out what
+// one run has left get other items of it, and other data have other names.
+bool progress::keeps_sources_before(std::uint64_t world) const noexcept {
+  return from_ && !other_data_ && (from_->world > 1 || world == 1);
+}
+
 state progress::now() const {
   if (!settled_ && this_executor)
     throw error(errc::invalid_argument, "state of a run",
@@ -264,21 +372,21 @@ state progress::now() const {
   if (!refusal_.empty()) throw error(errc::invalid_argument, "state of a run", refusal_);
   state result;
   if (from_) result = *from_;
-  if (sources_.empty()) return result;
+  if (sources_.empty() || (from_ && !begun_)) return result;
   result.stages = stages_;
   result.delivered = before_;
   result.delivered.merge(delivered_);
   result.open = open_;
   result.parts = parts_;
+  result.open_size = open_size_;
   result.rank = sources_.begin()->second.how.rank;
   result.world = sources_.begin()->second.how.world;
-  bool goes_on_as_rank = from_ && from_->world > 1;
   std::erase_if(result.sources, [&](auto& each) {  // the others have not begun yet
-    return !goes_on_as_rank || sources_.contains(each.begin);
+    return !keeps_sources_before(result.world) || sources_.contains(each.begin);
   });
   for (auto& [begin, source] : sources_)
     result.sources.push_back(
-        {begin, source.how.items, source.listed ? source.names.text() : source.how.identity,
+        {begin, source.how.items, source.names ? source.names->text() : source.how.identity,
          source.listed, source.how.order, result.world > 1 ? first_of_own(source.how) : 0,
          source.own_delivered});
   std::ranges::sort(result.sources, {}, &state::source::begin);

@@ -1,3 +1,5 @@
+#include "start_thread.hpp"
+
 #include <lade/detail/reactor.hpp>
 
 #include <algorithm>
@@ -100,7 +102,7 @@ void reactor::post(job work) noexcept {
 void reactor::start_thread() {
   std::promise<void> entering;
   auto entered = entering.get_future();
-  thread_ = std::thread([this, told = std::move(entering)]() mutable {
+  thread_ = detail::start_thread("a reactor", [this, told = std::move(entering)]() mutable {
     try {
       enter_thread();
     } catch (...) {
@@ -134,6 +136,7 @@ void reactor::loop() noexcept {
   while (true) {
     run_posted();
     fire_timers();
+    activity_.wake_now();
     asleep_ = true;
     bool idle = true;
     {
@@ -169,9 +172,12 @@ void reactor::measure_load() noexcept {
   if (busy) note_busy();
 }
 
+// From inside of a step, which ends meanwhile.
 bool reactor::run_some() noexcept {
+  activity::interruption interruption(activity_);
   run_posted();
   fire_timers();
+  activity_.wake_now();
   turn(clock::time_point::min());
   bool some = !done_.empty();
   complete_done();

@@ -8,7 +8,7 @@
 
 namespace lade::detail {
 
-static std::string number_text(double value) {
+std::string number_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", value);
   return text;

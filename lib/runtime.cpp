@@ -48,7 +48,12 @@ void runtime::add_reactor() {
   auto added = detail::make_reactor(kind_);
   if (reactors_.size() > 1) added->report_busy([this] { add_reactor_if_needed(); });
   added->start_thread();
-  watchdog_->watch(added->current());
+  try {
+    watchdog_->watch(added->current());
+  } catch (...) {
+    added->stop_thread();
+    throw;
+  }
   reactors_[count] = std::move(added);
   reactor_count_.store(count + 1, std::memory_order_release);
 }
@@ -80,6 +85,9 @@ runtime::~runtime() {
     return;
   }
   if (uses_ > 0) detail::fatal("a runtime was destroyed before a run or a task on it had ended");
+  auto is_own = [](auto& each) { return each && each->is_current(); };
+  if (is_own(pool_) || std::ranges::any_of(reactors_, is_own))
+    detail::fatal("a runtime was destroyed on one of its own threads");
   stop_reactors();
   watchdog_.reset();
   pool_.reset();

@@ -1,4 +1,8 @@
+#include <lade/error.hpp>
 #include <lade/semaphore.hpp>
+
+#include <limits>
+#include <string>
 
 namespace lade {
 
@@ -6,6 +10,9 @@ void semaphore::release(std::size_t permits) {
   detail::wait_list woken;
   {
     std::lock_guard lock(mutex_);
+    if (permits > std::numeric_limits<std::size_t>::max() - permits_)
+      throw error(errc::invalid_argument, "release a semaphore",
+                  std::to_string(permits) + " permits and those that are free are too many");
     permits_ += permits;
     while (permits_ > 0 && !waiters_.empty()) {
       --permits_;

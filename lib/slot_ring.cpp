@@ -14,18 +14,19 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       counters_(counters),
       order_(order),
       wanted_(std::make_shared<demand>(std::move(behind))),
+      filled_(slots),
+      ready_(slots),
       places_(slots),
       most_working_(workers),
       most_held_(slots) {
   free_.reserve(slots);
-  workers_.reserve(workers);  // a worker that parks allocates nothing: it may have woken others
   for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
   if (order == item_order::input) return;
   for (std::size_t slot = 0; slot < slots; ++slot)
     where_.push_back(others_.insert(others_.end(), slot));
 }
 
-bool slot_ring::free_or_park(waiting& feeder) {
+bool slot_ring::free_or_park(waiting& feeder) noexcept {
   waiting* worker = nullptr;
   bool park = false;
   {
@@ -44,7 +45,7 @@ bool slot_ring::free_or_park(waiting& feeder) {
   return park;
 }
 
-bool slot_ring::filled_or_park(waiting& worker) {
+bool slot_ring::filled_or_park(waiting& worker) noexcept {
   std::unique_lock lock(mutex_);
   auto* consumer = worker.slot == none ? nullptr : finish_work(worker);
   if (consumer && has_work()) {  // which another worker may take meanwhile
@@ -55,7 +56,7 @@ bool slot_ring::filled_or_park(waiting& worker) {
   }
   bool park = !has_work() && !input_over_ && !closed_;
   if (park)
-    workers_.push_back(&worker);
+    workers_.push(worker);
   else if (has_work() && !closed_)
     begin_work(worker);
   lock.unlock();
@@ -63,7 +64,8 @@ bool slot_ring::filled_or_park(waiting& worker) {
   return park;
 }
 
-bool slot_ring::done_or_park(waiting& consumer) {
+bool slot_ring::done_or_park(waiting& consumer) noexcept {
+  auto& memory = memory_;  // the consumer may go on, and end this, once the mutex is released
   std::unique_lock lock(mutex_);
   if (consumer.slot != none) free_.push_back(std::exchange(consumer.slot, none));
   bool park = !deliverable() && !drained();
@@ -71,43 +73,45 @@ bool slot_ring::done_or_park(waiting& consumer) {
     consumer_ = &consumer;
     counters_.starving.begin(clock::now());
     note_wanted();
-    memory_.reconsider();
   } else if (deliverable() && !closed_) {
     consumer.slot = pop_done();
   }
   auto* feeder = room() < wake_feeder_at() ? nullptr : claim_feeder();
   lock.unlock();
+  if (park) memory.reconsider();  // which may resume others
   if (feeder) feeder->post();
   return park;
 }
 
-void slot_ring::bound(std::size_t working, std::size_t held) {
-  std::vector<waiting*> woken;
-  waiting* feeder = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    most_working_ = working;
-    most_held_ = std::min(held, places_.size());
-    while (has_work() && !workers_.empty()) {
-      woken.push_back(workers_.back());
-      workers_.pop_back();
-      begin_work(*woken.back());
-    }
-    if (room() > 0) feeder = claim_feeder();
+void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
+  std::unique_lock lock(mutex_);
+  most_working_ = working;
+  most_held_ = std::min(held, places_.size());
+  while (auto* worker = claim_worker()) {
+    lock.unlock();
+    worker->post();
+    lock.lock();
   }
-  for (auto* worker : woken) worker->post();
+  auto* feeder = room() > 0 ? claim_feeder() : nullptr;
+  lock.unlock();
   if (feeder) feeder->post();
 }
 
-slot_ring::waiting* slot_ring::finish_work(waiting& worker) {
+slot_ring::waiting* slot_ring::finish_work(waiting& worker) noexcept {
   --working_;
   return finish(std::exchange(worker.slot, none));
 }
 
-void slot_ring::begin_work(waiting& worker) {
-  worker.slot = filled_.front();
-  filled_.pop_front();
+void slot_ring::begin_work(waiting& worker) noexcept {
+  worker.slot = filled_.pop();
   ++working_;
+}
+
+slot_ring::waiting* slot_ring::claim_worker() noexcept {
+  if (!has_work() || workers_.empty()) return nullptr;
+  auto* worker = workers_.pop();
+  begin_work(*worker);
+  return worker;
 }
 
 std::size_t slot_ring::room() const noexcept {
@@ -121,11 +125,11 @@ std::size_t slot_ring::wake_feeder_at() const noexcept {
   return std::max<std::size_t>(1, std::min(most_held_ / 4, beyond_workers));
 }
 
-void slot_ring::note_filled(std::size_t slot) {
+void slot_ring::note_filled(std::size_t slot) noexcept {
   places_[slot] = place::filled;
   ++in_flight_;
   if (order_ == item_order::input)
-    ready_.push_back(slot);
+    ready_.push(slot);
   else
     begun_.splice(begun_.end(), others_, where_[slot]);
   if (consumer_) note_wanted();
@@ -137,17 +141,13 @@ std::size_t slot_ring::awaited() const noexcept {
   return order_ == item_order::input ? ready_.front() : begun_.front();
 }
 
-slot_ring::waiting* slot_ring::fill(std::size_t slot) {
+slot_ring::waiting* slot_ring::fill(std::size_t slot) noexcept {
   note_filled(slot);
-  filled_.push_back(slot);
-  if (workers_.empty() || working_ >= most_working_) return nullptr;
-  auto* worker = workers_.back();
-  workers_.pop_back();
-  begin_work(*worker);
-  return worker;
+  filled_.push(slot);
+  return claim_worker();
 }
 
-void slot_ring::fill_done(std::size_t slot) {
+void slot_ring::fill_done(std::size_t slot) noexcept {
   waiting* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -158,31 +158,31 @@ void slot_ring::fill_done(std::size_t slot) {
   if (consumer) consumer->post();
 }
 
-void slot_ring::end_input() {
-  std::vector<waiting*> idle;
+void slot_ring::end_input() noexcept {
+  parked_list idle;
   waiting* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
     input_over_ = true;
-    idle.swap(workers_);
+    idle = std::exchange(workers_, {});
     if (drained()) consumer = claim_consumer(none);
   }
-  for (auto* worker : idle) worker->post();
+  idle.post_all();
   if (consumer) consumer->post();
 }
 
-void slot_ring::close() {
-  std::vector<waiting*> idle;
+void slot_ring::close() noexcept {
+  parked_list idle;
   waiting* feeder = nullptr;
   waiting* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    idle.swap(workers_);
+    idle = std::exchange(workers_, {});
     feeder = take_feeder();
     consumer = claim_consumer(none);
   }
-  for (auto* worker : idle) worker->post();
+  idle.post_all();
   if (feeder) feeder->post();
   if (consumer) consumer->post();
 }
@@ -205,32 +205,32 @@ stage_overview slot_ring::look(
     now.feeder = over;
   else if (feeder_)
     now.feeder = feeder_has_room_ ? waits_for_memory : waits_for_room;
-  for (auto slot : ready_) now.items.push_back(item(slot, places_[slot] == place::done));
+  for (std::size_t i = 0; i < ready_.size(); ++i)
+    now.items.push_back(item(ready_[i], places_[ready_[i]] == place::done));
   if (order_ == item_order::input) return now;
   for (std::size_t slot = 0; slot < places_.size(); ++slot)
     if (places_[slot] == place::filled) now.items.push_back(item(slot, false));
   return now;
 }
 
-std::size_t slot_ring::pop_done() {
-  auto slot = ready_.front();
-  ready_.pop_front();
+std::size_t slot_ring::pop_done() noexcept {
+  auto slot = ready_.pop();
   places_[slot] = place::outside;
   --in_flight_;
   return slot;
 }
 
-slot_ring::waiting* slot_ring::finish(std::size_t slot) {
+slot_ring::waiting* slot_ring::finish(std::size_t slot) noexcept {
   places_[slot] = place::done;
   --unfinished_;
   if (order_ == item_order::completion) {
-    ready_.push_back(slot);
+    ready_.push(slot);
     others_.splice(others_.end(), begun_, where_[slot]);
   }
   return consumer_ && !closed_ && deliverable() ? claim_consumer(pop_done()) : nullptr;
 }
 
-slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
+slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) noexcept {
   if (!consumer_) return nullptr;
   counters_.starving.end(clock::now());
   wanted_->await(demand::none);
@@ -239,7 +239,7 @@ slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) {
 }
 
 // However little memory there is, an item may be begun that somebody waits for.
-bool slot_ring::may_begin() const {
+bool slot_ring::may_begin() const noexcept {
   if (room() == 0) return false;
   bool nothing_in_hand = free_.size() == places_.size();
   if (consumer_ && nothing_in_hand) return true;
@@ -247,14 +247,14 @@ bool slot_ring::may_begin() const {
                              unfinished_ + 1);
 }
 
-std::size_t slot_ring::begin_item() {
+std::size_t slot_ring::begin_item() noexcept {
   auto slot = free_.back();
   free_.pop_back();
   ++unfinished_;
   return slot;
 }
 
-void slot_ring::park_feeder(waiting& feeder) {
+void slot_ring::park_feeder(waiting& feeder) noexcept {
   feeder_ = &feeder;
   feeder_has_room_ = room() > 0;
   if (feeder_has_room_)
@@ -263,7 +263,7 @@ void slot_ring::park_feeder(waiting& feeder) {
     counters_.output_wait.begin(clock::now());
 }
 
-slot_ring::waiting* slot_ring::take_feeder() {
+slot_ring::waiting* slot_ring::take_feeder() noexcept {
   if (feeder_ && feeder_has_room_)
     counters_.memory_wait.end(clock::now());
   else if (feeder_)
@@ -271,7 +271,7 @@ slot_ring::waiting* slot_ring::take_feeder() {
   return std::exchange(feeder_, nullptr);
 }
 
-slot_ring::waiting* slot_ring::claim_feeder() {
+slot_ring::waiting* slot_ring::claim_feeder() noexcept {
   if (!feeder_) return nullptr;
   if (may_begin()) {
     feeder_->slot = begin_item();

@@ -1,5 +1,6 @@
 #include <lade/detail/index.hpp>
 #include <lade/detail/json.hpp>
+#include <lade/detail/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/state.hpp>
 
@@ -12,21 +13,25 @@
 
 namespace lade {
 
-static constexpr std::uint64_t state_version = 3;
+static constexpr std::uint64_t state_version = 4;
 
 using detail::json_of;
+using detail::json_of_bytes;  // paths may have any bytes
 
 static std::string json_of(const std::vector<std::string>& texts) {
   std::vector<std::string> values;
-  for (auto& text : texts) values.push_back(json_of(text));
+  for (auto& text : texts) values.push_back(json_of_bytes(text));
   return detail::json_array(values);
 }
 
 static std::string json_of(const state::source& source) {
   const std::pair<const char*, std::string> members[] = {
-      {"begin", std::to_string(source.begin)}, {"items", std::to_string(source.items)},
-      {"identity", json_of(source.identity)},  {"listed", std::to_string(source.listed)},
-      {"order", json_of(source.order)},        {"first", std::to_string(source.first)},
+      {"begin", std::to_string(source.begin)},
+      {"items", std::to_string(source.items)},
+      {"identity", json_of_bytes(source.identity)},
+      {"listed", std::to_string(source.listed)},
+      {"order", json_of(source.order)},
+      {"first", std::to_string(source.first)},
       {"since", json_of(source.since)},
   };
   return detail::json_object(members);
@@ -42,7 +47,7 @@ static std::string json_of(const std::vector<state::choices>& chosen) {
   std::vector<std::string> values;
   for (auto& each : chosen) {
     const std::pair<const char*, std::string> members[] = {
-        {"of", json_of(each.of)},
+        {"of", json_of_bytes(each.of)},
         {"delivered", json_of(each.delivered)},
         {"items", std::to_string(each.items)},
     };
@@ -64,11 +69,40 @@ std::string to_json(const state& saved) {
       {"chosen", json_of(saved.chosen)},
       {"open", json_of(saved.open)},
       {"parts", std::to_string(saved.parts)},
+      {"open_size", std::to_string(saved.open_size)},
   };
   return detail::json_object(members);
 }
 
 namespace detail {
+
+// Throws unless a number is less than most_positions.
+static void require_position(std::uint64_t number, std::string_view doing) {
+  if (number >= most_positions)
+    throw error(errc::invalid_argument, doing,
+                std::to_string(number) + " is beyond all positions that sources have");
+}
+
+static void require_positions(const lineage& of, std::string_view doing) {
+  if (!of.empty()) require_position(of.ranges().back().last, doing);
+}
+
+void require_possible(const state& saved, std::string_view doing) {
+  require_position(saved.world, doing);
+  if (saved.rank >= saved.world)
+    throw error(errc::invalid_argument, doing,
+                "it is of rank " + std::to_string(saved.rank) + " of " +
+                    std::to_string(saved.world) + ", and ranks count from 0");
+  require_positions(saved.delivered, doing);
+  require_positions(saved.open, doing);
+  require_position(saved.parts, doing);
+  for (auto& source : saved.sources) {
+    require_position(source.begin, doing);
+    require_position(source.first, doing);
+    require_positions(source.since, doing);
+  }
+  for (auto& choices : saved.chosen) require_positions(choices.delivered, doing);
+}
 
 // Reads the part of JSON (RFC 8259) that states are made of: one object whose members are whole
 // numbers, lists of strings, of pairs of numbers, or of objects with such members.
@@ -90,11 +124,12 @@ class state_reader {
                                 {"chosen", &result.chosen},
                                 {"open", &result.open},
                                 {"parts", &result.parts},
+                                {"open_size", &result.open_size},
                             });
     skip_space();
     if (at_ != text_.size()) fail("more text than a state");
     if (version_ != state_version) fail_version();
-    if (result.rank >= result.world) fail("no rank of its world");
+    require_possible(result, "read a state");
     return result;
   }
 
@@ -159,9 +194,9 @@ class state_reader {
          std::to_string(state_version));
   }
 
-  // What another version has more is no mistake in the text.
+  // A member that only another version has is no mistake in the text.
   [[noreturn]] void fail_member(const std::string& name, const std::string& of) const {
-    if (version_ > state_version) fail_version();
+    if (version_ != 0 && version_ != state_version) fail_version();
     fail("\"" + name + "\" is not part of " + of);
   }
 
@@ -210,10 +245,12 @@ class state_reader {
     unsigned code = 0;
     auto digits = text_.substr(std::min(at_, text_.size()), 4);
     auto [next, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-    if (c != 'u' || failure != std::errc() || next != digits.data() + 4 || code >= 0x20)
+    const bool is_control = code < 0x20;
+    const bool is_byte = code >= 0xdc80 && code <= 0xdcff;  // see json_of_bytes
+    if (c != 'u' || failure != std::errc() || next != digits.data() + 4 || !(is_control || is_byte))
       fail("an escape that states do not have");
     at_ += 4;
-    return static_cast<char>(code);
+    return static_cast<char>(code & 0xff);
   }
 
   std::vector<std::string> read_strings() {
@@ -252,127 +289,5 @@ class state_reader {
 }  // namespace detail
 
 state state_from_json(std::string_view text) { return detail::state_reader(text).read(); }
-
-namespace detail {
-
-// The states of all ranks of one run, in the order of the ranks.
-class merger {
- public:
-  explicit merger(std::span<const state> ranks) : ranks_(ranks.begin(), ranks.end()) {
-    if (ranks.empty()) fail("there are none");
-    std::ranges::sort(ranks_, {}, &state::rank);
-    for (auto& each : ranks_) add_sources_of(each);
-    for (std::uint64_t i = 0; i < ranks_.size(); ++i) check(ranks_[i], i);
-    if (ranks_.size() != ranks_[0].world)
-      fail(std::to_string(ranks_[0].world) + " ranks are needed, each once");
-  }
-
-  state merged() const {
-    auto result = ranks_[0];
-    gaps undelivered(result.delivered);
-    std::uint64_t apart = 0;
-    for (std::size_t i = 0; i < result.sources.size(); ++i)
-      for_each_stretch(i, [&](lineage::range steps, const sources& done) {
-        bool by_all = done.size() == ranks_.size();
-        auto count = by_all ? 1 : steps.last - steps.first + 1;
-        if (!by_all && (apart += count * done.size()) > most_apart) fail("they are too far apart");
-        for (auto step = steps.first; count-- > 0; ++step)
-          for (auto* source : done) {
-            auto first = source->first + step * result.world;
-            auto last = by_all
-                            ? first + (steps.last - steps.first) * result.world + result.world - 1
-                            : first;
-            result.delivered.add({undelivered.at(first), undelivered.at(last)});
-            if (by_all) break;  // who is first: all others are in between
-          }
-      });
-    result.world = 1;
-    if (ranks_.size() > 1) result.chosen = {};  // those of each rank are of its own items
-    for (auto& source : result.sources) {
-      source.first = 0;
-      source.since = {};
-    }
-    return result;
-  }
-
- private:
-  static constexpr std::uint64_t most_apart = 1 << 20;                 // items
-  static constexpr std::uint64_t most_items = std::uint64_t{1} << 62;  // of all ranks, with repeats
-
-  [[noreturn]] static void fail(const std::string& why) {
-    throw error(errc::invalid_argument, "merge states", why);
-  }
-
-  // Adds to all ranks the sources that one has begun and they have not.
-  void add_sources_of(const state& one) {
-    for (auto& source : std::vector(one.sources))
-      for (auto& each : ranks_) {
-        auto place =
-            std::ranges::lower_bound(each.sources, source.begin, {}, &state::source::begin);
-        if (place != each.sources.end() && place->begin == source.begin) continue;
-        auto same = source;
-        same.first = source.first - one.rank + each.rank;
-        same.since = {};
-        each.sources.insert(place, std::move(same));
-      }
-  }
-
-  void check(const state& each, std::uint64_t rank) const {
-    auto& first = ranks_[0];
-    auto require_same = [](bool same, const char* what) {
-      if (!same) fail(std::string("they differ in ") + what);
-    };
-    require_same(each.epoch == first.epoch, "the epoch");
-    require_same(each.seed == first.seed, "the seed");
-    require_same(each.stages == first.stages, "the stages");
-    require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::items,
-                                    &state::source::items),
-                 "the items of the source");
-    require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::identity,
-                                    &state::source::identity),
-                 "the data set");
-    require_same(std::ranges::equal(each.sources, first.sources, {}, &state::source::order,
-                                    &state::source::order),
-                 "the order of the source");
-    require_same(each.world == first.world, "the number of ranks");
-    require_same(each.delivered == first.delivered, "what they began with");
-    if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");
-    if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");
-    for (std::size_t i = 0; i < each.sources.size(); ++i) {
-      auto& source = each.sources[i];
-      require_same(source.first == first.sources[i].first + rank, "what they were dealt");
-      auto steps = source.since.ranges();
-      if (!steps.empty() && steps.back().last > most_items / each.world)
-        fail("rank " + std::to_string(rank) + " has delivered more than there is");
-    }
-  }
-
-  using sources = std::vector<const state::source*>;
-
-  // Calls `visit` with stretches of steps through the i-th source, and that source on the ranks
-  // that have done all of these, where no others have done any of them; not for what no rank has
-  // done.
-  template <class Visit>
-  void for_each_stretch(std::size_t i, Visit visit) const {
-    std::vector<std::uint64_t> ends;
-    for (auto& each : ranks_)
-      for (auto& range : each.sources[i].since.ranges())
-        ends.insert(ends.end(), {range.first, range.last + 1});
-    std::ranges::sort(ends);
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    for (std::size_t k = 1; k < ends.size(); ++k) {
-      sources done;
-      for (auto& each : ranks_)
-        if (each.sources[i].since.contains(ends[k - 1])) done.push_back(&each.sources[i]);
-      if (!done.empty()) visit(lineage::range{ends[k - 1], ends[k] - 1}, done);
-    }
-  }
-
-  std::vector<state> ranks_;
-};
-
-}  // namespace detail
-
-state merge(std::span<const state> ranks) { return detail::merger(ranks).merged(); }
 
 }  // namespace lade

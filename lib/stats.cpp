@@ -5,8 +5,6 @@
 #include <lade/stats.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <ctime>
 #include <numeric>
 #include <utility>
 
@@ -45,12 +43,6 @@ duration_counts& duration_counts::operator-=(const duration_counts& earlier) noe
   return *this;
 }
 
-static void take_quantiles(stage_statistics& stage) {
-  stage.p50 = stage.durations.quantile(0.50);
-  stage.p90 = stage.durations.quantile(0.90);
-  stage.p99 = stage.durations.quantile(0.99);
-}
-
 static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.in -= earlier.in;
   stage.out -= earlier.out;
@@ -62,7 +54,9 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.busy -= earlier.busy;
   stage.returned -= earlier.returned;
   stage.cpu -= earlier.cpu;
+  stage.preempted -= earlier.preempted;
   stage.awaited -= earlier.awaited;
+  stage.paused -= earlier.paused;
   stage.input_wait -= earlier.input_wait;
   stage.output_wait -= earlier.output_wait;
   stage.memory_wait -= earlier.memory_wait;
@@ -70,16 +64,23 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.input_waits -= earlier.input_waits;
   stage.output_waits -= earlier.output_waits;
   stage.durations -= earlier.durations;
-  take_quantiles(stage);
+  detail::take_quantiles(stage);
   std::erase_if(stage.slowest, [&](const slow_item& each) {
     return std::ranges::find(earlier.slowest, each) != earlier.slowest.end();
   });
+}
+
+// The consumer may have got the first item while the earlier statistics were being taken.
+static nanoseconds first_item_since(const run_statistics& later, const run_statistics& earlier) {
+  if (earlier.first_item.count() > 0 || later.first_item.count() == 0) return {};
+  return std::max(later.first_item - earlier.elapsed, nanoseconds(1));
 }
 
 // Stages that have been opened since stand in front.
 run_statistics operator-(const run_statistics& later, const run_statistics& earlier) {
   auto result = later;
   result.elapsed -= earlier.elapsed;
+  result.first_item = first_item_since(later, earlier);
   result.sink_wait -= earlier.sink_wait;
   result.sink_blocked -= earlier.sink_blocked;
   result.memory_wait -= earlier.memory_wait;
@@ -199,7 +200,9 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"busy", seconds(stage.busy)},
       {"returned", seconds(stage.returned)},
       {"cpu", seconds(stage.cpu)},
+      {"preempted", seconds(stage.preempted)},
       {"awaited", seconds(stage.awaited)},
+      {"paused", seconds(stage.paused)},
       {"input_wait", seconds(stage.input_wait)},
       {"output_wait", seconds(stage.output_wait)},
       {"memory_wait", seconds(stage.memory_wait)},
@@ -241,154 +244,4 @@ std::string to_json(const run_statistics& run) {
   return detail::json_object(members);
 }
 
-namespace detail {
-
-// Durations below 8 ns have a bucket each; above, a power of two has eight.
-void duration_histogram::add(nanoseconds duration, std::uint64_t times) noexcept {
-  constexpr auto per_octave = duration_counts::per_octave;
-  auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
-  auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
-  auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
-  auto bucket = std::min(octave, duration_counts::octaves - 1) * per_octave + eighth;
-  counts_[bucket].fetch_add(times, std::memory_order_relaxed);
-}
-
-duration_counts duration_histogram::now() const noexcept {
-  duration_counts result;
-  for (std::size_t i = 0; i < counts_.size(); ++i)
-    result.counts[i] = counts_[i].load(std::memory_order_relaxed);
-  return result;
-}
-
-nanoseconds waiting_time::until(clock::time_point now) const noexcept {
-  auto sum = sum_.load(std::memory_order_relaxed);
-  return nanoseconds(sum < 0 ? std::max<std::int64_t>(sum + of(now), 0) : sum);
-}
-
-// Those that are as long as the shortest of ten are not taken: a stage of equal calls keeps the
-// first.
-void slowest_calls::add(slow_item call) {
-  std::lock_guard lock(mutex_);
-  auto shorter = std::ranges::find_if(
-      calls_, [&](const slow_item& each) { return each.duration < call.duration; });
-  calls_.insert(shorter, std::move(call));
-  if (calls_.size() > most) calls_.pop_back();
-  if (calls_.size() == most)
-    least_.store(calls_.back().duration.count(), std::memory_order_relaxed);
-}
-
-std::vector<slow_item> slowest_calls::now() const {
-  std::lock_guard lock(mutex_);
-  return calls_;
-}
-
-static std::int64_t nanoseconds_of(clock::time_point time) noexcept {
-  return nanoseconds(time.time_since_epoch()).count();
-}
-
-call_time::part* call_time::take() {
-  std::lock_guard lock(mutex_);
-  for (auto& each : parts_)
-    if (!each.taken.exchange(true, std::memory_order_acquire)) return &each;
-  return &parts_.emplace_back();
-}
-
-call_time::caller::~caller() {
-  if (!part_) return;
-  if (part_->sum.load(std::memory_order_relaxed) < 0) end(clock::now());
-  part_->taken.store(false, std::memory_order_release);
-}
-
-void call_time::caller::begin(clock::time_point now) noexcept {
-  bump(part_->sum, -nanoseconds_of(now));
-}
-
-void call_time::caller::end(clock::time_point now) noexcept {
-  auto sum = part_->sum.load(std::memory_order_relaxed) + nanoseconds_of(now);
-  part_->returned.store(sum, std::memory_order_relaxed);
-  part_->sum.store(sum, std::memory_order_relaxed);
-}
-
-void call_time::caller::add(nanoseconds estimate) noexcept {
-  bump(part_->returned, estimate.count());
-  bump(part_->sum, estimate.count());
-}
-
-// A call that ends meanwhile counts as returned before it counts as ended: the larger of both.
-call_time::sums call_time::until(clock::time_point now) const {
-  std::int64_t all = 0;
-  std::int64_t returned = 0;
-  std::lock_guard lock(mutex_);
-  for (auto& each : parts_) {
-    auto sum = each.sum.load(std::memory_order_relaxed);
-    auto of_returned = each.returned.load(std::memory_order_relaxed);
-    all += std::max(sum < 0 ? sum + nanoseconds_of(now) : sum, of_returned);
-    returned += of_returned;
-  }
-  return {nanoseconds(all), nanoseconds(returned)};
-}
-
-static std::int64_t thread_cpu_time() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-// At random, so that no rhythm in the items meets one in the samples.
-void cpu_sampler::begin() noexcept {
-  if (!wanted_) return;
-  draw_ = draw_ * 1664525 + 1013904223;
-  bool drawn = draw_ >> 28 == 0;
-  weight_ = long_ ? 1 : drawn ? 16 : 0;
-  if (weight_ > 0) began_ = thread_cpu_time();
-}
-
-void cpu_sampler::end(nanoseconds taken) noexcept {
-  constexpr nanoseconds costs_little = std::chrono::microseconds(50);
-  long_ = taken >= costs_little;
-  if (weight_ > 0)
-    counter_.fetch_add(weight_ * (thread_cpu_time() - began_), std::memory_order_relaxed);
-}
-
-std::string stage_counters::name() const {
-  // From the source on: the last that was opened has no number.
-  auto number = namesakes_ ? *namesakes_ - opened_as_ + 1 : 1;
-  return number == 1 ? name_ : name_ + " (" + std::to_string(number) + ")";
-}
-
-stage_statistics stage_counters::snapshot(clock::time_point moment) const {
-  stage_statistics now;
-  now.name = name();
-  now.workers = workers;
-  now.own_threads = staff.own_threads;
-  now.shared_threads = staff.shared_threads;
-  now.on_reactor = staff.on_reactor;
-  now.slots = staff.slots;
-  now.gathers = staff.gathers;
-  now.inputs = inputs;
-  now.substituted = substituted;
-  now.retried = retried;
-  now.in = in;
-  now.out = out;
-  now.failed = failed;
-  now.skipped = skipped;
-  now.bytes = bytes;
-  auto calls = busy.until(moment);
-  now.busy = calls.all;
-  now.returned = calls.returned;
-  now.cpu = nanoseconds(cpu);
-  now.awaited = nanoseconds(awaited);
-  now.input_wait = input_wait.until(moment);
-  now.output_wait = output_wait.until(moment);
-  now.memory_wait = memory_wait.until(moment);
-  now.starving = starving.until(moment);
-  now.input_waits = input_wait.ended();
-  now.output_waits = output_wait.ended();
-  now.durations = latency.now();
-  now.slowest = slowest.now();
-  take_quantiles(now);
-  return now;
-}
-
-}  // namespace detail
 }  // namespace lade

@@ -57,12 +57,19 @@ std::size_t tensor_spec::elements() const {
   return count;
 }
 
+// Where the strides of a shape without elements are more than 63 bits can hold, they wrap around:
+// nothing is reached by them.
+static std::int64_t next_stride(std::int64_t stride, std::int64_t extent) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
+                                   static_cast<std::uint64_t>(extent));
+}
+
 dimensions contiguous_strides(const dimensions& shape) {
   std::array<std::int64_t, dimensions::max_rank> strides{};
   std::int64_t step = 1;
   for (auto i = shape.size(); i-- > 0;) {
     strides[i] = step;
-    step *= shape[i];
+    step = next_stride(step, shape[i]);
   }
   return dimensions(std::span<const std::int64_t>(strides).first(shape.size()));
 }
@@ -114,7 +121,7 @@ bool tensor::contiguous() const noexcept {
   std::int64_t step = 1;
   for (auto i = rank(); i-- > 0;) {
     if (shape()[i] != 1 && strides_[i] != step) return false;
-    step *= shape()[i];
+    step = next_stride(step, shape()[i]);
   }
   return true;
 }

@@ -1,3 +1,7 @@
+#include "start_thread.hpp"
+
+#include <lade/detail/activity.hpp>
+#include <lade/detail/fatal.hpp>
 #include <lade/detail/futex.hpp>
 #include <lade/detail/job_queue.hpp>
 #include <lade/detail/require.hpp>
@@ -137,6 +141,13 @@ struct thread_pool::state {
     ++wakes;
     return waking = true;
   }
+
+  // The same, but others may wake a thread before that is done.
+  bool should_wake_later() {
+    if (sleeping == 0 || waking) return false;
+    ++wakes;
+    return true;
+  }
 };
 
 std::vector<unsigned> detail::cpus_in_list(std::string_view list) {
@@ -195,6 +206,9 @@ static void require_pool(const thread_pool_options& options) {
   detail::require_count(doing, "threads", options.threads, {.most = detail::most_threads});
   for (auto cpu : options.cpus)
     detail::require_count(doing, "a number in cpus", cpu, {.most = CPU_SETSIZE - 1});
+  constexpr unsigned most_nodes = 1024;  // that Linux can have
+  if (options.numa_node)
+    detail::require_count(doing, "numa_node", *options.numa_node, {.most = most_nodes - 1});
 }
 
 thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_unique<state>()) {
@@ -206,7 +220,8 @@ thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_
   try {
     state_->threads.reserve(threads);
     for (unsigned i = 0; i < threads; ++i) {
-      auto& thread = state_->threads.emplace_back(&state::work, state_.get(), std::ref(*this));
+      auto& thread = state_->threads.emplace_back(
+          detail::start_thread("a CPU pool", &state::work, state_.get(), std::ref(*this)));
       pthread_setname_np(thread.native_handle(), name.c_str());
       if (!cpus.empty()) pin(thread, cpus);
     }
@@ -216,7 +231,11 @@ thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_
   }
 }
 
-thread_pool::~thread_pool() { state_->end(); }
+thread_pool::~thread_pool() {
+  if (in_use()) detail::fatal("a thread pool was destroyed before a run that uses it had ended");
+  if (is_current()) detail::fatal("a thread pool was destroyed on one of its own threads");
+  state_->end();
+}
 
 unsigned thread_pool::size() const noexcept {
   return static_cast<unsigned>(state_->threads.size());
@@ -224,14 +243,19 @@ unsigned thread_pool::size() const noexcept {
 
 void thread_pool::post(detail::job work) noexcept {
   auto* wakes = &state_->wakes;
+  const bool later = work.may_wait && detail::this_activity;
   bool wake = false;
   {
     std::unique_lock lock(state_->mutex);
     state_->queue.make_room(lock);
     state_->queue.push(work);
-    wake = state_->should_wake();
+    wake = later ? state_->should_wake_later() : state_->should_wake();
   }
-  if (wake) detail::futex_wake_one(wakes);  // of a pool that the work may have ended by now
+  if (!wake) return;  // the work may have ended the pool by now
+  if (later)
+    detail::this_activity->wake_later(wakes);
+  else
+    detail::futex_wake_one(wakes);
 }
 
 bool thread_pool::run_some() noexcept {

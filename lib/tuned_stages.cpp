@@ -70,7 +70,7 @@ tuned_stages::work_done tuned_stages::done_by(const stage_counters& counters,
   return {.at = now,
           .out = counters.out,
           .starving = counters.starving.until(now),
-          .busy = counters.busy.until(now).all,
+          .busy = counters.busy.until(now).all + counters.paused.until(now).all,
           .output_wait = counters.output_wait.until(now)};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +18,22 @@ using detail::short_time;
 using detail::utilisation;
 using nanoseconds = std::chrono::nanoseconds;
 
+// A stage is busy if its workers are for three quarters of the time.
+static constexpr double busy_share = 0.75;
+
+// The share of the time in which the workers of a stage pause before other attempts, and in which
+// they have an item.
+static double paused_share(const stage_statistics& stage, const run_statistics& run) {
+  return share(stage.paused, run.elapsed) / std::max(stage.workers, 1u);
+}
+static double occupation(const stage_statistics& stage, const run_statistics& run) {
+  return utilisation(stage, run) + paused_share(stage, run);
+}
+
 static const stage_statistics* busiest(const run_statistics& run) {
   auto most = std::ranges::max_element(
-      run.stages, {}, [&](const stage_statistics& stage) { return utilisation(stage, run); });
-  return most != run.stages.end() && most->busy.count() ? &*most : nullptr;
+      run.stages, {}, [&](const stage_statistics& stage) { return occupation(stage, run); });
+  return most != run.stages.end() && occupation(*most, run) > 0 ? &*most : nullptr;
 }
 
 // The time that a stage takes of its threads: what awaits leaves them to others. The same of calls
@@ -38,6 +51,7 @@ struct shared_work {
   nanoseconds busy{};
   nanoseconds returned{};
   nanoseconds cpu{};
+  nanoseconds preempted{};
   const stage_statistics* most = nullptr;  // that is busy the longest
 
   void add(const stage_statistics& stage) {
@@ -45,6 +59,7 @@ struct shared_work {
     busy += time;
     returned += returned_on_threads(stage);
     cpu += stage.cpu;
+    preempted += stage.preempted;
     if (time.count() && (!most || time > time_on_threads(*most))) most = &stage;
   }
 };
@@ -79,22 +94,44 @@ static std::string workers_of(const stage_statistics& stage, const run_statistic
          " of the time";
 }
 
-// The stage before `limiting`, behind the same source, that has workers of its own and waits for
-// room the most.
+// Whether the stages behind it, up to the next source, are in paths beside each other or behind
+// those.
+static bool has_paths(const stage_statistics& stage) { return stage.gathers && stage.inputs == 1; }
+
+// The stage before `limiting`, behind the same source and in no path, that has workers of its own
+// and waits for room the most.
 static const stage_statistics* held_back_by(const stage_statistics& limiting,
                                             const run_statistics& run) {
   const stage_statistics* most = nullptr;
+  bool in_paths = false;
   for (auto& stage : run.stages) {
     if (&stage == &limiting) break;
-    if (stage.inputs == 0) most = nullptr;
-    if (stage.workers && (!most || stage.output_wait > most->output_wait)) most = &stage;
+    if (stage.inputs == 0) {
+      most = nullptr;
+      in_paths = false;
+    }
+    in_paths = in_paths || has_paths(stage);
+    if (in_paths || stage.workers == 0) continue;
+    if (!most || stage.output_wait > most->output_wait) most = &stage;
   }
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
 }
 
-// Whether calls that took so much time computed little of it; unknown without samples.
-static bool mostly_waits(nanoseconds cpu, nanoseconds returned) {
-  return cpu.count() > 0 && share(cpu, returned) < 0.5;
+// Why calls compute less than half of their time; unknown as long as none has returned.
+enum class pace : std::uint8_t { unknown, computes, waits, is_preempted };
+
+static pace pace_of(nanoseconds cpu, nanoseconds preempted, nanoseconds returned) {
+  if (returned.count() == 0) return pace::unknown;
+  if (cpu.count() == 0 || share(cpu, returned) >= 0.5) return pace::computes;
+  return share(cpu + preempted, returned) < 0.5 ? pace::waits : pace::is_preempted;
+}
+
+static constexpr auto not_known_yet = ": whether they compute or wait is not known yet.";
+
+// What takes the CPUs of calls that are preempted, on so many threads.
+static std::string shared_cpus(unsigned threads, const run_statistics& run) {
+  return threads > run.cpus ? ": all CPUs are in use."
+                            : ": the CPUs are shared with other programs.";
 }
 
 // Whether more items at a time cost it no more threads.
@@ -102,23 +139,41 @@ static bool mostly_awaits(const stage_statistics& stage) {
   return stage.on_reactor || share(stage.awaited, stage.returned) > 0.5;
 }
 
+// How the workers of a stage spend the time in which they are busy; empty if they compute.
+static std::string time_in_words(const stage_statistics& stage, pace how) {
+  std::string they = stage.workers ? "they " : "it ";
+  auto verb = [&](const char* plural) { return they + plural + (stage.workers ? " " : "s "); };
+  if (mostly_awaits(stage))
+    return stage.on_reactor
+               ? ""
+               : ", of which " + verb("await") + percent(share(stage.awaited, stage.returned));
+  if (how == pace::unknown) return ", in calls that have not returned";
+  if (how == pace::computes) return "";
+  auto text = ", of which " + verb("compute") + percent(share(stage.cpu, stage.returned));
+  if (how == pace::waits) return text;
+  return text + " and " + (stage.workers ? "lack" : "lacks") + " a CPU " +
+         percent(share(stage.preempted, stage.returned));
+}
+
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
+  auto how = pace_of(stage.cpu, stage.preempted, returned_on_threads(stage));
+  const bool pauses = utilisation(stage, run) < busy_share;  // for the rest of its occupation
   auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
+  text += pauses ? ", and pausing before other attempts " + percent(paused_share(stage, run))
+                 : time_in_words(stage, how);
   auto* waiting = held_back_by(stage, run);
   if (waiting)
     text += "; " + waiting->name + " waits for room " +
             percent(share(waiting->output_wait, run.elapsed)) + " of the time";
-  if (mostly_awaits(stage)) {
-    if (!stage.on_reactor)
-      text += std::string(", of which ") + (stage.workers ? "they await " : "it awaits ") +
-              percent(share(stage.awaited, stage.returned));
-    return text + ": raise the concurrency of " + stage.name + ".";
-  }
-  if (mostly_waits(stage.cpu, returned_on_threads(stage)))
-    return text + ", of which they compute " + percent(share(stage.cpu, stage.returned)) +
-           ": have its function return a task and await, or raise threads.";
-  if (stage.shared_threads) return text + ": raise tune.cpus.";
+  if (pauses)
+    return text + ": raise the concurrency of " + stage.name + ", or have fewer of its calls fail.";
+  if (mostly_awaits(stage)) return text + ": raise the concurrency of " + stage.name + ".";
+  if (how == pace::unknown) return text + not_known_yet;
+  if (how == pace::waits)
+    return text + ": have its function return a task and await, or raise threads.";
   auto threads = stage.own_threads ? stage.own_threads : run.threads;
+  if (how == pace::is_preempted) return text + shared_cpus(threads, run);
+  if (stage.shared_threads) return text + ": raise tune.cpus.";
   if (stage.workers < threads) return text + ": raise the concurrency of " + stage.name + ".";
   if (threads >= run.cpus) return text + ": all CPUs are in use.";
   return text + (waiting ? ": raise threads, not the concurrency of " + waiting->name + "."
@@ -138,9 +193,13 @@ static std::string limited_by_share(const shared_work& work, const run_statistic
 
 static std::string limited_by_pool(const shared_work& pool, const run_statistics& run) {
   auto text = "The CPU pool is the bottleneck: its " + use_in_words(pool, run);
-  if (mostly_waits(pool.cpu, pool.returned))
-    return text + ", but compute only " + percent(share(pool.cpu, pool.returned)) +
-           " of that: have functions that wait return tasks, or raise threads.";
+  auto how = pace_of(pool.cpu, pool.preempted, pool.returned);
+  if (how == pace::unknown) return text + ", in calls that have not returned" + not_known_yet;
+  if (how != pace::computes)
+    text += ", but compute only " + percent(share(pool.cpu, pool.returned)) + " of that";
+  if (how == pace::waits)
+    return text + ": have functions that wait return tasks, or raise threads.";
+  if (how == pace::is_preempted) return text + shared_cpus(pool.threads, run);
   return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
 }
 
@@ -185,10 +244,29 @@ static std::string limited_by_slow_items(const stage_statistics& stage, const ru
          stage.name + ", or have it give items as they finish (item_order::completion).";
 }
 
-static nanoseconds longest_memory_wait(const run_statistics& run) {
+// How long a stage waited for memory while the next one waited for it. What reads ahead waits for
+// memory too, and holds up nothing.
+static nanoseconds memory_lack(const stage_statistics& stage) {
+  return stage.slots ? std::min(stage.memory_wait, stage.starving) : stage.memory_wait;
+}
+
+// Whether a stage is held up by memory: what awaits is busy while it waits, other workers are
+// not.
+static bool lacks_memory(const stage_statistics& stage, const run_statistics& run) {
+  return share(memory_lack(stage), run.elapsed) > 0.2 &&
+         (mostly_awaits(stage) || utilisation(stage, run) < busy_share);
+}
+
+// The share of the time in which memory held up the run; 0 if a stage is busy for other reasons.
+static double memory_limit(const run_statistics& run) {
   auto longest = run.memory_wait;
-  for (auto& stage : run.stages) longest = std::max(longest, stage.memory_wait);
-  return longest;
+  for (auto& stage : run.stages) {
+    if (lacks_memory(stage, run))
+      longest = std::max(longest, memory_lack(stage));
+    else if (occupation(stage, run) >= busy_share)
+      return 0;
+  }
+  return share(longest, run.elapsed);
 }
 
 // What stands between places where items may wait, and has no workers of its own. Its time is what
@@ -198,16 +276,19 @@ struct stage_gap {
   const stage_statistics* behind = nullptr;          // null: the consumer
   std::vector<std::string> names = {};
   bool has_source = false;
+  bool in_paths = false;  // with all that is behind, since paths work beside each other
   nanoseconds time{};
 
   void add(const stage_statistics& stage) {
     names.push_back(stage.name);
     has_source = has_source || stage.inputs == 0;
+    in_paths = in_paths || has_paths(stage);
   }
   void join(const stage_gap& other) {
     before.insert(before.end(), other.before.begin(), other.before.end());
     names.insert(names.end(), other.names.begin(), other.names.end());
     has_source = has_source || other.has_source;
+    in_paths = false;
   }
   void close(const stage_statistics* with, nanoseconds waited) {
     behind = with;
@@ -227,7 +308,7 @@ static std::vector<stage_gap> gaps_of(const run_statistics& run) {
       open.pop_back();
       open.back().join(last);
     }
-    if (stage.workers == 0 && (stage.slots == 0 || stage.gathers)) {
+    if (open.back().in_paths || (stage.workers == 0 && (stage.slots == 0 || stage.gathers))) {
       open.back().add(stage);
       continue;
     }
@@ -260,7 +341,7 @@ static std::string limited_by_gap(const stage_gap& gap, const run_statistics& ru
   auto text = "What comes " + place_of(gap) + names + " is the bottleneck: " +
               (gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ") +
               percent(share(waited, run.elapsed)) + " of the time, and no stage is busy.";
-  if (gap.has_source || gap.before.empty()) return text;
+  if (gap.has_source || gap.before.empty() || gap.in_paths) return text;
   return text + " It runs on one thread: give it to a map with concurrency.";
 }
 
@@ -276,25 +357,24 @@ static std::string limited_by_none_alone(const stage_statistics* busiest,
 }
 
 static std::string judge(const run_statistics& run) {
-  constexpr double most = 0.75;
   if (share(run.sink_blocked, run.elapsed) > 0.5)
     return "The consumer is the bottleneck: finished items wait for it " +
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
-  auto memory = share(longest_memory_wait(run), run.elapsed);
+  auto memory = memory_limit(run);
   if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
     return "Memory is the bottleneck: for want of it nothing was begun " + percent(memory) +
            " of the time, and the consumer waited " + percent(share(run.sink_wait, run.elapsed)) +
            ": raise memory_bytes.";
   auto* stage = busiest(run);
-  if (stage && utilisation(*stage, run) >= most) return limited_by_stage(*stage, run);
+  if (stage && occupation(*stage, run) >= busy_share) return limited_by_stage(*stage, run);
   auto pool = work_on_pool(run);
   auto shared = automatic_work(run);
-  if (use_of(shared, run) >= std::max(most, use_of(pool, run)))
+  if (use_of(shared, run) >= std::max(busy_share, use_of(pool, run)))
     return limited_by_share(shared, run);
-  if (pool.most && use_of(pool, run) >= most) return limited_by_pool(pool, run);
+  if (pool.most && use_of(pool, run) >= busy_share) return limited_by_pool(pool, run);
   if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
   auto gaps = gaps_of(run);
-  if (gaps.size() == 1)
+  if (std::ranges::none_of(run.stages, &stage_statistics::workers))
     return "The run has no concurrent stages: its speed is that of its functions on one thread.";
   auto widest = std::ranges::max_element(gaps, {}, &stage_gap::time);
   if (share(widest->time, run.elapsed) > 0.4) return limited_by_gap(*widest, run);

@@ -1,3 +1,5 @@
+#include "start_thread.hpp"
+
 #include <lade/detail/watchdog.hpp>
 
 #include <algorithm>
@@ -25,7 +27,7 @@ void watchdog::add(watched& added) {
   {
     std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
-      thread_ = std::thread(&watchdog::work, this);
+      thread_ = start_thread("the watchdog", &watchdog::work, this);
       pthread_setname_np(thread_.native_handle(), "lade-watchdog");
     }
     watched_.push_back(&added);
@@ -33,10 +35,13 @@ void watchdog::add(watched& added) {
   changed_.notify_all();
 }
 
-void watchdog::remove(watched& gone) noexcept {
+std::vector<activity::step> watchdog::remove(watched& gone) {
   std::unique_lock lock(mutex_);
   std::erase(watched_, &gone);
   changed_.wait(lock, [&] { return looked_at_ != &gone; });
+  auto steps = blocking_steps();
+  if (!watched_.empty()) to_be_shown_ = steps;
+  return steps;
 }
 
 void watchdog::work() noexcept {
@@ -64,10 +69,11 @@ void watchdog::work() noexcept {
 }
 
 std::vector<activity::step> watchdog::blocking_steps() {
-  std::vector<activity::step> steps;
-  steps.reserve(reactors_.size());
-  for (auto* each : reactors_)
-    if (auto step = each->take_long()) steps.push_back(*step);
+  auto steps = std::exchange(to_be_shown_, {});
+  for (auto* each : reactors_) {
+    each->wake_now();
+    for (auto& step : each->take_long()) steps.push_back(step);
+  }
   return steps;
 }
 

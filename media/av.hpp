@@ -9,6 +9,7 @@
 
 extern "C" {
 #include <libavcodec/avcodec.h>
+#include <libavutil/buffer.h>
 #include <libavutil/frame.h>
 }
 
@@ -21,6 +22,7 @@ struct free_with {
     Free(&p);
   }
 };
+using av_buffer = std::unique_ptr<AVBufferRef, free_with<av_buffer_unref>>;
 using av_codec_context = std::unique_ptr<AVCodecContext, free_with<avcodec_free_context>>;
 using av_frame = std::unique_ptr<AVFrame, free_with<av_frame_free>>;
 using av_packet = std::unique_ptr<AVPacket, free_with<av_packet_free>>;

@@ -1,6 +1,12 @@
 #include "avif_reader.hpp"
 
+#include "av1_header.hpp"
+#include "avif_items.hpp"
+
+#include <lade/detail/freed_memory.hpp>
+
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <new>
 #include <string>
@@ -51,6 +57,18 @@ static void check_avif(avifResult result, const avifDecoder& decoder, const imag
                 decoder.diag.error[0] != '\0' ? decoder.diag.error : avifResultToString(result));
 }
 
+// dav1d prints what is wrong with damaged data. libavif 1.4 has it say so in avifDiagnostics; with
+// earlier ones another decoder takes its place, which is slower and prints nothing.
+static avifCodecChoice silent_avif_codec() noexcept {
+  int major = 0;
+  int minor = 0;
+  const bool known = std::sscanf(avifVersion(), "%d.%d", &major, &minor) == 2;
+  const bool silent = known && (major > 1 || (major == 1 && minor >= 4));
+  const bool has_other =
+      avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_DECODE) != nullptr;
+  return silent || !has_other ? AVIF_CODEC_CHOICE_AUTO : AVIF_CODEC_CHOICE_AOM;
+}
+
 // The size that a file names which libavif refuses, maybe for its size.
 static void find_avif_size(const image_file& file, std::int64_t& width, std::int64_t& height) {
   const byte_view bytes(file.bytes);
@@ -60,24 +78,77 @@ static void find_avif_size(const image_file& file, std::int64_t& width, std::int
   height = static_cast<std::int64_t>(bytes.big(at + 12, 4));
 }
 
+// What libavif reads from a file. Of the samples of a sequence, which it alone finds, the headers
+// are looked at before a decoder gets them.
+struct avif_reader::samples {
+  explicit samples(const image_file& file)
+      : bytes(file.bytes), max_pixels(static_cast<std::uint64_t>(file.max_pixels)) {
+    io.read = read;
+    io.sizeHint = bytes.size();
+    io.persistent = AVIF_TRUE;
+    io.data = this;
+  }
+  samples(const samples&) = delete;
+  samples& operator=(const samples&) = delete;
+
+  bool may_be_decoded() const noexcept {
+    return sizes.largest().pixels() <= max_pixels && !sizes.has_too_many_obus();
+  }
+
+  static avifResult read(avifIO* io, std::uint32_t flags, std::uint64_t offset, std::size_t size,
+                         avifROData* out) noexcept {
+    auto& from = *static_cast<samples*>(io->data);
+    if (flags != 0 || offset > from.bytes.size()) return AVIF_RESULT_IO_ERROR;
+    const auto rest = from.bytes.from(offset);
+    const auto part = rest.part(0, std::min(size, rest.size()));
+    *out = {part.data(), part.size()};
+    if (!from.of_sequence) return AVIF_RESULT_OK;
+    from.sizes.add(part);
+    from.sizes.end_sample();
+    return from.may_be_decoded() ? AVIF_RESULT_OK : AVIF_RESULT_IO_ERROR;
+  }
+
+  byte_view bytes;
+  std::uint64_t max_pixels;
+  av1_sizes sizes{std::max<std::uint64_t>(bytes.size(), 64)};
+  bool of_sequence = false;  // what is read from now on
+  avifIO io{};
+};
+
 void avif_reader::open(const image_file& file) {
+  samples from(file);  // outlives the decoder
   const std::unique_ptr<avifDecoder, decltype(&avifDecoderDestroy)> decoder(avifDecoderCreate(),
                                                                             avifDecoderDestroy);
   if (decoder == nullptr) throw std::bad_alloc();
+  decoder->codecChoice = silent_avif_codec();
   decoder->maxThreads = 1;
   decoder->ignoreExif = AVIF_TRUE;
   decoder->ignoreXMP = AVIF_TRUE;
+  decoder->imageCountLimit = static_cast<std::uint32_t>(  // each has a byte of the file
+      std::clamp<std::size_t>(file.bytes.size(), 1, AVIF_DEFAULT_IMAGE_COUNT_LIMIT));
   decoder->imageDimensionLimit = 0;                        // set_shape names the size
   decoder->strictFlags = AVIF_STRICT_ALPHA_ISPE_REQUIRED;  // many files lack a pixi property
+  avifDecoderSetIO(decoder.get(), &from.io);
   parse(*decoder, file);
-  check_avif(avifDecoderNextImage(decoder.get()), *decoder, file);
+  check_samples(*decoder, from, file);
+  const auto result = avifDecoderNextImage(decoder.get());
+  check_size(from, file);
+  check_avif(result, *decoder, file);
   orientation_ = avif_orientation(*decoder->image);
   convert(*decoder->image, file);
 }
 
+// The planes, and what the decoder has beside them, are in memory of its own.
+void avif_reader::close() noexcept {
+  rgba_.end_image();
+  frame_reader::close();
+  if (is_large()) detail::give_back_freed(10 * std::size_t(width()) * std::size_t(height()));
+}
+
 void avif_reader::parse(avifDecoder& decoder, const image_file& file) {
-  const byte_view bytes(file.bytes);
-  check_avif(avifDecoderSetIOMemory(&decoder, bytes.data(), bytes.size()), decoder, file);
+  if (avif_has_empty_extents(file.bytes)) throw_damaged(file, "AVIF", "its items have no length");
+  if (avif_has_too_many_chunks(file.bytes))
+    throw_damaged(file, "AVIF", "its samples are in too many chunks");
   const auto result = avifDecoderParse(&decoder);
   std::int64_t width = 0;
   std::int64_t height = 0;
@@ -89,6 +160,27 @@ void avif_reader::parse(avifDecoder& decoder, const image_file& file) {
   }
   if (width > 0 && height > 0) set_shape(file, width, height, false);
   check_avif(result, decoder, file);
+}
+
+// The boxes may say that an image is small whose frames are large. Items are found by the boxes;
+// samples of a sequence, as libavif reads them, for which it is reset to read them again. A frame
+// that is larger than its sequence header says is refused by libaom, and by dav1d if it exceeds the
+// limit.
+void avif_reader::check_samples(avifDecoder& decoder, samples& from, const image_file& file) {
+  decoder.imageSizeLimit = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(file.max_pixels, 1, decoder.imageSizeLimit));
+  add_avif_items(from.bytes, from.sizes);
+  check_size(from, file);
+  from.of_sequence = avif_has_tracks(from.bytes);
+  const auto result = from.of_sequence ? avifDecoderReset(&decoder) : AVIF_RESULT_OK;
+  check_size(from, file);
+  check_avif(result, decoder, file);
+}
+
+void avif_reader::check_size(const samples& from, const image_file& file) {
+  const auto size = from.sizes.largest();
+  if (size.pixels() > 0) set_shape(file, size.width, size.height, false);
+  if (from.sizes.has_too_many_obus()) throw_damaged(file, "AVIF", "its items share too many data");
 }
 
 void avif_reader::convert(const avifImage& image, const image_file& file) {

@@ -16,12 +16,17 @@ class avif_reader final : public frame_reader {
   static bool recognises(byte_view file) noexcept;
 
   void open(const image_file& file) override;
+  void close() noexcept override;
 
   // AVIF says by properties of its own how an image is turned. Its Exif data must be ignored.
   int orientation(const image_file&) const override { return orientation_; }
 
  private:
+  struct samples;
+
   void parse(avifDecoder& decoder, const image_file& file);
+  void check_samples(avifDecoder& decoder, samples& from, const image_file& file);
+  void check_size(const samples& from, const image_file& file);
   void convert(const avifImage& image, const image_file& file);
 
   int orientation_ = 1;

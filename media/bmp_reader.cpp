@@ -22,6 +22,11 @@ void bmp_reader::open(const image_file& file) {
     read_rows(file, of);
 }
 
+void bmp_reader::close() noexcept {
+  indices_.end_image();
+  frame_reader::close();
+}
+
 bmp_reader::header bmp_reader::read_header(const image_file& file) {
   const byte_view bytes(file.bytes);
   const byte_view info = bytes.from(14);
@@ -115,11 +120,11 @@ void bmp_reader::read_rows(const image_file& file, const header& of) {
 void bmp_reader::convert_row(byte_view row, const header& of, std::uint8_t* out) {
   const auto width = static_cast<std::size_t>(of.width);
   if (of.bits <= 8) {
-    indices_.resize(width);
+    auto* indices = indices_.reserve(width);
     for (std::size_t x = 0, bit = 0; x < width; ++x, bit += of.bits)
-      indices_[x] = static_cast<std::uint8_t>((row[bit / 8] >> (8 - of.bits - bit % 8)) &
-                                              ((1U << of.bits) - 1));
-    return colours_.look_up(indices_.data(), width, out);
+      indices[x] = static_cast<std::uint8_t>((row[bit / 8] >> (8 - of.bits - bit % 8)) &
+                                             ((1U << of.bits) - 1));
+    return colours_.look_up(indices, width, out);
   }
   const auto bytes = of.bits / 8;
   for (std::size_t x = 0; x < width; ++x, out += 3) {
@@ -138,12 +143,13 @@ void bmp_reader::read_runs(const image_file& file, const header& of) {
   const auto width = static_cast<std::size_t>(of.width);
   const auto height = static_cast<std::size_t>(of.height);
   const bool halves = of.compression == bmp_runs_4;
-  indices_.assign(width * height, 0);
+  auto* indices = indices_.reserve(width * height);
+  std::fill_n(indices, width * height, std::uint8_t{0});
   std::size_t x = 0;
   std::size_t row = 0;
   const auto put = [&](unsigned index) {
     if (x < width)
-      indices_[bmp_row(row, of.height, of.top_down) * width + x] = static_cast<std::uint8_t>(index);
+      indices[bmp_row(row, of.height, of.top_down) * width + x] = static_cast<std::uint8_t>(index);
     ++x;
   };
   const auto half = [](unsigned byte, std::size_t i) { return i % 2 == 0 ? byte >> 4 : byte & 15; };
@@ -175,7 +181,7 @@ void bmp_reader::read_runs(const image_file& file, const header& of) {
   }
   auto* frame = make_frame();
   for (std::size_t y = 0; y < height; ++y)
-    colours_.look_up(indices_.data() + y * width, width, frame + y * frame_stride());
+    colours_.look_up(indices + y * width, width, frame + y * frame_stride());
 }
 
 }  // namespace lade::media

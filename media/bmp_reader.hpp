@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 namespace lade::media {
 
@@ -19,6 +18,7 @@ class bmp_reader final : public frame_reader {
   static bool recognises(byte_view file) noexcept { return file.begins("BM"); }
 
   void open(const image_file& file) override;
+  void close() noexcept override;
 
  private:
   // Bits of a pixel that hold one channel.
@@ -46,7 +46,7 @@ class bmp_reader final : public frame_reader {
   void convert_row(byte_view row, const header& of, std::uint8_t* out);
 
   palette colours_;
-  std::vector<std::uint8_t> indices_;
+  scratch indices_;  // of a row, or of all where they are stored as runs
 };
 
 }  // namespace lade::media

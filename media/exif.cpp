@@ -25,10 +25,19 @@ static int xmp_orientation(std::string_view packet) {
   return 0;
 }
 
+// Whether a PNG's text with this keyword holds Exif or XMP as hexadecimal digits.
+static bool is_raw_profile(std::string_view keyword) {
+  constexpr std::string_view prefix = "Raw profile type ";
+  if (!keyword.starts_with(prefix)) return false;
+  const auto type = keyword.substr(prefix.size());
+  return type == "exif" || type == "APP1" || type == "xmp";
+}
+
 // What the parts of one file say, each 0 until one says something.
 struct orientation_search {
   int exif = 0;
   int xmp = 0;
+  std::size_t text_room = 1 << 20;  // bytes that all compressed texts of a PNG may still inflate to
 
   void read_exif(byte_view tiff) {
     constexpr std::uint32_t orientation = 274;
@@ -70,16 +79,19 @@ struct orientation_search {
       const auto name = file.part(at + 4, 4).text();
       const auto body = file.part(at + 8, length);
       if (name == "eXIf") read_exif(body);
-      if (name == "tEXt" || name == "zTXt" || name == "iTXt") read_text(read_png_text(name, body));
+      if (name == "tEXt" || name == "zTXt" || name == "iTXt") read_text(name, body);
       at += 12 + length;
     }
   }
 
-  void read_text(const png_text& text) {
-    if (text.keyword == "XML:com.adobe.xmp") read_xmp(text.value);
-    if (!text.keyword.starts_with("Raw profile type ")) return;
-    const auto bytes = raw_profile(text.value);
-    if (text.keyword.ends_with(" xmp")) read_xmp(bytes);
+  void read_text(std::string_view chunk, byte_view body) {
+    const auto keyword = png_keyword(body);
+    const bool packet = keyword == "XML:com.adobe.xmp";
+    if (!packet && !is_raw_profile(keyword)) return;
+    const auto text = read_png_text(chunk, body, text_room);
+    if (packet) return read_xmp(text);
+    const auto bytes = raw_profile(text);
+    if (keyword.ends_with(" xmp")) read_xmp(bytes);
     read_prefixed(std::as_bytes(std::span(bytes)));
   }
 

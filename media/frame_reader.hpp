@@ -17,7 +17,7 @@ class frame_reader : public image_reader {
  public:
   void start_rows(int channels, const axis_range& columns, const axis_range& rows, int kept) final;
   const std::uint8_t* row(int y) final;
-  void close() noexcept override {}
+  void close() noexcept override { memory_.end_image(); }
 
  protected:
   // Returns room for all pixels of the shape that was set: 1 channel for a grey image, else 3.

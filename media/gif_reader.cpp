@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace lade::media {
 
@@ -33,17 +34,15 @@ static std::size_t gif_skip_blocks(byte_view file, std::size_t at) {
   return at + 1;
 }
 
-gif_reader::picture gif_reader::find_picture(const image_file& file) {
+std::optional<gif_reader::picture> gif_reader::find_picture(byte_view bytes) {
   constexpr unsigned extension = 0x21;
   constexpr unsigned graphic_control = 0xf9;
   constexpr unsigned descriptor = 0x2c;
-  const byte_view bytes(file.bytes);
   picture found;
   std::size_t at = gif_palette(bytes, 13, bytes[10], found.colours);
   for (; bytes[at] == extension; at = gif_skip_blocks(bytes, at + 2))
     if (bytes[at + 1] == graphic_control && (bytes[at + 3] & 1) != 0) found.unused = bytes[at + 6];
-  if (bytes[at] != descriptor || !bytes.holds(at, 11))
-    throw_damaged(file, "GIF", "it has no image, or is cut off before it");
+  if (bytes[at] != descriptor || !bytes.holds(at, 11)) return std::nullopt;
   found.left = bytes.little(at + 1, 2);
   found.top = bytes.little(at + 3, 2);
   found.width = bytes.little(at + 5, 2);
@@ -166,39 +165,58 @@ static std::size_t gif_row(std::size_t i, std::size_t height, bool interlaced) {
   return 0;
 }
 
+std::pair<std::size_t, std::size_t> gif_reader::size_of(byte_view file) {
+  const auto first = find_picture(file).value_or(picture());
+  return {std::max<std::size_t>(file.little(6, 2), first.left + first.width),
+          std::max<std::size_t>(file.little(8, 2), first.top + first.height)};
+}
+
 void gif_reader::open(const image_file& file) {
   const byte_view bytes(file.bytes);
-  const auto first = find_picture(file);
-  const auto width = std::max<std::size_t>(bytes.little(6, 2), first.left + first.width);
-  const auto height = std::max<std::size_t>(bytes.little(8, 2), first.top + first.height);
+  const auto found = find_picture(bytes);
+  if (!found) throw_damaged(file, "GIF", "it has no image, or is cut off before it");
+  const auto& first = *found;
+  const auto [width, height] = size_of(bytes);
   set_shape(file, static_cast<std::int64_t>(width), static_cast<std::int64_t>(height), false);
-  decode(file, first);
+  const auto* indices = decode(file, first);
   auto* frame = make_frame();
   const std::vector<std::uint8_t> free(width, first.unused);
   for (std::size_t y = 0; y < height; ++y)
     first.colours.look_up(free.data(), width, frame + y * frame_stride());
   for (std::size_t i = 0; i < first.height; ++i)
     first.colours.look_up(
-        indices_.data() + i * first.width, first.width,
+        indices + i * first.width, first.width,
         frame + (first.top + gif_row(i, first.height, first.interlaced)) * frame_stride() +
             3 * first.left);
 }
 
-void gif_reader::decode(const image_file& file, const picture& first) {
+void gif_reader::close() noexcept {
+  codes_.end_image();
+  indices_.end_image();
+  frame_reader::close();
+}
+
+// Gives the pixels.
+const std::uint8_t* gif_reader::decode(const image_file& file, const picture& first) {
   const byte_view bytes(file.bytes);
   const int literal_bits = bytes[first.codes];
-  codes_.clear();
-  auto at = first.codes + 1;
-  for (std::size_t length = bytes[at]; length > 0; length = bytes[at]) {
-    const auto block = bytes.part(at + 1, length);
-    codes_.insert(codes_.end(), block.data(), block.data() + block.size());
-    at += 1 + length;
+  std::size_t count = 0;
+  auto end = first.codes + 1;
+  for (std::size_t length = bytes[end]; length > 0; length = bytes[end]) {
+    count += length;
+    end += 1 + length;
   }
-  indices_.resize(first.width * first.height);
-  if (at >= bytes.size()) throw_damaged(file, "GIF", "its first image is cut off");
+  if (end >= bytes.size()) throw_damaged(file, "GIF", "its first image is cut off");
+  auto* codes = codes_.reserve(count);
+  auto* out = codes;
+  for (auto at = first.codes + 1; at < end; at += 1 + std::size_t{bytes[at]})
+    out = std::copy_n(bytes.data() + at + 1, bytes[at], out);
+  const auto pixels = first.width * first.height;
+  auto* indices = indices_.reserve(pixels);
   if (literal_bits < 1 || literal_bits > 8 ||
-      !gif_decode(std::as_bytes(std::span(codes_)), literal_bits, indices_))
+      !gif_decode(std::as_bytes(std::span(codes, count)), literal_bits, {indices, pixels}))
     throw_damaged(file, "GIF", "its first image has fewer pixels than it says");
+  return indices;
 }
 
 }  // namespace lade::media

@@ -6,8 +6,10 @@
 #include "byte_view.hpp"
 #include "frame_reader.hpp"
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
+#include <utility>
 
 namespace lade::media {
 
@@ -18,16 +20,20 @@ class gif_reader final : public frame_reader {
  public:
   static bool recognises(byte_view file) noexcept { return file.begins("GIF8"); }
 
+  // Width and height of the screen with its first image, or of the screen alone if there is none.
+  static std::pair<std::size_t, std::size_t> size_of(byte_view file);
+
   void open(const image_file& file) override;
+  void close() noexcept override;
 
  private:
   struct picture;
 
-  static picture find_picture(const image_file& file);
-  void decode(const image_file& file, const picture& first);
+  static std::optional<picture> find_picture(byte_view bytes);
+  const std::uint8_t* decode(const image_file& file, const picture& first);
 
-  std::vector<std::uint8_t> codes_;    // the compressed pixels
-  std::vector<std::uint8_t> indices_;  // the pixels, looked up in the palette afterwards
+  scratch codes_;    // the compressed pixels
+  scratch indices_;  // the pixels, looked up in the palette afterwards
 };
 
 }  // namespace lade::media

@@ -149,8 +149,7 @@ class image_closer {
 
   // The size of the image, or of its result.
   void note(int width, int height) noexcept {
-    constexpr std::int64_t most = 1 << 21;
-    large_ = large_ || std::int64_t{width} * height > most;
+    large_ = large_ || image_reader::is_large(width, height);
   }
 
  private:
@@ -164,6 +163,9 @@ static tensor decode_into(const sample& in, const image_options& options,
                           std::atomic<std::uint64_t>& warnings, random draw, F slot_of) {
   auto& worker = decoders::of_this_thread();
   const auto doing = "decode " + in.key();
+  if (!in.has_data())
+    throw error(errc::invalid_argument, doing,
+                "the sample has no data: read it first (lade::io::read)");
   const image_file file{.bytes = in.data().bytes(),
                         .doing = doing,
                         .max_pixels = options.max_pixels,

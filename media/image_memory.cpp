@@ -1,159 +1,287 @@
 #include <lade/media/image.hpp>
 
+#include "av1_header.hpp"
+#include "avif_items.hpp"
+#include "avif_reader.hpp"
+#include "bmp_reader.hpp"
+#include "byte_view.hpp"
+#include "exif.hpp"
+#include "gif_reader.hpp"
+#include "png_reader.hpp"
+#include "pnm_reader.hpp"
+#include "tiff_reader.hpp"
+#include "tiff_tags.hpp"
+#include "webp_reader.hpp"
+
 #include <algorithm>
 #include <array>
-#include <span>
+#include <cstdlib>
 #include <string_view>
 
 namespace lade::media {
 
 // What a header says that decides how much memory decoding takes.
 struct image_header {
-  std::size_t width = 0;  // 0 if it cannot be told
-  std::size_t height = 0;
-  double decoded_bytes = 4;  // of a pixel, where the whole image is decoded before it is used
-  double planes_bytes = 0;   // of a pixel of a JPEG that is decoded into planes
+  std::uint64_t width = 0;  // 0 if it cannot be told
+  std::uint64_t height = 0;
+  double decoded_bytes = 0;      // of a pixel, where the whole image is decoded before it is used
+  double planes_bytes = 0;       // of a pixel of a JPEG that is decoded into planes
+  double block_bytes = 0;        // of the parts of a TIFF that are decoded at a time
+  std::size_t copied_bytes = 0;  // of the file
+  bool turned = false;           // its rows become columns, by another rule than Exif's
 };
 
-using image_bytes = std::span<const std::byte>;
-
-// Whole numbers in a file; 0 where it ends before.
-static std::size_t big_endian(image_bytes file, std::size_t at, std::size_t count) {
-  std::size_t value = 0;
-  if (at > file.size() || count > file.size() - at) return 0;
-  for (auto each : file.subspan(at, count)) value = value << 8 | std::to_integer<std::size_t>(each);
-  return value;
-}
-
-static std::size_t little_endian(image_bytes file, std::size_t at, std::size_t count) {
-  std::size_t value = 0;
-  if (at > file.size() || count > file.size() - at) return 0;
-  while (count-- > 0) value = value << 8 | std::to_integer<std::size_t>(file[at + count]);
-  return value;
-}
-
-static bool has_text(image_bytes file, std::size_t at, std::string_view text) {
-  if (at > file.size() || text.size() > file.size() - at) return false;
-  return std::ranges::equal(file.subspan(at, text.size()), std::as_bytes(std::span(text)));
-}
-
 // The frame header at `at`, behind its length: how large the image is, and how its colours are
-// sampled. A progressive image is decoded as coefficients of 16 bits first.
-static image_header jpeg_frame(image_bytes file, std::size_t at, bool progressive) {
-  image_header header{.width = big_endian(file, at + 3, 2), .height = big_endian(file, at + 1, 2)};
-  auto components = std::min<std::size_t>(big_endian(file, at + 5, 1), 4);
+// sampled.
+static image_header jpeg_frame(byte_view file, std::size_t at) {
+  image_header header{.width = file.big(at + 3, 2), .height = file.big(at + 1, 2)};
+  auto components = std::min<std::size_t>(file.big(at + 5, 1), 4);
   std::size_t samples = 0;
   std::size_t most = 1;
   for (std::size_t i = 0; i < components; ++i) {
-    auto factors = big_endian(file, at + 7 + 3 * i, 1);
+    auto factors = file.big(at + 7 + 3 * i, 1);
     auto of_component = (factors >> 4) * (factors & 15);
     samples += of_component;
     most = std::max(most, of_component);
   }
   header.planes_bytes = static_cast<double>(samples) / static_cast<double>(most);
-  header.decoded_bytes = progressive ? 2 * header.planes_bytes : 0;
+  header.decoded_bytes = 0;
   return header;
 }
 
-static image_header jpeg_header(image_bytes file) {
+// An image of more than one scan, be it progressive or not, is decoded as coefficients of 16 bits
+// first.
+static image_header jpeg_header(byte_view file) {
+  image_header header{.decoded_bytes = 0};
+  std::size_t components = 0;
+  bool progressive = false;
   std::size_t at = 2;
-  while (big_endian(file, at, 1) == 0xff) {
-    auto marker = big_endian(file, at + 1, 1);
+  while (file.big(at, 1) == 0xff) {
+    auto marker = file.big(at + 1, 1);
     if (marker == 0xff) {  // fills up
       ++at;
       continue;
     }
     constexpr std::array<std::size_t, 3> no_frames{0xc4, 0xc8, 0xcc};
-    if (marker >= 0xc0 && marker <= 0xcf && std::ranges::find(no_frames, marker) == no_frames.end())
-      return jpeg_frame(file, at + 4, marker % 4 == 2);
-    auto length = big_endian(file, at + 2, 2);
+    if (marker == 0xda) {
+      if (progressive || file.big(at + 4, 1) < components)
+        header.decoded_bytes = 2 * header.planes_bytes;
+      break;
+    }
+    if (marker >= 0xc0 && marker <= 0xcf &&
+        std::ranges::find(no_frames, marker) == no_frames.end()) {
+      header = jpeg_frame(file, at + 4);
+      components = file.big(at + 9, 1);
+      progressive = marker % 4 == 2;
+    }
+    auto length = file.big(at + 2, 2);
     if (length < 2) break;
     at += 2 + length;
-  }
-  return {};
-}
-
-static image_header png_header(image_bytes file) {
-  constexpr std::array<std::size_t, 7> samples{1, 0, 3, 1, 2, 0, 4};  // by the kind of colour
-  auto colour = std::min<std::size_t>(big_endian(file, 25, 1), 6);
-  auto bytes = samples[colour] * (big_endian(file, 24, 1) > 8 ? 2 : 1);
-  return {.width = big_endian(file, 16, 4),
-          .height = big_endian(file, 20, 4),
-          .decoded_bytes = static_cast<double>(bytes)};
-}
-
-static image_header webp_header(image_bytes file) {
-  if (has_text(file, 12, "VP8X"))
-    return {.width = little_endian(file, 24, 3) + 1, .height = little_endian(file, 27, 3) + 1};
-  if (has_text(file, 12, "VP8L")) {
-    auto sizes = little_endian(file, 21, 4);
-    return {.width = (sizes & 0x3fff) + 1, .height = (sizes >> 14 & 0x3fff) + 1};
-  }
-  return {.width = little_endian(file, 26, 2) & 0x3fff,
-          .height = little_endian(file, 28, 2) & 0x3fff};
-}
-
-static image_header bmp_header(image_bytes file) {
-  auto height = static_cast<std::int32_t>(little_endian(file, 22, 4));
-  return {.width = little_endian(file, 18, 4),
-          .height = static_cast<std::size_t>(height < 0 ? -std::int64_t{height} : height)};
-}
-
-// The first of its images.
-static image_header tiff_header(image_bytes file) {
-  auto number = has_text(file, 0, "II") ? little_endian : big_endian;
-  auto at = number(file, 4, 4);
-  image_header header;
-  for (auto entries = number(file, at, 2); entries > 0; --entries) {
-    auto entry = at + 2 + 12 * (entries - 1);
-    auto value = number(file, entry + 8, number(file, entry + 2, 2) == 3 ? 2 : 4);
-    if (number(file, entry, 2) == 256) header.width = value;
-    if (number(file, entry, 2) == 257) header.height = value;
   }
   return header;
 }
 
-// The size that the container tells of its items. Planes of up to 12 bits are decoded first.
-static image_header avif_header(image_bytes file) {
-  constexpr std::string_view box = "ispe";
-  auto start = file.first(std::min<std::size_t>(file.size(), 4096));
-  auto found = std::ranges::search(start, std::as_bytes(std::span(box)));
-  if (found.empty()) return {};
-  auto at = static_cast<std::size_t>(found.begin() - start.begin()) + 8;
-  return {
-      .width = big_endian(file, at, 4), .height = big_endian(file, at + 4, 4), .decoded_bytes = 10};
+// With tRNS, FFmpeg adds alpha to colours that have none.
+static image_header png_header(byte_view file) {
+  constexpr std::array<unsigned, 7> samples_of_colour{1, 0, 3, 1, 2, 0, 4};
+  constexpr unsigned palette = 3;
+  const auto colour = std::min<unsigned>(file[25], 6);
+  bool has_key = false;
+  for (std::size_t at = 33; file.holds(at, 8) && !file.from(at + 4).begins("IDAT");
+       at += 12 + file.big(at, 4))
+    has_key = has_key || file.from(at + 4).begins("tRNS");
+  const auto samples = samples_of_colour[colour] + (has_key && colour != palette ? 1 : 0);
+  const auto bytes = samples * (file[24] > 8 ? 2 : 1);
+  const bool as_it_is = file[24] == 8 && !has_key && (colour == 0 || colour == 2);
+  const auto converted = as_it_is ? 0U : (colour & 2) == 0 ? 1U : 3U;
+  return {.width = file.big(16, 4),
+          .height = file.big(20, 4),
+          .decoded_bytes = static_cast<double>(bytes + converted),
+          .copied_bytes = file.size()};
 }
 
-static image_header header_of(image_bytes file) {
-  if (has_text(file, 0, "\xff\xd8\xff")) return jpeg_header(file);
-  if (has_text(file, 1, "PNG\r\n")) return png_header(file);
-  if (has_text(file, 0, "RIFF") && has_text(file, 8, "WEBP")) return webp_header(file);
-  if (has_text(file, 0, "GIF8"))
-    return {.width = little_endian(file, 6, 2), .height = little_endian(file, 8, 2)};
-  if (has_text(file, 0, "BM")) return bmp_header(file);
-  if (has_text(file, 0, "II*") || has_text(file, 0, "MM")) return tiff_header(file);
-  if (has_text(file, 4, "ftyp")) return avif_header(file);
+// RGB, and what libwebp decodes as a whole: lossless pixels, and alpha from pixels of its own.
+static double webp_bytes(byte_view file) {
+  for (std::size_t at = 12; file.holds(at, 8);) {
+    const auto chunk = file.from(at);
+    if (chunk.begins("VP8L")) return 3 + 4;
+    if (chunk.begins("ALPH")) return 3 + 1 + 4;
+    if (chunk.begins("VP8 ")) break;
+    const auto size = file.little(at + 4, 4);
+    at += 8 + (chunk.begins("ANMF") ? 16 : size + size % 2);
+  }
+  return 3;
+}
+
+static image_header webp_header(byte_view file) {
+  image_header header{.decoded_bytes = webp_bytes(file)};
+  const auto first = file.from(12);
+  if (first.begins("VP8X")) {
+    header.width = file.little(24, 3) + 1;
+    header.height = file.little(27, 3) + 1;
+  } else if (first.begins("VP8L")) {
+    const auto sizes = file.little(21, 4);
+    header.width = (sizes & 0x3fff) + 1;
+    header.height = (sizes >> 14 & 0x3fff) + 1;
+  } else {
+    header.width = file.little(26, 2) & 0x3fff;
+    header.height = file.little(28, 2) & 0x3fff;
+  }
+  return header;
+}
+
+static image_header gif_header(byte_view file) {
+  const auto [width, height] = gif_reader::size_of(file);
+  return {.width = width, .height = height, .decoded_bytes = 4, .copied_bytes = file.size()};
+}
+
+static image_header bmp_header(byte_view file) {
+  if (file.little(14, 4) == 12)
+    return {.width = file.little(18, 2), .height = file.little(20, 2), .decoded_bytes = 3};
+  const auto height = static_cast<std::int32_t>(file.little(22, 4));
+  const auto compression = file.little(30, 4);
+  const bool runs = file.little(14, 4) >= 40 && (compression == 1 || compression == 2);
+  return {.width = file.little(18, 4),
+          .height = static_cast<std::uint64_t>(std::abs(std::int64_t{height})),
+          .decoded_bytes = runs ? 4.0 : 3.0};
+}
+
+static image_header pnm_header(byte_view file) {
+  std::size_t at = 2;
+  const auto width = static_cast<std::uint64_t>(pnm_reader::number(file, at));
+  const auto height = static_cast<std::uint64_t>(pnm_reader::number(file, at));
+  return {.width = width, .height = height, .decoded_bytes = file[1] == '6' ? 3.0 : 1.0};
+}
+
+// The strips or tiles of all planes that are decoded at a time. libtiff cuts a single strip without
+// compression into small ones.
+static double tiff_block_bytes(const tiff_tags& tags, const image_header& header) {
+  constexpr std::uint32_t compression = 259;
+  constexpr std::uint32_t rows_of_strip = 278;
+  constexpr std::uint32_t planes = 284;
+  constexpr std::uint32_t tile_width = 322;
+  constexpr std::uint32_t tile_height = 323;
+  auto width = header.width;
+  auto height = std::min(header.height, tags.number_of(rows_of_strip, header.height));
+  const bool tiled = tags.number_of(tile_width, 0) > 0;
+  if (tiled) {
+    width = tags.number_of(tile_width, 0);
+    height = tags.number_of(tile_height, 0);
+  } else if (height == header.height && tags.number_of(compression, 1) == 1 &&
+             tags.number_of(planes, 1) == 1) {
+    return 0;
+  }
+  const auto bits = tags.number_of(258, 1) * tags.number_of(277, 1);
+  return static_cast<double>(width) * static_cast<double>(height) * static_cast<double>(bits) / 8;
+}
+
+// The first of its images. YCbCr that was not compressed as JPEG goes through pixels of 32 bits.
+static image_header tiff_header(byte_view file) {
+  constexpr std::uint64_t ycbcr = 6;
+  constexpr std::uint64_t jpeg = 7;
+  const tiff_tags tags(file);
+  image_header header{.width = tags.number_of(256, 0), .height = tags.number_of(257, 0)};
+  const auto photometric = tags.number_of(262, tags.number_of(277, 1) >= 3 ? 2 : 1);
+  const bool converted =
+      photometric == ycbcr && (tags.number_of(259, 1) != jpeg || tags.number_of(284, 1) != 1);
+  header.decoded_bytes = photometric <= 1 ? 1 : converted ? 7 : 3;
+  header.block_bytes = tiff_block_bytes(tags, header);
+  const bool bits_reversed = tags.number_of(266, 1) == 2;
+  header.copied_bytes = bits_reversed ? file.size() : 0;
+  return header;
+}
+
+// What comes before the data of the images, as far as it lies in one piece.
+static byte_view avif_boxes(byte_view file) {
+  for (std::size_t at = 0; file.holds(at, 8) && file.big(at, 4) >= 8; at += file.big(at, 4))
+    if (file.from(at + 4).begins("meta")) return file.from(at).part(0, file.big(at, 4));
+  return file;
+}
+
+// Bytes of a pixel by the configuration of its coder.
+static double avif_plane_bytes(byte_view configuration) {
+  const unsigned flags = configuration[2];
+  const bool wide = (flags & 0x40) != 0;
+  const bool grey = (flags & 0x10) != 0;
+  const bool half_width = (flags & 8) != 0;
+  const bool half_height = (flags & 4) != 0;
+  const double samples = grey ? 1 : half_height ? 1.5 : half_width ? 2 : 3;
+  return wide ? 2 * samples : samples;
+}
+
+// The largest of the items, by what the container tells and their data say. A decoder of AV1 keeps
+// the planes and, as measured with libaom, 14 bytes of a pixel of what it knows of their blocks;
+// alpha has one more.
+static image_header avif_header(byte_view file) {
+  constexpr double of_blocks = 14.5;
+  const auto boxes = avif_boxes(file);
+  const auto text = boxes.text();
+  image_header header;
+  double planes = 0;
+  const auto add = [&](std::uint64_t width, std::uint64_t height) {
+    if (width * height <= header.width * header.height) return;
+    header.width = width;
+    header.height = height;
+  };
+  for (auto at = text.find("ispe"); at != text.npos; at = text.find("ispe", at + 4))
+    add(boxes.big(at + 8, 4), boxes.big(at + 12, 4));
+  av1_sizes sizes(file.size());
+  add_avif_items(file, sizes);
+  add(sizes.largest().width, sizes.largest().height);
+  for (auto at = text.find("av1C"); at != text.npos; at = text.find("av1C", at + 4))
+    planes = std::max(planes, avif_plane_bytes(boxes.from(at + 4)));
+  header.decoded_bytes = 3 + of_blocks + planes;
+  if (text.find("auxC") != text.npos) header.decoded_bytes += 4 + of_blocks + 2;
+  const auto turn = text.find("irot");
+  header.turned = turn != text.npos && (boxes[turn + 4] & 1) != 0;
+  return header;
+}
+
+static image_header header_of(byte_view file) {
+  if (file.begins("\xff\xd8\xff")) return jpeg_header(file);
+  if (png_reader::recognises(file)) return png_header(file);
+  if (tiff_reader::recognises(file)) return tiff_header(file);
+  if (webp_reader::recognises(file)) return webp_header(file);
+  if (file.from(4).begins("ftyp")) return avif_header(file);
+  if (gif_reader::recognises(file)) return gif_header(file);
+  if (bmp_reader::recognises(file)) return bmp_header(file);
+  if (pnm_reader::recognises(file)) return pnm_header(file);
   return {};
 }
 
 // Of an image that may be decoded; else 0.
 static double pixels_of(const image_header& header, const image_options& options) {
-  auto pixels = static_cast<double>(header.width) * static_cast<double>(header.height);
-  return pixels <= static_cast<double>(options.max_pixels) ? pixels : 0;
+  const auto most = static_cast<double>(options.max_pixels);
+  const auto pixels = static_cast<double>(header.width) * static_cast<double>(header.height);
+  return pixels <= most && header.block_bytes <= 8 * most ? pixels : 0;
+}
+
+// What an image whose rows become columns needs of each pixel of the result, which is written last.
+static double turned_bytes(byte_view file, const image_header& header,
+                           const image_options& options) {
+  if (!options.orient || (!header.turned && exif_orientation(file) <= 4)) return 0;
+  return options.colour == image_colour::grey ? 1 : 3;
 }
 
 std::size_t decode_image::memory_to_write(const sample& in) const {
-  auto header = header_of(in.data().bytes());
-  bool planes = options_.fast && options_.colour == image_colour::rgb;
-  auto bytes = header.decoded_bytes + (planes ? header.planes_bytes : 0);
-  return static_cast<std::size_t>(pixels_of(header, options_) * bytes);
+  const byte_view file(in.data().bytes());
+  const auto header = header_of(file);
+  const auto pixels = pixels_of(header, options_);
+  if (pixels == 0) return 0;
+  const bool planes = options_.fast && options_.colour == image_colour::rgb;
+  const auto bytes = header.decoded_bytes + (planes ? header.planes_bytes : 0);
+  const auto result =
+      options_.width > 0 ? static_cast<double>(options_.width) * options_.height : pixels;
+  return static_cast<std::size_t>(pixels * bytes + header.block_bytes +
+                                  result * turned_bytes(file, header, options_)) +
+         header.copied_bytes;
 }
 
 std::size_t decode_image::memory_needed(const sample& in) const {
   if (options_.width > 0) return spec_.bytes() + memory_to_write(in);
   auto element = tensor_spec{options_.type, {}}.bytes();
   auto channels = options_.colour == image_colour::grey ? 1u : 3u;
-  auto pixels = pixels_of(header_of(in.data().bytes()), options_);
+  auto pixels = pixels_of(header_of(byte_view(in.data().bytes())), options_);
   return static_cast<std::size_t>(pixels) * element * channels + memory_to_write(in);
 }
 

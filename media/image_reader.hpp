@@ -47,6 +47,13 @@ class image_reader : public row_source {
   int height() const noexcept { return height_; }
   bool is_grey() const noexcept { return grey_; }
 
+  // Whether its scratch memory is more than a thread is to keep.
+  bool is_large() const noexcept { return is_large(width_, height_); }
+  static bool is_large(int width, int height) noexcept {
+    constexpr std::int64_t most = 1 << 21;
+    return std::int64_t{width} * height > most;
+  }
+
   // Whether the image was decoded in spite of a warning so far.
   virtual bool warned() const noexcept { return false; }
 

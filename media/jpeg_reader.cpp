@@ -37,24 +37,37 @@ void jpeg_reader::on_error(j_common_ptr jpeg) {
   std::longjmp(errors.jump, 1);
 }
 
-// Warnings after which every pixel is what it was written as: bytes between the parts of a file
-// that belong to none, fields that a sequential JPEG does not use, and versions of headers.
-static bool leaves_pixels_intact(int warning) {
-  return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_NOT_SEQUENTIAL ||
-         warning == JWRN_ADOBE_XFORM || warning == JWRN_JFIF_MAJOR;
+// Warnings after which every pixel is what it was written as: fields that a sequential JPEG does
+// not use, the version of a header and, before the first scan, bytes that belong to no segment.
+// Later such bytes may be the rest of damaged data.
+static bool leaves_pixels_intact(int warning, bool in_header) {
+  return warning == JWRN_NOT_SEQUENTIAL || warning == JWRN_JFIF_MAJOR ||
+         (warning == JWRN_EXTRANEOUS_DATA && in_header);
 }
 
 void jpeg_reader::on_message(j_common_ptr jpeg, int level) {
   auto& errors = static_cast<error_manager&>(*jpeg->err);
   if (level >= 0) return;
-  if (errors.strict && !leaves_pixels_intact(errors.msg_code)) on_error(jpeg);
+  if (errors.strict && !leaves_pixels_intact(errors.msg_code, errors.in_header)) on_error(jpeg);
   errors.warned = true;
+  errors.extraneous |= errors.msg_code == JWRN_EXTRANEOUS_DATA;
+}
+
+// A scan of a few bytes takes time for all pixels of the image. Writers make about ten.
+void jpeg_reader::on_progress(j_common_ptr jpeg) {
+  constexpr int most_scans = 100;
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= most_scans) return;
+  auto& errors = static_cast<error_manager&>(*jpeg->err);
+  errors.msg_code = JMSG_NOMESSAGE;
+  std::snprintf(errors.text, sizeof errors.text, "it has more than %d scans", most_scans);
+  std::longjmp(errors.jump, 1);
 }
 
 jpeg_reader::jpeg_reader() : jpeg_() {
   jpeg_.err = jpeg_std_error(&errors_);
   errors_.error_exit = on_error;
   errors_.emit_message = on_message;
+  progress_.progress_monitor = on_progress;
 }
 
 jpeg_reader::~jpeg_reader() { jpeg_destroy_decompress(&jpeg_); }
@@ -63,14 +76,27 @@ void jpeg_reader::open(const image_file& file) {
   file_ = &file;
   errors_.strict = file.strict;
   errors_.warned = false;
+  errors_.in_header = true;
+  errors_.extraneous = false;
   jpeg_destroy_decompress(&jpeg_);
   guarded([&] {
     jpeg_create_decompress(&jpeg_);
+    jpeg_.progress = &progress_;
+    coefficients_.serve(jpeg_);
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.bytes.data()),
                  static_cast<unsigned long>(file.bytes.size()));
     jpeg_read_header(&jpeg_, TRUE);
   });
+  errors_.in_header = false;
+  if (file.strict && errors_.extraneous && may_lack_scan())
+    throw_damaged(file, "JPEG", "extraneous bytes may be a scan");
   set_shape(file, jpeg_.image_width, jpeg_.image_height, jpeg_.num_components == 1);
+}
+
+// Whether a scan before the first that was found would not be missed: of a progressive JPEG,
+// libjpeg misses it.
+bool jpeg_reader::may_lack_scan() const noexcept {
+  return jpeg_.progressive_mode == FALSE && jpeg_.comps_in_scan < jpeg_.num_components;
 }
 
 bool jpeg_reader::has_planes() const noexcept {

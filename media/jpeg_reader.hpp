@@ -5,6 +5,7 @@
 #include <lade/buffer.hpp>
 
 #include "image_reader.hpp"
+#include "jpeg_arrays.hpp"
 #include "row_ring.hpp"
 
 #include <array>
@@ -63,6 +64,7 @@ class jpeg_reader final : public image_reader {
   // Gives up the rest of the image.
   void close() noexcept override {
     jpeg_abort_decompress(&jpeg_);
+    coefficients_.clear();
     large_planes_ = {};
   }
 
@@ -71,12 +73,16 @@ class jpeg_reader final : public image_reader {
     std::jmp_buf jump;
     bool strict = true;
     bool warned = false;
+    bool in_header = true;    // before the first scan
+    bool extraneous = false;  // whether bytes that belong to no segment have been skipped
     char text[JMSG_LENGTH_MAX] = "";
   };
 
   [[noreturn]] static void on_error(j_common_ptr jpeg);
   static void on_message(j_common_ptr jpeg, int level);
+  static void on_progress(j_common_ptr jpeg);
   [[noreturn]] void fail() const;
+  bool may_lack_scan() const noexcept;
 
   template <class F>
   void guarded(F call);
@@ -87,7 +93,9 @@ class jpeg_reader final : public image_reader {
   void read_blocks();
 
   error_manager errors_;
+  jpeg_progress_mgr progress_{};
   jpeg_decompress_struct jpeg_;
+  jpeg_arrays coefficients_;
   const image_file* file_ = nullptr;  // whose image is read
 
   int channels_ = 0;

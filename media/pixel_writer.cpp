@@ -25,8 +25,8 @@ void pixel_writer::begin(const pixel_target& target, row_order order) {
   by_pixel_ = target.channels == 1 ? by_channel_[0] : make_normalisation(target, 0, 1);
   interleaved_.resize(static_cast<std::size_t>(target.width) * 3);
   if (order.transposed)
-    turned_.resize(std::size_t(target.width) * std::size_t(target.height) *
-                   std::size_t(target.channels));
+    turned_ = turned_memory_.reserve(std::size_t(target.width) * std::size_t(target.height) *
+                                     std::size_t(target.channels));
 }
 
 void pixel_writer::write(int y, const std::uint8_t* const* rows) {
@@ -34,7 +34,7 @@ void pixel_writer::write(int y, const std::uint8_t* const* rows) {
   if (!order_.transposed) return write_row(y, rows);
   const auto width = static_cast<std::size_t>(row_width());
   for (int c = 0; c < target_.channels; ++c)
-    std::copy_n(rows[c], width, turned_.data() + std::size_t(c * row_count() + y) * width);
+    std::copy_n(rows[c], width, turned_ + std::size_t(c * row_count() + y) * width);
 }
 
 void pixel_writer::end() {
@@ -45,11 +45,12 @@ void pixel_writer::end() {
   const std::array<const std::uint8_t*, 3> rows{columns.data(), columns.data() + width,
                                                 columns.data() + 2 * width};
   for (int y = 0; y < target_.height; ++y) {
-    const auto* from = turned_.data() + y;
+    const auto* from = turned_ + y;
     for (std::size_t i = 0; i < width * std::size_t(target_.channels); ++i)
       columns[i] = from[i * step];
     write_row(y, rows.data());
   }
+  turned_memory_.end_image();
 }
 
 void pixel_writer::write_row(int y, const std::uint8_t* const* rows) {

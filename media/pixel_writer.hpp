@@ -3,6 +3,7 @@
 #pragma once
 
 #include "resize_kernels.hpp"
+#include "scratch.hpp"
 
 #include <lade/media/resize.hpp>
 
@@ -58,7 +59,8 @@ class pixel_writer {
   std::array<normalisation, 3> by_channel_;
   normalisation by_pixel_;
   std::vector<std::uint8_t> interleaved_;
-  std::vector<std::uint8_t> turned_;  // rows kept for transposing, one plane per channel
+  scratch turned_memory_;
+  std::uint8_t* turned_ = nullptr;  // rows kept for transposing, one plane per channel
 };
 
 }  // namespace lade::media

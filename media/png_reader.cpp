@@ -1,9 +1,17 @@
 #include "png_reader.hpp"
 
+#include <lade/buffer_pool.hpp>
+
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <string_view>
+#include <vector>
+
+#include <zlib.h>
 
 extern "C" {
 #include <libavutil/imgutils.h>
@@ -18,17 +26,107 @@ struct png_reader::pixels {
   int height = 0;
   int row = 0;
   std::uint8_t fill = 0;
+  av_buffer memory;  // of an earlier decode of the same image, to be written again
 };
 
+// Memory of the run. From FFmpeg's allocator it would come back to the arena of the thread, which
+// keeps it for itself. Throws bad_alloc.
+static AVBufferRef* allocate_png_buffer(std::size_t bytes) {
+  auto memory = std::make_unique<buffer>(allocate_now(bytes));
+  auto* first = reinterpret_cast<std::uint8_t*>(memory->data());
+  auto* result = av_buffer_create(
+      first, bytes, [](void* kept, std::uint8_t*) { delete static_cast<buffer*>(kept); },
+      memory.get(), 0);
+  if (result == nullptr) throw std::bad_alloc();
+  (void)memory.release();
+  return result;
+}
+
+// Another reference to a buffer, if there is one. Throws bad_alloc.
+static av_buffer share_png_buffer(AVBufferRef* memory) {
+  return av_buffer(memory == nullptr ? nullptr : check_av(av_buffer_ref(memory)));
+}
+
+// Whether pixels depend on a chunk. Of those whose names begin with a small letter (text, colour
+// profiles, times), only transparency: in a palette, it decides the format of FFmpeg's frame.
+static bool png_pixels_need(std::string_view name) {
+  constexpr char small_letter = 0x20;
+  return (name[0] & small_letter) == 0 || name == "tRNS";
+}
+
+// Copies the chunks that the pixels need, and the rest of a file that is cut off. Returns the end.
+// FFmpeg inflates texts and colour profiles to any size, so it must not see them.
+static std::uint8_t* copy_png_chunks(const image_file& file, std::uint8_t* out) {
+  const byte_view bytes(file.bytes);
+  const auto copy = [&](byte_view part) { out = std::copy_n(part.data(), part.size(), out); };
+  std::size_t at = 8;
+  copy(bytes.part(0, at));
+  while (bytes.holds(at, 12) && bytes.holds(at + 12, bytes.big(at, 4))) {
+    const auto length = bytes.big(at, 4);
+    const auto name = bytes.part(at + 4, 4).text();
+    if (png_pixels_need(name)) {
+      copy(bytes.part(at, 12 + length));
+    } else {
+      const auto sum = crc32_z(0, bytes.data() + at + 4, 4 + length);
+      if (sum != bytes.big(at + 8 + length, 4)) throw_damaged(file, "PNG");
+    }
+    at += 12 + length;
+    if (name == "IEND") return out;
+  }
+  copy(bytes.from(at));
+  return out;
+}
+
+// FFmpeg reads behind the end of a file, so that it needs a copy.
+static av_packet copy_to_png_packet(const image_file& file) {
+  av_packet packet(check_av(av_packet_alloc()));
+  packet->buf = allocate_png_buffer(file.bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
+  packet->data = packet->buf->data;
+  auto* end = copy_png_chunks(file, packet->data);
+  packet->size = static_cast<int>(end - packet->data);
+  packet->flags = AV_PKT_FLAG_KEY;
+  std::memset(end, 0, AV_INPUT_BUFFER_PADDING_SIZE);
+  return packet;
+}
+
+static int allocate_png_frame(AVCodecContext& codec, AVFrame& frame, AVBufferRef* memory) {
+  const auto format = static_cast<AVPixelFormat>(frame.format);
+  int width = frame.width;
+  int height = frame.height;
+  int alignment[AV_NUM_DATA_POINTERS];
+  avcodec_align_dimensions2(&codec, &width, &height, alignment);
+  int result = av_image_fill_linesizes(frame.linesize, format, width);
+  if (result < 0) return result;
+  constexpr int step = buffer::alignment;
+  frame.linesize[0] = (frame.linesize[0] + step - 1) / step * step;
+  result = av_image_fill_pointers(frame.data, format, height, nullptr, frame.linesize);
+  if (result < 0) return result;
+  const auto bytes = static_cast<std::size_t>(result) + AV_INPUT_BUFFER_PADDING_SIZE;
+  const bool fits = memory != nullptr && memory->size >= bytes;
+  try {
+    frame.buf[0] = fits ? av_buffer_ref(memory) : allocate_png_buffer(bytes);
+  } catch (const std::bad_alloc&) {
+    return AVERROR(ENOMEM);
+  }
+  if (frame.buf[0] == nullptr) return AVERROR(ENOMEM);
+  frame.extended_data = frame.data;
+  return av_image_fill_pointers(frame.data, format, height, frame.buf[0]->data, frame.linesize);
+}
+
 // Called by FFmpeg for the memory of the pixels.
-int png_reader::allocate(AVCodecContext* codec, AVFrame* frame, int flags) {
+int png_reader::allocate(AVCodecContext* codec, AVFrame* frame, int /*flags*/) {
   const auto& wanted = *static_cast<pixels*>(codec->opaque);
   if (frame->width != wanted.width || frame->height != wanted.height) return AVERROR_INVALIDDATA;
-  const int result = avcodec_default_get_buffer2(codec, frame, flags);
+  const int result = allocate_png_frame(*codec, *frame, wanted.memory.get());
   if (result < 0) return result;
   std::memset(frame->data[0] + std::ptrdiff_t{wanted.row} * frame->linesize[0], wanted.fill,
               static_cast<std::size_t>(frame->linesize[0]));
   return 0;
+}
+
+void png_reader::close() noexcept {
+  av_frame_unref(frame_.get());
+  frame_reader::close();
 }
 
 void png_reader::open(const image_file& file) {
@@ -47,6 +145,12 @@ void png_reader::open(const image_file& file) {
   show(file);
 }
 
+// Whether a call of FFmpeg has failed for want of memory, which it says of its own allocations, and
+// not of those of zlib. `errno` has been 0 before the call.
+static bool lacks_memory(int result) noexcept {
+  return result == AVERROR(ENOMEM) || (result < 0 && errno == ENOMEM);
+}
+
 static av_codec_context open_png_decoder(void* opaque,
                                          int (*allocate)(AVCodecContext*, AVFrame*, int)) {
   const auto* decoder = avcodec_find_decoder(AV_CODEC_ID_PNG);
@@ -58,21 +162,25 @@ static av_codec_context open_png_decoder(void* opaque,
   codec->log_level_offset = AV_LOG_TRACE;  // prints nothing
   codec->opaque = opaque;
   codec->get_buffer2 = allocate;
-  check_av(avcodec_open2(codec.get(), decoder, nullptr), "open FFmpeg's PNG decoder");
+  errno = 0;
+  const int result = avcodec_open2(codec.get(), decoder, nullptr);
+  if (lacks_memory(result)) throw std::bad_alloc();
+  check_av(result, "open FFmpeg's PNG decoder");
   return codec;
 }
 
 void png_reader::decode(const image_file& file, std::uint8_t fill) {
-  pixels wanted{.width = width(), .height = height(), .row = last_row_, .fill = fill};
+  pixels wanted{.width = width(),
+                .height = height(),
+                .row = last_row_,
+                .fill = fill,
+                .memory = share_png_buffer(frame_->buf[0])};
   const auto codec = open_png_decoder(&wanted, allocate);
-  const av_packet packet(check_av(av_packet_alloc()));
-  check_av(av_new_packet(packet.get(), static_cast<int>(file.bytes.size())), file.doing);
-  std::memcpy(packet->data, file.bytes.data(), file.bytes.size());
-  packet->flags = AV_PKT_FLAG_KEY;
-  av_frame_unref(frame_.get());
+  const auto packet = copy_to_png_packet(file);
+  errno = 0;
   int result = avcodec_send_packet(codec.get(), packet.get());
   if (result >= 0) result = avcodec_receive_frame(codec.get(), frame_.get());
-  if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
+  if (lacks_memory(result)) throw std::bad_alloc();
   if (result == AVERROR_PATCHWELCOME)
     throw error(errc::unsupported, file.doing, "a PNG of a kind that FFmpeg does not decode");
   if (result < 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0)
@@ -85,13 +193,9 @@ void png_reader::decode_rows(const image_file& file, bool twice) {
   constexpr std::uint8_t fill = 0x5a;
   decode(file, fill);
   if (!twice && !last_row_is(fill)) return;
-  const av_frame first(check_av(av_frame_alloc()));
-  av_frame_move_ref(first.get(), frame_.get());
+  const std::vector<std::uint8_t> first(last_row(), last_row() + row_bytes());
   decode(file, static_cast<std::uint8_t>(~fill));
-  const auto offset = std::ptrdiff_t{last_row_};
-  if (!std::equal(frame_->data[0] + offset * frame_->linesize[0],
-                  frame_->data[0] + offset * frame_->linesize[0] + row_bytes(),
-                  first->data[0] + offset * first->linesize[0]))
+  if (!std::equal(first.begin(), first.end(), last_row()))
     throw_damaged(file, "PNG", "its last rows are missing");
 }
 
@@ -99,8 +203,12 @@ int png_reader::row_bytes() const {
   return av_image_get_linesize(static_cast<AVPixelFormat>(frame_->format), width(), 0);
 }
 
+const std::uint8_t* png_reader::last_row() const {
+  return frame_->data[0] + std::ptrdiff_t{last_row_} * frame_->linesize[0];
+}
+
 bool png_reader::last_row_is(std::uint8_t fill) const {
-  const auto* row = frame_->data[0] + std::ptrdiff_t{last_row_} * frame_->linesize[0];
+  const auto* row = last_row();
   return std::all_of(row, row + row_bytes(), [&](std::uint8_t byte) { return byte == fill; });
 }
 

@@ -17,7 +17,7 @@ class png_reader final : public frame_reader {
   static bool recognises(byte_view file) noexcept { return file.begins("\x89PNG\r\n\x1a\n"); }
 
   void open(const image_file& file) override;
-  void close() noexcept override { av_frame_unref(frame_.get()); }
+  void close() noexcept override;
 
  private:
   struct pixels;
@@ -26,6 +26,7 @@ class png_reader final : public frame_reader {
 
   void decode_rows(const image_file& file, bool twice);
   void decode(const image_file& file, std::uint8_t fill);
+  const std::uint8_t* last_row() const;
   bool last_row_is(std::uint8_t fill) const;
   int row_bytes() const;
   void show(const image_file& file);

@@ -7,27 +7,40 @@
 
 namespace lade::media {
 
-static std::string inflate_text(byte_view compressed) {
-  constexpr uLongf most = 1 << 20;
-  std::string text(most, '\0');
-  uLongf size = most;
-  const int result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size, compressed.data(),
-                                static_cast<uLong>(compressed.size()));
-  text.resize(result == Z_OK ? size : 0);
+static std::string inflate_text(byte_view compressed, std::size_t& room) {
+  constexpr std::size_t best_ratio = 1032;  // of deflate
+  const auto most = compressed.size() <= room / best_ratio ? compressed.size() * best_ratio : room;
+  std::string text;
+  uLongf size = 0;
+  int result = Z_BUF_ERROR;
+  for (auto guess = 4 * compressed.size(); result == Z_BUF_ERROR && text.size() < most;
+       guess *= 4) {
+    text.resize(std::min(guess, most));
+    size = text.size();
+    result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size, compressed.data(),
+                        static_cast<uLong>(compressed.size()));
+  }
+  if (result != Z_OK) size = 0;
+  room -= result == Z_OK ? size : text.size();
+  text.resize(size);
   return text;
 }
 
 // The bytes up to the next zero, which `at` is moved behind.
-static std::string_view png_field(byte_view body, std::size_t& at) {
+static std::string_view png_field(byte_view body, std::size_t& at) noexcept {
   const auto rest = body.from(at).text();
   const auto length = std::min(rest.find('\0'), rest.size());
   at += length + 1;
   return rest.substr(0, length);
 }
 
-png_text read_png_text(std::string_view chunk, byte_view body) {
+std::string_view png_keyword(byte_view body) noexcept {
   std::size_t at = 0;
-  png_text text{.keyword = std::string(png_field(body, at)), .value = {}};
+  return png_field(body, at);
+}
+
+std::string read_png_text(std::string_view chunk, byte_view body, std::size_t& room) {
+  std::size_t at = png_keyword(body).size() + 1;
   bool compressed = chunk == "zTXt";
   if (compressed) ++at;  // the method, of which there is one
   if (chunk == "iTXt") {
@@ -37,8 +50,7 @@ png_text read_png_text(std::string_view chunk, byte_view body) {
     png_field(body, at);  // translated keyword
   }
   const auto value = body.from(at);
-  text.value = compressed ? inflate_text(value) : std::string(value.text());
-  return text;
+  return compressed ? inflate_text(value, room) : std::string(value.text());
 }
 
 // The next word between blanks, which is cut off from `text`.

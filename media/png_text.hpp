@@ -4,18 +4,18 @@
 
 #include "byte_view.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace lade::media {
 
-struct png_text {
-  std::string keyword;
-  std::string value;
-};
+// The keyword of a tEXt, zTXt or iTXt chunk.
+std::string_view png_keyword(byte_view body) noexcept;
 
-// Reads the body of a tEXt, zTXt or iTXt chunk. What is damaged or larger than 1 MiB is empty.
-png_text read_png_text(std::string_view chunk, byte_view body);
+// The text of a tEXt, zTXt or iTXt chunk. Inflates at most `room` bytes, and subtracts from it what
+// was inflated. Empty if the chunk is damaged or has more.
+std::string read_png_text(std::string_view chunk, byte_view body, std::size_t& room);
 
 // The bytes of a "Raw profile type ..." text, as ImageMagick writes them: a name, a length, and
 // hexadecimal digits. Empty if it is none.

@@ -5,8 +5,7 @@
 
 namespace lade::media {
 
-// The next number of a header; 0 if there is none. Moves `at` behind it.
-static std::int64_t pnm_number(byte_view file, std::size_t& at) {
+std::int64_t pnm_reader::number(byte_view file, std::size_t& at) {
   for (; std::isspace(file[at]) != 0 || file[at] == '#'; ++at)
     if (file[at] == '#')
       while (at < file.size() && file[at] != '\n') ++at;
@@ -26,9 +25,9 @@ void pnm_reader::open(const image_file& file) {
   const byte_view bytes(file.bytes);
   const bool bits = bytes[1] == '4';
   std::size_t at = 2;
-  const auto columns = pnm_number(bytes, at);
-  const auto rows = pnm_number(bytes, at);
-  const auto most = bits ? 1 : pnm_number(bytes, at);
+  const auto columns = number(bytes, at);
+  const auto rows = number(bytes, at);
+  const auto most = bits ? 1 : number(bytes, at);
   ++at;  // one blank before the pixels
   set_shape(file, columns, rows, bytes[1] != '6');
   if (most < 1 || most > 65535) throw_damaged(file, "PNM", "its largest value is out of range");

@@ -14,6 +14,9 @@ class pnm_reader final : public frame_reader {
     return file.begins("P4") || file.begins("P5") || file.begins("P6");
   }
 
+  // The next number of a header; 0 if there is none. Moves `at` behind it.
+  static std::int64_t number(byte_view file, std::size_t& at);
+
   void open(const image_file& file) override;
 };
 

@@ -85,7 +85,7 @@ struct axis_tables {
   int stride;
 
   axis_tables(const std::int16_t* samples, const resize_axis& axis)
-      : in(samples), offsets(axis.offsets()), weights(axis.weights(0)), stride(axis.stride()) {}
+      : in(samples), offsets(axis.offsets()), weights(axis.table()), stride(axis.stride()) {}
 };
 
 // Four source samples of output i in the lower half, of output i + 1 in the upper half.

@@ -32,6 +32,9 @@ class resize_axis {
   // Weights are multiples of 2^-precision; those of one output sample add up to exactly 1.
   static constexpr int precision = 14;
 
+  // How many samples behind those that any output needs may be read, with weights of 0.
+  static constexpr int row_padding = 64;
+
   // The samples of an output of `count`, from first to last or, mirrored, from last to first.
   void plan(const axis_range& from, int count, bool mirrored = false);
 
@@ -40,18 +43,29 @@ class resize_axis {
   int last() const noexcept { return last_; }    // one behind the last
   int widest() const noexcept { return widest_; }
 
-  // Output sample i is the sum over k < taps(i) of weights(i)[k] * source[start(i) + k]. Behind
-  // them are zeros up to `stride` weights: four, or a multiple of eight.
-  int start(int i) const noexcept { return first_ + offsets_[static_cast<std::size_t>(i)]; }
+  // Output sample i is the sum over k < taps(i) of weights(i)[k] * source[start(i) + k]. If taps(i)
+  // is odd, a 0 is behind them.
+  int start(int i) const noexcept { return first_ + offset(i) + lead(i); }
   int taps(int i) const noexcept { return taps_[static_cast<std::size_t>(i)]; }
+  const std::int16_t* weights(int i) const noexcept { return weights_.data() + first_weight(i); }
+
+  // The same for vector code, which takes as many samples for each output: the sum over k < stride
+  // of table[i * stride + k] * source[first() + offsets[i] + k]. The stride is four or a multiple
+  // of eight. Weights of 0 are behind those of the output, and before them where its samples would
+  // reach beyond the padding otherwise.
   int stride() const noexcept { return stride_; }
-  const int* offsets() const noexcept { return offsets_.data(); }  // start(i) - first()
-  const std::int16_t* weights(int i) const noexcept {
-    return weights_.data() + std::size_t(i) * std::size_t(stride_);
-  }
+  const int* offsets() const noexcept { return offsets_.data(); }
+  const std::int16_t* table() const noexcept { return weights_.data(); }
 
  private:
-  void plan_sample(int i, double centre, double support, const axis_range& from);
+  int offset(int i) const noexcept { return offsets_[static_cast<std::size_t>(i)]; }
+  int lead(int i) const noexcept { return leads_[static_cast<std::size_t>(i)]; }
+  std::size_t first_weight(int i) const noexcept {
+    return std::size_t(i) * std::size_t(stride_) + std::size_t(lead(i));
+  }
+  void plan_samples(int i, double centre, double support, const axis_range& from);
+  void keep_within_padding();
+  void plan_weights(int i, double centre, double support);
 
   int first_ = 0;
   int last_ = 0;
@@ -59,6 +73,7 @@ class resize_axis {
   int stride_ = 0;
   std::vector<int> offsets_;
   std::vector<int> taps_;
+  std::vector<int> leads_;  // weights of 0 before the first
   std::vector<std::int16_t> weights_;
   std::vector<double> triangle_;
 };

@@ -27,7 +27,7 @@ struct normalisation {
 // room behind them. So do the inputs of split and filter, whose values there do not matter.
 struct resize_kernels {
   static constexpr int blend_precision = 6;
-  static constexpr int row_padding = 64;
+  static constexpr int row_padding = resize_axis::row_padding;
 
   // The vertical pass: out[x] = the weighted sum of rows[k][x], for x < count.
   void (*blend)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int count,

@@ -1,10 +1,13 @@
 #include "tiff_page.hpp"
 #include "tiff_tags.hpp"
 
+#include <lade/buffer_pool.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,9 +38,12 @@ int tiff_page::map(thandle_t handle, void** base, toff_t* size) {
   return 1;
 }
 
-// Returns 1: libtiff prints nothing.
+// Returns 1: libtiff prints nothing. Some messages begin with the name of the file, which is empty.
 static int tiff_keep(std::array<char, 256>& into, const char* format, std::va_list arguments) {
-  if (into[0] == '\0') std::vsnprintf(into.data(), into.size(), format, arguments);
+  if (into[0] != '\0') return 1;
+  std::vsnprintf(into.data(), into.size(), format, arguments);
+  const std::string_view text(into.data());
+  if (text.starts_with(": ")) std::memmove(into.data(), into.data() + 2, text.size() - 1);
   return 1;
 }
 
@@ -58,8 +64,9 @@ void tiff_page::unsupported(const std::string& what) const {
 void tiff_page::damaged() const { throw_damaged(file_, "TIFF", messages_.error.data()); }
 
 tiff_page::tiff_page(const image_file& file) : file_(file), memory_{file.bytes} {
-  // libtiff takes defaults for values that it cannot read.
-  if (!tiff_tags(file.bytes).whole()) throw_damaged(file, "TIFF", "its directory is cut off");
+  // libtiff takes defaults for values that it cannot read, and copies the values of all tags.
+  if (const auto fault = tiff_tags(file.bytes).fault(); !fault.empty())
+    throw_damaged(file, "TIFF", fault);
   open();
   layout_.width = field<std::uint32_t>(TIFFTAG_IMAGEWIDTH);
   layout_.height = field<std::uint32_t>(TIFFTAG_IMAGELENGTH);
@@ -77,6 +84,9 @@ void tiff_page::open() {
   tiff_.reset(TIFFClientOpenExt("", "r", &memory_, read, write, seek, close_nothing, size, map,
                                 unmap, options.get()));
   if (tiff_ == nullptr) damaged();
+  // libtiff goes on without a tag for which it had no memory.
+  if (std::string_view(messages_.error.data()).starts_with("Failed to allocate"))
+    throw std::bad_alloc();
 }
 
 void tiff_page::read_layout() {
@@ -141,10 +151,16 @@ void tiff_page::read_ycbcr() {
   layout_.kind = tiff_layout::colours::rgb;
 }
 
+// libtiff has a tag without its values where it had no memory to copy them.
+static void require_copied(const std::uint16_t* values) {
+  if (values == nullptr) throw std::bad_alloc();
+}
+
 void tiff_page::read_palette() {
   auto& map = layout_.map;
   if (TIFFGetField(tiff_.get(), TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]) == 0)
     throw_damaged(file_, "TIFF", "it has no palette");
+  for (const auto* colours : map) require_copied(colours);
   layout_.kind = tiff_layout::colours::palette;
   // Some writers fill the lower half of the 16 bits.
   const auto count = std::size_t{1} << layout_.bits;
@@ -158,6 +174,7 @@ void tiff_page::read_alpha() {
   std::uint16_t count = 0;
   std::uint16_t* kinds = nullptr;
   TIFFGetField(tiff_.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds);
+  if (count > 0) require_copied(kinds);
   layout_.premultiplied = count > 0 && kinds[0] == EXTRASAMPLE_ASSOCALPHA &&
                           layout_.samples > layout_.colours_of_pixel() &&
                           layout_.kind != tiff_layout::colours::palette;
@@ -212,13 +229,19 @@ void tiff_page::check_warning() const {
 
 void tiff_page::read_converted(std::uint8_t* rgb) {
   messages_ = {};
+  const float* levels = nullptr;  // allocated here if the file has none; not checked by libtiff
+  if (TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_REFERENCEBLACKWHITE, &levels) == 0)
+    throw std::bad_alloc();
   TIFFRGBAImage image;
   std::array<char, 1024> why{};
   if (TIFFRGBAImageBegin(&image, tiff_.get(), 1, why.data()) == 0)
     unsupported(std::string("YCbCr that libtiff cannot convert: ") + why.data());
   const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
   image.req_orientation = image.orientation;  // rows as they are stored
-  std::vector<std::uint32_t> raster(std::size_t{layout_.width} * layout_.height);
+  const auto pixels = std::size_t{layout_.width} * layout_.height;
+  const auto held = allocate_now(pixels * sizeof(std::uint32_t));
+  const std::span raster(reinterpret_cast<std::uint32_t*>(held.data()), pixels);
+  std::ranges::fill(raster, 0U);
   const bool read = TIFFRGBAImageGet(&image, raster.data(), layout_.width, layout_.height) != 0;
   if (!read || messages_.error[0] != '\0') damaged();
   check_warning();

@@ -74,6 +74,11 @@ void tiff_reader::open(const image_file& file) {
     read_blocks(page, frame);
 }
 
+void tiff_reader::close() noexcept {
+  blocks_.end_image();
+  frame_reader::close();
+}
+
 void tiff_reader::read_blocks(tiff_page& page, std::uint8_t* frame) {
   const auto& layout = page.layout();
   auto* blocks = blocks_.reserve(layout.block_bytes() * layout.planes());

@@ -22,6 +22,7 @@ class tiff_reader final : public frame_reader {
   static bool recognises(byte_view file) noexcept;
 
   void open(const image_file& file) override;
+  void close() noexcept override;
 
  private:
   void read_blocks(tiff_page& page, std::uint8_t* frame);

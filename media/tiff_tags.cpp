@@ -29,15 +29,19 @@ tiff_tags::entry tiff_tags::entry_at(std::uint64_t i) const {
   return found;
 }
 
-bool tiff_tags::whole() const {
+std::string_view tiff_tags::fault() const {
+  constexpr std::string_view cut_off = "its directory is cut off";
   const std::size_t entry_bytes = wide_ ? 20 : 12;
   if (entries_ == 0 || first_ > file_.size() || entries_ > (file_.size() - first_) / entry_bytes)
-    return false;
+    return cut_off;
+  std::uint64_t left = 2 * file_.size();  // some writers let tags with equal values share them
   for (std::uint64_t i = 0; i < entries_; ++i) {
     const auto one = entry_at(i);
-    if (!file_.holds(one.at, one.bytes)) return false;
+    if (!file_.holds(one.at, one.bytes)) return cut_off;
+    if (one.bytes > left) return "the values of its tags overlap";
+    left -= one.bytes;
   }
-  return true;
+  return {};
 }
 
 unsigned tiff_tags::short_of(std::uint32_t tag) const {
@@ -49,6 +53,22 @@ unsigned tiff_tags::short_of(std::uint32_t tag) const {
       return one.type == unsigned_16_bits ? static_cast<unsigned>(number(one.at, 2)) : 0;
   }
   return 0;
+}
+
+std::uint64_t tiff_tags::number_of(std::uint32_t tag, std::uint64_t otherwise) const {
+  for (std::uint64_t i = 0; i < entries_; ++i) {
+    const auto one = entry_at(i);
+    if (one.type == 0) break;
+    if (one.tag != tag || one.count == 0) continue;
+    switch (one.type) {
+      case 1: return number(one.at, 1);
+      case 3: return number(one.at, 2);
+      case 4: return number(one.at, 4);
+      case 16: return number(one.at, 8);
+      default: return otherwise;
+    }
+  }
+  return otherwise;
 }
 
 byte_view tiff_tags::bytes_of(std::uint32_t tag) const {

@@ -5,6 +5,7 @@
 #include "byte_view.hpp"
 
 #include <cstdint>
+#include <string_view>
 
 namespace lade::media {
 
@@ -13,11 +14,15 @@ class tiff_tags {
  public:
   explicit tiff_tags(byte_view file);
 
-  // Whether the directory and all values that it points to lie within the file.
-  bool whole() const;
+  // Why the directory cannot be read: it or values that it points to lie outside of the file, or
+  // tags share so many bytes that their values would take more memory than the file. Else empty.
+  std::string_view fault() const;
 
   // The value of a tag that has one number of 16 bits; 0 if there is none.
   unsigned short_of(std::uint32_t tag) const;
+
+  // The first number of a tag of unsigned numbers; `otherwise` if there is none.
+  std::uint64_t number_of(std::uint32_t tag, std::uint64_t otherwise) const;
 
   // The bytes of a tag's values; empty if it is missing or they are cut off.
   byte_view bytes_of(std::uint32_t tag) const;

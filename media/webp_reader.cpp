@@ -1,5 +1,7 @@
 #include "webp_reader.hpp"
 
+#include <lade/detail/freed_memory.hpp>
+
 #include <cstring>
 #include <memory>
 
@@ -7,6 +9,12 @@
 #include <webp/demux.h>
 
 namespace lade::media {
+
+// libwebp decodes a lossless image as a whole, into memory of its own.
+void webp_reader::close() noexcept {
+  frame_reader::close();
+  if (is_large()) detail::give_back_freed(4 * std::size_t(width()) * std::size_t(height()));
+}
 
 void webp_reader::open(const image_file& file) {
   const byte_view bytes(file.bytes);

@@ -15,6 +15,7 @@ class webp_reader final : public frame_reader {
   }
 
   void open(const image_file& file) override;
+  void close() noexcept override;
 };
 
 }  // namespace lade::media

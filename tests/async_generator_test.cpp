@@ -9,12 +9,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <concepts>
+#include <new>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "support/coroutines.hpp"
+#include "support/failing_new.hpp"
 
 namespace lade {
 
@@ -32,6 +35,11 @@ static task<std::vector<T>> collect(async_generator<T> in) {
   std::vector<T> all;
   while (auto item = co_await in.next()) all.push_back(std::move(*item));
   co_return all;
+}
+
+TEST(AsyncGenerator, IsNotMadeOfOneOfAnotherType) {
+  EXPECT_FALSE((std::constructible_from<async_generator<int>, async_generator<float>>));
+  EXPECT_TRUE((std::constructible_from<async_generator<int>, async_generator<int>>));
 }
 
 TEST(AsyncGenerator, YieldsUntilItEnds) {
@@ -328,6 +336,19 @@ static task<std::string> texts_of(async_generator<int> in) {
 TEST(AsyncGenerator, AFailureMayWaitForWhatIsHeldBack) {
   EXPECT_EQ(sync_wait(texts_of(one_behind(fail_after(1)))), "0 1 no more");
   EXPECT_EQ(sync_wait(texts_of(one_behind(from_positions({5, 6})))), "50 60 ");
+}
+
+static async_generator<int> yield_without_memory() {
+  lineage apart(1);
+  apart.add(5);
+  held<int> item(7, std::move(apart));
+  test::failing_allocation next(0);
+  co_yield std::move(item);
+}
+
+TEST(AsyncGenerator, AYieldForWhichThereIsNoMemoryThrows) {
+  if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
+  EXPECT_THROW(sync_wait(collect(yield_without_memory())), std::bad_alloc);
 }
 
 TEST(AsyncGenerator, ThatWasMovedFromIsRefused) {

@@ -1,6 +1,7 @@
 #include <lade/batch_by.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/run.hpp>
 
 #include "support/pipelines.hpp"
@@ -10,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -54,6 +56,15 @@ TEST(BatchBy, GivesWhatTheAccumulatorMakes) {
   EXPECT_THAT(collect(runtime, batches), expected);
   EXPECT_THAT(collect(runtime, batches), expected);  // on a copy of its own
   EXPECT_THAT(collect(runtime, from(ints()) | batch_by(sums())), IsEmpty());
+}
+
+TEST(BatchBy, BatchesOfTheEndDrawRandomNumbersOfTheirOwn) {
+  runtime runtime({.threads = 1});
+  auto draw = map([](const ints&, random numbers) { return numbers(); });
+  for (auto& in : {ints{5, 1, 2, 1}, ints{1, 2, 1}}) {
+    auto drawn = collect(runtime, from(in) | batch_by(sums()) | draw);
+    EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), drawn.size());
+  }
 }
 
 // Pairs of what cannot be copied.
@@ -119,6 +130,26 @@ TEST(BatchBy, HasNoState) {
   items.wait_next();
   EXPECT_THAT([&] { items.state(); },
               ThrowsMessage<error>("state of a run: sums decides which items it holds back"));
+}
+
+// Cannot be copied once it is told so.
+class reluctant : public sums {
+ public:
+  explicit reluctant(const bool& refuses) : refuses_(refuses) {}
+  reluctant(const reluctant& other) : sums(other), refuses_(other.refuses_) {
+    if (refuses_) throw std::runtime_error("no copy");
+  }
+
+ private:
+  const bool& refuses_;
+};
+
+TEST(BatchBy, AnAccumulatorWhoseCopyThrowsNamesTheStage) {
+  runtime runtime({.threads = 1});
+  bool refuses = false;
+  auto batches = from(ints{9, 9}) | batch_by(reluctant(refuses));
+  refuses = true;
+  EXPECT_EQ(only_failure(runtime, batches), "reluctant: no copy");
 }
 
 }  // namespace lade

@@ -118,6 +118,7 @@ TEST(BatchInto, WritesSamplesInOrderIntoTheBatchItself) {
       EXPECT_EQ(keys(batch)[i], next);
       EXPECT_EQ(labels[place].data<std::int64_t>()[0], 10 * next);
       EXPECT_TRUE(slots.contains(batch.tensor()[place].bytes()));
+      EXPECT_FALSE(batch.samples()[i].has_data());
       EXPECT_TRUE(batch.samples()[i].data().empty());
     }
   }

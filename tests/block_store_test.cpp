@@ -1,5 +1,8 @@
 #include "../lib/block_store.hpp"
 
+#include <lade/error.hpp>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -128,7 +131,9 @@ TEST(BlockStore, MemoryThatIsTakenAwayComesBackEmpty) {
 }
 
 TEST(BlockStore, AnAbsurdSizeIsRefused) {
-  EXPECT_THROW(block_bytes_for(std::size_t{1} << 63), std::bad_alloc);
+  EXPECT_THAT(
+      [] { block_bytes_for(std::size_t{1} << 63); },
+      testing::ThrowsMessage<error>("allocate 9223372036854775808 bytes: Cannot allocate memory"));
 }
 
 }  // namespace lade::detail

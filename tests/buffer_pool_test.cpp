@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/failing_new.hpp"
 #include "support/seed.hpp"
 
 namespace lade {
@@ -28,6 +30,22 @@ using testing::ThrowsMessage;
 
 static std::uintptr_t address(const buffer& b) {
   return reinterpret_cast<std::uintptr_t>(b.data());
+}
+
+TEST(BufferPool, TakesAKeptBlockBackOfWhichNoBufferCanBeMade) {
+  if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
+  buffer_pool pool;
+  (void)pool.try_allocate(1000);
+  {
+    test::failing_allocation next(0);
+    EXPECT_THROW((void)pool.try_allocate(1000), std::bad_alloc);
+  }
+  {
+    test::failing_allocation next(0);
+    EXPECT_THROW((void)pool.allocate_now(1000), std::bad_alloc);
+  }
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+  EXPECT_GT(pool.stats().kept_bytes, 0u);
 }
 
 TEST(BufferPool, GivesTheSameMemoryAgain) {
@@ -58,7 +76,10 @@ TEST(BufferPool, NoBytesCostNothing) {
 
 TEST(BufferPool, AnAbsurdSizeIsRefused) {
   buffer_pool pool;
-  EXPECT_THROW(pool.try_allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  auto refusal =
+      testing::ThrowsMessage<error>("allocate 18446744073709551615 bytes: Cannot allocate memory");
+  constexpr auto absurd = std::numeric_limits<std::size_t>::max();
+  EXPECT_THAT([&] { pool.try_allocate(absurd); }, refusal);
   EXPECT_EQ(pool.stats().used_bytes, 0u);
 }
 

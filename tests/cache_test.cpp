@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cache.hpp>
+#include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/draw.hpp>
 #include <lade/error.hpp>
@@ -8,9 +9,11 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/tee.hpp>
 #include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
@@ -23,6 +26,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace lade {
@@ -206,6 +210,22 @@ TEST(Cache, KeepsTheWholeOrNothingWhereAPartIsNotExact) {
   expect_calls(counted | from_nothing | cache({.items = 11}), 20);
 }
 
+TEST(Cache, InAPathIsRefused) {
+  runtime runtime({.threads = 2});
+  auto refused = ThrowsMessage<error>(HasSubstr("a cache in it would give items of one run"));
+  auto even = [](int i) { return i % 2; };
+  EXPECT_THAT([&] { collect(runtime, from(up_to(9)) | tee(cache(), chain())); }, refused);
+  EXPECT_THAT([&] { collect(runtime, from(up_to(9)) | route(even, chain(), cache())); }, refused);
+  EXPECT_EQ(collect(runtime, from(up_to(9)) | cache() | tee(chain(), chain())).size(), 9u);
+  EXPECT_EQ(collect(runtime, from(up_to(9)) | tee(chain(), chain()) | cache()).size(), 9u);
+  auto others = from(up_to(9)) | cache();
+  auto beside = test::any_stage<int>{[others](const pipeline<int>& in) {
+    return zip(in, others) | map([](std::tuple<int, int> both) { return std::get<1>(both); });
+  }};
+  for (int run = 0; run < 2; ++run)
+    EXPECT_EQ(collect(runtime, from(up_to(9)) | tee(beside, chain())).size(), 9u);
+}
+
 TEST(Cache, WhatIsRandomBeforeItStaysAndBehindItDoesNot) {
   runtime runtime({.threads = 2});
   auto noise =
@@ -235,6 +255,30 @@ TEST(Cache, ServesTheRoundsOfARepeatBehindIt) {
     EXPECT_EQ(calls, 10 + 4 * (10 - static_cast<int>(most)));
     EXPECT_EQ(std::set(items.begin(), items.end()).size(), 50u);
   }
+}
+
+TEST(Cache, PartsThatItHasKeptDrawRandomNumbersOfTheirOwn) {
+  runtime runtime({.threads = 2});
+  auto parts = from(up_to(8)) | flat_map([](int) { return ints(50); });
+  auto draw = map([](int, random numbers) { return numbers(); });
+  for (std::uint64_t most : {200u, 400u}) {
+    auto rounds = parts | cache({.items = most}) | repeat(2) | shuffle({.window = 300}) | draw;
+    auto drawn = collect(runtime, rounds);
+    EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 800u);
+  }
+}
+
+TEST(Cache, KeepsTheLineageOfItsItemsInLaterRounds) {
+  lineage batch(7);
+  batch.add(3);
+  const lineage part = detail::part_lineage(batch, 2).next();
+  auto later = detail::moved(part, 2, 12);
+  EXPECT_EQ(to_string(later), "13, 17");
+  EXPECT_EQ(later.latest(), 13u);
+  EXPECT_EQ(later.part(), 1u);
+  EXPECT_EQ(detail::part_lineage::whole_size(later), 2u);
+  EXPECT_TRUE(detail::moved(lineage(), 2, 12).empty());
+  EXPECT_EQ(to_string(detail::moved(lineage(12), 10, 0)), "2");
 }
 
 TEST(Cache, IsSharedByCopiesOfAPipeline) {
@@ -295,6 +339,23 @@ TEST(Cache, APassThatFailsKeepsNothing) {
   EXPECT_EQ(calls, 20);
 }
 
+TEST(Cache, WhatFailsOnceBeforeItIsMissingInAllRunsUnlessItIsRetried) {
+  runtime runtime({.threads = 1});
+  for (unsigned attempts : {1u, 2u}) {
+    std::atomic<int> calls = 0;
+    auto fail_once = [&](int i) {
+      if (++calls == 3) throw std::runtime_error("once");
+      return i;
+    };
+    map_options options{.concurrency = 1, .on_error = on_error::skip};
+    options.retry.attempts = attempts;
+    auto cached = from(up_to(4)) | map(fail_once, options) | cache();
+    auto kept = attempts == 1 ? ints{0, 1, 3} : up_to(4);
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+      EXPECT_EQ(collect(runtime, cached, {.epoch = epoch}), kept);
+  }
+}
+
 TEST(Cache, IsFilledBeforeThePassEnds) {
   runtime runtime({.threads = 1});
   std::atomic<int> calls = 0;
@@ -317,7 +378,7 @@ TEST(Cache, CanBeStoppedWhileItReplays) {
   collect(runtime, cached);
   auto items = runtime.run(cached | repeat(~std::uint64_t{0}) | filter([](int) { return false; }));
   items.stop();
-  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+  EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>("run: stopped"));
 }
 
 TEST(Cache, HasNoState) {
@@ -338,6 +399,12 @@ TEST(Cache, TellsWhatItTookAndGave) {
   EXPECT_EQ(stage.name, "cache");
   EXPECT_EQ(stage.in, 6u);
   EXPECT_EQ(stage.out, 10u);
+}
+
+TEST(Cache, ACopyThatThrowsNamesStageAndItem) {
+  runtime runtime({.threads = 1});
+  auto items = from(up_to(5)) | map(make_fragile) | cache();
+  EXPECT_EQ(only_failure(runtime, items), "cache (f0): no copy");
 }
 
 }  // namespace lade

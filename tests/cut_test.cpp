@@ -2,6 +2,8 @@
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
+#include <lade/random.hpp>
 #include <lade/through.hpp>
 
 #include "support/pipelines.hpp"
@@ -9,8 +11,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <set>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -85,12 +91,50 @@ static async_generator<int> add(async_generator<int> in, int number) {
 
 TEST(Through, IsAStageOfOnesOwnWithArguments) {
   runtime runtime({.threads = 2});
-  EXPECT_THAT(collect(runtime, from(numbers{3}) | through(add, 10)), ElementsAre(10, 11, 12));
+  EXPECT_THAT(collect(runtime, from(numbers{3}) | through(add, {}, 10)), ElementsAre(10, 11, 12));
+}
+
+static async_generator<int> thrice(async_generator<int> in) {
+  while (auto* item = co_await in.next())
+    for (int n = 0; n < 3; ++n) {
+      int value = 3 * *item + n;
+      co_yield value;
+    }
+}
+
+TEST(Through, SeveralItemsOfOneDrawRandomNumbersOfTheirOwnInAnyOrder) {
+  runtime runtime({.threads = 3});
+  auto draw = map([](int i, random numbers) { return std::pair(i, numbers()); });
+  auto uneven = [](int i) {
+    test::pause(i % 4);
+    return i;
+  };
+  for (auto& items : {from(numbers{20}) | through(thrice), combine(thrice, from(numbers{20}))}) {
+    auto drawn = collect(runtime, items | map(uneven, {.concurrency = 1}) | draw);
+    std::set<std::uint64_t> different;
+    for (auto& each : drawn) different.insert(each.second);
+    EXPECT_EQ(different.size(), 60u);
+    auto as_they_come = map(uneven, {.concurrency = 4, .order = item_order::completion});
+    auto mixed = collect(runtime, items | as_they_come | draw);
+    std::ranges::sort(mixed);
+    EXPECT_EQ(mixed, drawn);
+  }
+}
+
+TEST(Through, WhatItYieldsBeforeItsFirstItemDrawsRandomNumbersOfItsOwn) {
+  runtime runtime({.threads = 1});
+  auto with_header = [](async_generator<int> in) -> async_generator<int> {
+    for (int n = 0; n < 2; ++n) co_yield int(n);
+    while (auto* item = co_await in.next()) co_yield *item;
+  };
+  auto draw = map([](int, random numbers) { return numbers(); });
+  auto drawn = collect(runtime, from(numbers{3}) | through(with_header) | draw);
+  EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 5u);
 }
 
 TEST(Through, CountsWhatItTakesAndGives) {
   runtime runtime({.threads = 2});
-  auto items = runtime.run(from(numbers{9}) | through(add, 10));
+  auto items = runtime.run(from(numbers{9}) | through(add, {}, 10));
   collect(items);
   auto stage = items.statistics().stages.back();
   EXPECT_EQ(stage.in, 9u);
@@ -107,9 +151,9 @@ TEST(Through, IsNamedForWhatItThrowsButNotForTheFailuresOfOthers) {
     }
     return std::string("none");
   };
-  EXPECT_EQ(stage_of(from(std::vector{1, -1}) | through(add, 1)), "through");
+  EXPECT_EQ(stage_of(from(std::vector{1, -1}) | through(add, {}, 1)), "through");
   auto refuse = [](int) -> int { throw std::runtime_error("no"); };
-  EXPECT_EQ(stage_of(from(numbers{3}) | map(refuse, {.name = "refuse"}) | through(add, 1)),
+  EXPECT_EQ(stage_of(from(numbers{3}) | map(refuse, {.name = "refuse"}) | through(add, {}, 1)),
             "refuse");
 }
 

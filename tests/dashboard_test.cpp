@@ -29,7 +29,7 @@ static run_report report_of(const std::string& stage_name) {
   stage.workers = 2;
   stage.slots = 4;
   stage.out = 2500;
-  stage.busy = 4s;
+  stage.busy = stage.returned = 4s;
   report.interval.elapsed = 2s;
   report.interval.delivered = 2500;
   report.interval.sink_wait = 1s;
@@ -138,12 +138,38 @@ TEST(Dashboard, WritesALineForEachReportWhereThereIsNoTerminal) {
   close(ends[1]);
 }
 
-TEST(Dashboard, DrawsOverItselfOnATerminal) {
+class DashboardOnATerminal : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (openpty(&ours, &terminal, nullptr, nullptr, &size) != 0) GTEST_SKIP() << "no terminals";
+    setenv("TERM", "xterm", 1);
+  }
+  void TearDown() override {
+    close(ours);
+    close(terminal);
+  }
+
   int ours = -1;
   int terminal = -1;
   winsize size{.ws_row = 20, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
-  if (openpty(&ours, &terminal, nullptr, nullptr, &size) != 0) GTEST_SKIP() << "no terminals";
-  setenv("TERM", "xterm", 1);
+};
+
+TEST_F(DashboardOnATerminal, CopiesDrawOverEachOtherUntilALastReport) {
+  dashboard first(terminal);
+  auto second = first;
+  auto report = report_of("decode");
+  auto drawn_by = [&](dashboard& board) {
+    board(report);
+    return read_some(ours);
+  };
+  EXPECT_THAT(drawn_by(first), StartsWith("\r\x1b[J"));
+  EXPECT_THAT(drawn_by(second), StartsWith("\x1b["));
+  report.last = true;
+  EXPECT_THAT(drawn_by(first), StartsWith("\x1b["));
+  EXPECT_THAT(drawn_by(second), StartsWith("\r\x1b[J"));
+}
+
+TEST_F(DashboardOnATerminal, DrawsOverItself) {
   dashboard board(terminal);
   auto report = report_of("decode");
   board(report);
@@ -155,8 +181,6 @@ TEST(Dashboard, DrawsOverItselfOnATerminal) {
   board(report);
   auto all_but_the_last_line = size.ws_row - 1;
   EXPECT_THAT(read_some(ours), StartsWith("\x1b[" + std::to_string(all_but_the_last_line) + "A\r"));
-  close(terminal);
-  close(ours);
 }
 
 TEST(Dashboard, SurvivesThatItCannotWrite) { dashboard(-1)(report_of("decode")); }

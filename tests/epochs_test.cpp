@@ -236,6 +236,22 @@ TEST(Epochs, GoOnAfterOneThatFails) {
   EXPECT_GT(whole, 0);
 }
 
+TEST(Epochs, HaveTheSeedOfTheStateThatTheyGoOnFrom) {
+  runtime where({.threads = 2});
+  state saved;
+  {
+    auto before = where.run(from(test::up_to(6)), {.epoch = 2, .seed = 77});
+    before.wait_next();
+    saved = before.state();
+  }
+  std::vector<std::uint64_t> seeds;
+  for (auto& epoch : epochs(where, from(test::up_to(6)), 3, {.state = saved})) {
+    collect(epoch);
+    seeds.push_back(epoch.state().seed);
+  }
+  EXPECT_THAT(seeds, ElementsAre(77, 77, 77));
+}
+
 TEST(Epochs, GoOnFromAState) {
   runtime runtime({.threads = 2});
   auto pipeline = shuffled(20);

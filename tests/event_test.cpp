@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <stop_token>
 
 #include "support/coroutines.hpp"
@@ -113,6 +114,18 @@ TEST(Event, AStopMayRaceWithTheWaitAndTheSet) {
     bool stopped = code_of([&] { sync_wait(join(each.children)); }) == errc::stopped;
     EXPECT_EQ(each.woken, stopped ? 0 : 1);
   }
+}
+
+TEST(EventDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [] {
+    scope waiting;
+    std::atomic<int> woken = 0;
+    auto awaited = std::make_unique<event>();
+    waiting.start(wait_for(*awaited, woken));
+    awaited.reset();
+  };
+  EXPECT_DEATH(destroy(), "lade: an event was destroyed while coroutines wait for it");
 }
 
 }  // namespace lade

@@ -3,6 +3,7 @@
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
 #include <lade/cache.hpp>
+#include <lade/chain.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
@@ -10,9 +11,11 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
+#include <lade/tee.hpp>
 #include <lade/through.hpp>
 #include <lade/window.hpp>
 
@@ -22,6 +25,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -109,6 +113,7 @@ TEST(Retry, CallsAgainForTheSameItem) {
     auto stage = items.statistics().stages.at(2);
     EXPECT_EQ(stage.retried, 40u);
     EXPECT_EQ(stage.failed, 0u);
+    EXPECT_GT(stage.paused, 0ns);
   }
 }
 
@@ -382,6 +387,64 @@ TEST(OnFailure, MayBlockAndHoldsUpNoReactor) {
   EXPECT_TRUE(on_pool);
 }
 
+static int refuse_in_vain(std::atomic<int>& failed) {
+  ++failed;
+  throw std::runtime_error("in vain");
+}
+
+static task<int> refuse_later(std::atomic<int>& failed) { co_return refuse_in_vain(failed); }
+
+// What a stage has begun meanwhile may fail too.
+TEST(OnFailure, ThatIsSlowHoldsUpStagesSoThatFewFailuresWaitForIt) {
+  constexpr int most_waiting = 1000 + 8;
+  runtime runtime({.threads = 3});
+  std::atomic<int> failed = 0;
+  int told = 0;
+  int waiting = 0;
+  auto tell = [&](const failure_record&) {
+    if (told == 0) {
+      test::wait_until([&] { return failed >= 1000; });
+      test::pause(100'000);
+    }
+    waiting = std::max(waiting, failed - told++);
+  };
+  run_options options{.on_error = on_error::skip, .on_failure = tell};
+  auto expect_few = [&](const auto& failing) {
+    failed = told = waiting = 0;
+    collect(runtime, failing, options);
+    EXPECT_EQ(told, 20'000);
+    EXPECT_LE(waiting, most_waiting);
+  };
+  auto items = from(numbers{20'000});
+  expect_few(from_index(20'000, [&](std::uint64_t) { return refuse_in_vain(failed); }));
+  expect_few(items |
+             map([&](int) { return refuse_in_vain(failed); }, {.concurrency = 1, .buffer = 0}));
+  expect_few(items | map([&](int) { return refuse_in_vain(failed); }, {.concurrency = 4}));
+  expect_few(items | map([&](int) { return refuse_later(failed); }, {.concurrency = 4}));
+  expect_few(items | flat_map([&](int) { return std::vector{refuse_in_vain(failed)}; }));
+  expect_few(items | bucket([&](int) { return refuse_in_vain(failed); }, {.size = 2}));
+  expect_few(items | route([&](int) { return refuse_in_vain(failed); }, chain(), chain()));
+}
+
+TEST(OnFailure, IsNotCalledOfARunThatWasStopped) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> failed = 0;
+  std::atomic<int> told = 0;
+  gate stopped;
+  auto tell = [&](const failure_record&) {
+    ++told;
+    stopped.pass();
+  };
+  auto broken = from(numbers{-1}) | map([&](int) { return refuse_in_vain(failed); });
+  auto items = runtime.run(broken, {.on_error = on_error::skip, .on_failure = tell});
+  test::wait_until([&] { return failed > 100; });
+  stopped.wait_for(1);
+  items.stop();
+  stopped.open();
+  EXPECT_THROW(items.wait_next(), error);
+  EXPECT_EQ(told, 1);
+}
+
 TEST(OnFailure, MayAskTheRunAndStopIt) {
   runtime runtime({.threads = 2});
   std::optional<run<int>> items;
@@ -399,7 +462,7 @@ TEST(OnFailure, MayAskTheRunAndStopIt) {
       [&] {
         while (items->wait_next()) {}
       },
-      ThrowsMessage<error>(HasSubstr("stopped")));
+      ThrowsMessage<error>("run: stopped"));
 }
 
 static async_generator<int> pass_on(async_generator<int> in) {
@@ -434,6 +497,17 @@ TEST(FailureLog, HasALineForEveryFailure) {
       "\"epoch\":6}\n");
   EXPECT_THAT([&] { (void)runtime.run(odd, {.failure_log = dir / "absent/log"}); },
               ThrowsMessage<error>("open " + (dir / "absent/log") + ": No such file or directory"));
+}
+
+TEST(Failures, HaveThePositionsOfItemsDroppedBeforeToo) {
+  runtime runtime({.threads = 1});
+  auto items =
+      runtime.run(from(numbers{6}) | filter([](int i) { return i != 2; }) | map(refuse_odd),
+                  {.on_error = on_error::skip});
+  collect(items);
+  std::vector<std::string> positions;
+  for (auto& failure : items.failures()) positions.push_back(to_string(failure.positions));
+  EXPECT_THAT(positions, ElementsAre("1", "2-3", "5"));
 }
 
 TEST(FailureLog, ThatCannotBeWrittenEndsTheRun) {
@@ -489,7 +563,7 @@ TEST(Failure, ATaskThatEndsInTimeIsNotDisturbed) {
 
 TEST(Failure, AFunctionThatComesTooLateFails) {
   runtime runtime({.threads = 2});
-  const auto limit = 20ms;
+  const auto limit = 1ms;
   auto late = [limit](int i) {
     auto begun = std::chrono::steady_clock::now();
     while (i == 1 && std::chrono::steady_clock::now() <= begun + limit) {}
@@ -702,6 +776,41 @@ TEST(Retry, ACopyThatThrowsIsAFailureOfItsItem) {
               ThrowsMessage<stage_error>(HasSubstr("copy (item 1): cannot be copied")));
 }
 
+// Can be copied until it is broken.
+class breakable {
+ public:
+  explicit breakable(const std::atomic<bool>& is_broken) : is_broken_(&is_broken) {}
+  breakable(breakable&&) = default;
+  breakable& operator=(breakable&&) = default;
+  breakable(const breakable& other) : is_broken_(other.is_broken_) {
+    if (*is_broken_) throw std::runtime_error("cannot be copied");
+  }
+
+ private:
+  const std::atomic<bool>* is_broken_;
+};
+
+TEST(Substitute, ACopyThatThrowsIsAFailureOfItsItem) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 3u}) {
+    std::atomic<bool> is_broken = false;
+    auto fail_at_two = [&](int i) {
+      if (i < 2) return breakable(is_broken);
+      is_broken = true;
+      throw std::runtime_error("broken");
+    };
+    auto items = runtime.run(
+        from(numbers{3}) |
+        map(fail_at_two,
+            {.concurrency = concurrency, .substitute = breakable(is_broken), .name = "make"}));
+    EXPECT_THAT([&] { collect(items); },
+                ThrowsMessage<stage_error>(HasSubstr("make (2): cannot be copied")));
+    EXPECT_THAT(items.failures(), SizeIs(1));
+    EXPECT_EQ(items.statistics().stages.at(1).failed, 1u);
+    EXPECT_EQ(items.statistics().stages.at(1).substituted, 0u);
+  }
+}
+
 static async_generator<int> refuse_to_begin(async_generator<int>) {
   throw std::runtime_error("not begun");
 }
@@ -752,11 +861,15 @@ TEST(Failure, ComesBehindWhatStagesHoldBack) {
   auto ten = failing_after(10);
   auto same_length = [](int) { return 1; };
   EXPECT_THAT(given_by(ten | shuffle()), SizeIs(10));
-  EXPECT_THAT(given_by(ten | batch(4) | unbatch()), SizeIs(10));
+  EXPECT_THAT(given_by(ten | batch(4)), SizeIs(3));
+  EXPECT_THAT(given_by(ten | batch(4) | unbatch()), SizeIs(8));
+  EXPECT_THAT(given_by(zip(ten | batch(4), from(up_to(20), {.name = "list"}) | batch(4))),
+              SizeIs(2));
+  EXPECT_THAT(given_by(ten | tee(batch(4), batch(4))), SizeIs(2));
   EXPECT_THAT(given_by(ten | batch({.size = 4, .drop_last = true})), SizeIs(2));
   EXPECT_THAT(given_by(ten | bucket(same_length, {.size = 16})), ElementsAre(SizeIs(10)));
   EXPECT_THAT(given_by(ten | window(3, {.step = 4})), SizeIs(2));
-  EXPECT_THAT(given_by(ten | window(2, {.step = 4})), SizeIs(3));
+  EXPECT_THAT(given_by(ten | window(2, {.step = 4})), SizeIs(2));
   EXPECT_THAT(given_by(ten | batch_by(pairs())), SizeIs(5));
   EXPECT_THAT(given_by(failing_after(3) | batch_by(pairs())), ElementsAre(SizeIs(2), SizeIs(1)));
   EXPECT_THAT(given_by(ten | map(refuse_none, {.concurrency = 2}) | batch(4)), SizeIs(3));

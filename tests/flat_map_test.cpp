@@ -1,8 +1,10 @@
+#include <lade/batch.hpp>
 #include <lade/chain.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/random.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
@@ -19,6 +21,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -265,6 +268,43 @@ TEST(FlatMap, RefusesAStateOfPartsThatAreMixed) {
   items.wait_next();
   EXPECT_THAT([&] { items.state(); },
               ThrowsMessage<error>(HasSubstr("split gives parts of several items as they come")));
+}
+
+TEST(FlatMap, PartsDrawRandomNumbersOfTheirOwnWhereverTheyGo) {
+  runtime runtime({.threads = 2});
+  auto draw = map([](int, random numbers) { return numbers(); });
+  auto parts = [](flat_map_options options = {}) {
+    return from(numbers{8}) | flat_map([](int) { return ints(50); }, options);
+  };
+  auto different = [&](const pipeline<int>& made) {
+    auto all = collect(runtime, made | draw);
+    return std::set(all.begin(), all.end()).size();
+  };
+  EXPECT_EQ(different(parts() | shuffle({.window = 300})), 400u);
+  EXPECT_EQ(different(merge(std::vector<pipeline<int>>{parts(), parts()})), 800u);
+  EXPECT_EQ(different(parts() | batch(7) | unbatch() | shuffle({.window = 100})), 400u);
+  EXPECT_EQ(different(parts({.concurrency = 4, .order = item_order::completion})), 400u);
+}
+
+// Like a file: what its size is has to be found out.
+struct measured {
+  int value;
+  std::size_t size() const { throw std::runtime_error("it is gone"); }
+};
+
+TEST(FlatMap, ItemsWithoutASizeHaveNoMembers) {
+  EXPECT_EQ(detail::members_of(ints{1, 2}), 2u);
+  EXPECT_EQ(detail::members_of(sample_batch(tensor(), {sample("a"), sample("b")})), 2u);
+  EXPECT_EQ(detail::members_of(std::string("text")), 0u);
+  EXPECT_EQ(detail::members_of(buffer(8)), 0u);
+  EXPECT_EQ(detail::members_of(measured{1}), 0u);
+  runtime runtime({.threads = 2});
+  auto measure = map([](int i) { return measured{i}; });
+  for (unsigned concurrency : {1u, 2u}) {
+    auto value =
+        flat_map([](measured item) { return ints{item.value}; }, {.concurrency = concurrency});
+    EXPECT_THAT(collect(runtime, from(numbers{3}) | measure | value), ElementsAre(0, 1, 2));
+  }
 }
 
 TEST(FlatMap, AStallReportNamesTheItemsThatAreTakenApart) {

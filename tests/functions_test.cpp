@@ -1,10 +1,16 @@
 // What stages do with the functions they are given: they keep one, which no run copies.
 
 #include <lade/batch.hpp>
+#include <lade/bucket.hpp>
+#include <lade/chain.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
+#include <lade/per_worker.hpp>
+#include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/through.hpp>
 
@@ -112,6 +118,53 @@ TEST(Functions, OfSourcesAndCustomStagesNeedNotBeCopied) {
                              from(std::move(ended))};
   auto stage = through(std::move(add));
   for (auto& source : sources) EXPECT_THAT(collect(runtime, source | stage), ElementsAre(11, 12));
+}
+
+TEST(Functions, ThatChoosePathsOrBatchesNeedNotBeCopied) {
+  runtime runtime({.threads = 1});
+  auto parity = [zero = lookup_table(0)](int i) { return zero[i] % 2; };
+  auto length = [zero = lookup_table(0)](int i) { return zero[i]; };
+  auto negate = map([](int i) { return -i; });
+  auto batches = from(numbers{4}) | route(std::move(parity), chain(), negate) |
+                 bucket(std::move(length), {.size = 2, .on_error = on_error::skip});
+  for (int epoch = 0; epoch < 2; ++epoch)
+    EXPECT_THAT(collect(runtime, batches), ElementsAre(ElementsAre(0, 2))) << "none below 0";
+}
+
+TEST(Functions, ThatChoosePathsOfPartsOfBatchesNeedNotBeCopied) {
+  runtime runtime({.threads = 1});
+  auto parity = [zero = lookup_table(0)](int i) { return zero[i] % 2; };
+  auto batches = from(numbers{4}) | batch(4) | route_batches(std::move(parity), chain(), chain());
+  for (int epoch = 0; epoch < 2; ++epoch)
+    EXPECT_THAT(collect(runtime, batches), ElementsAre(ElementsAre(0, 2, 1, 3)));
+}
+
+TEST(Functions, ThatCombineStreamsNeedNotBeCopied) {
+  runtime runtime({.threads = 1});
+  auto add = [one = lookup_table(1)](async_generator<int> in) {
+    return add_to_each(one, std::move(in));
+  };
+  auto items = combine(std::move(add), from(numbers{2}));
+  for (int epoch = 0; epoch < 2; ++epoch) EXPECT_THAT(collect(runtime, items), ElementsAre(1, 2));
+}
+
+TEST(Functions, OfSourcesThatAreReachedByIndexNeedNotBeCopied) {
+  runtime runtime({.threads = 1});
+  auto item = [ten = lookup_table(10)](std::uint64_t i) { return ten[static_cast<int>(i)]; };
+  auto items = from_index(2, std::move(item));
+  for (int epoch = 0; epoch < 2; ++epoch) EXPECT_THAT(collect(runtime, items), ElementsAre(10, 11));
+}
+
+TEST(Functions, ThatAreMadeForEachWorkerNeedNotBeCopied) {
+  runtime runtime({.threads = 1});
+  for (unsigned concurrency : {1u, 2u}) {
+    auto make = [ten = lookup_table(10)] {
+      return [mine = lookup_table(ten[0])](int i) { return mine[i]; };
+    };
+    auto items = from(numbers{2}) | map(per_worker(std::move(make)), {.concurrency = concurrency});
+    for (int epoch = 0; epoch < 2; ++epoch)
+      EXPECT_THAT(collect(runtime, items), ElementsAre(10, 11));
+  }
 }
 
 // Writes the sum of a sample's label and what it has.

@@ -66,6 +66,12 @@ class started : private detail::completion {
   bool ended_ = false;
 };
 
+// Of which there must be several: else nothing is interleaved.
+template <class Scenario>
+static void in_all_orders(Scenario scenario) {
+  EXPECT_GT(interleaving::run_all(scenario), 1u);
+}
+
 static task<> watch(channel<counted>& watched) { co_await watched.wanted(); }
 
 static task<> push(channel<counted>& to, int value) { co_await to.push(counted(value)); }
@@ -90,7 +96,7 @@ static task<> fail() {
 }
 
 TEST(Interleavings, AllProducersThatWatchAreTold) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(2);
     std::vector<int> values;
     started first(watch(places)), second(watch(places)), consumer(pop(places, values));
@@ -104,7 +110,7 @@ TEST(Interleavings, AllProducersThatWatchAreTold) {
 
 TEST(Interleavings, AStopOfAConsumerLosesNoValue) {
   counted::check check;
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
     started producer(push(places, 1)), consumer(pop(places, values));
@@ -118,7 +124,7 @@ TEST(Interleavings, AStopOfAConsumerLosesNoValue) {
 
 TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
   counted::check check;
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
     started producer(push_two(places)), consumer(pop(places, values));
@@ -138,7 +144,7 @@ TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
 
 TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
   counted::check check;
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
     started producer(push_two(places)), consumer(pop(places, values));
@@ -152,7 +158,7 @@ TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
 }
 
 TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
     started producer(watch(places)), consumer(pop(places, values));
@@ -163,7 +169,7 @@ TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
 }
 
 TEST(Interleavings, AStopEndsAProducerThatWatches) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
     started producer(watch(places)), consumer(pop(places, values));
@@ -175,7 +181,7 @@ TEST(Interleavings, AStopEndsAProducerThatWatches) {
 
 TEST(Interleavings, TwoConsumersShareWhatIsPushed) {
   counted::check check;
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
     started producer(push_two(places));
@@ -189,7 +195,7 @@ TEST(Interleavings, TwoConsumersShareWhatIsPushed) {
 }
 
 TEST(Interleavings, AStopOfOneWhoAcquiresLosesNoPermit) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     semaphore permits(0);
     started first(acquire(permits)), second(acquire(permits));
     order.run({[&] {
@@ -206,7 +212,7 @@ TEST(Interleavings, AStopOfOneWhoAcquiresLosesNoPermit) {
 }
 
 TEST(Interleavings, APermitIsAcquiredOnce) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     semaphore permits(1);
     started first(acquire(permits)), second(acquire(permits));
     order.run({[&] { first.start(); }, [&] { second.start(); }, [&] { permits.release(); }});
@@ -217,7 +223,7 @@ TEST(Interleavings, APermitIsAcquiredOnce) {
 }
 
 TEST(Interleavings, AnEventWakesAllWhoAreNotStopped) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     event happened;
     started first(wait_for(happened)), second(wait_for(happened));
     order.run({[&] {
@@ -232,7 +238,7 @@ TEST(Interleavings, AnEventWakesAllWhoAreNotStopped) {
 }
 
 TEST(Interleavings, AScopeIsJoinedWhenAllChildrenHaveEnded) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     event happened;
     scope children;
     children.start(wait_for(happened));
@@ -246,7 +252,7 @@ TEST(Interleavings, AScopeIsJoinedWhenAllChildrenHaveEnded) {
 }
 
 TEST(Interleavings, AFailureStopsTheOtherChildrenOfAScope) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     event never;
     scope children;
     auto join = [](scope& joined, std::error_code& thrown) -> task<> {
@@ -266,7 +272,7 @@ TEST(Interleavings, AFailureStopsTheOtherChildrenOfAScope) {
 }
 
 TEST(Interleavings, AStopEndsTheWaitForTheChildrenOfAScope) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     event happened;
     scope children;
     children.start(wait_for(happened));
@@ -278,7 +284,7 @@ TEST(Interleavings, AStopEndsTheWaitForTheChildrenOfAScope) {
 }
 
 TEST(Interleavings, AScopeWaitsInItsDestructor) {
-  interleaving::run_all([](interleaving& order) {
+  in_all_orders([](interleaving& order) {
     event happened;
     std::optional<scope> children(std::in_place);
     children->start(wait_for(happened));

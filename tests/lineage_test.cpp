@@ -13,6 +13,7 @@
 
 namespace lade {
 
+using detail::part_lineage;
 using testing::ElementsAre;
 
 static lineage positions(std::initializer_list<std::uint64_t> all) {
@@ -99,6 +100,65 @@ TEST(Lineage, KnowsWhatWasAddedLast) {
   EXPECT_EQ(copy.latest(), 5u);
   EXPECT_EQ(taken.latest(), 5u);
   EXPECT_EQ(taken, copy);
+}
+
+TEST(Lineage, NumbersParts) {
+  const auto whole = positions({3, 4});
+  EXPECT_EQ(whole.part(), 0u);
+  part_lineage parts(whole, 7);
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    const lineage& part = parts.next();
+    EXPECT_EQ(part, whole);
+    EXPECT_EQ(part.part(), n);
+    EXPECT_EQ(part_lineage::whole_size(part), 7u);
+  }
+  auto copy = parts.next();
+  auto moved = std::move(copy);
+  lineage taken;
+  taken.take(moved);
+  EXPECT_EQ(taken.part(), 4u);
+  EXPECT_EQ(part_lineage::whole_size(lineage(taken)), 7u);
+  auto gathered = positions({9});
+  gathered.merge(taken);
+  EXPECT_EQ(gathered.part(), 4u);
+  gathered.merge(lineage(6));
+  EXPECT_EQ(gathered.part(), 0u);
+  EXPECT_EQ(part_lineage::whole_size(gathered), 0u);
+}
+
+TEST(Lineage, NumbersPartsOfPartsInTheirOrder) {
+  part_lineage outer(lineage(5), 3);
+  std::uint64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    part_lineage inner(outer.next(), 7);
+    for (int j = 0; j < 3; ++j) {
+      const lineage part = inner.next();
+      EXPECT_EQ(part_lineage::whole_size(part), 3u);
+      EXPECT_TRUE(part_lineage::is_ordered(part));
+      EXPECT_GT(part.part(), last);
+      last = part.part();
+      EXPECT_FALSE(part_lineage::is_ordered(part_lineage(part, 0).next()));
+    }
+  }
+}
+
+TEST(Lineage, OfSeveralItemsOfTheSamePositionsIsNumbered) {
+  detail::distinct_lineage origins;
+  EXPECT_TRUE(origins.of(lineage()).empty());
+  auto next_is = [&](const lineage& origin, std::uint64_t position, std::uint64_t part) {
+    auto& distinct = origins.of(origin);
+    EXPECT_EQ(distinct, lineage(position));
+    EXPECT_EQ(distinct.part(), part);
+  };
+  next_is(lineage(0), 0, 0);
+  next_is(lineage(), 0, 1);
+  next_is(lineage(0), 0, 2);
+  next_is(lineage(7), 7, 0);
+  next_is(lineage(), 7, 1);
+  const lineage part = part_lineage(lineage(9), 0).next();
+  next_is(part, 9, 1);
+  next_is(lineage(), 9, (std::uint64_t{1} << 32) + 1);
+  next_is(part, 9, (std::uint64_t{1} << 32) + 2);
 }
 
 // Against a std::set, for random sets of random merges.

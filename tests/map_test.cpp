@@ -67,6 +67,42 @@ TEST(Map, KeepsTheOrderOfItsInputWhateverTheDelaysFailuresAndSkips) {
     }
 }
 
+// Names how many are read at a time where nothing else does.
+struct fetch_pages {
+  static constexpr unsigned default_concurrency = 24;
+  task<int> operator()(int i) const { co_return i; }
+};
+
+TEST(Map, AFunctionNamesItsConcurrencyIfTheOptionsDoNot) {
+  runtime runtime({.threads = 2});
+  auto workers = [&](const map_options& options) {
+    auto items = runtime.run(from(numbers{3}) | map(fetch_pages(), options));
+    EXPECT_THAT(collect(items), ElementsAre(0, 1, 2));
+    return items.statistics().stages.at(1).workers;
+  };
+  EXPECT_EQ(workers({}), 24u);
+  EXPECT_EQ(workers({.concurrency = 7}), 7u);
+}
+
+TEST(Map, ItemsWhoseCallsAStopHasEndedAreLeftForTheNextRun) {
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> calls = 0;
+    auto wait_for_ever = [&](int i) -> task<int> {
+      ++calls;
+      co_await sleep(std::chrono::hours(1));
+      co_return i;
+    };
+    auto run = runtime.run(from(numbers{3}) | map(wait_for_ever), {.on_error = on_error::skip});
+    test::wait_until([&] { return calls == 3; });
+    run.stop();
+    EXPECT_THROW(run.wait_next(), error);
+    auto rest =
+        runtime.run(from(numbers{3}) | map([](int i) { return i; }), {.state = run.state()});
+    ASSERT_THAT(collect(rest), ElementsAre(0, 1, 2)) << "round " << round;
+  }
+}
+
 TEST(Map, TheFirstFailureInInputOrderIsTheRunsFailure) {
   runtime runtime({.threads = 4});
   test::gate later;
@@ -453,7 +489,9 @@ TEST(Map, OnAPoolOfTheirOwnTheStageBehindGoesFirst) {
   std::atomic<int> taken = 0;
   int called_behind = 0;  // on one thread
   auto before = [&](int i) {
-    if (i > 2) EXPECT_GE(called_behind, i - 1);  // until then, what is queued may be its begin
+    if (i > 2) {  // until then, what is queued may be its begin
+      EXPECT_GE(called_behind, i - 1);
+    }
     test::wait_until([&] {
       return taken >= std::min(i + 3, all) && (called_behind == i || shared.has_nearer(~0u));
     });
@@ -559,7 +597,8 @@ TEST(Map, WithABufferOneAtATimeWorksAhead) {
 TEST(Map, InPlaceTellsHowLongItsCallsTake) {
   runtime runtime({.threads = 1});
   auto slow = [](int i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+    while (std::chrono::steady_clock::now() < end) {}
     return i;
   };
   auto items = runtime.run(from(numbers{10}) | map(slow, {.concurrency = 1, .name = "slow"}));

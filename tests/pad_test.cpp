@@ -2,11 +2,13 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/pad.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
+#include <lade/shuffle.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
 
@@ -20,6 +22,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,6 +113,13 @@ TEST(Pad, RefusesAValueThatIsNoneOfTheType) {
   EXPECT_THAT(filling(std::int64_t(), std::nan("")), says("i64"));
   std::vector halves{tensor(element_type::f16, {1})};
   EXPECT_THAT([&] { one(halves, pad({.value = 1})); }, says("f16"));
+}
+
+TEST(Pad, AValueThatDoesNotFitIsTold) {
+  runtime runtime({.threads = 1});
+  auto padded = from(std::vector<token_batch>{{{1, 2}, {3}}}) | pad({.value = 1e300});
+  EXPECT_EQ(only_failure(runtime, padded),
+            "pad (item 0): fill up with 1e+300: no value for elements of i32");
 }
 
 TEST(Pad, ABatchThatCannotBePaddedFails) {
@@ -222,7 +232,7 @@ TEST(Pack, ABatchThatCannotBePackedFails) {
   tensor endless({element_type::u8, {std::numeric_limits<std::int64_t>::max(), 0}},
                  buffer(std::size_t{1}));
   EXPECT_THAT([&] { one(std::vector{endless, endless}, pack()); },
-              ThrowsMessage<stage_error>(HasSubstr("pack: too great a length")));
+              ThrowsMessage<stage_error>(HasSubstr("pack (item 0): too great a length")));
 }
 
 TEST(Pack, SharesTheCpusOfAutomaticStages) {
@@ -336,6 +346,22 @@ TEST(PackRows, HasTheLineageOfItsSequences) {
   token_batch in{repeated(3, 1), repeated(3, 2), repeated(9, 9), repeated(1, 3), repeated(1, 4)};
   auto rows = from(in) | pack_rows({.length = 4, .on_error = on_error::skip});
   EXPECT_THAT(collect(runtime, rows | through(origins)), ElementsAre("0, 2-3", "1, 4"));
+}
+
+TEST(PackRows, RowsOfOneSequenceDrawRandomNumbersOfTheirOwn) {
+  runtime runtime({.threads = 2});
+  auto twice = [](const tokens& each) { return token_batch{each, each}; };
+  auto sequences = from(token_batch{repeated(13, 1), repeated(11, 2)});
+  auto draw = [](const packed_batch&, random numbers) { return numbers(); };
+  for (auto& in : {sequences, sequences | flat_map(twice)}) {
+    auto rows = in | pack_rows({.length = 4, .split = true});
+    auto drawn = collect(runtime, rows | shuffle({.window = 1}) | map(draw));
+    EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), collect(runtime, rows).size());
+    auto shuffled = collect(runtime, rows | shuffle({.window = 20}) | map(draw));
+    std::ranges::sort(drawn);
+    std::ranges::sort(shuffled);
+    EXPECT_EQ(shuffled, drawn);
+  }
 }
 
 TEST(PackRows, AfterAnInterruptionEverySequenceComesOnce) {

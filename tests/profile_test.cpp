@@ -22,6 +22,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -95,6 +96,19 @@ TEST(Profile, MakesWhatAStageTakesBeforeItBegins) {
   profile(runtime, counted, {.items = 10, .concurrency = once});
   EXPECT_FALSE(mixed);
   EXPECT_GE(before, 60);
+}
+
+TEST(Profile, TakesOneRoundOfARepeat) {
+  runtime runtime({.threads = 2});
+  auto endless = from(numbers{6}) | map(fetch, {.concurrency = 2, .name = "fetch"}) |
+                 repeat(~std::uint64_t{0}) |
+                 filter([](int i) { return i % 2 == 0; }, {.name = "even"});
+  std::array<unsigned, 1> once{1};
+  auto stages = profile(runtime, endless, {.items = 4, .concurrency = once});
+  EXPECT_THAT(names_of(stages), ElementsAre("source", "fetch", "even"));
+  std::vector<std::uint64_t> given;
+  for (auto& each : stages) given.push_back(each.trials.back().items);
+  EXPECT_THAT(given, ElementsAre(4u, 4u, 2u));
 }
 
 TEST(Profile, LeavesCachesAsTheyAre) {
@@ -231,6 +245,16 @@ TEST_F(ProfileOfARun, IsNotThatOfATrial) {
               "^profiled\nlade: profile of 8 items of each source\nstage .*is the slowest");
 }
 
+TEST_F(ProfileOfARun, IsNoTimeForWhichTheRunIsWaitedFor) {
+  auto is_left_out = [](runtime& where) {
+    auto items = where.run(from(numbers{10}) | map([](int i) { return i; }));
+    collect(items);
+    auto seen = items.statistics();
+    return seen.sink_wait <= seen.elapsed;
+  };
+  EXPECT_EXIT(exit_after(is_left_out), testing::ExitedWithCode(1), "is the slowest");
+}
+
 static std::size_t ten_items(runtime& where) {
   return collect(where, from(numbers{10}) | map([](int i) { return i; })).size();
 }
@@ -250,9 +274,10 @@ TEST_F(ProfileOfARun, IsOfTheFirstRankAlone) {
 }
 
 TEST_F(ProfileOfARun, AWrongNumberIsOneLineAndTheRunGoesOn) {
-  for (auto* wrong : {"many", "0", "-1", "8x", "99999999999999999999"}) {
-    auto line = "^lade: no profile: LADE_PROFILE must be a number of items, not \"" +
-                std::string(wrong) + "\"\n$";
+  for (auto* wrong : {"many", "0", "-1", "8x", "1073741825", "99999999999999999999"}) {
+    auto line =
+        "^lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not \"" +
+        std::string(wrong) + "\"\n$";
     EXPECT_EXIT(exit_after(ten_items, wrong), testing::ExitedWithCode(10), line);
   }
 }

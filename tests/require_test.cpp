@@ -1,6 +1,8 @@
 #include <lade/batch.hpp>
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
+#include <lade/buffer_pool.hpp>
+#include <lade/cache.hpp>
 #include <lade/channel.hpp>
 #include <lade/cut.hpp>
 #include <lade/detail/later.hpp>
@@ -15,18 +17,22 @@
 #include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/task.hpp>
 #include <lade/tee.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/window.hpp>
 
 #include "support/pipelines.hpp"
+#include "support/resume.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -49,6 +55,10 @@ static auto refused(const char* text) { return ThrowsMessage<error>(HasSubstr(te
 
 static int same(int i) { return i; }
 static bool is_odd(int i) { return i % 2 == 1; }
+struct fetch_far_too_many {
+  static constexpr unsigned default_concurrency = half_of_all;
+  int operator()(int i) const { return i; }
+};
 static std::vector<int> twice(int i) { return {i, i}; }
 
 class blank_writer {
@@ -95,6 +105,7 @@ TEST(Require, OptionsOfMap) {
   EXPECT_THAT([] { map(same, {.retry = {.growth = HUGE_VAL}}); }, refused("retry.growth is inf"));
   EXPECT_THAT([] { map(same, {.retry = {.jitter = 1.5}}); }, refused("retry.jitter is 1.5"));
   EXPECT_THAT([] { map(same, {.deadline = -1ns}); }, refused("map: deadline is -1 ns"));
+  EXPECT_THAT([] { map(fetch_far_too_many()); }, refused("concurrency is 2147483648"));
   EXPECT_NO_THROW(map(same, {.concurrency = automatic}));
   EXPECT_NO_THROW(map(same, {.concurrency = 1 << 20, .buffer = 1 << 20}));
 }
@@ -226,6 +237,30 @@ TEST(Forever, ASleepEndsWhenItIsAskedToStop) {
         sync_wait(runtime, with_timeout(1ms, sleep(std::chrono::nanoseconds::max()), "sleep long"));
       },
       ThrowsMessage<error>("sleep long: timed out"));
+}
+
+TEST(Require, WhereAnyValueWorksNoneIsRefused) {
+  constexpr std::uint64_t most = ~std::uint64_t{0};
+  for (std::uint64_t any : {std::uint64_t{0}, std::uint64_t{1}, most / 2 + 1, most - 1, most}) {
+    SCOPED_TRACE(any);
+    runtime runtime({.threads = 1, .memory_bytes = static_cast<std::size_t>(any)});
+    auto allocated = [](int i) -> task<int> {
+      co_await allocate(100);
+      co_return i;
+    };
+    map_options how{.error_budget = {.count = any, .probation = any}};
+    auto cached = from(up_to(3)) | map(allocated, how) | cache({.items = any, .bytes = any});
+    for (int epoch = 0; epoch < 2; ++epoch) EXPECT_EQ(collect(runtime, cached), up_to(3));
+    auto streamed = from(numbers{3});
+    auto few = static_cast<int>(std::min<std::uint64_t>(any, 3));
+    EXPECT_EQ(collect(runtime, streamed | take(any)), up_to(few));
+    EXPECT_EQ(collect(runtime, from(up_to(3)) | take(any)), up_to(few));
+    EXPECT_EQ(collect(runtime, streamed | skip(any)).size(), static_cast<std::size_t>(3 - few));
+    EXPECT_EQ(collect(runtime, from(up_to(3)) | skip(any)).size(),
+              static_cast<std::size_t>(3 - few));
+    auto repeated = runtime.run(from(up_to(3)) | repeat(any));
+    EXPECT_EQ(take_some(repeated, 7).size(), any < 3 ? any * 3 : 7);
+  }
 }
 
 }  // namespace lade

@@ -8,11 +8,13 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
 #include <lade/through.hpp>
 
+#include "support/later.hpp"
 #include "support/pipelines.hpp"
 #include "support/resume.hpp"
 
@@ -251,7 +253,7 @@ TEST(Route, SaysThatItWasStopped) {
         [&] {
           while (items.wait_next()) {}
         },
-        ThrowsMessage<error>(HasSubstr("stopped")));
+        ThrowsMessage<error>("run: stopped"));
   }
 }
 
@@ -329,12 +331,6 @@ TEST(Route, WhatTheRouterDropsGoesWithTheNextItem) {
   EXPECT_THAT(sorted(collect(runtime, all)), ElementsAre("0 of 0", "1 of 1", "3 of 2-3", "4 of 4"));
 }
 
-// A stage that is made while the test runs.
-struct any_stage {
-  std::function<pipeline<int>(const pipeline<int>&)> add;
-  pipeline<int> attach(const pipeline<int>& in) const { return add(in); }
-};
-
 // A random pipeline of numbers with routes in it, every time with other threads.
 class random_routes {
  public:
@@ -349,8 +345,8 @@ class random_routes {
 
  private:
   // A path of `deep` stages at most.
-  any_stage path(random& draw, std::uint64_t deep) {
-    any_stage all{[](const pipeline<int>& in) { return in; }};
+  any_stage<int> path(random& draw, std::uint64_t deep) {
+    any_stage<int> all{[](const pipeline<int>& in) { return in; }};
     for (auto stages = draw.below(deep + 1); stages > 0; --stages)
       all.add = [before = all, next = stage(draw)](const pipeline<int>& in) {
         return in | before | next;
@@ -358,12 +354,12 @@ class random_routes {
     return all;
   }
 
-  any_stage stage(random& draw) {
+  any_stage<int> stage(random& draw) {
     auto concurrency = static_cast<unsigned>(1 + draw_.below(8));
     auto stage = [](auto made) {
-      return any_stage{[made](const pipeline<int>& in) -> pipeline<int> { return in | made; }};
+      return any_stage<int>{[made](const pipeline<int>& in) -> pipeline<int> { return in | made; }};
     };
-    switch (draw.below(6)) {
+    switch (draw.below(7)) {
       case 0: return stage(map([](int i) { return i + 1; }, {.concurrency = concurrency}));
       case 1: return stage(filter([](int i) { return i % 3 != 0; }));
       case 2: return stage(prefetch(concurrency));
@@ -372,11 +368,14 @@ class random_routes {
                          {.concurrency = concurrency, .on_error = on_error::skip}));
       case 4:
         return stage(map(itself, {.concurrency = concurrency, .order = item_order::completion}));
+      case 5:
+        return stage(
+            map(same_later<int>, {.concurrency = concurrency, .order = item_order::completion}));
       default: return stage(chain());
     }
   }
 
-  any_stage routed(random& draw, int deep) {
+  any_stage<int> routed(random& draw, int deep) {
     auto inner = [&] { return deep > 0 && draw.below(2) ? routed(draw, deep - 1) : path(draw, 2); };
     route_options options{.buffer = 1 + draw_.below(5), .on_error = on_error::skip};
     auto first = inner(), second = inner(), third = inner();
@@ -436,10 +435,21 @@ static async_generator<int> only_the_first(async_generator<int> in) {
 
 TEST(Route, HasNoStateOnceAPathHasEndedBeforeItsItems) {
   runtime runtime({.threads = 2});
-  auto first = through(only_the_first, {.lineage = lineage_rule::consumed});
-  auto items = runtime.run(from(up_to(100)) | route(parity, chain(), first));
+  auto items = runtime.run(
+      from(up_to(100)) |
+      route(parity, chain(), through(only_the_first, {.lineage = lineage_rule::consumed})));
   collect(items);
   EXPECT_THAT([&] { items.state(); },
+              ThrowsMessage<error>(HasSubstr("a path of route has ended before its items")));
+}
+
+TEST(Route, ThatRequiresAStateEndsAtTheFirstItemForAPathThatHasEnded) {
+  runtime runtime({.threads = 2});
+  auto routed =
+      from(up_to(100)) |
+      route(parity, chain(), through(only_the_first, {.lineage = lineage_rule::consumed}));
+  auto items = runtime.run(routed, {.require_state = true});
+  EXPECT_THAT([&] { collect(items); },
               ThrowsMessage<error>(HasSubstr("a path of route has ended before its items")));
 }
 
@@ -530,6 +540,21 @@ TEST(RouteBatches, APathThatEndsEarlyIsNamed) {
   EXPECT_THAT([&] { collect(runtime, batched(-1, 4, chain(), take(2))); },
               ThrowsMessage<stage_error>("route_batches: take a vector for each part from path 1: "
                                          "it gave none for items 8-11"));
+}
+
+TEST(RouteBatches, APartOfTheSameItemIsNotTakenForOneThatIsLacking) {
+  runtime runtime({.threads = 2});
+  auto halves = flat_map([](int i) { return std::vector{ints{2 * i}, ints{2 * i + 1}}; });
+  auto refuse_first = [](ints part) {
+    if (part.front() == 0) throw std::runtime_error("broken");
+    return part;
+  };
+  auto skipping = map(refuse_first, {.on_error = on_error::skip});
+  auto to_first = [](int) { return 0; };
+  auto parts = from(numbers{4}) | halves | route_batches(to_first, skipping, chain());
+  EXPECT_THAT(
+      [&] { collect(runtime, parts); },
+      ThrowsMessage<stage_error>(HasSubstr("path 0: it gave 2 parts of items 0 for 1 part")));
 }
 
 TEST(RouteBatches, APathThatGivesMoreIsNamed) {
@@ -643,7 +668,7 @@ TEST(RouteBatches, CanBeLeftAndStoppedAtAnyTime) {
         [&] {
           while (items.wait_next()) {}
         },
-        ThrowsMessage<error>(HasSubstr("stopped")));
+        ThrowsMessage<error>("run: stopped"));
   }
 }
 

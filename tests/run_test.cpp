@@ -1,9 +1,11 @@
+#include <lade/batch.hpp>
 #include <lade/buffer_pool.hpp>
 #include <lade/cache.hpp>
 #include <lade/cut.hpp>
 #include <lade/draw.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
@@ -26,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -122,6 +125,52 @@ static task<int> sleep_from(int first, int item) {
   co_return item;
 }
 
+// Notes when it is destroyed.
+class closure {
+ public:
+  explicit closure(std::atomic<bool>& gone) : gone_(&gone) {}
+  closure(closure&& other) noexcept : gone_(std::exchange(other.gone_, nullptr)) {}
+  ~closure() {
+    if (gone_) *gone_ = true;
+  }
+  std::atomic<bool>& gone() const { return *gone_; }
+
+ private:
+  std::atomic<bool>* gone_;
+};
+
+TEST(Run, ClosuresOutliveTheCoroutinesThatTheyMake) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> orphans = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<bool> source_gone = false, stage_gone = false;
+    auto count = [held = closure(source_gone), &orphans]() -> async_generator<int> {
+      auto& gone = held.gone();
+      auto& late = orphans;
+      for (int i = 0;; ++i) {
+        if (gone) ++late;
+        co_yield i;
+      }
+    };
+    auto pass = [held = closure(stage_gone),
+                 &orphans](async_generator<int> in) -> async_generator<int> {
+      auto& gone = held.gone();
+      auto& late = orphans;
+      while (auto* item = co_await in.next()) {
+        if (gone) ++late;
+        co_yield *item;
+      }
+    };
+    int taken = 0;
+    for (int item : runtime.run(from(std::move(count)) | through(std::move(pass)) |
+                                map([](int i) { return i; }, {.concurrency = 2})))
+      if (item >= 0 && ++taken == 3) break;
+    EXPECT_TRUE(source_gone);
+    EXPECT_TRUE(stage_gone);
+  }
+  EXPECT_EQ(orphans, 0);
+}
+
 TEST(Run, LeavingTheLoopCancelsSleepsOfHours) {
   runtime runtime({.threads = 2});
   auto sleepy = from(numbers{-1}) |
@@ -179,7 +228,7 @@ TEST(Run, MayBeStoppedAnyNumberOfTimesFromSeveralThreads) {
     auto items = runtime.run(sleepy);
     EXPECT_EQ(items.wait_next(), 0);
     stop_many_times(items);
-    EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+    EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>("run: stopped"));
     stop_many_times(items);
     EXPECT_FALSE(items.wait_next());
   }
@@ -255,7 +304,7 @@ TEST(Run, AStopEndsASourceThatWaits) {
       EXPECT_EQ(items.wait_next(), 0);
       test::wait_until([&] { return waiting.load(); });
       items.stop();
-      EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>(HasSubstr("stopped")));
+      EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>("run: stopped"));
       EXPECT_TRUE(items.failures().empty());
     }
 }
@@ -321,6 +370,18 @@ TEST(Run, StopEndsAPipelineThatDropsEverything) {
   auto rounds = runtime.run(from(numbers{0}) | repeat(~std::uint64_t{0}));
   rounds.stop();
   EXPECT_THROW(rounds.wait_next(), error);
+  auto count = [](int) { return std::views::iota(std::uint64_t{0}); };
+  for (unsigned concurrency : {1u, 2u}) {
+    auto parts = runtime.run(from(up_to(2)) | flat_map(count, {.concurrency = concurrency}) |
+                             filter([](std::uint64_t) { return false; }));
+    parts.stop();
+    EXPECT_THROW(parts.wait_next(), error);
+  }
+  auto members =
+      runtime.run(from(up_to(1)) | map([](int) { return std::vector<int>(1 << 20); }) |
+                  repeat(~std::uint64_t{0}) | unbatch() | filter([](int) { return false; }));
+  members.stop();
+  EXPECT_THROW(members.wait_next(), error);
 }
 
 // Stops the run that it is part of while this is being opened.
@@ -493,6 +554,17 @@ TEST(Run, KeepsToItsMemoryHoweverFarItCouldWorkAhead) {
   for (auto& item : runtime.run(buffers, {.ready = 16})) taken += item.size();
   EXPECT_EQ(taken, 200 * bytes);
   EXPECT_LE(runtime.memory().stats().peak_bytes, 4 * bytes);
+}
+
+TEST(Run, KeepsToItsMemoryWhereAPlainFunctionTakesIt) {
+  constexpr std::size_t bytes = 1 << 20;
+  runtime runtime({.threads = 2, .memory_bytes = 3 * bytes});
+  auto fill = [](int) { return allocate_now(bytes); };
+  auto buffers = from(up_to(200)) | map(fill, {.concurrency = 1, .buffer = 0});
+  auto items = runtime.run(buffers, {.ready = 16});
+  auto first = items.wait_next();
+  test::wait_until([&] { return items.statistics().memory_wait > 0s; });
+  EXPECT_LE(runtime.memory().stats().peak_bytes, 3 * bytes);
 }
 
 TEST(Run, TellsThatItWaitedForMemory) {
@@ -681,6 +753,15 @@ TEST(Run, ATimeoutHidesNoFailure) {
   EXPECT_FALSE(items.wait_next());
 }
 
+TEST(Run, ALimitOfNoTimeTakesItemsThatAreReady) {
+  runtime runtime({.threads = 1});
+  std::atomic<bool> waiting = false;
+  auto items = runtime.run(from([&] { return then_wait(4, waiting); }), {.ready = 4});
+  test::wait_until([&] { return waiting.load(); });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(items.wait_next(0ns), i);
+  EXPECT_THROW(items.wait_next(0ns), error);
+}
+
 TEST(Run, LosesNoItemToTimeouts) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(2000)) | map([](int i) {
@@ -743,6 +824,35 @@ TEST(RunDeathTest, ARuntimeThatIsDestroyedBeforeItsRunEndsTheProcess) {
   EXPECT_DEATH(destroy(), "lade: a runtime was destroyed before a run or a task on it had ended");
 }
 
+TEST(RunDeathTest, APoolThatIsDestroyedBeforeARunThatUsesItEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [](auto stage_on) {
+    runtime where({.threads = 1});
+    auto pool = std::make_unique<thread_pool>(thread_pool_options{.threads = 1});
+    auto items = where.run(from(up_to(100)) | stage_on(*pool));
+    items.wait_next();
+    std::this_thread::yield();  // the rest has no room: at times nothing runs on the pool
+    pool.reset();
+  };
+  auto mapped = [](thread_pool& pool) { return map([](int i) { return i; }, {.pool = &pool}); };
+  auto expanded = [](thread_pool& pool) {
+    return flat_map([](int i) { return std::vector{i}; }, {.concurrency = 2, .pool = &pool});
+  };
+  constexpr auto sentence = "lade: a thread pool was destroyed before a run that uses it had ended";
+  EXPECT_DEATH(destroy(mapped), sentence);
+  EXPECT_DEATH(destroy(expanded), sentence);
+}
+
+TEST(Run, APoolMayBeDestroyedWhenAllItemsHaveBeenTaken) {
+  runtime where({.threads = 1});
+  for (int round = 0; round < 20; ++round) {
+    auto pool = std::make_unique<thread_pool>(thread_pool_options{.threads = 2});
+    auto items = where.run(from(up_to(10)) | map([](int i) { return i; }, {.pool = pool.get()}));
+    while (items.wait_next()) {}
+    pool.reset();
+  }
+}
+
 // What runs of `what` warn of, one after the other.
 static std::vector<std::string> warnings_of(const pipeline<int>& what,
                                             const std::vector<run_options>& runs) {
@@ -768,6 +878,8 @@ TEST(RunWithoutAnEpoch, WarnsOnceIfItMakesTheSameChoicesAgain) {
       {"draw", list | draw({.weights = {1, 2, 3, 4, 5}})},
       {"augment", list | map(draw_one, {.name = "augment"})},
       {"merge", merge(std::vector{stream, stream}, weighted)},
+      {"shuffle", stream | shuffle() | repeat(2)},
+      {"augment", stream | map(draw_one, {.name = "augment"}) | repeat(2)},
   };
   for (auto& [stage, what] : all)
     EXPECT_THAT(
@@ -775,6 +887,25 @@ TEST(RunWithoutAnEpoch, WarnsOnceIfItMakesTheSameChoicesAgain) {
         ElementsAre(std::string("a pipeline runs for the second time without an epoch: ") + stage +
                     " makes the same choices again. Give every run its own: "
                     "{.epoch = epoch}."));
+}
+
+TEST(RunWithoutAnEpoch, WarnsAlsoIfTheStagesBehindTheChoiceAreMadeAnew) {
+  runtime runtime({.threads = 2});
+  auto list = from(up_to(6));
+  auto stream = list | filter([](int) { return true; });
+  for (auto& files : {list | shuffle(), stream | shuffle()}) {
+    std::vector<std::string> warnings;
+    run_options options;
+    options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+    for (int epoch = 0; epoch < 3; ++epoch)
+      collect(runtime, files | map(draw_one) | batch(3), options);
+    EXPECT_THAT(warnings, ElementsAre(HasSubstr("shuffle makes the same choices again")));
+  }
+}
+
+TEST(RunWithoutAnEpoch, WarnsNotOfAShuffleThatOneRunHasTwice) {
+  auto shuffled = from(up_to(5)) | shuffle();
+  EXPECT_THAT(warnings_of(merge(std::vector{shuffled, shuffled}), {{}}), IsEmpty());
 }
 
 TEST(RunWithoutAnEpoch, WarnsNotIfTheEpochIsGivenOrDoesNotMatter) {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <ranges>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
@@ -225,6 +226,19 @@ TEST(RuntimeEnvironment, AnUnknownChoiceIsRefusedByName) {
   // Only where the options leave the choice.
   EXPECT_THAT(runtime({.threads = 1, .reactor = reactor_kind::fallback}).describe(),
               HasSubstr("fallback"));
+}
+
+TEST(RuntimeDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [](detail::executor& home, runtime* where) {
+    home.post({[](void* object) noexcept { delete static_cast<runtime*>(object); }, where});
+    while (true) std::this_thread::yield();
+  };
+  auto on_pool = [&](runtime* where) { destroy(where->pool(), where); };
+  auto on_reactor = [&](runtime* where) { destroy(where->reactor(), where); };
+  constexpr auto sentence = "lade: a runtime was destroyed on one of its own threads";
+  EXPECT_DEATH(on_pool(new runtime({.threads = 1})), sentence);
+  EXPECT_DEATH(on_reactor(new runtime({.threads = 1})), sentence);
 }
 
 }  // namespace lade

@@ -19,6 +19,22 @@ TEST(Sample, WithLabelChangesNothingElse) {
   EXPECT_EQ(labelled.data().size(), 5u);
 }
 
+TEST(Sample, HasDataOnceItIsGivenSomeAlsoOfNoBytes) {
+  EXPECT_FALSE(sample("a").has_data());
+  const auto empty = sample("a").with_data(buffer(0));
+  EXPECT_TRUE(empty.has_data());
+  EXPECT_TRUE(sample(empty).with_label(2).has_data());
+  EXPECT_TRUE(sample("a").with_data(buffer()).has_data());
+}
+
+TEST(Sample, WithoutDataHasNoneButTheRest) {
+  const auto keyed = sample("a", 3).with_data(buffer(5)).without_data();
+  EXPECT_FALSE(keyed.has_data());
+  EXPECT_TRUE(keyed.data().empty());
+  EXPECT_EQ(keyed.key(), "a");
+  EXPECT_EQ(keyed.label(), 3);
+}
+
 TEST(Sample, CopiesShareKeyAndBytesButNotTheLabel) {
   const auto one = sample("a", 1).with_data(buffer(8));
   const auto two = sample(one).with_label(2);

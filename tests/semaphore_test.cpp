@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
+#include <memory>
 #include <stop_token>
 #include <vector>
 
@@ -35,6 +37,19 @@ TEST(Semaphore, GivesAsManyPermitsAsItHas) {
   permits.release(3);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(permits.try_acquire());
   EXPECT_FALSE(permits.try_acquire());
+}
+
+TEST(Semaphore, MorePermitsThanCanBeCountedAreRefused) {
+  constexpr auto most = std::numeric_limits<std::size_t>::max();
+  semaphore permits(1);
+  EXPECT_THAT([&] { permits.release(most); },
+              testing::ThrowsMessage<error>(
+                  "release a semaphore: 18446744073709551615 permits and those that are free are "
+                  "too many"));
+  EXPECT_TRUE(permits.try_acquire());
+  EXPECT_FALSE(permits.try_acquire());
+  permits.release(most);
+  EXPECT_TRUE(permits.try_acquire());
 }
 
 TEST(Semaphore, ServesInTheOrderOfAsking) {
@@ -120,6 +135,19 @@ TEST(Semaphore, KeepsTheNumberInsideDown) {
   EXPECT_TRUE(permits.try_acquire());
   EXPECT_TRUE(permits.try_acquire());
   EXPECT_FALSE(permits.try_acquire());
+}
+
+static task<> acquire_for_ever(semaphore& permits) { co_await permits.acquire(); }
+
+TEST(SemaphoreDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [] {
+    scope waiting;
+    auto permits = std::make_unique<semaphore>(0);
+    waiting.start(acquire_for_ever(*permits));
+    permits.reset();
+  };
+  EXPECT_DEATH(destroy(), "lade: a semaphore was destroyed while coroutines wait for it");
 }
 
 }  // namespace lade

@@ -1,3 +1,5 @@
+#include <lade/detail/demand.hpp>
+#include <lade/detail/executor.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/runtime.hpp>
@@ -10,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -21,6 +24,7 @@
 #include <unistd.h>
 
 #include "support/coroutines.hpp"
+#include "support/pipelines.hpp"
 #include "support/reactors.hpp"
 
 namespace lade {
@@ -93,7 +97,7 @@ TEST_P(Sleep, AStopMayRaceWithItsEnd) {
         children.start(testing_support::in(surroundings, std::move(sleeping)));
       },
       [&](int i) {
-        std::this_thread::sleep_for(std::chrono::microseconds(i % 100));
+        test::pause(i % 50);
         sources[static_cast<std::size_t>(i)].request_stop();
       });
   sync_wait(join(children));
@@ -110,7 +114,7 @@ TEST_P(Sleep, AStopMayRaceWithTheEndOfAnOperation) {
     context surroundings{.runtime = &runtime, .home = &runtime.pool(), .stop = source.get_token()};
     scope children(surroundings);
     children.start(testing_support::in(surroundings, await_readable(fd, ended)));
-    if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    test::pause(i % 50);
     std::jthread stopper([&source] { source.request_stop(); });
     EXPECT_EQ(eventfd_write(fd, 1), 0);
     sync_wait(join(children));
@@ -141,21 +145,26 @@ TEST_P(WithTimeout, WorkThatIsLateIsStopped) {
   EXPECT_GE(steady_clock::now() - began, 10ms);
 }
 
-// Blocks its thread, as work does that does not ask whether it should stop.
+// Blocks its thread until it is asked to stop, and does not.
+static int work_until(const std::stop_token& stop) {
+  while (!stop.stop_requested()) std::this_thread::yield();
+  return 3;
+}
+
+// The same for some time, whoever asks it.
 static task<int> work_on(std::chrono::nanoseconds duration) {
-  std::this_thread::sleep_for(duration);
+  auto end = steady_clock::now() + duration;
+  while (steady_clock::now() < end) {}
   co_return 3;
 }
 
 static task<int> work_on_pool(runtime& where) {
-  co_return co_await where.pool().run([] {
-    std::this_thread::sleep_for(20ms);
-    return 3;
-  });
+  auto here = co_await this_context();
+  co_return co_await where.pool().run(work_until, here.stop);
 }
 
 TEST_P(WithTimeout, WorkThatFinishesAllTheSameGivesItsResult) {
-  runtime runtime(options(2));
+  runtime runtime(options(1));
   EXPECT_EQ(sync_wait(runtime, with_timeout(1ms, work_on_pool(runtime))), 3);
   EXPECT_EQ(sync_wait(runtime, with_timeout(1ms, work_on(5ms))), 3);
 }
@@ -163,6 +172,13 @@ TEST_P(WithTimeout, WorkThatFinishesAllTheSameGivesItsResult) {
 static task<> fail(std::chrono::nanoseconds after) {
   co_await sleep(after);
   throw std::runtime_error("why");
+}
+
+TEST_P(WithTimeout, WorkThatNeedNotWaitFinishesWithinNoTime) {
+  runtime runtime(options(1));
+  EXPECT_EQ(sync_wait(runtime, with_timeout(0ms, give(1))), 1);
+  EXPECT_EQ(sync_wait(runtime, with_timeout(-1h, give(2))), 2);
+  EXPECT_EQ(code_of([&] { sync_wait(runtime, with_timeout(0ms, sleep(10min))); }), errc::timed_out);
 }
 
 TEST_P(WithTimeout, ThrowsWhatTheWorkThrows) {
@@ -185,6 +201,43 @@ TEST_P(WithTimeout, Nests) {
   EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(nested)); }), errc::timed_out);
   auto outer = with_timeout(1ms, with_timeout(10min, sleep(10min)));
   EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(outer)); }), errc::timed_out);
+}
+
+// Counts how often it is given something to run.
+class counting_executor final : public detail::executor {
+ public:
+  explicit counting_executor(detail::executor& to) noexcept : to_(to) {}
+  void post(detail::job work) noexcept override {
+    ++posts_;
+    to_.post(work);
+  }
+  bool run_some() noexcept override { return to_.run_some(); }
+  int posts() const noexcept { return posts_; }
+
+ private:
+  detail::executor& to_;
+  std::atomic<int> posts_ = 0;
+};
+
+// The time that is left stays the same for so long.
+TEST_P(WithTimeout, TheAlarmIsNotBusyWhileMemoryIsWaitedFor) {
+  runtime runtime(options(1));
+  counting_executor home(runtime.pool());
+  detail::memory_claim claim(std::make_shared<detail::demand>());
+  context surroundings{.runtime = &runtime, .home = &home, .claim = &claim};
+  std::stop_source late;
+  bool rang = false;
+  scope children(surroundings);
+  auto begun = steady_clock::now();
+  claim.waited.begin(begun);
+  children.start(detail::stop_after(1ns, surroundings, late, rang));
+  sync_wait(runtime, sleep(20ms));
+  EXPECT_FALSE(late.stop_requested());
+  claim.waited.end(steady_clock::now());
+  sync_wait(join(children));
+  EXPECT_TRUE(rang);
+  auto milliseconds = (steady_clock::now() - begun) / 1ms;
+  EXPECT_LE(home.posts(), 2 * (milliseconds + 2));  // once in a millisecond, and for its awaiter
 }
 
 TEST(WithTimeoutOutside, OfARuntimeIsRefused) {

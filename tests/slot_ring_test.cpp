@@ -3,10 +3,12 @@
 #include <lade/scope.hpp>
 #include <lade/task.hpp>
 
+#include "support/live_allocations.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
+#include <cstdint>
 #include <vector>
 
 namespace lade::detail {
@@ -14,24 +16,25 @@ namespace lade::detail {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// An executor that runs what is posted when it is told to.
+// An executor that runs what is posted when it is told to. Allocates nothing for the first posts.
 class manual final : public executor {
  public:
+  manual() { posted_.reserve(1'000); }
   void post(job work) noexcept override { posted_.push_back(work); }
   bool run_some() noexcept override {
-    if (posted_.empty()) return false;
-    auto next = posted_.front();
-    posted_.pop_front();
+    if (posted() == 0) return false;
+    auto next = posted_[begun_++];
     next();
     return true;
   }
   void run_all() {
     while (run_some()) {}
   }
-  std::size_t posted() const { return posted_.size(); }
+  std::size_t posted() const { return posted_.size() - begun_; }
 
  private:
-  std::deque<job> posted_;
+  std::vector<job> posted_;
+  std::size_t begun_ = 0;
 };
 
 // A ring with one of each kind of coroutine that returns when there will be no more.
@@ -178,6 +181,48 @@ TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
   EXPECT_THAT(all.fed, ElementsAre(0, none));
   EXPECT_THAT(all.worked, ElementsAre(none, none));
   EXPECT_THAT(all.delivered, ElementsAre(none, none));
+}
+
+// Fills so many slots one after the other, and tells how often somebody has allocated meanwhile.
+static task<> fill_many(slot_ring& slots, int count, std::uint64_t& allocated) {
+  auto before = test::allocations_made();
+  auto slot = none;
+  while (count-- > 0) slot = co_await slots.take_free(slot);
+  allocated = test::allocations_made() - before;
+}
+
+TEST(SlotRing, AllocatesNothingForItsItems) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    parties all(500, 1, order);
+    std::uint64_t while_filled = 1;
+    all.children.start(fill_many(all.slots, 500, while_filled));
+    EXPECT_EQ(while_filled, 0u);
+    all.worked.reserve(500);
+    all.children.start(all.take_filled());
+    auto before = test::allocations_made();
+    all.run_all();
+    EXPECT_EQ(test::allocations_made() - before, 0u);
+    EXPECT_EQ(all.worked.size(), 499u);
+    all.slots.close();
+    all.run_all();
+  }
+}
+
+TEST(SlotRing, LosesNoWorkerThatABoundLetsBeginWithoutMemory) {
+  parties all(200, 100);
+  all.slots.bound(0, 200);
+  for (int i = 0; i < 100; ++i) all.children.start(all.take_filled());
+  all.children.start(parties::feed(all.slots, all.fed, 101));
+  EXPECT_EQ(all.workers_home.posted(), 0u);
+  {
+    test::failing_allocation first(0);
+    all.slots.bound(100, 200);
+    EXPECT_FALSE(first.has_failed());
+  }
+  EXPECT_EQ(all.workers_home.posted(), 100u);
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_EQ(all.worked.size(), 200u);  // each at last without a slot
 }
 
 TEST(SlotRing, EndOfInputWakesTheConsumerOfAnEmptyRing) {

@@ -3,13 +3,11 @@
 
 #include <lade/autotune.hpp>
 #include <lade/batch.hpp>
-#include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/epochs.hpp>
 #include <lade/failure.hpp>
 #include <lade/from.hpp>
 #include <lade/held.hpp>
-#include <lade/io/directory.hpp>
 #include <lade/io/file.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
@@ -19,17 +17,15 @@
 #include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
-#include <lade/sleep.hpp>
 #include <lade/state.hpp>
-#include <lade/task.hpp>
 #include <lade/tensor.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
 #include <lade/window.hpp>
 
+#include "support/groups.hpp"
 #include "support/pipelines.hpp"
 #include "support/resume.hpp"
-#include "support/temp_dir.hpp"
 
 #include <gtest/gtest.h>
 
@@ -49,34 +45,7 @@
 namespace lade {
 
 using namespace test;
-using ints = std::vector<int>;
 
-static ints joined(const std::vector<ints>& parts) {
-  ints all;
-  for (auto& each : parts) all.insert(all.end(), each.begin(), each.end());
-  return all;
-}
-
-static ints group_of(std::uint64_t i) { return {static_cast<int>(i) + 1}; }
-static ints same(ints group) { return group; }
-
-static task<ints> same_later(ints group, random draw) {
-  co_await sleep(std::chrono::microseconds(draw.below(300)));
-  co_return group;
-}
-
-template <int Divisor>
-static task<ints> hang_on_multiples(ints group) {
-  if (group.front() % Divisor == 0) co_await sleep(std::chrono::hours(10));
-  co_return group;
-}
-
-static ints refuse_fives(ints group) {
-  if (group.front() % 5 == 0) throw std::runtime_error("five");
-  return group;
-}
-
-static ints number_in(const sample& file) { return {std::stoi(std::string(file.data().text()))}; }
 static sample as_sample(const ints& group) { return sample(std::to_string(group.front())); }
 
 class number_writer {
@@ -110,15 +79,29 @@ static async_generator<ints> hold_one(async_generator<ints> in) {
 // A random pipeline of groups of numbers, every time with other threads in it.
 class any_pipeline {
  public:
-  any_pipeline(random draw, const testing_support::temp_dir& files, thread_pool& pool)
-      : draw_(draw), shape_(draw_()), files_(files.path().string()), pool_(pool) {}
+  any_pipeline(random draw, const numbered_files& files, thread_pool& pool)
+      : draw_(draw), shape_(draw_()), files_(files), pool_(pool) {}
+
+  // Its runs may fail, and so may so many items of one of its stages. The last batch may be short,
+  // so that the rest makes others: there are no windows, which leave out another end.
+  void let_fail(std::uint64_t count) {
+    may_end_short_ = true;
+    budget_ = count;
+  }
+
+  // The same of runs that other ranks go on with: nothing is taken apart either, since the parts
+  // would be those of another batch.
+  void let_end_short() { may_end_short_ = is_shared_ = true; }
 
   pipeline<ints> operator()() {
     random shape(shape_);
-    in_order_ = single_ = may_part_ = true;
-    auto made = source(shape);
-    for (auto stages = 1 + shape.below(6); stages > 0; --stages) made = with_stage(made, shape);
-    return in_order_ && may_part_ && shape.below(2) ? made | batch(3) | unbatch() : made;
+    return stages_of(source(shape), shape);
+  }
+
+  // The stages of another source.
+  pipeline<ints> operator()(const pipeline<ints>& in) {
+    random shape(shape_);
+    return stages_of(in, shape);
   }
 
   // Whether the rest comes in the order of an uninterrupted run, and so in the same groups.
@@ -127,10 +110,18 @@ class any_pipeline {
  private:
   unsigned any_concurrency() { return static_cast<unsigned>(1 + draw_.below(6)); }
 
+  pipeline<ints> stages_of(pipeline<ints> made, random& shape) {
+    in_order_ = single_ = true;
+    for (auto stages = 1 + shape.below(6); stages > 0; --stages) made = with_stage(made, shape);
+    if (is_shared_) may_part_ = false;
+    return in_order_ && may_part_ && shape.below(2) ? made | batch(3) | unbatch() : made;
+  }
+
   pipeline<ints> source(random& shape) {
+    may_part_ = true;
     switch (shape.below(4)) {
       case 0: {
-        auto listed = from(io::files(files_));
+        auto listed = files_.listed();
         auto files = shape.below(2) ? listed | shuffle({.seed = shape()}) : listed;
         return files | map(io::read, {.concurrency = any_concurrency()}) | map(number_in);
       }
@@ -140,14 +131,14 @@ class any_pipeline {
         auto second =
             from_index(shape.below(60), [](std::uint64_t i) { return group_of(i + 500); });
         auto order = shape.below(2) ? merge_order::turns : merge_order::weighted;
-        return merge(std::vector{first, second | map(same_later)},
+        return merge(std::vector{first, second | map(same_later<ints>)},
                      {.order = order, .weights = {1, 3}, .seed = shape()});
       }
       default: {
         auto list = from_index(shape.below(120), group_of);
-        auto world = 1 + shape.below(3) * shape.below(3);
+        auto world = shape.below(2) ? 1 + shape.below(64) : 1;
         return list | shuffle({.seed = shape()}) | repeat(1 + shape.below(2)) |
-               shard({.rank = world - 1, .world = world, .remainder = remainder::pad});
+               shard({.rank = shape.below(world), .world = world, .remainder = remainder::pad});
       }
     }
   }
@@ -156,11 +147,11 @@ class any_pipeline {
     if (single_ && shape.below(3) == 0) return with_drops(in, shape);
     map_options how{.concurrency = any_concurrency()};
     switch (shape.below(in_order_ ? 13 : 10)) {
-      case 0: return in | map(same_later, how);
+      case 0: return in | map(same_later<ints>, how);
       case 1:
         in_order_ = may_part_ = false;
         how.order = item_order::completion;
-        return in | map(same_later, how);
+        return in | map(same_later<ints>, how);
       case 2: return in | map(per_worker([] { return same; }), how);
       case 3: how.pool = &pool_; return in | map(same, how);
       case 4: return in | map(same, {.concurrency = automatic});
@@ -183,7 +174,8 @@ class any_pipeline {
       case 11: {
         single_ = false;
         auto size = 1 + shape.below(4);
-        return in | window(size, {.step = size + shape.below(3)}) | map(joined, how);
+        auto step = size + shape.below(3);
+        return may_end_short_ ? in : in | window(size, {.step = step}) | map(joined, how);
       }
       default:
         if (!single_) return in;
@@ -198,22 +190,22 @@ class any_pipeline {
   // What becomes of a number depends on it alone.
   pipeline<ints> with_drops(const pipeline<ints>& in, random& shape) {
     map_options how{.concurrency = any_concurrency(), .on_error = on_error::skip};
-    switch (shape.below(3)) {
-      case 0:  // whatever else the machine does, one of many calls comes back in time
-        how.timeout = std::chrono::milliseconds(1);
-        how.retry = {.attempts = 20, .pause = {}};
-        return in | map(hang_on_multiples<11>, how);
-      case 1:
+    switch (shape.below(may_end_short_ ? 2 : 3)) {
+      case 0: return without_multiples<11>(in, how);
+      case 1: how.error_budget = {.count = budget_}; return in | map(refuse_fives, how);
+      default:
         how.deadline = std::chrono::milliseconds(250);
-        return in | map(hang_on_multiples<49>, how);
-      default: how.error_budget = {.count = 500}; return in | map(refuse_fives, how);
+        return in | map(hang_on_multiples<97>, how);
     }
   }
 
   random draw_;
   std::uint64_t shape_;
-  std::string files_;
+  const numbered_files& files_;
   thread_pool& pool_;
+  std::uint64_t budget_ = 500;
+  bool may_end_short_ = false;
+  bool is_shared_ = false;
   bool in_order_ = true;
   bool single_ = true;    // each group has one number
   bool may_part_ = true;  // what is behind may be taken apart
@@ -221,12 +213,7 @@ class any_pipeline {
 
 class StateOfAnything : public testing::Test {
  protected:
-  StateOfAnything() {
-    for (int i = 0; i < 60; ++i)
-      files_.write(std::to_string(i % 3) + "/" + std::to_string(i), std::to_string(i + 1));
-  }
-
-  testing_support::temp_dir files_;
+  numbered_files files_{60};
   thread_pool pool_{{.threads = 2}};
 };
 
@@ -238,8 +225,11 @@ TEST_F(StateOfAnything, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes)
     random draw(seed, i);
     any_pipeline make(draw, files_, pool_);
     run_options options{.epoch = draw.below(3), .seed = draw(), .require_state = true};
-    auto whole = collect(first, make(), options);
-    auto parts = with_restarts(draw, std::ref(make), 1 + draw.below(30), options);
+    std::vector<ints> whole, parts;
+    ASSERT_NO_THROW({
+      whole = collect(first, make(), options);
+      parts = with_restarts(draw, std::ref(make), 1 + draw.below(30), options);
+    });
     if (make.in_order()) {
       ASSERT_EQ(parts, whole);
     } else {
@@ -300,7 +290,7 @@ TEST_F(StateOfAnything, ARunThatHasFailedIsGoneOnWith) {
     auto make = [&] {
       auto made = from_index(100, group_of) | shuffle({.seed = seed});
       map_options how{.concurrency = static_cast<unsigned>(1 + draw.below(5))};
-      return made | map(same_later, how) | map(refuse, how) | batch(3) | map(joined);
+      return made | map(same_later<ints>, how) | map(refuse, how) | batch(3) | map(joined);
     };
     std::vector<ints> all;
     run_options next;
@@ -319,32 +309,104 @@ TEST_F(StateOfAnything, ARunThatHasFailedIsGoneOnWith) {
   }
 }
 
-TEST(StateOfWorlds, AnyNumberOfRanksGoesOnFromAnyOther) {
-  auto seed = new_seed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  random draw(seed);
-  runtime runtime({.threads = 2});
-  auto list = from_index(1000, group_of) | shuffle({.seed = 3});
-  auto stages = chain(map(same_later), batch(2), map(joined), shuffle({.window = 3}));
-  std::vector<std::uint64_t> worlds{64, 1, 1 + draw.below(64), 1 + draw.below(64)};
+// All that a pipeline delivers whose runs fail, until one does not. Counts those that have failed.
+static std::vector<ints> with_failures(std::function<pipeline<ints>()> make, run_options next,
+                                       int& failed) {
   std::vector<ints> all;
-  std::optional<state> merged;
-  for (auto world : worlds) {
-    std::vector<state> ranks;
-    auto steps = 1 + draw.below(3);
-    for (std::uint64_t rank = 0; rank < world; ++rank) {
-      auto part = list | shard({.rank = rank, .world = world}) | stages;
-      auto items = runtime.run(part, {.state = merged, .require_state = true});
-      for (auto& each : take_some(items, steps + draw.below(2))) all.push_back(std::move(each));
-      ranks.push_back(state_from_json(to_json(items.state())));
+  while (true) {
+    runtime where({.threads = 2});
+    auto items = where.run(make(), next);
+    try {
+      while (auto item = items.wait_next()) all.push_back(std::move(*item));
+      return all;
+    } catch (const stage_error&) {
+      ++failed;
     }
-    merged = merge(ranks);
+    next.state = state_from_json(to_json(items.state()));
   }
-  for (auto& each : collect(runtime, list | stages, {.state = merged}))
-    all.push_back(std::move(each));
-  auto expected = up_to(1001);
-  expected.erase(expected.begin());
-  EXPECT_EQ(sorted(joined(all)), expected);
+}
+
+TEST_F(StateOfAnything, ARunThatFailsOrExceedsItsBudgetIsGoneOnWith) {
+  auto seed = new_seed();
+  runtime first({.threads = 3});
+  int failed = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
+    random draw(seed, i);
+    run_options options{.epoch = draw.below(3), .seed = draw(), .require_state = true};
+    any_pipeline make(draw, files_, pool_);
+    make.let_fail(500);
+    auto whole = joined(collect(first, make(), options));
+    std::uint64_t attempts = 0;
+    broken_once broken;
+    auto refuse = [&broken](ints group) { return broken(std::move(group)); };
+    map_options how{.concurrency = static_cast<unsigned>(1 + draw.below(5))};
+    if (draw.below(2)) how.on_error = on_error::fail;
+    auto again = [&] {
+      make.let_fail(++attempts);  // without a good item among those, nothing is delivered
+      return make() | map(refuse, how);
+    };
+    // A window that the failure cuts short has fewer items to choose from.
+    ASSERT_EQ(sorted(joined(with_failures(again, options, failed))), sorted(whole));
+  }
+  EXPECT_GT(failed, 60);
+}
+
+// A random source, every time the part of another rank.
+class shared_source {
+ public:
+  shared_source(std::uint64_t shape, const numbered_files& files) : shape_(shape), files_(files) {}
+
+  pipeline<ints> part_of(const shard_options& rank) const {
+    random shape(shape_);
+    auto list = from_index(20 + shape.below(150), group_of);
+    auto shuffled = list | shuffle({.seed = shape()});
+    switch (shape.below(5)) {
+      case 0: return files_.listed() | shard(rank) | map(io::read) | map(number_in);
+      case 1: {
+        auto more = from_index(shape.below(60), [](std::uint64_t i) { return group_of(i + 500); });
+        return merge(
+            std::vector{shuffled | shard(rank), more | shard(rank) | map(same_later<ints>)},
+            {.order = merge_order::weighted, .weights = {3, 1}});
+      }
+      case 2: return list | repeat(2) | shard(rank);
+      case 3: return list | skip(shape.below(10)) | take(shape.below(90)) | shard(rank);
+      default: return shuffled | shard(rank);
+    }
+  }
+
+ private:
+  std::uint64_t shape_;
+  const numbered_files& files_;
+};
+
+TEST_F(StateOfAnything, AnyNumberOfRanksGoesOnFromAnyOther) {
+  auto seed = new_seed();
+  runtime runtime({.threads = 2});
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
+    random draw(seed, i);
+    shared_source source(draw(), files_);
+    any_pipeline stages(draw, files_, pool_);
+    stages.let_end_short();
+    std::vector<ints> all;
+    run_options next{.epoch = draw.below(3), .seed = draw(), .require_state = true};
+    auto whole = collect(runtime, stages(source.part_of({})), next);
+    std::vector<std::uint64_t> worlds{1 + draw.below(64), 64, 1, 1 + draw.below(64)};
+    for (auto world : worlds) {
+      std::vector<state> ranks;
+      auto steps = 1 + draw.below(3);
+      for (std::uint64_t rank = 0; rank < world; ++rank) {
+        auto options = next;
+        auto part = stages(source.part_of({.rank = rank, .world = world}));
+        take_part(runtime, part, steps + draw.below(2), options, all);
+        ranks.push_back(*options.state);
+      }
+      next.state = merge(ranks);
+    }
+    for (auto& each : collect(runtime, stages(source.part_of({})), next)) all.push_back(each);
+    ASSERT_EQ(sorted(joined(all)), sorted(joined(whole)));
+  }
 }
 
 }  // namespace lade

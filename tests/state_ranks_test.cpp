@@ -240,7 +240,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   EXPECT_THAT(merging({rank(1), rank(1)}), says("rank 0 is missing"));
   EXPECT_THAT(merging({rank(0), rank(0)}), says("rank 1 is missing"));
   auto other = rank(1);
-  other.sources[0].since.add({0, std::uint64_t{1} << 62});
+  other.sources[0].since.add({0, (std::uint64_t{1} << 61) + 1});
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered more than there is"));
   other = rank(1);
   other.parts = 1;
@@ -270,6 +270,8 @@ TEST(MergeStates, NamesWhatDiffers) {
   EXPECT_THAT(differing([](state& other) { other.stages = {"read"}; }), in("the stages"));
   EXPECT_THAT(differing([](state& other) { other.sources[0].items = 99; }),
               in("the items of the source"));
+  EXPECT_THAT(differing([](state& other) { other.sources[0].identity = "photos"; }),
+              in("the data set"));
   EXPECT_THAT(differing([](state& other) { other.sources[0].order = {"shuffle 7"}; }),
               in("the order of the source"));
   EXPECT_THAT(differing([](state& other) { other.world = 3; }), in("the number of ranks"));

@@ -75,6 +75,40 @@ TEST(StateOfBatchInto, IsExactWhicheverSamplesAreSkipped) {
     });
 }
 
+class writer_but {
+ public:
+  explicit writer_but(int broken) : broken_(broken) {}
+  tensor_spec spec() const { return {element_type::i32, {1}}; }
+  void operator()(const sample& in, const tensor& slot) const {
+    int number = std::stoi(in.key());
+    if (number == broken_) throw std::runtime_error("broken");
+    slot.data<std::int32_t>()[0] = number;
+  }
+
+ private:
+  int broken_;
+};
+
+TEST(StateOfBatchInto, AfterAFailureIsThatOfTheSamplesThatWereDelivered) {
+  runtime runtime({.threads = 2});
+  for (int broken = 0; broken < 12; ++broken)
+    for (bool drop_last : {false, true}) {
+      auto batches = [&](int number) {
+        return from(up_to(40)) | map([](int i) { return sample(std::to_string(i)); }) |
+               batch_into(writer_but(number),
+                          {.size = 4, .drop_last = drop_last, .concurrency = 3}) |
+               map(numbers_in);
+      };
+      ints all;
+      auto add = [&](const ints& batch) { all.insert(all.end(), batch.begin(), batch.end()); };
+      auto items = runtime.run(batches(broken));
+      EXPECT_THROW(while (auto batch = items.wait_next()) add(*batch), stage_error);
+      EXPECT_EQ(all, up_to(drop_last ? broken / 4 * 4 : broken));
+      for (auto& batch : collect(runtime, batches(-1), {.state = items.state()})) add(batch);
+      EXPECT_EQ(all, up_to(40)) << "broken " << broken << ", drop_last " << drop_last;
+    }
+}
+
 // Sequences of 1 to 7 numbers.
 static pipeline<std::vector<ints>> sequences(random& draw) {
   return from(up_to(50)) | shuffle({.seed = 3}) |
@@ -108,6 +142,20 @@ TEST(StateOfUnbatch, IsExact) {
            map([](int i) { return -i; }, {.concurrency = any_concurrency(draw)});
   });
   expect_exact([](random&) { return from(up_to(50)) | window(3, {.step = 5}) | unbatch(); });
+}
+
+TEST(StateOfParts, IsExactIfTheLastPartsOfABatchAreDropped) {
+  expect_exact([](random& draw) {
+    return from(up_to(60)) | batch(4) | unbatch() | filter([](int i) { return i % 4 == 0; }) |
+           flat_map([](int i) { return ints(3, i); }, {.concurrency = any_concurrency(draw)});
+  });
+}
+
+TEST(StateOfParts, IsExactIfThoseOfABatchHaveUnlikeSizes) {
+  expect_exact([](random& draw) {
+    return sequences(draw) | unbatch() |
+           flat_map([](ints group) { return group; }, {.concurrency = any_concurrency(draw)});
+  });
 }
 
 TEST(StateOfRetry, CountsAnItemOnceHoweverManyCallsItTook) {

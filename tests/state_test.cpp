@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/bucket.hpp>
+#include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/draw.hpp>
 #include <lade/error.hpp>
@@ -10,15 +11,18 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/pad.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/state.hpp>
+#include <lade/tee.hpp>
 #include <lade/tensor.hpp>
 #include <lade/through.hpp>
 #include <lade/window.hpp>
 
+#include "support/json.hpp"
 #include "support/pipelines.hpp"
 #include "support/resume.hpp"
 #include "support/temp_dir.hpp"
@@ -31,7 +35,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -392,6 +398,23 @@ TEST(State, OfAnotherDataSetIsRefusedByName) {
   EXPECT_EQ(all_the_same.size(), 7u);
 }
 
+TEST(State, OfAGeneratorThatHasFewerItemsThanWereDeliveredIsRefusedAtItsEnd) {
+  auto stream = [](int items) { return from(numbers{items}); };
+  auto saved = state_after(stream(10), 7);
+  EXPECT_THAT(refusal(stream(5), saved),
+              HasSubstr("items had been delivered that the source has no more: it has ended after "
+                        "5; run_options::other_data goes on all the same"));
+  EXPECT_EQ(refusal(stream(7), saved), "none");
+  auto in_turn = [&](int items) {
+    return merge(std::vector<pipeline<int>>{stream(10), stream(items)});
+  };
+  EXPECT_THAT(refusal(in_turn(2), state_after(in_turn(10), 8)), HasSubstr("it has ended after 2"));
+  EXPECT_EQ(refusal(in_turn(10), state_after(in_turn(10), 20)), "none");
+  runtime runtime({.threads = 1});
+  auto rest = collect(runtime, stream(5), {.state = saved, .other_data = true});
+  EXPECT_TRUE(rest.empty());
+}
+
 TEST(State, OfAListingIsOfItsNames) {
   auto files_in = [](testing_support::temp_dir& data, std::vector<std::string> names) {
     for (auto& name : names) data.write(name, "content");
@@ -437,6 +460,22 @@ TEST(State, OfAListingTellsSizesOnRequest) {
   }
 }
 
+TEST(State, OfLabelledFilesIsOfTheirLabels) {
+  testing_support::temp_dir data;
+  for (auto* name : {"cat/1", "cat/2", "dog/1", "dog/2"}) data.write(name, "content");
+  auto labelled = from(io::labelled_files(data.path()));
+  auto files = from(io::files(data.path()));
+  auto saved = state_after(labelled, 4);
+  auto shuffled = state_after(labelled | shuffle(), 1);
+  EXPECT_THAT(refusal(files, saved), HasSubstr("of the data set \"names "));
+  EXPECT_THAT(refusal(labelled, state_after(files, 4)), HasSubstr("of the data set \"names "));
+  std::filesystem::create_directory(data / "emu");  // behind all others
+  EXPECT_EQ(refusal(labelled, saved), "none");
+  std::filesystem::create_directory(data / "bird");  // the labels of all others move
+  EXPECT_THAT(refusal(labelled, saved), HasSubstr("of the data set \"names "));
+  EXPECT_THAT(refusal(labelled | shuffle(), shuffled), HasSubstr("of the data set \"names "));
+}
+
 TEST(State, IsOfBatchesOfAnySize) {
   auto batches = [](std::size_t size) { return from(up_to(20)) | shuffle() | batch(size); };
   runtime runtime({.threads = 1});
@@ -470,6 +509,349 @@ TEST(State, AmidThePartsOfAnItemIsForTheSameParts) {
   EXPECT_EQ(refusal(pairs | unbatch(), saved), "none");
   EXPECT_THAT(refusal(pairs, saved),
               HasSubstr("it is amid the parts of an item, and these stages make none"));
+}
+
+// Takes turns, so what it yields depends on how many items came before.
+static async_generator<int> take_turns(async_generator<int> a, async_generator<int> b) {
+  while (true) {
+    auto* of_a = co_await a.next();
+    if (of_a) co_yield *of_a;
+    auto* of_b = co_await b.next();
+    if (of_b) co_yield *of_b;
+    if (!of_a && !of_b) co_return;
+  }
+}
+
+TEST(State, AmidABatchThatIsMadeOfOtherItemsNowEndsTheRun) {
+  auto both = combine(take_turns, consumed, from(up_to(20)), from(up_to(30)));
+  auto parts = both | batch(3) | unbatch();
+  EXPECT_THAT(refusal(parts, state_after(parts, 4)),
+              testing::AllOf(HasSubstr("1 part of the item at positions 2"),
+                             HasSubstr("combine does not follow lineage_rule::consumed"),
+                             HasSubstr("clear state::open and state::parts")));
+  runtime runtime({.threads = 1});
+  auto whole = collect(runtime, parts);
+  for (std::size_t cut = 1; cut < whole.size(); ++cut) {
+    auto items = runtime.run(parts);
+    auto all = take_some(items, cut);
+    try {
+      auto rest = collect(runtime, parts, {.state = items.state()});
+      all.insert(all.end(), rest.begin(), rest.end());
+    } catch (const error&) {
+      continue;
+    }
+    EXPECT_EQ(sorted(all), sorted(whole)) << "after " << cut;
+  }
+}
+
+// What comes of the numbers from 0 to 8 but for some that fail, three parts of each.
+static pipeline<int> parts_without(std::set<int> failing) {
+  auto pass = [failing = std::move(failing)](int i) {
+    if (failing.contains(i)) throw std::runtime_error("broken");
+    return i;
+  };
+  return from(up_to(9)) | map(pass, {.on_error = on_error::skip}) |
+         flat_map([](int i) { return ints(3, i); });
+}
+
+TEST(State, AmidThePartsOfAnItemThatFailsNowGoesOnWithTheNext) {
+  runtime runtime({.threads = 1});
+  auto saved = state_after(parts_without({1}), 4);  // amid the parts of 2
+  EXPECT_THAT(collect(runtime, parts_without({1, 2, 4, 6, 7, 8}), {.state = saved}),
+              testing::ElementsAre(3, 3, 3, 5, 5, 5));
+  EXPECT_THAT(collect(runtime, parts_without({1, 2, 3, 4, 5, 6, 7, 8}), {.state = saved}),
+              testing::IsEmpty());
+}
+
+TEST(State, AnItemThatWasDroppedBeforeThoseThatWereTakenIsNotTriedAgain) {
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(parts_without({1, 4}));
+  auto all = take_some(items, 5);
+  auto rest = runtime.run(parts_without({4}), {.state = items.state()});
+  for (int each : take_some(rest, 3)) all.push_back(each);
+  for (int each : collect(runtime, parts_without({4}), {.state = rest.state()}))
+    all.push_back(each);
+  EXPECT_EQ(all, collect(runtime, parts_without({1, 4})));
+}
+
+TEST(State, AmidTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers) {
+  auto batches = [](bool fails) {
+    auto pass = [fails](int i) {
+      if (fails && i == 4) throw std::runtime_error("broken");
+      return i;
+    };
+    return from(up_to(9)) | map(pass, {.on_error = on_error::skip}) | batch(3) | unbatch();
+  };
+  auto saved = state_after(batches(true), 4);
+  EXPECT_EQ(refusal(batches(true), saved), "none");
+  EXPECT_THAT(refusal(batches(false), saved), HasSubstr("an item at positions 3-5 comes instead"));
+}
+
+// A group of the user's, whose size() is not noexcept.
+struct bundle {
+  ints members;
+  std::size_t size() const { return members.size(); }
+};
+
+TEST(State, AmidALastBatchOneOfWhoseMembersHadFailedNeedsTheSameMembers) {
+  auto batched = [](int failing) {
+    auto pass = [failing](int i) {
+      if (i == failing) throw std::runtime_error("broken");
+      return i;
+    };
+    return from(up_to(9)) | map(pass, {.on_error = on_error::skip}) | batch(6);
+  };
+  auto batches = [&](int failing) { return batched(failing) | unbatch(); };
+  auto bundles = [&](int failing) {
+    return batched(failing) | map([](ints members) { return bundle{std::move(members)}; }) |
+           flat_map([](bundle all) { return std::move(all.members); });
+  };
+  auto needs_the_same = [](auto groups) {
+    auto saved = state_after(groups(7), 7);  // the last group is of 6 and 8
+    EXPECT_EQ(refusal(groups(7), saved), "none");
+    EXPECT_THAT(refusal(groups(-1), saved), HasSubstr("of 2 members, of which there are 3 now"));
+  };
+  needs_the_same(batches);
+  needs_the_same(bundles);
+}
+
+static int first_of_both(std::tuple<int, int> both) { return std::get<0>(both); }
+
+TEST(State, OfBatchesThatPathsTakeApartIsOfBatchesOfTheSameMembers) {
+  auto batches = [](std::size_t size, int failing) {
+    auto pass = [failing](int i) {
+      if (i == failing) throw std::runtime_error("broken");
+      return i;
+    };
+    return from(up_to(12)) | map(pass, {.on_error = on_error::skip}) | batch(size) |
+           tee(unbatch(), unbatch()) | map(first_of_both);
+  };
+  EXPECT_THAT(refusal(batches(3, -1), state_after(batches(4, -1), 2)), HasSubstr("batch of 4"));
+  auto saved = state_after(batches(4, 1), 2);
+  EXPECT_EQ(refusal(batches(4, 1), saved), "none");
+  EXPECT_THAT(refusal(batches(4, -1), saved), HasSubstr("an item at positions 0-3 comes instead"));
+}
+
+TEST(State, OfPartsThatPathsPutTogetherIsRefused) {
+  auto twice = [](int i) { return ints{i, i}; };
+  auto parts = from(up_to(12)) | flat_map(twice);
+  runtime runtime({.threads = 2});
+  auto refused = [&](auto stage, const char* why) {
+    auto items = runtime.run(parts | stage);
+    items.wait_next();
+    EXPECT_THAT([&] { items.state(); }, ThrowsMessage<error>(HasSubstr(why)));
+  };
+  auto window = [] { return shuffle({.seed = 1, .window = 4}); };
+  refused(tee(batch(2), batch(2)), "flat_map makes several items of one before batch");
+  refused(tee(chain(), batch(1)), "flat_map makes several items of one before batch");
+  refused(tee(window(), window()), "flat_map makes several items of one before");
+  refused(tee(tee(chain(), batch(1)), chain()), "flat_map makes several items of one before batch");
+  auto items = runtime.run(parts | tee(chain(), chain()));
+  items.wait_next();
+  EXPECT_EQ(items.state().parts, 1u);
+}
+
+TEST(State, OfBatchesWhosePathsMakeSeveralOfOneIsRefused) {
+  auto alone = flat_map([](ints batch) { return std::vector<ints>{std::move(batch)}; });
+  auto parity = [](int i) { return i % 2; };
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(12)) | batch(2) | route_batches(parity, alone, alone));
+  items.wait_next();
+  EXPECT_THAT(
+      [&] { items.state(); },
+      ThrowsMessage<error>(HasSubstr("flat_map makes several items of one before route_batches")));
+}
+
+// Fails at a number, as long as it is told to.
+static auto fails_at(int number, const bool& fails) {
+  return [number, &fails](int i) {
+    if (fails && i == number) throw std::runtime_error("broken");
+    return i;
+  };
+}
+
+// What is delivered by a run that fails, and by one that resumes when nothing fails any more.
+template <class T>
+static std::vector<T> delivered_in_two(const pipeline<T>& what, bool& fails) {
+  runtime runtime({.threads = 2});
+  std::vector<T> all;
+  fails = true;
+  auto items = runtime.run(what);
+  try {
+    while (auto item = items.wait_next()) all.push_back(std::move(*item));
+    ADD_FAILURE() << "it did not fail";
+  } catch (const stage_error&) {}
+  fails = false;
+  auto rest = collect(runtime, what, {.state = items.state()});
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+TEST(State, AfterAFailureIsOfWholeBatchesWhereTheyArePairedOrTakenApart) {
+  bool fails = false;
+  runtime runtime({.threads = 2});
+  for (int i = 0; i < 24; ++i) {
+    auto some = from(up_to(24)) | map(fails_at(i, fails), {.concurrency = 3});
+    auto all = from(up_to(24));
+    auto expect_same = [&](const auto& what) {
+      fails = false;
+      EXPECT_EQ(delivered_in_two(what, fails), collect(runtime, what)) << "fails at " << i;
+    };
+    expect_same(zip(some | batch(4), all | batch(4)));
+    expect_same(zip(all | batch(4), some | batch(4)));
+    auto same_length = [](int) { return 1; };
+    expect_same(zip(some | bucket(same_length, {.size = 4}), all | batch(4)));
+    expect_same(all | tee(chain(map(fails_at(i, fails)), batch(4)), batch(4)));
+    expect_same(some | batch(4) | unbatch());
+    expect_same(some | batch(4) | tee(unbatch(), unbatch()));
+    expect_same(some | window(2, {.step = 4}));
+    expect_same(some | window(3, {.step = 3}));
+  }
+}
+
+TEST(State, OfASourceInAPathIsRefused) {
+  auto zipped = test::any_stage<int>{[](const pipeline<int>& in) {
+    return zip(in, from(numbers{100})) |
+           map([](std::tuple<int, int> both) { return std::get<0>(both) + std::get<1>(both); });
+  }};
+  auto parity = [](int i) { return i % 2; };
+  runtime runtime({.threads = 2});
+  auto refused = [&](auto stage) {
+    auto items = runtime.run(from(up_to(12)) | stage);
+    items.wait_next();
+    EXPECT_THAT([&] { items.state(); },
+                ThrowsMessage<error>(HasSubstr("a source is in a path of tee, route or")));
+  };
+  refused(route(parity, zipped, zipped));
+  refused(tee(zipped, chain()));
+}
+
+TEST(State, OfBatchesThatBecomeItemsWithoutASizeIsRefusedWhereTheyAreTakenApart) {
+  struct row {
+    ints members;
+  };
+  auto pack = [](ints members) { return row{std::move(members)}; };
+  auto unpack = [](row all) { return std::move(all.members); };
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(from(up_to(12)) | batch(3) | map(pack) | flat_map(unpack));
+  items.wait_next();
+  EXPECT_THAT([&] { items.state(); }, ThrowsMessage<error>(HasSubstr("that have no size()")));
+}
+
+// What comes of the numbers from 0 to 8, six parts of each, but for the parts that fail.
+static pipeline<int> parts_but(std::set<int> failing, unsigned concurrency) {
+  auto pass = [failing = std::move(failing)](int part) {
+    if (failing.contains(part)) throw std::runtime_error("broken");
+    return part;
+  };
+  auto parts_of = [](int i) {
+    ints parts(6);
+    std::iota(parts.begin(), parts.end(), 6 * i);
+    return parts;
+  };
+  return from(up_to(9)) | flat_map(parts_of, {.concurrency = concurrency}) |
+         map(pass, {.concurrency = concurrency, .on_error = on_error::skip});
+}
+
+TEST(State, PartsThatFailInOneOfTheRunsAreNeitherRepeatedNorLost) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 200; ++round) {
+    auto concurrency = 1 + static_cast<unsigned>(draw.below(3));
+    ints all;
+    std::set<int> failed;  // before the last part that was delivered, in the run that delivered it
+    run_options next;
+    for (bool more = true; more;) {
+      std::set<int> failing;
+      for (int i = 0; i < 48; ++i)  // at the end, nobody knows what becomes of the rest
+        if (draw.below(3) == 0) failing.insert(i);
+      auto before = all.empty() ? -1 : all.back();
+      more = take_part(runtime, parts_but(failing, concurrency), 1 + draw.below(8), next, all);
+      auto last = more ? all.back() : 53;
+      for (int each : failing)
+        if (before < each && each <= last) failed.insert(each);
+    }
+    ints expected;
+    for (int i = 0; i < 54; ++i)
+      if (!failed.contains(i)) expected.push_back(i);
+    ASSERT_EQ(all, expected) << "in round " << round;
+  }
+}
+
+TEST(State, PartsOfPartsThatFailInOneOfTheRunsAreNeitherRepeatedNorLost) {
+  auto nested = [](int failing) {
+    auto pass = [failing](int i) {
+      if (i == failing) throw std::runtime_error("broken");
+      return i;
+    };
+    return from(up_to(3)) | flat_map([](int i) { return ints{3 * i, 3 * i + 1, 3 * i + 2}; }) |
+           map(pass, {.on_error = on_error::skip}) | flat_map([](int i) { return ints{i, i}; });
+  };
+  runtime runtime({.threads = 1});
+  auto ends = testing::ElementsAre(4, 5, 5, 6, 6, 7, 7, 8, 8);
+  EXPECT_THAT(collect(runtime, nested(3), {.state = state_after(nested(-1), 9)}), ends);
+  EXPECT_THAT(collect(runtime, nested(-1), {.state = state_after(nested(3), 7)}), ends);
+}
+
+TEST(State, AmidPartsOfTheMembersOfABatchIsExact) {
+  const std::vector<ints> groups{{1, 2}, {3, 4, 5}, {}, {6}, {7, 8, 9, 10}};
+  auto same = [](const ints& group) { return group; };
+  auto batches = from(groups) | batch(2) | unbatch();
+  runtime runtime({.threads = 1});
+  for (auto& parts : {batches | unbatch(), batches | flat_map(same)})
+    for (int cut = 0; cut <= 10; ++cut) {
+      ints expected;
+      for (int i = cut; i < 10; ++i) expected.push_back(i + 1);
+      EXPECT_EQ(collect(runtime, parts, {.state = state_after(parts, cut)}), expected);
+    }
+}
+
+TEST(State, AmidPartsOfTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers) {
+  auto parts = [](int failing) {
+    auto pass = [failing](int i) {
+      if (i == failing) throw std::runtime_error("broken");
+      return i;
+    };
+    return from(up_to(9)) | map(pass, {.on_error = on_error::skip}) | batch(6) | unbatch() |
+           flat_map([](int i) { return ints{i, i}; });
+  };
+  auto saved = state_after(parts(7), 13);  // the last batch is of 6 and 8
+  EXPECT_EQ(refusal(parts(7), saved), "none");
+  EXPECT_THAT(
+      refusal(parts(-1), saved),
+      HasSubstr("part 1.1 of the item at positions 6-8 had been delivered, of 2 members, of "
+                "which there are 3 now"));
+}
+
+TEST(State, IsRefusedForPartsThatCannotBeNumbered) {
+  auto twice = [](int i) { return ints{i, i}; };
+  runtime runtime({.threads = 1});
+  auto items = runtime.run(from(up_to(3)) | flat_map(twice) | flat_map(twice) | flat_map(twice));
+  items.wait_next();
+  EXPECT_THAT([&] { items.state(); },
+              ThrowsMessage<error>(HasSubstr("parts of parts are too many to be numbered")));
+}
+
+TEST(State, AmidMorePartsThanTheItemHasNowEndsTheRun) {
+  auto parts = [](std::size_t count) {
+    return from(up_to(2)) | flat_map([count](int i) { return ints(count, i); });
+  };
+  for (int taken : {3, 6})  // of the first item, of the last
+    EXPECT_THAT(refusal(parts(2), state_after(parts(3), taken)),
+                HasSubstr("3 parts of the item at positions " + std::to_string(taken / 3 - 1) +
+                          " had been delivered, and it has fewer now"));
+}
+
+TEST(State, AmidPartsBehindSomeThatAreDroppedIsExact) {
+  runtime runtime({.threads = 2});
+  auto make = [] {
+    return from(up_to(40)) | batch(2) |
+           flat_map([](const ints& pair) { return ints{pair[0], pair[1], -pair[0], -pair[1]}; }) |
+           filter([](int i) { return i > 0 && i % 8 > 3; });
+  };
+  EXPECT_EQ(with_interruptions(runtime, make, 1), collect(runtime, make()));
 }
 
 TEST(State, IsNotGoneOnFromWhereThatWouldNotBeExact) {
@@ -549,11 +931,17 @@ static state any_state(random& draw) {
   any.delivered = some_positions();
   any.open = some_positions();
   for (std::uint64_t begin = 0; draw.below(3) > 0; begin += 1 + draw.below(1000))
-    any.sources.push_back(
-        {begin, draw(), "May", draw(), {"shuffle 7", "take 9"}, draw(), some_positions()});
+    any.sources.push_back({begin,
+                           draw(),
+                           "May",
+                           draw(),
+                           {"shuffle 7", "take 9"},
+                           draw.below(1000),
+                           some_positions()});
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
-  any.parts = draw();
+  any.parts = draw.below(1000);
+  any.open_size = draw.below(1000);
   for (auto count = draw.below(3); count > 0; --count)
     any.chosen.push_back({"shuffle \"7\"", some_positions(), draw()});
   return any;
@@ -572,8 +960,81 @@ TEST(StateText, IsReadAsItWasWritten) {
   }
 }
 
+// Up to eight bytes, many of them parts of UTF-8.
+static std::string any_bytes(random& draw) {
+  const std::string_view often = "a\xc3\xa9\xe9\xed\xb2\x80\xf0\"\\u";
+  std::string text(draw.below(9), '\0');
+  for (auto& byte : text)
+    byte = draw.below(2) ? often[draw.below(often.size())] : static_cast<char>(draw.below(256));
+  return text;
+}
+
+TEST(StateText, OfAnyBytesIsJsonAndReadAsItWasWritten) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  for (int i = 0; i < 1000; ++i) {
+    state saved{.stages = {any_bytes(draw), any_bytes(draw)}};
+    saved.sources.push_back({.identity = any_bytes(draw), .order = {any_bytes(draw)}});
+    saved.chosen.push_back({.of = any_bytes(draw)});
+    auto text = to_json(saved);
+    ASSERT_TRUE(is_json(text)) << text;
+    auto read = state_from_json(text);
+    ASSERT_EQ(read.stages, saved.stages) << text;
+    ASSERT_EQ(read.sources[0].identity, saved.sources[0].identity) << text;
+    ASSERT_EQ(read.sources[0].order, saved.sources[0].order) << text;
+    ASSERT_EQ(read.chosen[0].of, saved.chosen[0].of) << text;
+  }
+}
+
+TEST(StateText, OfNamesThatAreNotUtf8ResumesTheRun) {
+  auto pipeline = from(up_to(4), {.identity = "/r\xe9ponses"}) |
+                  map([](int i) { return i; }, {.name = "r\xe9pond"});
+  auto text = to_json(state_after(pipeline, 1));
+  EXPECT_THAT(text, HasSubstr("/r\\udce9ponses"));
+  runtime runtime({.threads = 1});
+  EXPECT_EQ(collect(runtime, pipeline, {.state = state_from_json(text)}), (ints{1, 2, 3}));
+}
+
+// What no run can have delivered: everything in it is the number `far`.
+static std::vector<std::string> impossible_states(const std::string& far) {
+  auto with = [](const std::string& members) { return "{\"lade_state\":4," + members + "}"; };
+  auto range = [&](const char* first) { return std::string("[[") + first + "," + far + "]]"; };
+  return {
+      with("\"delivered\":" + range("0")),
+      with("\"delivered\":" + range(far.c_str())),
+      with("\"delivered\":[[0,2],[5," + far + "]]"),
+      with("\"open\":" + range("3") + ",\"parts\":1"),
+      with("\"parts\":" + far),
+      with("\"sources\":[{\"begin\":" + far + "}]"),
+      with("\"sources\":[{\"begin\":0,\"first\":" + far + "}]"),
+      with("\"sources\":[{\"begin\":0,\"since\":" + range("0") + "}]"),
+      with("\"chosen\":[{\"delivered\":" + range("0") + "}]"),
+      with("\"world\":" + far),
+  };
+}
+
+TEST(StateText, OfPositionsThatNoSourceHasIsRefused) {
+  for (auto far : {"18446744073709551615", "18446744073709551614", "4611686018427387904"})
+    for (auto& text : impossible_states(far))
+      EXPECT_THAT([&] { state_from_json(text); }, ThrowsMessage<error>(HasSubstr(far))) << text;
+  EXPECT_EQ(state_from_json("{\"lade_state\":4,\"delivered\":[[0,4611686018427387903]]}").rank, 0u);
+}
+
+TEST(State, OfPositionsThatNoSourceHasIsRefusedWhenTheRunBegins) {
+  state saved;
+  saved.delivered.add({5, ~std::uint64_t{0}});
+  EXPECT_THAT(refusal(from(up_to(10)), saved),
+              HasSubstr("18446744073709551615 is beyond all positions"));
+  EXPECT_THROW(merge(std::vector{saved}), error);
+  state of_no_rank{.rank = 2, .world = 2};
+  EXPECT_THAT(refusal(from(up_to(10)) | shard({.rank = 1, .world = 2}), of_no_rank),
+              HasSubstr("it is of rank 2 of 2"));
+  EXPECT_NE(refusal(from(up_to(10)), state{.world = 0}), "none");
+}
+
 TEST(StateText, MayHaveSpace) {
-  auto read = state_from_json(" { \"lade_state\" : 3 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
+  auto read = state_from_json(" { \"lade_state\" : 4 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
   EXPECT_EQ(read.delivered.size(), 5u);
 }
 
@@ -581,10 +1042,12 @@ TEST(StateText, ErrorsTellWhere) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   auto reading = [](std::string text) { return [text] { state_from_json(text); }; };
   EXPECT_THAT(reading(""), says("read a state: expected { (at character 0)"));
-  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 3"));
-  EXPECT_THAT(reading("{\"lade_state\":4,\"new\":[]}"), says("version 4 of states, not 3"));
-  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 3"));
-  EXPECT_THAT(reading("{\"lade_state\":3}}"), says("more text than a state"));
+  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 4"));
+  EXPECT_THAT(reading("{\"lade_state\":1,\"old\":9}"), says("version 1 of states, not 4"));
+  EXPECT_THAT(reading("{\"lade_state\":3,\"parts\":1}"), says("version 3 of states, not 4"));
+  EXPECT_THAT(reading("{\"lade_state\":5,\"new\":[]}"), says("version 5 of states, not 4"));
+  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 4"));
+  EXPECT_THAT(reading("{\"lade_state\":4}}"), says("more text than a state"));
   EXPECT_THAT(reading("{\"seeds\":1}"), says("\"seeds\" is not part of a state"));
   EXPECT_THAT(reading("{\"seed\":x}"), says("expected a whole number (at character 8)"));
   EXPECT_THAT(reading("{\"seed\":99999999999999999999}"), says("expected a whole number"));
@@ -595,7 +1058,9 @@ TEST(StateText, ErrorsTellWhere) {
               says("sources that do not ascend"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));
   EXPECT_THAT(reading("{\"stages\":[\"\\n\"]}"), says("an escape that states do not have"));
-  EXPECT_THAT(reading("{\"lade_state\":3,\"rank\":1}"), says("no rank of its world"));
+  EXPECT_THAT(reading("{\"stages\":[\"\\ufffd\"]}"), says("an escape that states do not have"));
+  EXPECT_THAT(reading("{\"stages\":[\"\\udc7f\"]}"), says("an escape that states do not have"));
+  EXPECT_THAT(reading("{\"lade_state\":4,\"rank\":1}"), says("it is of rank 1 of 1"));
 }
 
 }  // namespace lade

@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
@@ -12,6 +13,7 @@
 #include <lade/printable.hpp>
 #include <lade/process.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/sample.hpp>
 #include <lade/stats.hpp>
@@ -30,6 +32,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +50,7 @@ using test::collect;
 using test::numbers;
 using test::up_to;
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -74,6 +79,13 @@ static stage_statistics decoder(std::chrono::nanoseconds busy) {
   stage.name = "decode_image";
   stage.workers = 8;
   stage.busy = stage.returned = busy;
+  return stage;
+}
+
+static stage_statistics in_place(const char* name, unsigned inputs) {
+  stage_statistics stage;
+  stage.name = name;
+  stage.inputs = inputs;
   return stage;
 }
 
@@ -173,12 +185,105 @@ TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
                                        "80 % of the time"));
 }
 
+// Tasks are busy while they wait for memory.
+TEST(Verdict, ReadersThatLackMemoryNameTheBudget) {
+  auto lacking = reader(630s);
+  lacking.slots = 128;
+  lacking.memory_wait = lacking.starving = 9s;
+  auto run = run_of({lacking, decoder(10s)});
+  run.sink_wait = 4s;
+  EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck"));
+}
+
+TEST(Verdict, ReadersThatWaitForMemoryAheadOfABusyStageHoldUpNothing) {
+  auto ahead = reader(630s);
+  ahead.slots = 128;
+  ahead.memory_wait = 9s;
+  ahead.starving = 100ms;
+  ahead.busy = ahead.returned = 100s;
+  auto run = run_of({ahead, decoder(77600ms)});
+  run.sink_wait = 9s;
+  EXPECT_THAT(verdict(run), StartsWith("decode_image is the bottleneck"));
+  auto batching = decoder(77600ms);  // its feeder waits for the memory of the next batch
+  batching.slots = 256;
+  batching.memory_wait = batching.starving = 9s;
+  run.stages = {batching};
+  EXPECT_THAT(verdict(run), StartsWith("decode_image is the bottleneck"));
+}
+
+TEST(Verdict, NamesTheStageWhoseWorkersPauseBeforeOtherAttempts) {
+  auto fetch = reader(6s);
+  fetch.paused = 620s;
+  auto run = run_of({fetch, decoder(1s)});
+  run.sink_wait = 9s;
+  EXPECT_EQ(verdict(run),
+            "read is the bottleneck: 64 tasks busy 1 % of the time, and pausing before other "
+            "attempts 97 %: raise the concurrency of read, or have fewer of its calls fail.");
+}
+
+TEST(Verdict, PausesAreNotTakenForWorkOfTheCpus) {
+  auto half = decoder(40s);
+  half.paused = 36s;
+  auto run = run_of({half});
+  run.cpus = 8;
+  EXPECT_EQ(
+      verdict(run),
+      "decode_image is the bottleneck: 8 workers busy 50 % of the time, and pausing before "
+      "other attempts 45 %: raise the concurrency of decode_image, or have fewer of its calls "
+      "fail.");
+  run.stages[0].busy = run.stages[0].returned = 0s;
+  run.stages[0].paused = 79s;
+  EXPECT_THAT(verdict(run), HasSubstr("pausing before other attempts 99 %"));
+}
+
+TEST(Verdict, OfCallsThatHaveNotReturnedNothingIsKnown) {
+  auto hung = decoder(80s);
+  hung.returned = {};
+  EXPECT_EQ(verdict(run_of({hung})),
+            "decode_image is the bottleneck: 8 workers busy 100 % of the time, in calls that have "
+            "not returned: whether they compute or wait is not known yet.");
+  auto other = hung;
+  hung.busy = other.busy = 40s;
+  EXPECT_THAT(verdict(run_of({hung, other})),
+              AllOf(StartsWith("The CPU pool is the bottleneck"), EndsWith("is not known yet.")));
+}
+
 TEST(Verdict, WorkersThatWaitInPlainFunctionsAreToldToAwait) {
   auto stage = decoder(77600ms);
   stage.cpu = 4s;
   EXPECT_EQ(verdict(run_of({stage})),
             "decode_image is the bottleneck: 8 workers busy 97 % of the time, of which they "
             "compute 5 %: have its function return a task and await, or raise threads.");
+}
+
+TEST(Verdict, HowWorkersSpendTheirTimeStandsBesideThem) {
+  auto stage = decoder(77600ms);
+  stage.cpu = 4s;
+  auto before = reader(20s);
+  before.output_wait = 8500ms;
+  EXPECT_THAT(
+      verdict(run_of({before, stage})),
+      StartsWith("decode_image is the bottleneck: 8 workers busy 97 % of the time, of which "
+                 "they compute 5 %; read waits for room 85 % of the time: have"));
+}
+
+TEST(Verdict, ThreadsThatArePreemptedAreNotToldToAwait) {
+  auto stage = decoder(77600ms);
+  stage.cpu = 19400ms;
+  stage.preempted = 54320ms;
+  EXPECT_EQ(
+      verdict(run_of({stage})),
+      "decode_image is the bottleneck: 8 workers busy 97 % of the time, of which they compute "
+      "25 % and lack a CPU 70 %: the CPUs are shared with other programs.");
+  auto run = run_of({stage});
+  run.cpus = 4;
+  EXPECT_THAT(verdict(run), EndsWith("70 %: all CPUs are in use."));
+  auto first = decoder(33s);
+  auto second = decoder(45s);
+  first.cpu = second.cpu = 3s;
+  first.preempted = second.preempted = 30s;
+  EXPECT_THAT(verdict(run_of({first, second})),
+              EndsWith("compute only 8 % of that: the CPUs are shared with other programs."));
 }
 
 // Of a flat_map whose generators await, on as many workers as there are threads.
@@ -268,13 +373,6 @@ TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
             "map with concurrency.");
 }
 
-static stage_statistics in_place(const char* name, unsigned inputs) {
-  stage_statistics stage;
-  stage.name = name;
-  stage.inputs = inputs;
-  return stage;
-}
-
 // Two branches of a source and a map; the first waits for its source.
 static std::vector<stage_statistics> slow_and_quick_branch() {
   auto slow = decoder(2s);
@@ -312,16 +410,51 @@ TEST(Verdict, NamesWhatIsBehindSeveralBranches) {
             "concurrency.");
 }
 
+// A stage with paths, which holds their results.
+static stage_statistics gathering(const char* name) {
+  auto stage = in_place(name, 1);
+  stage.slots = 4;
+  stage.gathers = true;
+  return stage;
+}
+
 TEST(Verdict, NamesASlowStageOfAPathThoughItsResultsAreHeld) {
   auto quick = decoder(2s);
   quick.output_wait = 9s;
-  auto route = in_place("route", 1);
-  route.slots = 4;
-  route.gathers = true;
+  auto route = gathering("route");
   route.starving = 9s;
   auto run = run_of({in_place("source", 0), quick, route, in_place("slow", 1)});
   run.sink_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("What comes behind decode_image (route, slow) is the "));
+}
+
+TEST(Verdict, PathsThatHaveNoWorkersBeforeThemAreConcurrent) {
+  auto run = run_of({in_place("source", 0), gathering("tee"), decoder(1s), decoder(1s)});
+  run.sink_wait = 9s;
+  EXPECT_THAT(verdict(run),
+              StartsWith("What comes before the consumer (source, tee, decode_image"));
+}
+
+TEST(Verdict, PathsAreNotTakenForStagesOneBehindTheOther) {
+  auto read = reader(10s);
+  read.starving = 1s;
+  auto often = decoder(40s);
+  often.output_wait = 9s;
+  auto seldom = decoder(100ms);
+  seldom.name = "decode_tiff";
+  seldom.input_wait = 10s;
+  auto run = run_of({in_place("source", 0), read, gathering("route"), often, seldom});
+  run.sink_blocked = 4s;
+  run.sink_wait = 3s;
+  EXPECT_THAT(verdict(run), StartsWith("Nothing limits the run alone"));
+  run.sink_wait = 9s;
+  run.stages.push_back(in_place("slow", 1));
+  EXPECT_EQ(verdict(run),
+            "What comes behind read (route, decode_image, decode_tiff, slow) is the bottleneck: "
+            "the consumer waits 90 % of the time, and no stage is busy.");
+  run.stages[4].busy = run.stages[4].returned = 80s;
+  EXPECT_THAT(verdict(run),
+              AllOf(StartsWith("decode_tiff is the bottleneck"), Not(HasSubstr("waits for room"))));
 }
 
 TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
@@ -579,6 +712,22 @@ TEST(WaitingTime, CountsTheWaitThatIsNotOver) {
   EXPECT_EQ(waited.ended().total(), 1u);
 }
 
+TEST(WaitingTime, MayCountFromAMomentInsideOfAWait) {
+  detail::waiting_time waited;
+  detail::clock::time_point start(100s);
+  waited.begin(start);
+  waited.end(start + 3s);
+  waited.begin(start + 4s);
+  waited.count_from(start + 10s);
+  EXPECT_EQ(waited.until(start + 10s), 0s);
+  EXPECT_EQ(waited.until(start + 12s), 2s);
+  EXPECT_EQ(waited.ended().total(), 0u);
+  waited.end(start + 15s);
+  EXPECT_EQ(waited.until(start + 50s), 5s);
+  EXPECT_EQ(waited.ended().total(), 1u);
+  EXPECT_NEAR(static_cast<double>(waited.ended().quantile(0.5).count()), 5e9, 0.07 * 5e9);
+}
+
 TEST(CallTime, CountsCallsThatHaveNotReturned) {
   detail::call_time calls;
   detail::clock::time_point start(100s);
@@ -610,13 +759,38 @@ TEST(CallTime, ACallEndsWithItsCaller) {
   EXPECT_GE(calls.until(now + 1h).all, 1h);
 }
 
+// With a search for each, this would take an hour.
+TEST(CallTime, AsManyCallersAsAStageMayHaveBeginAndEndInLinearTime) {
+  detail::call_time calls;
+  std::deque<detail::call_time::caller> callers;
+  for (std::uint64_t i = 0; i < detail::most_calls; ++i) callers.emplace_back(calls).add(1ns);
+  EXPECT_EQ(calls.until(detail::clock::now()).all.count(), std::int64_t{detail::most_calls});
+  callers.clear();
+  for (int i = 0; i < 1000; ++i) callers.emplace_back(calls).add(1ns);
+  EXPECT_EQ(calls.until(detail::clock::now()).all.count(), std::int64_t{detail::most_calls} + 1000);
+}
+
+TEST(CpuTimes, TellAWaitFromACpuThatOthersHave) {
+  detail::cpu_times times;
+  times.add({.cpu = 5, .waits = 7, .preemptions = 1}, {.cpu = 25, .waits = 7, .preemptions = 3},
+            100ns, 2);
+  EXPECT_EQ(times.computed, 2 * 20);
+  EXPECT_EQ(times.preempted, 2 * 80);
+  times.add({.waits = 7, .preemptions = 3}, {.cpu = 20, .waits = 8, .preemptions = 3}, 100ns, 1);
+  EXPECT_EQ(times.preempted, 2 * 80) << "it waited alone";
+  times.add({.waits = 7, .preemptions = 3}, {.cpu = 20, .waits = 8, .preemptions = 6}, 100ns, 1);
+  EXPECT_EQ(times.preempted, 2 * 80 + 60) << "one of four times it waited";
+  times.add({}, {.cpu = 120, .preemptions = 1}, 100ns, 1);
+  EXPECT_EQ(times.preempted, 2 * 80 + 60) << "clocks differ";
+}
+
 TEST(CpuSampler, CountsLongCallsInFullAndShortOnesOnAverage) {
-  std::atomic<std::int64_t> cpu = 0;
+  detail::cpu_times cpu;
   detail::cpu_sampler sampler(cpu, true);
   auto call = [&](std::chrono::nanoseconds taken) {
     sampler.begin();
     sampler.end(taken);
-    return cpu.exchange(0) > 0;
+    return cpu.computed.exchange(0) > 0;
   };
   int sampled = 0;
   for (int i = 0; i < 16'000; ++i) sampled += call(1us);
@@ -626,13 +800,13 @@ TEST(CpuSampler, CountsLongCallsInFullAndShortOnesOnAverage) {
 }
 
 TEST(CpuSampler, OfTasksCountsNothing) {
-  std::atomic<std::int64_t> cpu = 0;
+  detail::cpu_times cpu;
   detail::cpu_sampler sampler(cpu, false);
   for (int i = 0; i < 100; ++i) {
     sampler.begin();
     sampler.end(1ms);
   }
-  EXPECT_EQ(cpu, 0);
+  EXPECT_EQ(cpu.computed, 0);
 }
 
 TEST(JsonReader, ReadsNothingElse) {
@@ -677,12 +851,51 @@ TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   EXPECT_THAT(text, HasSubstr("\"verdict\":\"Nothing limits the run alone"));
 }
 
+// Of 100 waits, fifty last `unit`, forty twice and ten three times as long.
+static duration_counts a_hundred_waits(std::chrono::nanoseconds unit) {
+  detail::duration_histogram waits;
+  waits.add(unit, 50);
+  waits.add(2 * unit, 40);
+  waits.add(3 * unit, 10);
+  return waits.now();
+}
+
+TEST(StatisticsText, HasTheQuantilesOfWaits) {
+  auto waiting = reader(20s);
+  waiting.input_waits = a_hundred_waits(4ns);
+  waiting.output_waits = a_hundred_waits(400ns);
+  auto run = run_of({waiting});
+  run.sink_waits = a_hundred_waits(40us);
+  auto text = to_json(run);
+  auto has = [&](const std::string& name, const duration_counts& waits) {
+    auto seconds = [&](double share) {
+      char number[32];
+      std::snprintf(number, sizeof number, "%.9f",
+                    std::chrono::duration<double>(waits.quantile(share)).count());
+      return std::string(number);
+    };
+    EXPECT_LT(waits.quantile(0.5), waits.quantile(0.9));
+    EXPECT_LT(waits.quantile(0.9), waits.quantile(0.99));
+    EXPECT_THAT(text, HasSubstr("\"" + name + "_p50\":" + seconds(0.5) + ",\"" + name + "_p90\":" +
+                                seconds(0.9) + ",\"" + name + "_p99\":" + seconds(0.99) + ","));
+  };
+  has("input_wait", waiting.input_waits);
+  has("output_wait", waiting.output_waits);
+  has("sink_wait", run.sink_waits);
+}
+
 // What has happened in some time that begins now.
 template <class T>
 static run_statistics meanwhile(const run<T>& of) {
   auto before = of.statistics();
   test::wait_until([&] { return of.statistics().elapsed > before.elapsed + 2ms; });
   return of.statistics() - before;
+}
+
+// That one of the waits lasted so long, as far as a histogram tells.
+static void expect_a_wait_of(std::chrono::nanoseconds time, const duration_counts& waits) {
+  EXPECT_GE(waits.total(), 1u);
+  EXPECT_GE(waits.quantile(1), time * 9 / 10);
 }
 
 TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
@@ -718,7 +931,11 @@ TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
   EXPECT_EQ(readiness(now.stages[2], now.elapsed), 0);
   EXPECT_EQ(now.sink_wait, 0ns);
   EXPECT_EQ(now.sink_blocked, 0ns);
+  EXPECT_EQ(now.stages[1].output_waits.total(), 0u) << "of waits that are over";
   EXPECT_EQ(collect(items), up_to(20));
+  auto since = items.statistics() - full;
+  expect_a_wait_of(now.elapsed, since.stages[1].output_waits);
+  expect_a_wait_of(now.elapsed, since.stages[2].output_waits);
 }
 
 // Of a stage that is inside of as many calls as it makes at a time, since before.
@@ -809,6 +1026,18 @@ TEST(RunStatistics, AreOfTheTimeUntilTheRunHasEnded) {
   EXPECT_EQ(items.statistics().sink_wait, ended.sink_wait);
 }
 
+TEST(RunStatistics, OfAnIntervalHaveTheFirstItemIfItCameInIt) {
+  run_statistics before, first, last;
+  before.elapsed = 2s;
+  first.elapsed = 5s;
+  last.elapsed = 9s;
+  first.first_item = last.first_item = 3s;
+  EXPECT_EQ((first - run_statistics()).first_item, 3s);
+  EXPECT_EQ((first - before).first_item, 1s) << "since the interval began";
+  EXPECT_EQ((last - first).first_item, 0s);
+  EXPECT_EQ((before - run_statistics()).first_item, 0s);
+}
+
 TEST(RunStatistics, CountTheBytesOfTheItemsThatAStageHasGiven) {
   runtime runtime({.threads = 2});
   auto fetch = [](int i) { return sample(std::to_string(i)).with_data(buffer(1000)); };
@@ -816,6 +1045,19 @@ TEST(RunStatistics, CountTheBytesOfTheItemsThatAStageHasGiven) {
   collect(items);
   EXPECT_EQ(items.statistics().stages.at(0).bytes, 0u);
   EXPECT_EQ(items.statistics().stages.at(1).bytes, 3000u);
+}
+
+TEST(RunStatistics, CountNoBytesOfMemoryThatAFunctionDoesNotGive) {
+  runtime runtime({.threads = 2});
+  auto crop = [](int) {
+    auto scratch = allocate_now(1 << 20);
+    return allocate_now(1000);
+  };
+  for (unsigned concurrency : {1u, 2u}) {  // in place, and by workers
+    auto items = runtime.run(from(up_to(3)) | map(crop, {.concurrency = concurrency, .buffer = 0}));
+    collect(items);
+    EXPECT_EQ(items.statistics().stages.at(1).bytes, 3000u) << concurrency;
+  }
 }
 
 TEST(RunStatistics, TellThatAllWaitForTheSource) {
@@ -844,6 +1086,13 @@ TEST(RunStatistics, TellThatAllWaitForTheSource) {
   EXPECT_EQ(readiness(now.stages[1], now.elapsed), 0);
   EXPECT_EQ(now.sink_wait, now.elapsed);
   EXPECT_EQ(readiness(now), 0);
+  EXPECT_EQ(now.stages[1].input_waits.total(), 0u) << "of waits that are over";
+  EXPECT_EQ(now.sink_waits.total(), 0u);
+  auto ended = items.statistics();
+  expect_a_wait_of(now.elapsed, (ended - last).stages[1].input_waits);
+  expect_a_wait_of(now.elapsed, (ended - last).sink_waits);
+  EXPECT_EQ((ended - ended).stages[1].input_waits.total(), 0u);
+  EXPECT_EQ((ended - ended).sink_waits.total(), 0u);
 }
 
 TEST(RunStatistics, TellThatItemsWaitForTheConsumer) {
@@ -996,9 +1245,11 @@ static std::string verdict_while(runtime& where, const pipeline<int>& what, std:
   std::thread consumer([&] { collect(items); });
   held();
   test::wait_until([&] { return items.statistics().delivered == delivered; });
-  auto last = items.statistics().sink_wait;
-  test::wait_until([&] { return items.statistics().sink_wait > last; });
-  auto now = meanwhile(items);
+  run_statistics now;
+  test::wait_until([&] {
+    now = meanwhile(items);
+    return now.sink_wait == now.elapsed;
+  });
   release();
   consumer.join();
   return verdict(slowed(now));
@@ -1090,9 +1341,12 @@ TEST(VerdictOfARun, NamesAStageInsideOfLongCalls) {
 TEST(VerdictOfARun, NamesASlowConsumer) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(60)) | quick("quick"), {.ready = 2});
-  auto before = items.statistics();
-  test::wait_until([&] { return items.statistics().sink_blocked > before.sink_blocked; });
-  EXPECT_THAT(verdict(slowed(meanwhile(items))), HasSubstr("The consumer is the bottleneck"));
+  run_statistics now;
+  test::wait_until([&] {
+    now = meanwhile(items);
+    return now.sink_blocked == now.elapsed;
+  });
+  EXPECT_THAT(verdict(slowed(now)), HasSubstr("The consumer is the bottleneck"));
 }
 
 TEST(VerdictOfARun, NamesAPoolThatStagesShare) {
@@ -1133,9 +1387,12 @@ TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
   std::thread consumer([&] { collect(items); });
   test::wait_until([&] { return items.statistics().delivered == 3; });
   gate.open();
-  auto fetch_waits = [&] { return items.statistics().stages.at(1).memory_wait; };
-  test::wait_until([&] { return fetch_waits() > 0ns; });
-  auto now = meanwhile(items);
+  run_statistics now;
+  test::wait_until([&] {
+    now = meanwhile(items);
+    auto& stage = now.stages.at(1);
+    return std::min({stage.memory_wait, stage.starving, now.sink_wait}) == now.elapsed;
+  });
   go_on.set();
   consumer.join();
   EXPECT_THAT(verdict(slowed(now)), HasSubstr("Memory is the bottleneck"));

@@ -46,6 +46,14 @@ TEST(Tensor, SizesThatOverflowAreRefused) {
   EXPECT_THROW((void)(tensor_spec{element_type::u8, {-1}}.bytes()), error);
 }
 
+TEST(Tensor, WithoutElementsMayHaveOtherExtentsOfAnySize) {
+  constexpr auto huge = std::int64_t{1} << 62;
+  tensor none(element_type::u8, {0, huge, 8});
+  EXPECT_TRUE(none.contiguous());
+  EXPECT_EQ(none.strides()[1], 8);
+  EXPECT_TRUE(none.slice(0, 0).contiguous());
+}
+
 TEST(Tensor, KnowsWhetherItIsContiguous) {
   tensor image(element_type::u8, {2, 3, 4});
   EXPECT_TRUE(image.contiguous());

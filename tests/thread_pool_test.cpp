@@ -8,6 +8,8 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
+#include <cstddef>
 #include <fstream>
 #include <memory>
 #include <semaphore>
@@ -18,8 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "support/coroutines.hpp"
 #include "support/temp_dir.hpp"
@@ -274,6 +281,36 @@ TEST(AvailableCpus, WithoutCgroupsThereIsNoQuota) {
   EXPECT_EQ(detail::cpu_quota(dir.path().string()), 0u);
 }
 
+// Ends the process when this thread opens a file.
+static void forbid_opening() {
+  auto program = std::to_array<sock_filter>({
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  });
+  sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) _exit(2);
+}
+
+TEST(AvailableCpusDeathTest, TheQuotaIsReadOnce) {
+  auto first = available_cpus();
+  EXPECT_EXIT(
+      {
+        forbid_opening();
+        _exit(available_cpus() == first ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        forbid_opening();
+        detail::cpu_quota();
+        _exit(0);
+      },
+      testing::KilledBySignal(SIGSYS), "");
+}
+
 // Those on which the thread that calls it may run.
 static std::vector<unsigned> cpus_of_this_thread() {
   cpu_set_t set;
@@ -330,8 +367,11 @@ TEST(ThreadPool, KeepsToANumaNode) {
 }
 
 TEST(ThreadPool, RefusesANodeThatIsNotThere) {
-  EXPECT_THAT([] { thread_pool({.numa_node = 4711}); },
-              testing::ThrowsMessage<error>(testing::HasSubstr("no NUMA node 4711")));
+  EXPECT_THAT([] { thread_pool({.numa_node = 1023}); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("no NUMA node 1023")));
+  EXPECT_THAT([] { thread_pool({.numa_node = -5u}); },
+              testing::ThrowsMessage<error>("make a thread pool: numa_node is 4294967291; it must "
+                                            "be from 0 to 1023"));
   std::array<unsigned, 1> some{0};
   EXPECT_THAT([&] { thread_pool({.cpus = some, .numa_node = 0}); },
               testing::ThrowsMessage<error>(testing::HasSubstr("both cpus and numa_node")));
@@ -345,6 +385,16 @@ TEST(AvailableCpus, ReadsTheListsOfLinux) {
   EXPECT_EQ(detail::cpus_in_list("3-1"), cpus{});
   for (auto odd : {"x", "1-", "-1", "1,,2", "4096", "99999999999999999999", "0-99999", "1 2"})
     EXPECT_THROW(detail::cpus_in_list(odd), error) << odd;
+}
+
+TEST(ThreadPoolDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto destroy = [](thread_pool* pool) {
+    pool->post({[](void* object) noexcept { delete static_cast<thread_pool*>(object); }, pool});
+    while (true) std::this_thread::yield();
+  };
+  EXPECT_DEATH(destroy(new thread_pool({.threads = 1})),
+               "lade: a thread pool was destroyed on one of its own threads");
 }
 
 }  // namespace lade

@@ -105,4 +105,11 @@ TEST(Window, CopiesItemsOnlyToOverlap) {
               ThrowsMessage<error>(HasSubstr("items that cannot be copied")));
 }
 
+TEST(Window, ACopyThatThrowsNamesStageAndItem) {
+  runtime runtime({.threads = 1});
+  auto items = from(numbers{5}) | map(make_fragile);
+  EXPECT_EQ(only_failure(runtime, items | window(2)), "window (f0): no copy");
+  EXPECT_EQ(collect(runtime, items | window(2, {.step = 2})).size(), 2u);
+}
+
 }  // namespace lade

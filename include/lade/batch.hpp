@@ -4,16 +4,16 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
-#include <lade/detail/concurrent.hpp>
+#include <lade/detail/calls.hpp>
+#include <lade/detail/concurrent_core.hpp>
+#include <lade/detail/counted.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/shared_const.hpp>
-#include <lade/map.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/tensor.hpp>
 #include <lade/thread_pool.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <concepts>
@@ -45,14 +45,15 @@ class batch_stage {
         in.length() + 1, [in, options = options_](const detail::opening& run) {
           auto& counters = run.add_stage("batch");
           run.grouping(counters, options.size, options.size);
-          return collect(in.open(run.mixing_parts("batch")), options, counters);
+          return collect(in.open(run.mixing_parts("batch")), options, run.keeps_batches_whole,
+                         counters);
         });
   }
 
  private:
   template <class T>
   static async_generator<std::vector<T>> collect(async_generator<T> in, batch_options options,
-                                                 detail::stage_counters& counters) {
+                                                 bool whole, detail::stage_counters& counters) {
     std::vector<T> items;
     items.reserve(options.size);
     std::exception_ptr failure;
@@ -65,7 +66,7 @@ class batch_stage {
       items.clear();
       items.reserve(options.size);
     }
-    if (!items.empty() && !options.drop_last) {
+    if (!items.empty() && !options.drop_last && !(failure && whole)) {
       detail::count_out(counters, items);
       co_yield items;
     }
@@ -75,7 +76,9 @@ class batch_stage {
   batch_options options_;
 };
 
-// Puts `size` items into a std::vector. Throws error(invalid_argument) for a size that cannot work.
+// Puts `size` items into a std::vector. Of a run that fails, the last batch is short; it is left
+// out where a later zip, combine or tee pairs batches, or a later stage takes them apart. Throws
+// error(invalid_argument) for a size that cannot work.
 inline batch_stage batch(const batch_options& options) { return batch_stage(options); }
 inline batch_stage batch(std::size_t size) { return batch_stage({.size = size}); }
 
@@ -84,7 +87,7 @@ class unbatch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
     return detail::make_pipeline<T>(in.length() + 1, [in](const detail::opening& run) {
-      return apart(in.open(run.making_parts("unbatch")));
+      return apart(in.open(run.making_parts("unbatch", true)));
     });
   }
 
@@ -92,15 +95,16 @@ class unbatch_stage {
   template <class T>
   static async_generator<T> apart(async_generator<std::vector<T>> in) {
     while (auto items = co_await in.next()) {
+      detail::part_lineage origins(in.origin(), items->size());
       for (auto& item : *items) {
-        detail::with_lineage<T> yielded{in.origin(), item};
+        detail::with_lineage<T> yielded{origins.next(), item};
         co_yield yielded;
       }
     }
   }
 };
 
-// Takes vectors apart. Each item has the lineage of its whole vector.
+// Takes vectors apart. Each item has the positions of its whole vector.
 inline unbatch_stage unbatch() noexcept { return {}; }
 
 // Samples as one tensor: what a trainer gets.
@@ -188,7 +192,7 @@ class assigned {
 
   // The same without the sample's bytes, which have been decoded.
   assigned without_data() && {
-    sample_ = std::move(sample_).with_data({});
+    sample_ = std::move(sample_).without_data();
     return std::move(*this);
   }
 
@@ -198,109 +202,85 @@ class assigned {
   std::size_t slot_;
 };
 
-// The work of a stage that writes samples into slots.
+// The function of a stage that writes samples into slots.
 template <class W>
-class slot_writing {
- public:
+class slot_writer {
   static constexpr bool takes_random =
       std::invocable<const W&, const sample&, const tensor&, random>;
 
-  slot_writing(shared_const<W> writer, stage_random draws)
-      : writer_(std::move(writer)), draws_(draws) {}
+ public:
+  explicit slot_writer(W writer) : writer_(std::move(writer)) {}
 
-  assigned operator()(assigned&& item, const item_identity& identity) const {
-    if constexpr (takes_random)
-      (*writer_)(item.sample(), item.slot(), draws_(identity));
-    else
-      (*writer_)(item.sample(), item.slot());
+  tensor_spec spec() const { return writer_.spec(); }
+
+  assigned operator()(assigned&& item, const random& draw) const
+    requires takes_random
+  {
+    writer_(item.sample(), item.slot(), draw);
+    return std::move(item).without_data();
+  }
+  assigned operator()(assigned&& item) const
+    requires(!takes_random)
+  {
+    writer_(item.sample(), item.slot());
     return std::move(item).without_data();
   }
 
+  bool is_random() const
+    requires requires(const W& writer) { writer.is_random(); }
+  {
+    return writer_.is_random();
+  }
   std::size_t memory_needed(const assigned& item) const
     requires requires(const W& writer, const sample& in) { writer.memory_to_write(in); }
   {
-    return writer_->memory_to_write(item.sample());
+    return writer_.memory_to_write(item.sample());
   }
 
  private:
-  shared_const<W> writer_;
-  stage_random draws_;
+  W writer_;
 };
 
-// Throws error(invalid_argument) that names the stage and the option that cannot work, or if what
-// the writer makes has no size.
-void require_batch_into(std::string_view stage, const batch_into_options& options,
-                        const tensor_spec& of_sample);
+using slot_function = counted_ptr<const stage_function<plain_calls<assigned, assigned>>>;
 
-// Gives every sample its slot; begins a new batch when one has no slots left.
-async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch);
+// A batch_into, whatever its writer.
+class slot_batching {
+ public:
+  // Throws error(invalid_argument) that names the stage and the option that cannot work, or if what
+  // the writer makes has no size.
+  slot_batching(const batch_into_options& options, std::string name, const tensor_spec& of_sample,
+                slot_function writer);
 
-// Puts the samples of each batch together again. A batch of which samples were dropped closes
-// the gaps and is delivered shorter, with their positions: the next begins behind them.
-async_generator<sample_batch> collect_slots(async_generator<assigned> in,
-                                            batch_into_options options);
+  pipeline<sample_batch> attach(const pipeline<sample>& in) const;
+
+ private:
+  concurrent_options staff(const opening& run) const;
+
+  batch_into_options options_;
+  std::string name_;
+  tensor_spec spec_;  // of a batch
+  slot_function writer_;
+};
 
 }  // namespace detail
 
 template <sample_writer W>
 class batch_into_stage {
  public:
-  batch_into_stage(W writer, const batch_into_options& options);
-
-  pipeline<sample_batch> attach(const pipeline<sample>& in) const {
-    auto length = in.length() + 1;
-    return detail::make_pipeline<sample_batch>(
-        length, [in, length, self = *this](const detail::opening& run) {
-          run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
-          auto slots = self.assign(in);
-          auto stage = self.stage(run);
-          detail::slot_writing<W> work(self.writer_, detail::stage_random(run, length));
-          if (detail::slot_writing<W>::takes_random && detail::uses_random(*self.writer_))
-            run.depends_on_epoch(self.name_);
-          auto written = detail::open_concurrent<detail::assigned, detail::assigned>(
-              slots, run, self.name_, stage, std::move(work));
-          return detail::collect_slots(std::move(written), self.options_);
-        });
+  batch_into_stage(W writer, const batch_into_options& options)
+      : batch_into_stage(detail::shared_const(detail::slot_writer<W>(std::move(writer))), options) {
   }
+
+  pipeline<sample_batch> attach(const pipeline<sample>& in) const { return stage_.attach(in); }
 
  private:
-  pipeline<detail::assigned> assign(const pipeline<sample>& in) const {
-    auto spec = writer_->spec();
-    spec.shape = spec.shape.prepend(static_cast<std::int64_t>(options_.size));
-    return detail::make_pipeline<detail::assigned>(
-        in.length(), [in, spec](const detail::opening& run) {
-          return detail::assign_slots(in.open(run.mixing_parts("batch_into")), spec);
-        });
-  }
+  batch_into_stage(const detail::shared_const<detail::slot_writer<W>>& writer,
+                   const batch_into_options& options)
+      : stage_(options, detail::stage_name<W>(options.name, "batch_into"), writer->spec(),
+               detail::function_for<detail::assigned>(writer)) {}
 
-  detail::concurrent_options stage(const detail::opening& run) const {
-    auto threads = (options_.pool ? *options_.pool : run.run->runtime().pool()).size();
-    auto& tune = run.run->options().tune;
-    auto workers = std::min(detail::calls_at_a_time(options_.concurrency, tune, threads), threads);
-    auto buffer = options_.buffer.value_or(options_.size);
-    return {.slots = workers + buffer,
-            .workers = workers,
-            .pool = options_.pool,
-            .policy = {.finally = options_.on_error,
-                       .retry = options_.retry,
-                       .budget = options_.error_budget},
-            .limits = {options_.timeout, options_.deadline},
-            .shares_cpus = options_.concurrency == automatic,
-            .buffer = static_cast<unsigned>(buffer)};
-  }
-
-  detail::shared_const<W> writer_;
-  batch_into_options options_;
-  std::string name_;
+  detail::slot_batching stage_;
 };
-
-template <sample_writer W>
-batch_into_stage<W>::batch_into_stage(W writer, const batch_into_options& options)
-    : writer_(std::move(writer)),
-      options_(options),
-      name_(detail::stage_name<W>(options.name, "batch_into")) {
-  detail::require_batch_into(name_, options, writer_->spec());
-}
 
 // Decodes samples straight into the slots of batch tensors: no tensor of a single sample is made
 // and nothing is copied. `writer` runs on the CPU pool, several samples at a time; batches and the

@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,26 +53,29 @@ class batch_by_stage {
           auto& counters = run.add_stage(self.name_);
           run.refuse_state(self.name_ + " decides which items it holds back");
           detail::in_place_calls calls(run, counters);
-          return collect<out>(in.open(run), self, run, counters, std::move(calls));
+          auto copy = [&] { return std::make_unique<batch_by_stage>(self); };
+          auto own = detail::begin_with(copy, run, counters);
+          return collect<out>(in.open(run), std::move(own), run, counters, std::move(calls));
         });
   }
 
  private:
   template <class Out, class T>
-  static async_generator<Out> collect(async_generator<T> in, batch_by_stage self,
+  static async_generator<Out> collect(async_generator<T> in, std::unique_ptr<batch_by_stage> self,
                                       detail::opening run, detail::stage_counters& counters,
                                       detail::in_place_calls calls) {
     std::exception_ptr failure;
     detail::kept_name<T> name;
     while (auto* item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
+      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
       std::optional<Out> full;
       name.keep(*item);
       calls.begin(name, in.origin());
       try {
-        full = self.accumulator_.add(std::move(*item));
+        full = self->accumulator_.add(std::move(*item));
       } catch (...) {
-        failure = run.failure(counters, self.policy_, name.text(), in.origin());
+        failure = run.failure(counters, self->policy_, name.text(), in.origin());
       }
       calls.end(name, in.origin());
       if (failure) break;
@@ -79,9 +83,11 @@ class batch_by_stage {
       detail::count_out(counters, *full);
       co_yield *full;
     }
-    while (auto rest = self.flush(run, counters)) {
+    detail::part_lineage origins(in.origin(), 0);
+    while (auto rest = self->flush(run, counters)) {
       detail::count_out(counters, *rest);
-      co_yield *rest;
+      detail::with_lineage<Out> yielded{origins.next(), *rest};
+      co_yield yielded;
     }
     if (failure) std::rethrow_exception(failure);
   }

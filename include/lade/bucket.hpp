@@ -79,8 +79,13 @@ class bucket_stage {
   }
 
   template <class T>
-    requires std::integral<std::invoke_result_t<const F&, const T&>>
   pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
+    static_assert(
+        requires(const F& length, const T& item) {
+          { std::invoke(length, item) } -> std::integral;
+        },
+        "lade::bucket: the length must take the stage's item by const reference or value, return "
+        "an integer, and be callable as const: not a mutable lambda, not one that takes T&");
     return detail::make_pipeline<std::vector<T>>(
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
@@ -97,6 +102,7 @@ class bucket_stage {
     std::exception_ptr failure;
     while (auto* item = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
+      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
       auto length = self.length_of(*item, in.origin(), run, counters, failure);
       if (failure) break;
       if (!length) {
@@ -118,7 +124,7 @@ class bucket_stage {
       detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
       co_yield yielded;
     }
-    if (self.options_.drop_last) buckets.clear();
+    if (self.options_.drop_last || (failure && run.keeps_batches_whole)) buckets.clear();
     for (auto& rest : buckets) {
       if (rest.items.empty()) continue;
       detail::count_out(counters, rest.items);

@@ -61,9 +61,10 @@ class buffer_pool {
 
   // Whether so many buffers of this size could not be had at once. Stages begin no new work while
   // that is so.
-  bool would_wait(std::size_t bytes, std::size_t buffers = 1) const;
+  bool would_wait(std::size_t bytes, std::size_t buffers = 1) const noexcept;
 
-  // For those who wait in a run for items: what they wait for is another item now.
+  // Grants memory beyond the limit to waiting allocations whose item a run now waits for. For
+  // stages and runs: called each time that they have begun to wait for another item.
   void reconsider() const noexcept;
 
   statistics stats() const;
@@ -188,15 +189,17 @@ class call_memory {
   std::size_t taken_ = 0;  // by this call, beyond what was reserved
 };
 
-// What a call of the function for the item will take. Nothing where that cannot be told, or where
-// the awaiting coroutine is asked to stop: nobody wants then what the call gives.
+// What a call of the function for the item will take; nothing where that cannot be told.
 template <class F, class In>
-task<memory_charge> reserve_for(const F& function, const In& item) {
-  try {
-    co_return co_await charge(function.memory_needed(item));
-  } catch (...) {}
-  co_return memory_charge();
+std::size_t needed_for(const F& function, const In& item) noexcept try {
+  return function.memory_needed(item);
+} catch (...) {
+  return 0;
 }
+
+// So much, or nothing where the awaiting coroutine is asked to stop: nobody wants then what the
+// call gives.
+task<memory_charge> reserve(std::size_t bytes);
 
 }  // namespace detail
 

@@ -26,7 +26,7 @@
 
 namespace lade {
 
-// How much a cache keeps; all, if nothing is given.
+// How much a cache keeps, any number of each; all, if nothing is given.
 struct cache_options {
   std::uint64_t items = ~std::uint64_t{0};
   std::uint64_t bytes = ~std::uint64_t{0};
@@ -71,9 +71,6 @@ std::uint64_t bytes_of(const T& item) {
     return sizeof(item);
   }
 }
-
-// The lineage of the same items where the first position is another.
-lineage moved(const lineage& origin, std::uint64_t from, std::uint64_t to);
 
 // Whether they have a position in common.
 bool meet(const lineage& a, const lineage& b) noexcept;
@@ -221,12 +218,13 @@ class cache_stage {
       from.refuse_state("cache gives what it has kept before the rest");
       auto run = from;
       run.mixes_parts = nullptr;  // what is behind does not matter to those before
+      run.before_cache = true;
       auto kept = store->find();
       auto& counters = from.add_stage("cache", kept && kept->whole ? 0 : 1);
       if (!kept) {
         detail::cache_filler<T> filler(store, options, run);
         auto items = in.open(filler.before(run));
-        return fill(std::move(items), std::move(filler), counters);
+        return fill(std::move(items), std::move(filler), run, counters);
       }
       std::optional<async_generator<T>> rest;
       if (!kept->whole) rest.emplace(in.open(kept->before(run)));
@@ -237,10 +235,11 @@ class cache_stage {
  private:
   template <class T>
   static async_generator<T> fill(async_generator<T> in, detail::cache_filler<T> filler,
-                                 detail::stage_counters& counters) {
+                                 detail::opening run, detail::stage_counters& counters) {
     while (auto* item = co_await in.next()) {
       detail::bump(counters.in);
-      filler.add(*item, in.origin());
+      auto copy = [&] { filler.add(*item, in.origin()); };
+      detail::handle(*item, in.origin(), run, counters, copy);
       detail::count_out(counters, *item);
       co_yield *item;
     }
@@ -253,7 +252,8 @@ class cache_stage {
                                    detail::stage_counters& counters, detail::open_input input) {
     for (auto& each : kept->items) {
       run.throw_if_stopped(counters);
-      T item = each.item;
+      auto copy = [&] { return each.item; };
+      auto item = detail::handle(each.item, each.origin, run, counters, copy);
       auto origin = detail::moved(each.origin, kept->first, run.first);
       detail::count_out(counters, item);
       detail::with_lineage<T> yielded{origin, item};
@@ -280,6 +280,10 @@ class cache_stage {
 // copies of these, for which no stage before the cache works, and go on with the rest: every item
 // once in every run. They belong to the pipeline, are shared by its copies and freed with the last.
 //
+// An item that a stage before the cache dropped because it failed (on_error::skip), while the cache
+// was filled, is not tried again and not reported in later runs: it is missing there. Retry before
+// the cache what may fail for a moment (docs/6-batching.md).
+//
 // What is kept stays as it is: a shuffle or a random transformation before the cache gives in all
 // runs what it gave in the first, also for the rest. Put behind it what is to differ from epoch to
 // epoch. Copies of tensors and buffers share their memory, so that nobody may write to it; it
@@ -288,7 +292,8 @@ class cache_stage {
 // A cache that is filled before the pass ends keeps a part. Where a run could not go on from a
 // state, a part is not exact (docs/6-batching.md), and then the whole is kept or nothing. A pass
 // that fails or is left before the cache is filled keeps nothing. Of several runs at a time, one
-// fills it. With a cache there is no state.
+// fills it. With a cache there is no state. In a path of tee, route or route_batches a run throws
+// error(invalid_argument).
 //
 // Bytes are those that items hold, by their member bytes() where they have one. Throws
 // error(invalid_argument) for a limit in bytes of items that do not tell theirs.

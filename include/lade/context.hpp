@@ -5,6 +5,7 @@
 #include <lade/detail/executor.hpp>
 
 #include <coroutine>
+#include <cstdint>
 #include <stop_token>
 
 namespace lade {
@@ -28,6 +29,7 @@ struct context {
   buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
   detail::memory_claim* claim = nullptr;      // by which it waits for them; null: it does not wait
   detail::stage_counters* stage = nullptr;    // whose statistics it adds to
+  std::uint64_t stage_number = 0;             // of that stage, which no other ever has; 0: none
   unsigned distance = 0;                      // of that stage from the end of its pipeline
   lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere
   const detail::path_place* place = nullptr;  // which path of a tee it is in; null: in none

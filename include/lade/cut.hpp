@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace lade {
@@ -81,27 +82,37 @@ class repeat_stage {
     if (auto ordered = in.then(detail::repeat_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
         in.length() + 1, [in, count = count_](const detail::opening& run) {
-          if (count == 1) return in.open(run);
+          if (count == 1 || (count > 0 && run.profiling)) return in.open(run);
           run.refuse_state("repeat follows other stages: put it at the source");
-          return again(in, run, count, detail::open_input(run.run));
+          std::optional<async_generator<T>> first;  // opened now, so that the run knows its stages
+          if (count > 0) first.emplace(open_round(in, run, 0));
+          return again(in, std::move(first), run, count, detail::open_input(run.run));
         });
   }
 
  private:
   template <class T>
-  static async_generator<T> again(pipeline<T> in, detail::opening run, std::uint64_t count,
+  static async_generator<T> open_round(const pipeline<T>& in, detail::opening run,
+                                       std::uint64_t round) {
+    run.span /= round + 2;  // of several sources, each has a part of that
+    return in.open(run);
+  }
+
+  // `items`: the first round.
+  template <class T>
+  static async_generator<T> again(pipeline<T> in, std::optional<async_generator<T>> items,
+                                  detail::opening run, std::uint64_t count,
                                   detail::open_input input) {
     for (std::uint64_t round = 0; round < count; ++round) {
       run.throw_if_stopped("repeat");
-      auto part = run;
-      part.span = run.span / (round + 2);  // of several sources, each has a part of that
-      auto items = in.open(part);
+      if (!items) items.emplace(open_round(in, run, round));
       if (round + 1 == count) input.end();  // now it is for the last round to end it
-      while (auto item = co_await items.next()) {
-        auto positions = items.origin().ranges();
+      while (auto item = co_await items->next()) {
+        auto positions = items->origin().ranges();
         if (!positions.empty()) begin_behind(positions.back().last, run);
         co_yield *item;
       }
+      items.reset();
     }
   }
 
@@ -127,10 +138,10 @@ class prefetch_stage {
         in.length() + 1, [in, count = count_](const detail::opening& run) {
           auto& counters = run.add_stage("prefetch");
           detail::concurrent_options options{.slots = count, .workers = 0};
-          using stage = detail::concurrent_stage<T, T>;
-          detail::owner ahead(std::make_shared<stage>(run, counters, options));
-          ahead->start(in.open(run.until(ahead->stop_token()).taken_by(ahead->wanted())));
-          return stage::deliver(std::move(ahead));
+          std::shared_ptr<detail::concurrent_core> ahead(
+              new detail::concurrent_stage<T, T>(run, counters, options));
+          return async_generator<T>(
+              detail::open_behind(*in.last(), run, detail::owner(std::move(ahead))));
         });
   }
 
@@ -144,7 +155,7 @@ inline take_stage take(std::uint64_t count) noexcept { return take_stage(count);
 inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count); }
 
 // The whole, `count` times over; a shuffle before it gives another order each time. No items for a
-// count of 0, and an end that never comes for ~0.
+// count of 0, and an end that never comes for ~0. Any count is valid.
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
 // Keeps up to `count` items ready, from 1 to 1,048,576: the stages before run while the consumer is

@@ -5,6 +5,8 @@
 #include <lade/stats.hpp>
 
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <string>
 
 namespace lade {
@@ -15,18 +17,25 @@ namespace lade {
 //
 // On a terminal each report is drawn over the last one: the stages of the interval, as many as
 // there is room for, speed, memory and what limits the run. The last one, which stays, is of the
-// whole run. What the program prints in between is
-// drawn over too. Elsewhere, as in a log, each report is one line. What cannot be written is lost
-// without a word.
+// whole run. What the program prints in between is drawn over too. Elsewhere, as in a log, each
+// report is one line. What cannot be written is lost without a word.
+//
+// Copies draw in the same place, such as those of epochs that follow each other; they may be called
+// by several threads.
 class dashboard {
  public:
-  explicit dashboard(int descriptor = 2) noexcept : descriptor_(descriptor) {}  // standard error
+  explicit dashboard(int descriptor = 2) : descriptor_(descriptor) {}  // standard error
 
   void operator()(const run_report& report);
 
  private:
+  struct drawing {
+    std::mutex mutex;
+    std::size_t lines = 0;  // that stand on the terminal, to be drawn over
+  };
+
   int descriptor_;
-  std::size_t lines_ = 0;  // that stand on the terminal
+  std::shared_ptr<drawing> drawn_ = std::make_shared<drawing>();
 };
 
 // What a dashboard draws: so many lines at most, of so many characters at most, each with its end.

@@ -33,11 +33,13 @@ class epochs {
   class iterator;
 
   // `options` are those of every run, but for the number of the epoch, which counts up from
-  // options.epoch, and the state, which is that of the first one. Both `where` and what the options
-  // refer to must outlive the epochs.
+  // options.epoch, and the state, which is that of the first one. With a state, its epoch and its
+  // seed are those of the first and of all runs. Both `where` and what the options refer to must
+  // outlive the epochs.
   epochs(runtime& where, pipeline<T> what, std::uint64_t count, run_options options = {})
       : runtime_(where), what_(std::move(what)), options_(std::move(options)), left_(count) {
     options_.epoch = options_.state ? options_.state->epoch : options_.epoch.value_or(0);
+    if (options_.state) options_.seed = options_.state->seed;
   }
 
   // The next epoch's run, which is valid until the next call; null after the last. Ends the one

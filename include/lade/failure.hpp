@@ -52,18 +52,18 @@ struct retry {
 // given, or those of the stage that has taken the most, if these are more: the parts of a flat_map
 // are items too, and so is what a cache gives again.
 struct error_budget {
-  std::uint64_t count = ~std::uint64_t{0};
-  double rate = 1;              // 0 to 1, of all items that were begun ...
-  std::uint64_t probation = 0;  // ... once there were so many
+  std::uint64_t count = ~std::uint64_t{0};  // any; 0: none
+  double rate = 1;                          // 0 to 1, of all items that were begun ...
+  std::uint64_t probation = 0;              // ... once there were so many
 };
 
 // An item that failed.
 struct failure_record {
   std::string stage;
-  std::string item;  // its key, or its position in the source
+  std::string item;  // its key, or "item" and its positions
   std::string what;
   unsigned attempts;  // calls that failed
-  lineage positions;  // of the item in the source
+  lineage positions;  // source positions of the item, and of items dropped just before it
   std::uint64_t epoch = 0;
 };
 
@@ -88,7 +88,7 @@ class stage_error : public error {
 
   const std::string& stage() const noexcept { return *stage_; }
   const std::string& item() const noexcept { return *item_; }  // its key, as far as it has one
-  const lineage& positions() const noexcept { return *positions_; }
+  const lineage& positions() const noexcept { return *positions_; }  // as of a failure_record
   const std::exception_ptr& cause() const noexcept { return cause_; }
   const std::string& why() const noexcept { return *why_; }  // the cause's text
 

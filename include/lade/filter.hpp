@@ -38,17 +38,20 @@ namespace detail {
 template <class F>
 class keep_if {
  public:
-  explicit keep_if(shared_const<F> predicate) : predicate_(std::move(predicate)) {}
+  explicit keep_if(F predicate) : predicate_(std::move(predicate)) {}
 
   template <class T>
   std::optional<T> operator()(T&& item) const {
-    if (!std::invoke(*predicate_, std::as_const(item))) return std::nullopt;
+    if (!std::invoke(predicate_, std::as_const(item))) return std::nullopt;
     return std::move(item);
   }
 
  private:
-  shared_const<F> predicate_;
+  F predicate_;
 };
+
+// Throws error(invalid_argument) that names the stage and the option that cannot work.
+map_settings settings_of(const filter_options& options, std::string name);
 
 }  // namespace detail
 
@@ -56,34 +59,25 @@ template <class F>
 class filter_stage {
  public:
   filter_stage(F predicate, const filter_options& options)
-      : predicate_(std::move(predicate)),
-        options_(options),
-        name_(detail::stage_name<F>(options.name, "filter")) {
-    detail::require_map(name_, as_map());
-  }
+      : function_(detail::keep_if<F>(std::move(predicate))),
+        settings_(detail::settings_of(options, detail::stage_name<F>(options.name, "filter"))) {}
 
   template <class T>
-    requires std::predicate<const F&, const T&>
   pipeline<T> attach(const pipeline<T>& in) const {
-    return lade::map(detail::keep_if<F>(predicate_), as_map()).attach(in);
+    constexpr bool fits = std::predicate<const F&, const T&>;
+    static_assert(fits,
+                  "lade::filter: the predicate must take the stage's item, by value or const "
+                  "reference, return a bool, and be callable as const: not a mutable lambda, not "
+                  "one that takes T&");
+    if constexpr (fits)
+      return detail::attach_map(in, settings_, function_);
+    else
+      return in;
   }
 
  private:
-  map_options as_map() const {
-    return {.concurrency = options_.concurrency,
-            .order = options_.order,
-            .retry = options_.retry,
-            .on_error = options_.on_error,
-            .error_budget = options_.error_budget,
-            .timeout = options_.timeout,
-            .deadline = options_.deadline,
-            .pool = options_.pool,
-            .name = name_};
-  }
-
-  detail::shared_const<F> predicate_;
-  filter_options options_;
-  std::string name_;
+  detail::shared_const<detail::keep_if<F>> function_;
+  detail::shared_const<detail::map_settings> settings_;
 };
 
 // Keeps the items for which `predicate(item)` is true. Called when the next stage asks for an item,

@@ -30,16 +30,15 @@ namespace lade {
 
 struct flat_map_options {
   // How many items are taken apart at a time, beside each other on the CPU pool: 1 to 1,048,576;
-  // not `automatic`. 1: the function is
-  // called when the next stage asks for an item, on that stage's thread, without a queue.
+  // not `automatic`. 1: the function is called when the next stage asks for an item, on that
+  // stage's thread, without a queue.
   unsigned concurrency = 1;
 
   // How many parts of each item may wait for their turn, up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
   // Input: all parts of one item, then those of the next. Completion: as they come. Those of
-  // several items are then mixed, so that there is no state to go on from, and parts of one item
-  // may draw the same random numbers.
+  // several items are then mixed, so that there is no state to go on from.
   item_order order = item_order::input;
 
   // What becomes of items that fail; see failure.hpp. Parts that have been given are kept, so there
@@ -55,8 +54,18 @@ struct flat_map_options {
 
 namespace detail {
 
-// Throws error(invalid_argument) that names the stage and the option that cannot work.
-void require_flat_map(std::string_view stage, const flat_map_options& options);
+// What a flat_map has been told.
+struct flat_map_settings {
+  // Throws error(invalid_argument) that names the stage and the option that cannot work.
+  flat_map_settings(const flat_map_options& given, std::string stage);
+
+  failure_policy policy() const {
+    return {.finally = options.on_error, .budget = options.error_budget};
+  }
+
+  flat_map_options options;
+  std::string name;
+};
 
 // Whether the elements die with the range: a container passes its constness on to them, a view of
 // what others own does not.
@@ -77,81 +86,82 @@ decltype(auto) take_element(Element&& element) noexcept {
   }
 }
 
-}  // namespace detail
+// Whether items are groups of others: containers, and batches of tensors. The size of text or bytes
+// counts no members.
+template <class T>
+concept group = !std::convertible_to<const T&, std::string_view> &&
+                !requires(const T& item) { item.bytes().data(); } && requires(const T& item) {
+                  { item.size() } -> std::convertible_to<std::size_t>;
+                };
 
-template <class F>
-class flat_map_stage {
+// The size of a group; 0 for other items, and for those whose size cannot be found out.
+template <class T>
+std::size_t members_of(const T& item) noexcept {
+  if constexpr (group<T>) {
+    try {
+      return static_cast<std::size_t>(item.size());
+    } catch (...) {}
+  }
+  return 0;
+}
+
+// A flat_map of items of one type into items of another, whatever its function.
+template <class In, class Out>
+class flat_mapping : public node<Out> {
  public:
-  flat_map_stage(F function, const flat_map_options& options)
-      : function_(std::move(function)),
-        options_(options),
-        name_(detail::stage_name<F>(options.name, "flat_map")) {
-    detail::require_flat_map(name_, options_);
+  flat_mapping(pipeline<In> in, shared_const<flat_map_settings> settings)
+      : in_(std::move(in)), settings_(std::move(settings)) {}
+
+  const flat_map_options& options() const noexcept { return settings_->options; }
+
+  async_generator<Out> open(const opening& run) const override {
+    auto& counters = run.add_stage(settings_->name);
+    auto whole = run.making_parts(settings_->name, group<In>);
+    auto wide = run.concurrency.value_or(options().concurrency);
+    if (wide > 1 || options().pool) return spread_wide(whole, counters, wide);
+    in_place_calls calls(run, counters);
+    return spread(counted_ptr(this), in_.open(whole), run, counters, std::move(calls));
   }
 
-  template <class In>
-  auto attach(const pipeline<In>& in) const {
-    using out = part_of<In>;
-    return detail::make_pipeline<out>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
-          auto& counters = run.add_stage(self.name_);
-          auto whole = run.making_parts(self.name_);
-          auto wide = run.concurrency.value_or(self.options_.concurrency);
-          if (wide > 1 || self.options_.pool)
-            return self.template spread_wide<out>(in, whole, counters, wide);
-          detail::in_place_calls calls(run, counters);
-          return spread<out>(in.open(whole), self, run, counters, std::move(calls));
-        });
-  }
-
-  const flat_map_options& options() const noexcept { return options_; }
-
-  // The parts of one item, each with the item's lineage. What is yielded goes on before the
+  // The parts of one item, each with a lineage of its own. What is yielded goes on before the
   // function's generator ends; a failure keeps what was yielded before it. The name must outlive
   // the generator.
-  template <class Out, class In>
-  async_generator<Out> parts(In item, const detail::kept_name<In>& name, lineage origin,
-                             detail::opening run, detail::stage_counters& counters) const {
-    detail::hooked_call call(*run.run, counters, item, origin);
-    auto made = each<Out>(*function_, std::move(item));
+  async_generator<Out> parts(In item, const kept_name<In>& name, lineage origin, opening run,
+                             stage_counters& counters) const {
+    if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+    run.throw_if_stopped(counters);
+    hooked_call visit(*run.run, counters, name, origin);
+    part_lineage origins(origin, members_of(item));
+    auto made = call(std::move(item));
     while (true) {
       Out* part = nullptr;
       std::exception_ptr failure;
       try {
         part = co_await made.next();
-        if (!part) call.leave(nullptr);
+        if (!part) visit.leave(nullptr);
       } catch (...) {
-        call.leave(std::current_exception());
-        failure = run.failure(counters, policy(), name.text(), origin);
+        visit.leave(std::current_exception());
+        failure = run.failure(counters, settings_->policy(), name.text(), origin);
       }
       if (failure) std::rethrow_exception(failure);
       if (!part) co_return;
-      detail::with_lineage<Out> yielded{origin, *part};
+      run.throw_if_stopped(counters);
+      with_lineage<Out> yielded{origins.next(), *part};
       co_yield yielded;
     }
   }
 
  private:
-  template <class Many>
-  struct element {
-    using type = std::ranges::range_value_t<Many>;
-  };
-  template <class T>
-  struct element<async_generator<T>> {
-    using type = T;
-  };
-  template <class In>
-  using part_of = typename element<std::remove_cvref_t<std::invoke_result_t<const F&, In>>>::type;
+  // What the function makes of an item. Called, as all of it, by the first next().
+  virtual async_generator<Out> call(In item) const = 0;
 
-  template <class Out, class In>
-  static async_generator<Out> spread(async_generator<In> in, flat_map_stage self,
-                                     detail::opening run, detail::stage_counters& counters,
-                                     detail::in_place_calls calls) {
-    detail::kept_name<In> name;
+  static async_generator<Out> spread(counted_ptr<const flat_mapping> self, async_generator<In> in,
+                                     opening run, stage_counters& counters, in_place_calls calls) {
+    kept_name<In> name;
     while (auto* item = co_await in.next()) {
-      detail::bump(counters.in);
+      bump(counters.in);
       name.keep(*item);
-      auto parts = self.template parts<Out>(std::move(*item), name, in.origin(), run, counters);
+      auto parts = self->parts(std::move(*item), name, in.origin(), run, counters);
       while (true) {
         Out* part = nullptr;
         std::exception_ptr failure;
@@ -164,43 +174,90 @@ class flat_map_stage {
         calls.end(name, in.origin(), parts.awaited());
         if (failure) std::rethrow_exception(failure);
         if (!part) break;
-        detail::count_out(counters, *part);
+        count_out(counters, *part);
         co_yield *part;
       }
     }
   }
 
-  template <class Out, class In>
-  async_generator<Out> spread_wide(const pipeline<In>& in, const detail::opening& run,
-                                   detail::stage_counters& counters, unsigned concurrency) const {
-    if (options_.order == item_order::completion)
-      run.refuse_state(name_ + " gives parts of several items as they come");
-    using spreading = detail::spreading<In, Out, flat_map_stage>;
-    detail::owner stage(std::make_shared<spreading>(run, counters, *this, concurrency));
-    stage->start(in.open(run.until(stage->stop_token())));
-    return spreading::deliver(std::move(stage));
+  async_generator<Out> spread_wide(const opening& run, stage_counters& counters,
+                                   unsigned concurrency) const {
+    if (options().order == item_order::completion)
+      run.refuse_state(settings_->name + " gives parts of several items as they come");
+    using stage = spreading<In, Out, flat_mapping>;
+    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency));
+    wide->start(in_.open(run.until(wide->stop_token()).taken_by(wide->wanted())));
+    return stage::deliver(std::move(wide));
   }
 
-  template <class Out, class In>
+  pipeline<In> in_;
+  shared_const<flat_map_settings> settings_;
+};
+
+template <class In, class Out, class F>
+class flat_mapping_of final : public flat_mapping<In, Out> {
+ public:
+  flat_mapping_of(pipeline<In> in, shared_const<flat_map_settings> settings,
+                  shared_const<F> function)
+      : flat_mapping<In, Out>(std::move(in), std::move(settings)), function_(std::move(function)) {}
+
+ private:
+  async_generator<Out> call(In item) const override { return each(*function_, std::move(item)); }
+
   static async_generator<Out> each(const F& function, In item) {
     auto parts = std::invoke(function, std::move(item));
     if constexpr (requires { parts.next(); }) {
       while (auto* part = co_await parts.next()) co_yield *part;
     } else {
       for (auto&& part : parts) {
-        Out value(detail::take_element<decltype(parts)>(std::forward<decltype(part)>(part)));
+        Out value(take_element<decltype(parts)>(std::forward<decltype(part)>(part)));
         co_yield value;
       }
     }
   }
 
-  detail::failure_policy policy() const {
-    return {.finally = options_.on_error, .budget = options_.error_budget};
+  shared_const<F> function_;
+};
+
+template <class Many>
+struct element {
+  using type = std::ranges::range_value_t<Many>;
+};
+template <class T>
+struct element<async_generator<T>> {
+  using type = T;
+};
+
+}  // namespace detail
+
+template <class F>
+class flat_map_stage {
+ public:
+  flat_map_stage(F function, const flat_map_options& options)
+      : function_(std::move(function)),
+        settings_(
+            detail::flat_map_settings(options, detail::stage_name<F>(options.name, "flat_map"))) {}
+
+  template <class In>
+  auto attach(const pipeline<In>& in) const {
+    constexpr bool fits = std::is_invocable_v<const F&, In>;
+    static_assert(fits,
+                  "lade::flat_map: the function must take the stage's item, by value or const "
+                  "reference, and be callable as const: not a mutable lambda, not one that takes "
+                  "T&");
+    if constexpr (fits) {
+      using made = std::remove_cvref_t<std::invoke_result_t<const F&, In>>;
+      using out = typename detail::element<made>::type;
+      detail::counted_ptr step(new detail::flat_mapping_of<In, out, F>(in, settings_, function_));
+      return pipeline<out>(std::move(step), in.length() + 1);
+    } else {
+      return in;
+    }
   }
 
+ private:
   detail::shared_const<F> function_;
-  flat_map_options options_;
-  std::string name_;
+  detail::shared_const<detail::flat_map_settings> settings_;
 };
 
 // Replaces every item by the items of `function(item)`: a range, or an async_generator, whose items

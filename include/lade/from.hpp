@@ -58,7 +58,8 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
         dealing{.begin = run.first, .order = std::move(how.order), .identity = how.identity});
     if (!how.identity.empty()) how.identity_of = nullptr;
     listing_log listing(progress, run.first, how.identity_of != nullptr);
-    for (std::uint64_t i = 0; i < how.wanted.end; ++i) {
+    std::uint64_t i = 0;
+    for (; i < how.wanted.end; ++i) {
       auto item = co_await items.next();
       if (!item) break;
       run.throw_if_stopped(counters);
@@ -79,6 +80,7 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
       co_yield yielded;
     }
     listing.end();
+    if (i < how.wanted.end) progress.require_length(run.first, i, run.span);
     input.end();
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
@@ -110,13 +112,12 @@ class indexed_source final : public node<T> {
   explicit indexed_source(description what, std::vector<order_step> steps = {})
       : what_(std::move(what)), steps_(std::move(steps)) {}
 
-  async_generator<T> open(const opening& from) const override {
-    auto run = from.of(this);
+  async_generator<T> open(const opening& run) const override {
     auto& counters = run.add_stage(what_->name, 0);
     run.depends_on_epoch(steps_);
     if (auto why = why_inexact(steps_); !why.empty()) run.refuse_state(why);
     auto part = part_of(steps_);
-    run.run->progress().announce(part.rank, part.world);
+    run.begin_source(part.rank, part.world);
     auto wanted = what_->stream ? stretch_of(steps_) : std::nullopt;
     if (!wanted) return visit(what_, steps_, run, counters, open_input(run.run));
     return number_items<T>(begin_with(what_->stream, run, counters), run, counters,
@@ -124,10 +125,10 @@ class indexed_source final : public node<T> {
                            {*wanted, texts_of(steps_), what_->identity, what_->identity_of});
   }
 
-  std::shared_ptr<const node<T>> then(const order_step& step) const override {
+  counted_ptr<const node<T>> then(const order_step& step) const override {
     auto steps = steps_;
     steps.push_back(step);
-    return std::make_shared<const indexed_source>(what_, std::move(steps));
+    return counted_ptr(new indexed_source(what_, std::move(steps)));
   }
 
  private:
@@ -139,6 +140,7 @@ class indexed_source final : public node<T> {
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
       gaps own(run.run->progress().own_delivered(run.first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
+        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
         run.throw_if_stopped(counters);
         auto k = own.at(n);
         auto place = order.at(k);
@@ -186,7 +188,7 @@ class indexed_source final : public node<T> {
 template <class T>
 pipeline<T> make_indexed(indexed_description<T> what) {
   auto kept = std::make_shared<const indexed_description<T>>(std::move(what));
-  return pipeline<T>(std::make_shared<const indexed_source<T>>(std::move(kept)), 1);
+  return pipeline<T>(counted_ptr(new indexed_source<T>(std::move(kept))), 1);
 }
 
 }  // namespace detail
@@ -272,7 +274,7 @@ pipeline<T> make_source(const from_options& options, Make make) {
       1, [name = std::string(options.name), identity = std::string(options.identity),
           make = std::move(make)](const opening& run) {
         auto& counters = run.add_stage(name, 0);
-        run.run->progress().announce(0, 1);
+        run.begin_source(0, 1);
         return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run),
                                {.identity = identity});
       });

@@ -13,7 +13,7 @@ namespace lade {
 struct item_call {
   std::string_view stage;
   std::string_view item;     // its key, as far as it has one
-  const lineage& positions;  // of the item in the source
+  const lineage& positions;  // source positions of the item, and of items dropped just before it
   unsigned attempt = 1;      // the number of the call, where a stage retries
 };
 

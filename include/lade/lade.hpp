@@ -36,6 +36,7 @@
 #include <lade/profile.hpp>
 #include <lade/random.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>

@@ -2,14 +2,27 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace lade {
+
+class lineage;
+
+namespace detail {
+
+class part_lineage;
+
+// The lineage of the same items where the first position is another.
+lineage moved(const lineage& origin, std::uint64_t from, std::uint64_t to);
+
+}  // namespace detail
 
 // A set of source positions. A source numbers what it yields; every item carries the positions of
 // all that was consumed to make it: one for an image, 256 for a batch of 256. Kept as ranges, so
@@ -30,11 +43,15 @@ class lineage {
   lineage(lineage&& other) noexcept
       : one_(std::exchange(other.one_, nothing)),
         many_(std::move(other.many_)),
-        latest_(other.latest_) {}
+        latest_(other.latest_),
+        part_(other.part_),
+        whole_size_(other.whole_size_) {}
   lineage& operator=(lineage other) noexcept {
     one_ = other.one_;
     many_ = std::move(other.many_);
     latest_ = other.latest_;
+    part_ = other.part_;
+    whole_size_ = other.whole_size_;
     return *this;
   }
 
@@ -50,9 +67,15 @@ class lineage {
   // What was added last, which tells an item from those that were dropped before it. 0 if empty.
   std::uint64_t latest() const noexcept { return empty() ? 0 : latest_; }
 
+  // The number of a part, if this is one of several items made of one (flat_map, unbatch): from 1
+  // on, in the order of the parts. 0 for an item that is no part, and for the first of several that
+  // a custom stage makes of the same items.
+  std::uint64_t part() const noexcept { return empty() ? 0 : part_; }
+
   void add(std::uint64_t position) { add(range{position, position}); }
   void add(range added) {
     latest_ = added.last;
+    part_ = whole_size_ = 0;
     if (!many_ && one_ == nothing)
       one_ = added;
     else if (!many_ && one_.last + 1 == added.first)
@@ -69,6 +92,8 @@ class lineage {
     else
       add(other.one_);
     latest_ = other.latest_;
+    part_ = other.part_;
+    whole_size_ = other.whole_size_;
   }
 
   // Becomes what `other` was and leaves it empty.
@@ -76,9 +101,14 @@ class lineage {
     one_ = std::exchange(other.one_, nothing);
     if (many_ || other.many_) many_ = std::move(other.many_);
     latest_ = other.latest_;
+    part_ = other.part_;
+    whole_size_ = other.whole_size_;
   }
 
  private:
+  friend class detail::part_lineage;
+  friend lineage detail::moved(const lineage& origin, std::uint64_t from, std::uint64_t to);
+
   static constexpr range nothing{1, 0};
 
   void merge_many(const lineage& other);
@@ -87,10 +117,71 @@ class lineage {
   range one_ = nothing;
   std::unique_ptr<std::vector<range>> many_;  // when set, holds all ranges and one_ is not used
   std::uint64_t latest_ = 0;
+  std::uint64_t part_ = 0;
+  std::uint32_t whole_size_ = 0;
 };
 
 bool operator==(const lineage& a, const lineage& b) noexcept;
 
 std::string to_string(const lineage& positions);  // "3-7, 9"
+
+namespace detail {
+
+// The lineages of the parts of one item, one after the other.
+class part_lineage {
+ public:
+  // `size`: members of the item, if it is a group such as a batch; 0 for others.
+  part_lineage(const lineage& whole, std::size_t size);
+
+  // The lineage of the next part. Valid until the next call.
+  const lineage& next() noexcept;
+
+  // For a part: members of the item that was split, if it is a group such as a batch; 0 for others.
+  // For a part of a part: that of the first item.
+  static std::uint32_t whole_size(const lineage& part) noexcept {
+    return part.empty() ? 0 : part.whole_size_;
+  }
+
+  // Whether a part is `whole`, or made of it, where the positions of both are the same.
+  static bool is_of(const lineage& part, const lineage& whole) noexcept {
+    return whole.part() == 0 || part.part() == whole.part() ||
+           part.part() / inner == whole.part() || !is_ordered(part);
+  }
+
+  // Whether numbers of parts are in the order of the parts. Those of parts of parts of parts, and
+  // beyond 2^32 parts of a part, are distinct but not ordered.
+  static bool is_ordered(const lineage& part) noexcept { return part.part_ < unordered; }
+
+  // What comes up to the part of that number: "3 parts", "part 2.1" of a part.
+  static std::string in_words(std::uint64_t part);
+
+ private:
+  static constexpr std::uint64_t inner = std::uint64_t{1} << 32;  // parts of a part
+  static constexpr std::uint64_t unordered = std::uint64_t{1} << 63;
+
+  static std::uint64_t number(std::uint64_t outer, std::uint64_t n) noexcept;
+
+  lineage part_;
+  std::uint64_t outer_;  // the number of the item, if it is a part itself
+  std::uint64_t given_ = 0;
+};
+
+// The lineages of the items of a stage that may make several of the same positions one after the
+// other: all but the first are numbered as parts of it.
+class distinct_lineage {
+ public:
+  // `origin`: that of the next item; empty if it is made of nothing but what the one before is.
+  // Valid until the next call.
+  const lineage& of(const lineage& origin);
+
+ private:
+  lineage first_;
+  std::optional<part_lineage> others_;
+};
+
+// The positions of `all` that are not in `gone`.
+lineage without(const lineage& all, const lineage& gone);
+
+}  // namespace detail
 
 }  // namespace lade

@@ -4,21 +4,20 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/calls.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/counted.hpp>
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/shared_const.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
-#include <lade/random.hpp>
 #include <lade/thread_pool.hpp>
 
-#include <algorithm>
 #include <any>
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +29,8 @@ namespace lade {
 
 struct map_options {
   // How many items the function works on at a time, up to 1,048,576; `automatic` finds out (see
-  // autotune.hpp). 0: as many as the CPU pool has threads, or 16 for functions that return a task.
+  // autotune.hpp). 0: the function's own default_concurrency, a static constant, if it has one, as
+  // lade::io::read has 64; else as many as the CPU pool has threads, or 16 for functions of tasks.
   // A plain function is called by no more threads than the pool has. 1, for a plain function
   // without a buffer: it is called when the next stage asks for an item, on that stage's thread,
   // without a queue.
@@ -67,107 +67,168 @@ struct map_options {
 
 namespace detail {
 
-// Throws error(invalid_argument) that names the stage and the option that cannot work.
-void require_map(std::string_view stage, const map_options& options);
-
-// Calls function(item), or function(item, random) if it takes a random; looks the item up in what
-// is no function but has items of its own.
-template <class F, class In>
-decltype(auto) apply_to(F& function, In&& item, const random& draw) {
-  if constexpr (std::is_invocable_v<F&, In, random>)
-    return std::invoke(function, std::forward<In>(item), draw);
-  else if constexpr (std::is_invocable_v<F&, In>)
-    return std::invoke(function, std::forward<In>(item));
-  else if constexpr (requires { function.at(item); })
-    return function.at(item);
-  else
-    return function[item];
-}
-
-// Whether a function that takes random numbers draws any: one that has is_random() says so.
-template <class F>
-bool uses_random(const F& function) {
-  if constexpr (requires { function.is_random(); })
-    return function.is_random();
-  else
-    return true;
-}
-
-// What one worker of a stage calls: the function that all share, or an instance of its own.
-template <class F>
-class worker_function {
+// What a map has been told.
+class map_settings {
  public:
-  explicit worker_function(const F& shared) noexcept : shared_(shared) {}
-  const F& operator*() const noexcept { return shared_; }
+  // Throws error(invalid_argument) that names the stage and the option that cannot work.
+  map_settings(const map_options& options, std::string name, unsigned default_concurrency = 0);
+
+  const std::string& name() const noexcept { return name_; }
+  const std::any& substitute() const noexcept { return options_.substitute; }
+  failure_policy policy() const;
+
+  // Throws error(invalid_argument) if the options do not fit the items.
+  template <class In, class Out>
+  void require_fit(bool tasks) const {
+    bool substitutes = !options_.substitute.has_value();
+    if constexpr (std::copy_constructible<Out>)
+      substitutes = substitutes || std::any_cast<Out>(&options_.substitute) != nullptr;
+    require_fit(substitutes, std::copy_constructible<In>, tasks);
+  }
+
+  // Whether a plain function is called by the stage behind, without workers.
+  bool is_in_place(const run_options& run) const noexcept;
+
+  // The workers, if it is not: how tasks are awaited, and how a plain function is called.
+  concurrent_options waiting(const run_state& run) const;
+  concurrent_options computing(run_state& run) const;
 
  private:
-  const F& shared_;
+  void require_fit(bool substitutes, bool may_retry, bool tasks) const;
+  concurrent_options tuned(unsigned most) const;
+  concurrent_options told(concurrent_options staff) const;
+  time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
+
+  map_options options_;
+  std::string name_;
 };
-template <class Make>
-class worker_function<per_worker<Make>> : public per_worker<Make>::lease {
+
+// What a function says of itself, for when the options do not say it; 0: nothing.
+template <class F>
+constexpr unsigned default_concurrency() {
+  if constexpr (requires { F::default_concurrency; })
+    return F::default_concurrency;
+  else
+    return 0;
+}
+
+// A map of items of one type to items of another, whatever its function.
+template <class In, class Out, class Calls>
+class mapping final : public node<Out> {
+  static constexpr bool computes = std::same_as<Calls, plain_calls<In, Out>>;
+
  public:
-  explicit worker_function(const per_worker<Make>& functions)
-      : per_worker<Make>::lease(functions.borrow()) {}
-};
+  mapping(pipeline<In> in, shared_const<map_settings> settings,
+          counted_ptr<const stage_function<Calls>> function)
+      : in_(std::move(in)), settings_(std::move(settings)), function_(std::move(function)) {
+    settings_->require_fit<In, Out>(!computes);
+  }
 
-template <class F, class In>
-using applied =
-    decltype(apply_to(*std::declval<worker_function<F>&>(), std::declval<In>(), random()));
-
-// The item in what a function gives: nothing, if that is an empty optional.
-template <class T>
-struct item_of {
-  using type = T;
-};
-template <class T>
-struct item_of<std::optional<T>> {
-  using type = T;
-};
-
-// The random numbers of the items of one stage.
-class stage_random {
- public:
-  stage_random(const opening& run, std::uint64_t stage) noexcept
-      : seed_(run.seed), epoch_(run.epoch), stage_(stage) {}
-  random operator()(const item_identity& item) const noexcept {
-    return random(seed_, epoch_, item.position, stage_, item.part);
+  async_generator<Out> open(const opening& run) const override {
+    if constexpr (computes)
+      if (settings_->is_in_place(run.run->options())) return open_in_place(run);
+    auto staff = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
+    return open_concurrent<Out>(in_, run, settings_->name(), staff, function_);
   }
 
  private:
-  std::uint64_t seed_;
-  std::uint64_t epoch_;
-  std::uint64_t stage_;
+  async_generator<Out> open_in_place(const opening& run) const {
+    auto& counters = run.add_stage(settings_->name());
+    if (function_->draws_random) run.depends_on_epoch(settings_->name());
+    in_place_calls calls(run, counters);
+    return each(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
+  }
+
+  static async_generator<Out> each(counted_ptr<const mapping> self, async_generator<In> in,
+                                   opening run, stage_counters& counters, in_place_calls calls) {
+    identify identity;
+    stage_random draws(run, self->in_.length() + 1);
+    call_memory memory(run.run->runtime().memory(), counters);
+    auto worker = self->begin_worker(run, counters);
+    kept_name<In> name;
+    while (auto item = co_await in.next()) {
+      bump(counters.in);
+      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+      item_random draw(draws, identity(in.origin()));
+      if (worker->tells_memory) {
+        auto reserved = co_await reserve(needed_for(*worker, *item));
+        memory.reserve(std::move(reserved));
+      }
+      run.throw_if_stopped(counters);
+      name.keep(*item);
+      std::optional<Out> out;
+      {
+        call_memory::entered inside(memory);
+        self->call(*worker, *item, draw, out, name, in.origin(), run, counters, calls);
+      }
+      if (!out) continue;
+      count_out(counters, *out);
+      co_yield *out;
+    }
+  }
+
+  // Leaves `out` empty for an item that is dropped.
+  void call(Calls& worker, In& item, const item_random& draw, std::optional<Out>& out,
+            const kept_name<In>& name, const lineage& origin, const opening& run,
+            stage_counters& counters, in_place_calls& calls) const {
+    std::exception_ptr failure;
+    hooked_call visit(*run.run, counters, name, origin);
+    calls.begin(name, origin);
+    try {
+      worker.call(std::move(item), draw, out);
+      visit.leave(nullptr);
+    } catch (...) {
+      visit.leave(std::current_exception());
+      out.reset();
+      failure = failed(out, name, origin, run, counters);
+    }
+    calls.end(name, origin);
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  // For a catch block: puts the substitute for the result into `out`, if there is one, and returns
+  // what ends the run, if anything. A substitute that cannot be copied does.
+  std::exception_ptr failed(std::optional<Out>& out, const kept_name<In>& name,
+                            const lineage& origin, const opening& run,
+                            stage_counters& counters) const {
+    try {
+      substitute(out, settings_->substitute());
+    } catch (...) {
+      return run.failure(counters, {on_error::fail}, name.text(), origin);
+    }
+    return run.failure(counters, settings_->policy(), name.text(), origin);
+  }
+
+  std::unique_ptr<Calls> begin_worker(const opening& run, stage_counters& counters) const {
+    try {
+      return function_->begin();
+    } catch (...) {
+      std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
+    }
+  }
+
+  pipeline<In> in_;
+  shared_const<map_settings> settings_;
+  counted_ptr<const stage_function<Calls>> function_;
 };
 
-// The work of a concurrent map.
-template <class F>
-class map_work {
- public:
-  map_work(shared_const<F> function, stage_random draws)
-      : function_(std::move(function)), draws_(draws) {}
-
-  class worker {
-   public:
-    explicit worker(const map_work& work) : function_(*work.function_), draws_(work.draws_) {}
-    template <class In>
-    decltype(auto) operator()(In&& item, const item_identity& identity) const {
-      return apply_to(*function_, std::forward<In>(item), draws_(identity));
-    }
-    template <class In>
-      requires tells_memory<std::remove_cvref_t<decltype(*std::declval<worker_function<F>&>())>, In>
-    std::size_t memory_needed(const In& item) const {
-      return (*function_).memory_needed(item);
-    }
-
-   private:
-    worker_function<F> function_;
-    stage_random draws_;
-  };
-
- private:
-  shared_const<F> function_;
-  stage_random draws_;
-};
+template <class In, class F>
+auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settings,
+                const shared_const<F>& function) {
+  constexpr bool fits = applicable<called<F>, In>;
+  static_assert(fits,
+                "lade::map: the function must take the stage's item, by value or const reference, "
+                "and be callable as const: not a mutable lambda, not one that takes T&");
+  if constexpr (fits) {  // else that is the one error
+    using out = typename call_types<F, In>::out;
+    using calls = typename call_types<F, In>::calls;
+    static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
+    counted_ptr step(new mapping<In, out, calls>(in, settings, function_for<In>(function)));
+    return pipeline<out>(std::move(step), in.length() + 1);
+  } else {
+    return in;
+  }
+}
 
 }  // namespace detail
 
@@ -176,178 +237,17 @@ class map_stage {
  public:
   map_stage(F function, const map_options& options)
       : function_(std::move(function)),
-        options_(options),
-        name_(detail::stage_name<F>(options.name, "map")) {
-    detail::require_map(name_, options_);
-  }
+        settings_(detail::map_settings(options, detail::stage_name<F>(options.name, "map"),
+                                       detail::default_concurrency<F>())) {}
 
   template <class In>
   auto attach(const pipeline<In>& in) const {
-    using result = detail::outcome_of<std::remove_cvref_t<detail::applied<F, In>>>;
-    using out = typename detail::item_of<typename result::type>::type;
-    static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
-    require_policy<In, out>();
-    if (result::is_task && options_.pool)
-      throw error(errc::invalid_argument, name_, "tasks run on the reactor, not on a pool");
-    auto length = in.length() + 1;
-    return detail::make_pipeline<out>(
-        length, [in, length, self = *this](const detail::opening& run) -> async_generator<out> {
-          detail::stage_random draws(run, length);
-          if (draws_random<In> && detail::uses_random(*self.function_))
-            run.depends_on_epoch(self.name_);
-          if constexpr (!result::is_task)
-            if (self.works_in_place(run.run->options()))
-              return self.template inlined<out>(in, run, draws);
-          return self.template concurrent<out, result::is_task>(in, run, draws);
-        });
+    return detail::attach_map(in, settings_, function_);
   }
 
  private:
-  template <class Out, class In>
-  async_generator<Out> inlined(const pipeline<In>& in, const detail::opening& run,
-                               detail::stage_random draws) const {
-    auto& counters = run.add_stage(name_);
-    detail::in_place_calls calls(run, counters);
-    return each<Out, In>(in.open(run), *this, draws, run, counters, std::move(calls));
-  }
-
-  template <class Out, class In>
-  static async_generator<Out> each(async_generator<In> in, map_stage self,
-                                   detail::stage_random draws, detail::opening run,
-                                   detail::stage_counters& counters, detail::in_place_calls calls) {
-    detail::identify identity;
-    detail::call_memory memory(run.run->runtime().memory(), counters);
-    auto function = self.begin_worker(run, counters);
-    detail::kept_name<In> name;
-    while (auto item = co_await in.next()) {
-      detail::bump(counters.in);
-      random draw;
-      if constexpr (draws_random<In>) draw = draws(identity(in.origin()));
-      if constexpr (tells_memory<std::remove_cvref_t<decltype(*function)>, In>) {
-        auto reserved = co_await detail::reserve_for(*function, *item);
-        memory.reserve(std::move(reserved));
-      }
-      name.keep(*item);
-      std::optional<Out> out;
-      {
-        detail::call_memory::entered inside(memory);
-        out = self.template result_for<Out>(*item, name, in.origin(), *function, draw, run,
-                                            counters, calls);
-      }
-      if (!out) continue;
-      detail::count_out(counters, *out);
-      co_yield *out;
-    }
-  }
-
-  // Nothing for an item that is dropped.
-  template <class Out, class In, class Function>
-  std::optional<Out> result_for(In& item, const detail::kept_name<In>& name, const lineage& origin,
-                                Function& function, const random& draw, const detail::opening& run,
-                                detail::stage_counters& counters,
-                                detail::in_place_calls& calls) const {
-    std::optional<Out> out;
-    std::exception_ptr failure;
-    detail::hooked_call call(*run.run, counters, item, origin);
-    calls.begin(name, origin);
-    try {
-      detail::assign(out, detail::apply_to(function, std::move(item), draw));
-      call.leave(nullptr);
-    } catch (...) {
-      call.leave(std::current_exception());
-      failure = run.failure(counters, policy(), name.text(), origin);
-      if (!failure) detail::substitute(out, options_.substitute);
-    }
-    calls.end(name, origin);
-    if (failure) std::rethrow_exception(failure);
-    return out;
-  }
-
-  detail::worker_function<F> begin_worker(const detail::opening& run,
-                                          detail::stage_counters& counters) const {
-    try {
-      return detail::worker_function<F>(*function_);
-    } catch (...) {
-      std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
-    }
-  }
-
-  template <class Out, bool is_task, class In>
-  async_generator<Out> concurrent(const pipeline<In>& in, const detail::opening& run,
-                                  detail::stage_random draws) const {
-    auto options = is_task ? waiting(*run.run) : computing(*run.run);
-    options.order = options_.order;
-    options.policy = policy();
-    options.substitute = options_.substitute;
-    options.limits = limits();
-    return detail::open_concurrent<In, Out>(in, run, name_, options,
-                                            detail::map_work<F>(function_, draws));
-  }
-
-  // How tasks are awaited.
-  detail::concurrent_options waiting(const detail::run_state& run) const {
-    if (options_.concurrency == automatic) return tuned(std::max(run.options().tune.most, 1u));
-    auto concurrency = options_.concurrency ? options_.concurrency : 16;
-    return {.slots = concurrency + options_.buffer.value_or(concurrency),
-            .workers = concurrency,
-            .on_reactor = true};
-  }
-  detail::concurrent_options tuned(unsigned most) const {
-    auto first = std::min(most, 16u);
-    auto slots = most + std::max(options_.buffer.value_or(0), 2 * most);
-    return {.slots = slots,
-            .workers = most,
-            .on_reactor = true,
-            .tuned_by = detail::tuner({first, options_.buffer.value_or(first)}, most, slots)};
-  }
-
-  // How a plain function is called.
-  detail::concurrent_options computing(detail::run_state& run) const {
-    auto threads = (options_.pool ? *options_.pool : run.runtime().pool()).size();
-    auto calls = detail::calls_at_a_time(options_.concurrency, run.options().tune, threads);
-    auto buffer = options_.buffer.value_or(calls);
-    return {.slots = calls + buffer,
-            .workers = std::min(calls, threads),
-            .pool = options_.pool,
-            .shares_cpus = options_.concurrency == automatic,
-            .buffer = buffer};
-  }
-
-  template <class In>
-  static constexpr bool draws_random =
-      std::is_invocable_v<decltype(*std::declval<detail::worker_function<F>&>()), In, random>;
-
-  detail::time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
-
-  bool works_in_place(const run_options& run) const noexcept {
-    auto attempts = options_.retry.attempts ? options_.retry.attempts : run.retry.attempts;
-    return options_.concurrency == 1 && attempts <= 1 && !limits().any() && !options_.pool &&
-           !options_.buffer;
-  }
-
-  // Throws error(invalid_argument) if the failure options do not fit the items.
-  template <class In, class Out>
-  void require_policy() const {
-    bool fits = !options_.substitute.has_value();
-    if constexpr (std::copy_constructible<Out>)
-      fits = fits || std::any_cast<Out>(&options_.substitute) != nullptr;
-    if (!fits)
-      throw error(errc::invalid_argument, name_,
-                  "the substitute is of another type than its items");
-    if (options_.retry.attempts > 1 && !std::copy_constructible<In>)
-      throw error(errc::invalid_argument, name_, "items that cannot be copied cannot be retried");
-  }
-
-  detail::failure_policy policy() const {
-    return {.finally = options_.on_error,
-            .retry = options_.retry,
-            .budget = options_.error_budget,
-            .substitutes = options_.substitute.has_value()};
-  }
-
   detail::shared_const<F> function_;
-  map_options options_;
-  std::string name_;
+  detail::shared_const<detail::map_settings> settings_;
 };
 
 // Applies `function` to every item. It takes an item, and a `random` too if it draws random

@@ -96,6 +96,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
     auto* item = co_await inputs[input].next();
     if (!item) {
       order.end(input);
+      auto ended = std::move(inputs[input]);  // with what it has worked ahead
       continue;
     }
     bump(counters.in);
@@ -112,9 +113,9 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
       end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
   owner merged(std::make_shared<arrivals<T>>(run, inputs.size(), ends_after));
   merged->count_for(counters);
-  auto until = run.until(merged->stop_token());
+  auto until = run.until(merged->stop_token()).taken_by(merged->wanted());
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    merged->start(counted(inputs[i].open(until.branch(i, inputs.size())), counters.in));
+    merged->start(counted_in(inputs[i].open(until.branch(i, inputs.size())), counters.in));
   return counted_out(arrivals<T>::deliver(std::move(merged)), counters);
 }
 
@@ -192,11 +193,11 @@ auto combine(F coroutine, const through_options& options, const pipeline<In>&...
       [coroutine = std::move(coroutine), custom, inputs...](const detail::opening& run) {
         auto& counters = run.add_stage(custom.name(), sizeof...(In));
         auto check = custom.check();
-        auto opened = detail::open_each(custom.before(run), counters, check,
+        auto opened = detail::open_each(custom.before(run).pairing(), counters, check,
                                         std::index_sequence_for<In...>(), inputs...);
         auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
         auto items = detail::begin_with([&] { return std::apply(call, opened); }, run, counters);
-        return detail::observe<out>(std::move(items), run, counters, std::move(check));
+        return detail::observe_custom<out>(std::move(items), run, counters, std::move(check));
       });
 }
 template <class F, class... In>
@@ -210,7 +211,7 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
       detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));
-        auto opened = detail::open_each(run.mixing_parts("zip"), counters, nullptr,
+        auto opened = detail::open_each(run.mixing_parts("zip").pairing(), counters, nullptr,
                                         std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                                opened);

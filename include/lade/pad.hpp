@@ -182,18 +182,18 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
   auto workers = std::min(calls, threads);
   auto surroundings = run.run->surroundings();
   work_for(run.add_stage(name), surroundings);
-  return open_concurrent<std::vector<S>, Out>(
-      in, run, name,
-      {.slots = 2 * workers,
-       .workers = workers,
-       .pool = options.pool,
-       .policy = {.finally = options.on_error,
-                  .retry = {.attempts = 1},
-                  .budget = options.error_budget},
-       .shares_cpus = options.concurrency == automatic},
-      [make, surroundings](std::vector<S>&& batch, const item_identity&) {
-        return make(views_of(batch), surroundings);
-      });
+  auto collate = [make, surroundings](std::vector<S>&& batch) {
+    return make(views_of(batch), surroundings);
+  };
+  return open_concurrent<Out>(in, run, name,
+                              {.slots = 2 * workers,
+                               .workers = workers,
+                               .pool = options.pool,
+                               .policy = {.finally = options.on_error,
+                                          .retry = {.attempts = 1},
+                                          .budget = options.error_budget},
+                               .shares_cpus = options.concurrency == automatic},
+                              function_for<std::vector<S>>(shared_const(collate)));
 }
 
 // Rows that sequences are put into, each into the first that has room.
@@ -321,6 +321,7 @@ class pack_rows_stage {
     std::exception_ptr failure;
     while (auto* sequence = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
+      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
       auto done = self.add(rows, *sequence, in.origin(), run, counters, failure);
       if (failure) break;
       if (!done) {
@@ -333,7 +334,8 @@ class pack_rows_stage {
         co_yield yielded;
       }
     }
-    auto last = rows.rest();
+    auto last =
+        failure && run.keeps_batches_whole ? std::vector<detail::row_packer::row>() : rows.rest();
     for (auto& row : last) {
       detail::count_out(counters, row.item);
       detail::with_lineage<packed_batch> yielded{row.origin, row.item};

@@ -34,6 +34,7 @@ class per_worker {
   struct shelf {
     std::mutex mutex;
     std::vector<std::unique_ptr<function>> unused;
+    std::size_t made = 0;  // at most so many are unused
   };
 
   Make make_;
@@ -69,6 +70,7 @@ typename per_worker<Make>::lease per_worker<Make>::borrow() const {
       shelf_->unused.pop_back();
       return {shelf_, std::move(instance)};
     }
+    shelf_->unused.reserve(++shelf_->made);  // so that giving back needs no memory
   }
   return {shelf_, std::make_unique<function>(make_())};
 }

@@ -3,89 +3,20 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/detail/counted.hpp>
 #include <lade/detail/index.hpp>
-#include <lade/detail/long_chain.hpp>
-#include <lade/detail/profiler.hpp>
+#include <lade/detail/node.hpp>
 #include <lade/detail/run_state.hpp>
 
-#include <atomic>
 #include <concepts>
 #include <cstdint>
-#include <exception>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace lade {
 
 template <class T>
 class run;
-
-namespace detail {
-
-// What all steps of pipelines know.
-class node_base : public chain_link {
- public:
-  // For runs that begin with this step. Warns, once, of a second one for an epoch that nobody has
-  // chosen, if a stage of it depends on the epoch.
-  void warn_of_same_epoch(run_state& run) const;
-
- private:
-  mutable std::atomic<unsigned> runs_without_epoch_ = 0;
-};
-
-// One step of a pipeline, from the source to here. Immutable, shared by all pipelines made from it.
-template <class T>
-class node : public node_base {
- public:
-  // Makes the live generator of one run. Called on the run's pool.
-  virtual async_generator<T> open(const opening& run) const = 0;
-
-  // Of a source that is reached by index: the same in another order. Null of all others.
-  virtual std::shared_ptr<const node> then(const order_step&) const { return nullptr; }
-};
-
-// Tells a run's hooks of a stage. One that is left early is told when it is destroyed.
-class stage_visit {
- public:
-  stage_visit(std::shared_ptr<run_state> run, std::string stage)
-      : run_(std::move(run)), stage_(std::move(stage)) {
-    run_->tell_hooks([this](run_hooks& hooks) { hooks.enter_stage(stage_); });
-  }
-  stage_visit(const stage_visit&) = delete;
-  ~stage_visit() {
-    run_->tell_hooks([this](run_hooks& hooks) { hooks.leave_stage(stage_, failure_); });
-  }
-
-  void failed(std::exception_ptr failure) noexcept { failure_ = std::move(failure); }
-
- private:
-  std::shared_ptr<run_state> run_;
-  std::string stage_;
-  std::exception_ptr failure_;
-};
-
-template <class T>
-async_generator<T> visit_stage(async_generator<T> items, std::shared_ptr<run_state> run,
-                               std::string name) {
-  stage_visit visit(std::move(run), std::move(name));
-  try {
-    while (auto* item = co_await items.next()) co_yield *item;
-  } catch (...) {
-    visit.failed(std::current_exception());
-    throw;
-  }
-}
-
-template <class T>
-async_generator<T> with_hooks(async_generator<T> items, const opening& run) {
-  if (!run.run->options().hooks) return items;
-  auto name = run.run->name_of({run.stage, run.inside_of});
-  return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
-}
-
-}  // namespace detail
 
 // A source and the stages behind it, ending in items of type T. A pipeline has no threads and
 // holds no items: it is a value to copy and to run any number of times, also at the same time.
@@ -101,8 +32,7 @@ class pipeline {
  public:
   using value_type = T;
 
-  // `last` is deleted by chain_link::deleter if it holds other pipelines.
-  pipeline(std::shared_ptr<const detail::node<T>> last, std::uint64_t length) noexcept
+  pipeline(detail::counted_ptr<const detail::node<T>> last, std::uint64_t length) noexcept
       : last_(std::move(last)), length_(length) {}
 
   // Begins a pass over the pipeline; see run.hpp. The runtime must outlive it.
@@ -110,7 +40,7 @@ class pipeline {
 
   // For stages: the live generator of one run, and how many steps there are up to here.
   async_generator<T> open(const detail::opening& run) const {
-    return run.profiling ? detail::open_profiled(*this, run) : open_stage(run);
+    return async_generator<T>(last_->open_in(run));
   }
   std::uint64_t length() const noexcept { return length_; }
 
@@ -121,23 +51,11 @@ class pipeline {
     return pipeline(std::move(ordered), length_);
   }
 
-  // For runs: see node_base.
-  void warn_of_same_epoch(detail::run_state& run) const { last_->warn_of_same_epoch(run); }
-
-  // For profiles: the same, whatever else there is, and what tells this stage from others.
-  async_generator<T> open_stage(const detail::opening& run) const {
-    auto here = run.of(last_.get());
-    auto open = [&] { return detail::with_hooks(last_->open(here), here); };
-    if (++here.recursion < detail::longest_chain) return open();
-    here.recursion = 0;
-    return detail::break_chain<T>(open);
-  }
-  detail::stage_key key(const detail::opening& run) const noexcept {
-    return {last_.get(), run.inside_of};
-  }
+  // For runs and profiles: the last step.
+  const detail::counted_ptr<const detail::node<T>>& last() const noexcept { return last_; }
 
  private:
-  std::shared_ptr<const detail::node<T>> last_;
+  detail::counted_ptr<const detail::node<T>> last_;
   std::uint64_t length_;
 };
 
@@ -159,13 +77,12 @@ pipeline<T> make_pipeline(std::uint64_t length, Open open) {
   class opened_by final : public node<T> {
    public:
     explicit opened_by(Open function) : open_(std::move(function)) {}
-    async_generator<T> open(const opening& run) const override { return open_(run.of(this)); }
+    async_generator<T> open(const opening& run) const override { return open_(run); }
 
    private:
     Open open_;
   };
-  std::shared_ptr<const node<T>> last(new opened_by(std::move(open)), chain_link::deleter());
-  return pipeline<T>(std::move(last), length);
+  return pipeline<T>(counted_ptr(new opened_by(std::move(open))), length);
 }
 
 }  // namespace detail

@@ -75,7 +75,7 @@ std::vector<stage_profile> profile(runtime& where, const counting_run& whole,
 template <class T>
 std::vector<stage_profile> profile(runtime& where, const pipeline<T>& what,
                                    const profile_options& options) {
-  return detail::profile(where, detail::counting(what), options);
+  return detail::profile(where, detail::counting(what.last()), options);
 }
 
 }  // namespace lade

@@ -24,6 +24,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -43,10 +44,11 @@ std::uint64_t take_profile_wanted();
 // Writes to standard error how fast the stages of a run are, or why that cannot be told.
 task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items);
 
-// The consumer's wait for an item of a run.
+// The consumer's wait for an item of a run, if none is ready.
 class wanted_item {
  public:
-  explicit wanted_item(run_state& run) : run_(run) {
+  wanted_item(run_state& run, std::size_t ready) : run_(run) {
+    if (ready > 0) return;
     run_.wanted()->await(demand::next);
     run_.runtime().memory().reconsider();
   }
@@ -93,7 +95,11 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : run(where, what, options, nullptr) {}
   run(run&&) = delete;  // a run cannot be moved: hold it in a std::unique_ptr
-  ~run() { state_->end(); }
+  ~run() {
+    consumer_.ended();
+    state_->tell_no_more_failures();
+    state_->end();
+  }
 
   // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
   // items before it have been taken; after that the run is at its end. Throws error(stopped) when
@@ -107,7 +113,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     {
       auto next = std::exchange(in_hand_, std::nullopt);
       detail::stopwatch waiting(state_->sink.starving);
-      detail::wanted_item wanted(*state_);
+      detail::wanted_item wanted(*state_, items_.size());
       if (!next) next = co_await items_.pop();
       if (next) {
         item.emplace(std::move(next->item));
@@ -121,7 +127,13 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     } else {
       ended_ = true;
       state_->end();
-      co_await end_of_children();
+      std::exception_ptr failure;
+      try {
+        co_await children_.join();
+      } catch (...) {
+        failure = state_->outcome(std::current_exception());
+      }
+      children_ended(failure);
     }
     co_return item;
   }
@@ -136,10 +148,14 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
 
   // The same for an ordinary thread, which they block. A limit holds also where functions keep all
   // threads of the CPU pool.
-  std::optional<T> wait_next() { return sync_wait(next()); }
-  std::optional<T> wait_next(std::chrono::nanoseconds limit) {
+  std::optional<T> wait_next() try { return sync_wait(next()); } catch (const std::bad_alloc&) {
+    detail::run_state::lacks_memory_to_take();
+  }
+  std::optional<T> wait_next(std::chrono::nanoseconds limit) try {
     auto& where = state_->runtime();
     return detail::sync_wait_on(where.reactor(0), where, next(limit));
+  } catch (const std::bad_alloc&) {
+    detail::run_state::lacks_memory_to_take();
   }
 
   // For `for (auto& item : run)` in an ordinary thread. The item is valid until the next one.
@@ -148,7 +164,10 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
 
   // Asks the run to stop. What was ready may still be taken; then next() throws error(stopped).
   // Any thread.
-  void stop() noexcept { children_.stop(); }
+  void stop() noexcept {
+    state_->tell_no_more_failures();
+    children_.stop();
+  }
 
   // What has been taken so far, to go on from in another run; see state.hpp. Items that are ready
   // but have not been taken belong to the rest. Throws error(invalid_argument) with the reason if a
@@ -179,13 +198,14 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   run(runtime& where, const pipeline<T>& what, const run_options& options,
       std::shared_ptr<detail::run_state> before, bool is_trial = false)
       : use_(where),
+        pipeline_(what),
         state_(std::make_shared<detail::run_state>(where, options, children_, before.get())),
         items_(options.ready),
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
     watch_.emplace(state_);
-    children_.start(fill(what, state_, items_, std::move(before), is_trial));
+    children_.start(fill(pipeline_, state_, items_, std::move(before), is_trial));
   }
 
   // An item that waits for the consumer. A class around it because items may be aggregates, which
@@ -213,13 +233,23 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     detail::run_state& state_;
   };
 
+  class children_watch {
+   public:
+    explicit children_watch(detail::run_state& state) noexcept : state_(state) {}
+    children_watch(const children_watch&) = delete;
+    ~children_watch() { state_.children_ended(); }
+
+   private:
+    detail::run_state& state_;
+  };
+
   // Waits until next() need not.
   task<> look_ahead() {
     detail::alone taking(taken_);
     if (in_hand_ || ended_) co_return;
     {
       detail::stopwatch waiting(state_->sink.starving);
-      detail::wanted_item wanted(*state_);
+      detail::wanted_item wanted(*state_, items_.size());
       in_hand_ = co_await items_.pop();
     }
     if (in_hand_) co_return;
@@ -227,21 +257,16 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     co_await children_.ended();
   }
 
-  // Rethrows what the run has ended with.
-  task<> end_of_children() {
-    std::exception_ptr failure;
-    try {
-      co_await children_.join();
-    } catch (...) {
-      failure = state_->outcome(std::current_exception());
-    }
+  // Rethrows what the run has ended with. Not a coroutine, which would take memory.
+  void children_ended(const std::exception_ptr& failure) {
+    state_->children_ended();
     state_->arrows().finish();
     if (failure) std::rethrow_exception(failure);
   }
 
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.
-  static task<> fill(pipeline<T> what, std::shared_ptr<detail::run_state> state,
+  static task<> fill(const pipeline<T>& what, std::shared_ptr<detail::run_state> state,
                      channel<ready>& items, std::shared_ptr<detail::run_state> before,
                      bool is_trial) {
     closer at_the_end(items, *state);
@@ -251,7 +276,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       before.reset();
     }
     if (auto wanted = is_trial ? 0 : detail::take_profile_wanted())
-      co_await detail::tell_profile(*state, detail::counting(what), wanted);
+      co_await detail::tell_profile(*state, detail::counting(what.last()), wanted);
     state->begin();
     detail::begin_telling(state);
     auto& surroundings = co_await detail::this_context_reference();
@@ -259,30 +284,35 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     detail::open_input until_all_are(state);
     auto source = what.open(opening);
     until_all_are.end();
-    if (!is_trial) what.warn_of_same_epoch(*state);
+    if (!is_trial) detail::node_base::warn_of_same_epoch(*state);
     state->progress().begin(state->stage_names());
     state->progress().settle();
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {
       if (state->progress().is_taken(source.origin())) continue;
       {
+        ready next(std::move(*item), source.origin());
+        state->wanted()->await(detail::demand::none);  // the consumer has it before it is resumed
         detail::stopwatch waiting(state->sink.output_wait);
-        co_await items.push(ready(std::move(*item), source.origin()));
+        co_await items.push(std::move(next));
       }
       if (!state->short_of_memory(++pulled)) continue;
       detail::stopwatch waiting(state->memory_wait);
       co_await items.wanted();
     }
+    state->progress().end();
   }
 
   detail::runtime_use use_;
+  const pipeline<T> pipeline_;  // owns the closures whose coroutines are children
   std::shared_ptr<detail::run_state> state_;
   channel<ready> items_;
   std::optional<ready> in_hand_;  // that a wait with a limit has ended with
   detail::consumer_trace consumer_;
   bool ended_ = false;
   std::atomic<bool> taken_ = false;  // somebody takes an item
-  scope children_;                   // ends before what its children use
+  children_watch after_children_{*state_};
+  scope children_;  // ends before what its children use
   std::optional<detail::run_watch> watch_;
 };
 

@@ -19,7 +19,7 @@ class run_hooks;
 class trace;
 struct run_report;
 
-// How a run tells of itself while it lives; see stats.hpp for what.
+// Periodic reports of a run's statistics; see run_report in stats.hpp.
 struct report_options {
   std::chrono::nanoseconds every = std::chrono::seconds(10);  // more than 0
 
@@ -31,8 +31,8 @@ struct report_options {
   bool pss = false;
 };
 
-// When a run is taken to hang, and who is told. Off unless `after` is given: how long a source or
-// a function may take is the program's to know.
+// When a run is reported to hang, and to whom. Off unless `after` is given: only the program knows
+// how long a source or a function may take.
 struct stall_options {
   // How long the consumer waits for one item; 0 or more. It is noticed at most a quarter later.
   std::chrono::nanoseconds after{};
@@ -40,15 +40,20 @@ struct stall_options {
   // Called once for every stall, with the counters of all stages and with what each of their items
   // waits for; and, whatever `after` is, once for every stage that blocks a reactor for more than
   // 50 ms, with what it was doing. Called on the thread of a watchdog, since those of the pool and
-  // of the reactors may be what hangs. What it throws ends the run. Standard error if not given.
+  // of the reactors may be what hangs; of what is noticed last, on the thread that destroys the
+  // run. What it throws ends the run. Standard error if not given.
   std::function<void(const std::string&)> to = {};
 };
 
+// What functions here refer to, `trace` and `hooks` must outlive the run, which nothing checks: the
+// last calls are made while the run ends.
+//
 // With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
 // numbers.
 struct run_options {
   // Shuffles, draws and random transformations differ from epoch to epoch; 0 if not given. A second
-  // run of a pipeline that has them, without an epoch, is the first one again: on_warning says so.
+  // run of a pipeline that has them, without an epoch, is the first one again: on_warning says so,
+  // unless the pipeline is made anew for each run.
   std::optional<std::uint64_t> epoch = {};
 
   std::uint64_t seed = 0;  // of random transformations; a shuffle has a seed of its own
@@ -78,27 +83,31 @@ struct run_options {
   lade::error_budget error_budget = {};
 
   // Called for every item that fails, also for the one that ends the run, in the order of the
-  // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock. The
-  // run ends after the last call. What it throws stops the run and is rethrown to the consumer.
+  // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock.
+  // While a thousand failures wait for it, or for the failure log, stages begin no further item.
+  // The run ends after the last call. A run that is stopped or destroyed calls it no more: those
+  // that still wait are in the statistics and the log. What it throws stops the run and is rethrown
+  // to the consumer.
   std::function<void(const failure_record&)> on_failure = {};
 
-  // Told, in a sentence, what is no failure but most likely a mistake. Called on a thread of the
-  // CPU pool; what it throws ends the run. Standard error if not given.
+  // Called with one sentence for what is no failure but most likely a mistake of the program.
+  // Called on a thread of the CPU pool; what it throws ends the run. If not given, the sentence is
+  // written to standard error.
   std::function<void(const std::string&)> on_warning = {};
 
-  // Told the statistics of the run, of an interval each and of all together.
+  // Reports of the run's statistics: of each interval, and of the whole run so far.
   report_options report = {};
 
-  // Told when nothing comes any more, and why.
+  // Reports of a run that hangs: which stages and items wait, and for what.
   stall_options stall = {};
 
   // Bounds for stages whose concurrency is automatic.
   tune_options tune = {};
 
-  // Where every item's way through the stages is recorded; see trace.hpp. Must outlive the run.
+  // Where every item's way through the stages is recorded; see trace.hpp.
   lade::trace* trace = nullptr;
 
-  // Called around stages and their calls for items; see hooks.hpp. Must outlive the run.
+  // Called around stages and their calls for items; see hooks.hpp.
   run_hooks* hooks = nullptr;
 
   // A file to which a line of JSON is added for every item that fails, before on_failure is called

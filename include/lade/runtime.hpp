@@ -50,14 +50,14 @@ struct runtime_options {
   // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
   // the consumer has not let go of included. Where it is reached, reads and whatever else asks for
   // memory wait until some comes back, but for the item that a run waits for, which goes beyond the
-  // budget: a run goes on with one item at a time rather than not at all.
+  // budget: a run goes on with one item at a time rather than not at all. Any budget is valid.
   std::size_t memory_bytes = std::size_t{1} << 30;
 };
 
 // Owns a reactor thread (or several), which waits for the operating system, and a pool of threads,
 // which compute. A program needs one runtime; several are independent of each other. Runs and tasks
-// on a runtime must end before it: else its destructor ends the process. After a fork, only the
-// parent may use it.
+// on a runtime must end before it, and it must not be destroyed on one of its own threads: else its
+// destructor ends the process. After a fork, only the parent may use it.
 class runtime {
  public:
   // Throws error(invalid_argument) for an unknown LADE_REACTOR, and that names the option for one

@@ -28,9 +28,19 @@ class sample {
   std::int64_t label() const noexcept { return label_; }
   const buffer& data() const noexcept { return data_; }
 
-  // The same sample with other bytes, or with another label.
+  // Whether with_data has been called, also with no bytes: those of an empty file. A listing's
+  // samples have no data until they are read.
+  bool has_data() const noexcept { return has_data_; }
+
+  // The same sample with other bytes, without any, or with another label.
   sample with_data(buffer data) && {
     data_ = std::move(data);
+    has_data_ = true;
+    return std::move(*this);
+  }
+  sample without_data() && {
+    data_ = {};
+    has_data_ = false;
     return std::move(*this);
   }
   sample with_label(std::int64_t label) && {
@@ -42,6 +52,7 @@ class sample {
   std::shared_ptr<const std::string> key_;
   std::int64_t label_;
   buffer data_;
+  bool has_data_ = false;
 };
 
 }  // namespace lade

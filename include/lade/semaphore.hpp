@@ -32,7 +32,8 @@ class semaphore {
   }
 
   // Gives permits back. Those who waited for them go on where they belong; outside of a runtime,
-  // inside of this call. Any thread.
+  // inside of this call. Any thread. Throws error(invalid_argument), and gives none back, if more
+  // were free than a std::size_t can count.
   void release(std::size_t permits = 1);
 
  private:

@@ -105,8 +105,7 @@ class shuffle_stage {
 // index (lists, file listings) are permuted as a whole, in constant memory; of items that come
 // one by one, each is chosen from a window of the next ones. A run that goes on from a state makes
 // the same choices; the state tells which items were in the window, in about 20 bytes for each.
-// Throws error(invalid_argument) for a
-// window that cannot work.
+// Throws error(invalid_argument) for a window that cannot work.
 inline shuffle_stage shuffle(const shuffle_options& options = {}) { return shuffle_stage(options); }
 
 template <class T>

@@ -5,10 +5,12 @@
 #include <lade/detail/later.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
+#include <lade/runtime.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 #include <lade/when_all.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -30,16 +32,21 @@ namespace detail {
 // and those before it.
 std::chrono::nanoseconds waited_for_memory(const context& surroundings, clock::time_point now);
 
-// Time in which memory is waited for does not count.
+// Time in which memory is waited for does not count. Sleeps at least once: what need not wait is
+// done before a limit of 0 is over. Then for a sixteenth of the limit at least: while memory is
+// waited for, the time that is left does not get less, however short it is.
 inline task<> stop_after(std::chrono::nanoseconds duration, const context& surroundings,
                          std::stop_source& late, bool& rang) {
+  duration = std::max(duration, std::chrono::nanoseconds());
   auto begun = clock::now();
   auto waited = waited_for_memory(surroundings, begun);
-  auto left = duration;
-  while (left.count() > 0) {
-    co_await under(surroundings, sleep(left));
+  auto least = std::max<std::chrono::nanoseconds>(duration / 16, std::chrono::milliseconds(1));
+  co_await sleep(duration);
+  while (true) {
     auto now = clock::now();
-    left = duration - (now - begun) + (waited_for_memory(surroundings, now) - waited);
+    auto left = duration - (now - begun) + (waited_for_memory(surroundings, now) - waited);
+    if (left.count() <= 0) break;
+    co_await sleep(std::max<std::chrono::nanoseconds>(left, least));
   }
   rang = true;
   late.request_stop();
@@ -62,9 +69,9 @@ task<T> disarm_after(task<T> work, const context& surroundings, std::stop_source
   co_return co_await under(surroundings, std::move(work));
 }
 
-inline task<> ignore_stop(task<> work) {
+inline task<> set_alarm(const context& surroundings, task<> alarm) {
   try {
-    co_await std::move(work);
+    co_await under(surroundings, std::move(alarm));
   } catch (const error& failure) {
     if (failure.code() != errc::stopped) throw;
   }
@@ -74,7 +81,8 @@ inline task<> ignore_stop(task<> work) {
 
 // Awaits `work`, but asks it to stop when it has not finished after `limit`, waits until it has
 // ended, and then throws error(timed_out, doing). What finishes all the same gives its result. A
-// limit of nanoseconds::max() is none.
+// limit of nanoseconds::max() is none; one of 0 or less still lets work finish that need not wait.
+// The work is asked to stop on the reactor's thread, also while it blocks every thread of its pool.
 // Needs a runtime: throws error(no_runtime, doing) outside of one, and does not begin the work.
 template <class T>
 task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
@@ -89,13 +97,14 @@ task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
   inner.stop = late.get_token();
   context alarm_context = outer;
   alarm_context.stop = alarm.get_token();
+  alarm_context.home = &outer.runtime->reactor();
   bool rang = false;
   try {
-    auto results = co_await when_all(
-        detail::disarm_after(std::move(work), inner, alarm),
-        detail::ignore_stop(detail::stop_after(limit, alarm_context, late, rang)));
+    auto results = co_await when_all(  // the alarm first: the work may go on without ever waiting
+        detail::set_alarm(alarm_context, detail::stop_after(limit, alarm_context, late, rang)),
+        detail::disarm_after(std::move(work), inner, alarm));
     if constexpr (!std::is_void_v<T>)
-      co_return std::get<0>(std::move(results));
+      co_return std::get<1>(std::move(results));
     else
       co_return;
   } catch (const error& failure) {

@@ -65,9 +65,11 @@ struct state {
   std::vector<source> sources = {};  // by their first positions
   std::vector<choices> chosen = {};  // by stages, from the consumer on
 
-  // An item that is delivered in parts: the positions it is made of, and how many parts of it.
+  // An item that is delivered in parts: the positions it is made of, and the number of the last
+  // part (lineage::part).
   lineage open = {};
   std::uint64_t parts = 0;
+  std::uint64_t open_size = 0;  // members of that item, if it is a group such as a batch
 };
 
 // One line of JSON.

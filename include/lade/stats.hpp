@@ -5,12 +5,14 @@
 #include <lade/lineage.hpp>
 #include <lade/process.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,7 +42,7 @@ class duration_counts {
 // A call of a stage's function that took long.
 struct slow_item {
   std::string item;   // its key, as far as it has one
-  lineage positions;  // of the item in the source
+  lineage positions;  // source positions of the item, and of items dropped just before it
   std::chrono::nanoseconds duration{};
 
   friend bool operator==(const slow_item&, const slow_item&) = default;
@@ -70,11 +72,13 @@ struct stage_statistics {
   std::chrono::nanoseconds busy{};  // inside its function, calls that have not returned included
   std::chrono::nanoseconds returned{};  // of busy, in calls that have returned
   std::chrono::nanoseconds cpu{};       // of returned, computing: sampled; 0 for tasks and in place
-  std::chrono::nanoseconds awaited{};   // of returned, in calls for parts that awaited: flat_map
-  std::chrono::nanoseconds input_wait{};      // its feeder waited for the stage before
-  std::chrono::nanoseconds output_wait{};     // its feeder waited for room: the next stage is slow
-  std::chrono::nanoseconds memory_wait{};     // its feeder, or some of its calls, waited for memory
-  std::chrono::nanoseconds starving{};        // the next stage waited for this one
+  std::chrono::nanoseconds preempted{};    // of returned, ready to compute without a CPU: as cpu
+  std::chrono::nanoseconds awaited{};      // of returned, in calls for parts that awaited: flat_map
+  std::chrono::nanoseconds paused{};       // pauses of its workers before they try an item again
+  std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
+  std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
+  std::chrono::nanoseconds memory_wait{};  // its feeder, or some of its calls, waited for memory
+  std::chrono::nanoseconds starving{};     // the next stage waited for this one
   duration_counts input_waits, output_waits;  // the single waits of the same that are over
   duration_counts durations;  // of calls for an item; of flat_map for a part, or the end
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
@@ -95,7 +99,8 @@ struct run_statistics {
 };
 
 // What happened between two moments of a run: counts, times and quantiles of that interval alone,
-// and those of the ten slowest items of each stage that are new since then.
+// and those of the ten slowest items of each stage that are new since then. `first_item` is 0 if
+// the consumer had its first item before.
 run_statistics operator-(const run_statistics& later, const run_statistics& earlier);
 
 // Items given in a second, by a stage or to the consumer.
@@ -139,33 +144,56 @@ class duration_histogram {
  public:
   void add(std::chrono::nanoseconds duration, std::uint64_t times = 1) noexcept;
   duration_counts now() const noexcept;
+  void clear() noexcept;
 
  private:
   std::array<std::atomic<std::uint64_t>, duration_counts{}.counts.size()> counts_{};
 };
 
-// How long somebody has waited so far, the wait that is not over included, and how long the waits
-// took that are over. One wait at a time; any thread reads.
-class waiting_time {
+// How long somebody has waited so far, the wait that is not over included. One wait at a time; any
+// thread reads.
+class wait_sum {
  public:
-  void begin(clock::time_point now) noexcept {
-    begun_.store(of(now), std::memory_order_relaxed);
-    sum_.fetch_sub(of(now), std::memory_order_relaxed);
-  }
-  void end(clock::time_point now) noexcept {
-    ended_.add(std::chrono::nanoseconds(of(now) - begun_.load(std::memory_order_relaxed)));
-    sum_.fetch_add(of(now), std::memory_order_relaxed);
-  }
+  void begin(clock::time_point now) noexcept { add(-of(now)); }
+  void end(clock::time_point now) noexcept { add(of(now)); }
   std::chrono::nanoseconds until(clock::time_point now) const noexcept;
-  duration_counts ended() const noexcept { return ended_.now(); }
 
- private:
   static std::int64_t of(clock::time_point time) noexcept {
     return std::chrono::nanoseconds(time.time_since_epoch()).count();
   }
 
+ private:
+  void add(std::int64_t nanoseconds) noexcept {
+    sum_.fetch_add(nanoseconds, std::memory_order_relaxed);
+  }
+
   std::atomic<std::int64_t> sum_ = 0;  // during a wait, less its beginning: below 0 only then
+};
+
+// The same, and how long the waits took that are over.
+class waiting_time {
+ public:
+  void begin(clock::time_point now) noexcept {
+    begun_.store(wait_sum::of(now), std::memory_order_relaxed);
+    sum_.begin(now);
+  }
+  void end(clock::time_point now) noexcept {
+    auto begun = std::max(begun_.load(std::memory_order_relaxed), from_.load());
+    ended_.add(std::chrono::nanoseconds(wait_sum::of(now) - begun));
+    sum_.end(now);
+  }
+
+  // What has been waited before counts no more, also of a wait that is not over.
+  void count_from(clock::time_point now) noexcept;
+
+  std::chrono::nanoseconds until(clock::time_point now) const noexcept;
+  duration_counts ended() const noexcept { return ended_.now(); }
+
+ private:
+  wait_sum sum_;
   std::atomic<std::int64_t> begun_ = 0;
+  std::atomic<std::int64_t> from_ = std::numeric_limits<std::int64_t>::min();
+  std::atomic<std::int64_t> before_ = 0;  // of the sum, what does not count
   duration_histogram ended_;
 };
 
@@ -176,12 +204,13 @@ class call_time {
   struct part;
 
  public:
-  // The calls of one worker, one at a time. Takes no lock and shares no cache line with others. A
-  // call that has not ended with it, since its coroutine was destroyed, ends then.
+  // The calls of one worker, one at a time. They take no lock and share no cache line with others.
+  // A call that has not ended with it, since its coroutine was destroyed, ends then.
   class caller {
    public:
-    explicit caller(call_time& sum) : part_(sum.take()) {}
-    caller(caller&& other) noexcept : part_(std::exchange(other.part_, nullptr)) {}
+    explicit caller(call_time& sum) : sum_(sum), part_(sum.take()) {}
+    caller(caller&& other) noexcept
+        : sum_(other.sum_), part_(std::exchange(other.part_, nullptr)) {}
     caller& operator=(caller&&) = delete;
     ~caller();
 
@@ -192,6 +221,7 @@ class call_time {
     void add(std::chrono::nanoseconds estimate) noexcept;
 
    private:
+    call_time& sum_;
     part* part_;
   };
 
@@ -209,13 +239,15 @@ class call_time {
   struct alignas(cache_line) part {
     std::atomic<std::int64_t> sum = 0;
     std::atomic<std::int64_t> returned = 0;
-    std::atomic<bool> taken = true;
+    part* next_free = nullptr;  // while no caller has it
   };
 
   part* take();
+  void give_back(part& gone) noexcept;
 
   mutable std::mutex mutex_;
   std::deque<part> parts_;  // what callers that are gone have counted stays
+  part* first_free_ = nullptr;
 };
 
 // How long at least one of several has waited.
@@ -227,31 +259,58 @@ class shared_waiting_time {
   void end(clock::time_point now) noexcept {
     if (waiting_.fetch_sub(1, std::memory_order_relaxed) == 1) any_.end(now);
   }
-  std::chrono::nanoseconds until(clock::time_point now) const noexcept { return any_.until(now); }
+  // Never less than before, though one wait may begin on a thread before the end of another has
+  // been noted.
+  std::chrono::nanoseconds until(clock::time_point now) const noexcept {
+    auto waited = any_.until(now).count();
+    auto told = told_.load(std::memory_order_relaxed);
+    while (told < waited && !told_.compare_exchange_weak(told, waited)) {}
+    return std::chrono::nanoseconds(std::max(told, waited));
+  }
 
  private:
   std::atomic<unsigned> waiting_ = 0;
-  waiting_time any_;
+  wait_sum any_;
+  mutable std::atomic<std::int64_t> told_ = 0;
 };
 
-// Measures the CPU time that a worker's calls take and adds it to a counter: of all that follow a
-// long one, and of one in sixteen others, which counts for all.
+// What the system has counted of a thread. To ask for the switches costs as much as the rest.
+struct thread_usage {
+  std::int64_t cpu = 0;          // nanoseconds
+  std::int64_t waits = 0;        // how often it left its CPU to wait
+  std::int64_t preemptions = 0;  // how often others were given its CPU
+
+  static thread_usage now(bool with_switches) noexcept;
+};
+
+// How long calls have computed, and how long they could have but had no CPU. Any thread.
+struct cpu_times {
+  std::atomic<std::int64_t> computed = 0, preempted = 0;
+
+  // Counts a call `times` times, by the usage of its thread before and after it.
+  void add(const thread_usage& before, const thread_usage& after, std::chrono::nanoseconds taken,
+           std::int64_t times) noexcept;
+};
+
+// Measures the CPU time that a worker's calls take and adds it to counters: of all that follow a
+// long one, and of one in sixteen others, which counts for all. Of those that follow a long one
+// also how long they had no CPU: others are over before that matters.
 class cpu_sampler {
  public:
-  cpu_sampler(std::atomic<std::int64_t>& counter, bool wanted) noexcept
-      : counter_(counter), wanted_(wanted) {}
+  cpu_sampler(cpu_times& counters, bool wanted) noexcept : counters_(counters), wanted_(wanted) {}
 
   // On the same thread. `taken` is the time that passed in between.
   void begin() noexcept;
   void end(std::chrono::nanoseconds taken) noexcept;
 
  private:
-  std::atomic<std::int64_t>& counter_;
+  cpu_times& counters_;
   bool wanted_;
-  bool long_ = false;  // the last call was
+  bool long_ = true;  // the last call was, or there was none
+  bool counts_switches_ = false;
   std::uint32_t draw_ = 1;
   std::int64_t weight_ = 0;
-  std::int64_t began_ = 0;
+  thread_usage before_;
 };
 
 // The ten calls of a stage that took longest. All others cost a comparison. Any thread.
@@ -291,7 +350,8 @@ class stage_counters {
   // `namesakes` counts the stages of this name that have been opened.
   explicit stage_counters(std::string name, unsigned from_end = 0,
                           std::shared_ptr<std::atomic<unsigned>> namesakes = {})
-      : distance(from_end),
+      : number(next_number()),
+        distance(from_end),
         name_(std::move(name)),
         namesakes_(std::move(namesakes)),
         opened_as_(namesakes_ ? ++*namesakes_ : 0) {}
@@ -300,7 +360,8 @@ class stage_counters {
   std::string name() const;
   const std::string& given_name() const noexcept { return name_; }
 
-  const unsigned distance;  // stages behind it and itself, in the order in which they are opened
+  const std::uint64_t number;  // from 1 on; no other of the process ever has it
+  const unsigned distance;     // stages behind it and itself, in the order in which they are opened
 
   std::atomic<unsigned> workers = 0;  // of its staff, or fewer while their number is tuned
   stage_workers staff;
@@ -311,7 +372,9 @@ class stage_counters {
   std::atomic<std::uint64_t> allocated = 0;     // bytes of buffers
   std::atomic<std::uint64_t> most_at_once = 0;  // bytes that were allocated without waiting
   call_time busy;
-  std::atomic<std::int64_t> cpu = 0, awaited = 0;
+  call_time paused;
+  cpu_times cpu;
+  std::atomic<std::int64_t> awaited = 0;
   waiting_time input_wait, output_wait, starving;
   shared_waiting_time memory_wait;
   duration_histogram latency;
@@ -326,6 +389,8 @@ class stage_counters {
   stage_statistics snapshot(clock::time_point now) const;
 
  private:
+  static std::uint64_t next_number() noexcept;
+
   std::string name_;
   std::shared_ptr<std::atomic<unsigned>> namesakes_;
   unsigned opened_as_;  // among the stages of this name, from the sink on

@@ -36,14 +36,15 @@ struct tee_options {
 
 namespace detail {
 
-// Passes on a path's results, and notes whether they come of the same items as those of the first.
+// Passes on a path's results, and notes whether they come of the same items as those of the first,
+// and of the same parts of them.
 template <class T>
 async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
                                    std::shared_ptr<lineage> first, opening run) {
   while (auto* item = co_await results.next()) {
     if (path == 0)
       *first = results.origin();
-    else if (results.origin() != *first)
+    else if (results.origin() != *first || results.origin().part() != first->part())
       run.refuse_state("the paths of tee make results of unlike items");
     co_yield *item;
   }
@@ -84,10 +85,10 @@ class tee_core {
                                            const std::tuple<pipeline<Out>...>& paths,
                                            const opening& run, std::index_sequence<I...>) const {
     owner stop(std::make_shared<lane_stop>(run));
-    auto inside = run.until(stop->token());
+    auto inside = run.until(stop->token()).pairing();
     inside.place = {};  // what waits here is not under way
     auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
-    split->watch(run.place, stop->source());
+    split->watch(run, stop->source());
     inside.split = split;
     std::tuple<std::shared_ptr<lane<Out>>...> lanes;
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
@@ -95,7 +96,8 @@ class tee_core {
      ...);
     auto& counters = run.add_stage(name_);
     run.run->note_workers(counters, {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
-    auto items = in.open(run.until(split->stop_token()));
+    auto upstream = split->before_paths(run).until(split->stop_token()).taken_by(split->wanted());
+    auto items = in.open(upstream);
     (std::get<I>(lanes)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
     auto origin = std::make_shared<lineage>();

@@ -54,12 +54,13 @@ struct thread_pool_options {
 // what is begun needs it.
 //
 // A post wakes at most one thread, and none when all are busy. The destructor runs what has been
-// posted, then joins the threads.
+// posted, then joins the threads. Runs whose stages use a pool must end before it, and it must not
+// be destroyed on one of its threads: else its destructor ends the process.
 class thread_pool final : public detail::executor {
  public:
-  // Throws error(invalid_argument) for too many threads, for the number of a CPU above 1023, for a
-  // node that the machine does not have or that has no CPUs, or for both cpus and numa_node, and
-  // the system's reason for CPUs that the process may not use.
+  // Throws error(invalid_argument) for too many threads, for the number of a CPU or of a node above
+  // 1023, for a node that the machine does not have or that has no CPUs, or for both cpus and
+  // numa_node, and the system's reason for CPUs that the process may not use.
   explicit thread_pool(const thread_pool_options& options = {});
   ~thread_pool();
 

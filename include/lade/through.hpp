@@ -10,7 +10,6 @@
 #include <lade/pipeline.hpp>
 
 #include <atomic>
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,7 +25,7 @@ namespace lade {
 // state calls the stage anew, for the items whose positions have not been delivered; it is exact
 // only if the stage then yields what it would have yielded without the interruption. So whichever
 // rule it follows, what it yields must depend on these items alone: not on how many came before
-// them, nor on what it remembers of items whose lineage it has yielded.
+// them, nor on whose turn it is, nor on what it remembers of items whose lineage it has yielded.
 enum class lineage_rule : std::uint8_t {
   unspecified,  // run.state() is refused
   consumed,     // all items it took since it yielded the item before: filters, joins
@@ -45,7 +44,7 @@ namespace detail {
 
 // Passes items on and counts them, where several threads may add to the same counter.
 template <class T>
-async_generator<T> counted(async_generator<T> items, std::atomic<std::uint64_t>& counter) {
+async_generator<T> counted_in(async_generator<T> items, std::atomic<std::uint64_t>& counter) {
   while (auto* item = co_await items.next()) {
     counter.fetch_add(1, std::memory_order_relaxed);
     co_yield *item;
@@ -72,15 +71,31 @@ async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>
   }
 }
 
-// Passes a stage's items on, counts and checks them, and names the stage in what it throws.
+// Passes a stage's items on, counts them, and names the stage in what it throws.
 template <class T>
-async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters,
-                           std::shared_ptr<lineage_check> check = nullptr) {
+async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters) {
   try {
     while (auto item = co_await stage.next()) {
-      if (check) check->give(stage.origin());
       count_out(counters, *item);
       co_yield *item;
+    }
+  } catch (...) {
+    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
+  }
+}
+
+// The same for a custom stage: checks the lineages if there is a check, and tells items apart that
+// it makes of the same.
+template <class T>
+async_generator<T> observe_custom(async_generator<T> stage, opening run, stage_counters& counters,
+                                  std::shared_ptr<lineage_check> check) {
+  try {
+    distinct_lineage origins;
+    while (auto item = co_await stage.next().apart()) {
+      if (check) check->give(stage.origin());
+      count_out(counters, *item);
+      with_lineage<T> yielded{origins.of(stage.origin()), *item};
+      co_yield yielded;
     }
     if (check) check->end(stage.unyielded());
   } catch (...) {
@@ -130,7 +145,7 @@ class through_stage {
           };
           auto opened =
               detail::begin_with([&] { return std::apply(call, *self.arguments_); }, run, counters);
-          return detail::observe<out>(std::move(opened), run, counters, std::move(check));
+          return detail::observe_custom<out>(std::move(opened), run, counters, std::move(check));
         });
   }
 
@@ -141,28 +156,16 @@ class through_stage {
 };
 
 // A stage that is a coroutine over a generator: `stage(async_generator<In>, arguments...)` returns
-// an async_generator of the new items. Called once for every run, with copies of the arguments.
+// an async_generator of the new items. Called once for every run, with copies of the arguments:
 //
-//   files | lade::through(at_least, {.name = "at_least", .lineage = lade::lineage_rule::consumed},
-//   64)
+//   auto large = lade::through(at_least, {.lineage = lade::lineage_rule::consumed}, 64);
 //
 // A run with a stage that does not say which lineage_rule it follows has no state.
 template <class F, class... Args>
 through_stage<std::decay_t<F>, std::decay_t<Args>...> through(F&& stage,
-                                                              const through_options& options,
+                                                              const through_options& options = {},
                                                               Args&&... arguments) {
   return {std::forward<F>(stage), options, {std::forward<Args>(arguments)...}};
-}
-template <class F>
-through_stage<std::decay_t<F>> through(F&& stage) {
-  return {std::forward<F>(stage), {}, {}};
-}
-template <class F, class First, class... Args>
-  requires(!std::same_as<std::remove_cvref_t<First>, through_options>)
-through_stage<std::decay_t<F>, std::decay_t<First>, std::decay_t<Args>...> through(
-    F&& stage, First&& first, Args&&... arguments) {
-  return {
-      std::forward<F>(stage), {}, {std::forward<First>(first), std::forward<Args>(arguments)...}};
 }
 
 }  // namespace lade

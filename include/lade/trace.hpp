@@ -164,6 +164,12 @@ class consumer_trace {
     if (!trace_ || item_.empty()) return;
     trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}));
   }
+  // With an item in hand, whose span is missing if there is no memory for it.
+  void ended() noexcept {
+    try {
+      asked();
+    } catch (...) {}
+  }
 
  private:
   trace* trace_;

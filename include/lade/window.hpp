@@ -33,9 +33,9 @@ class window_stage {
           auto& counters = run.add_stage("window");
           run.grouping(counters, self.size_, self.step_);
           if (self.step_ >= self.size_)
-            return apart(in.open(run.mixing_parts("window")), self, counters);
+            return apart(in.open(run.mixing_parts("window")), self, run, counters);
           run.refuse_state("window puts an item into several windows: let it step by their size");
-          return overlapping(in.open(run), self, counters);
+          return overlapping(in.open(run), self, run, counters);
         });
   }
 
@@ -44,20 +44,24 @@ class window_stage {
   // that the rest of a run always begins with a window.
   template <class T>
   static async_generator<std::vector<T>> apart(async_generator<T> in, window_stage self,
+                                               detail::opening run,
                                                detail::stage_counters& counters) {
     std::vector<T> items;
     std::size_t seen = 0;
     std::exception_ptr failure;
     while (auto* item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
-      if (items.size() < self.size_) items.push_back(std::move(*item));
+      if (items.size() < self.size_) {
+        auto keep = [&] { items.push_back(std::move(*item)); };
+        detail::handle(*item, in.origin(), run, counters, keep);
+      }
       if (++seen < self.step_) continue;
       detail::count_out(counters, items);
       co_yield items;
       items.clear();
       seen = 0;
     }
-    if (items.size() == self.size_) {
+    if (!failure && items.size() == self.size_) {
       detail::count_out(counters, items);
       co_yield items;
     }
@@ -66,17 +70,20 @@ class window_stage {
 
   template <class T>
   static async_generator<std::vector<T>> overlapping(async_generator<T> in, window_stage self,
+                                                     detail::opening run,
                                                      detail::stage_counters& counters) {
     std::deque<detail::held_item<T>> held;
     while (auto* item = co_await in.next().apart()) {
       detail::bump(counters.in);
-      held.emplace_back(std::move(*item), in.origin());
+      auto keep = [&] { held.emplace_back(std::move(*item), in.origin()); };
+      detail::handle(*item, in.origin(), run, counters, keep);
       if (held.size() < self.size_) continue;
       std::vector<T> items;
       lineage origin;
       if constexpr (std::copyable<T>)
         for (auto& each : held) {
-          items.push_back(each.item);
+          auto copy = [&] { items.push_back(each.item); };
+          detail::handle(each.item, each.origin, run, counters, copy);
           origin.merge(each.origin);
         }
       held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(self.step_));

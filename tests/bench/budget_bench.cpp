@@ -8,8 +8,10 @@
 #include <lade/media/image.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 
 #include <cstring>
+#include <fstream>
 
 #include "../media/jpeg_writer.hpp"
 #include "../support/temp_dir.hpp"
@@ -38,6 +40,13 @@ lade::sample make_image(std::int64_t width, std::int64_t height, bool progressiv
       lade::media::write_jpeg(pixels, {.progressive = progressive}));
 }
 
+lade::sample read_image(const std::string& path) {
+  lade::buffer file(std::filesystem::file_size(path));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  return lade::sample(path).with_data(std::move(file));
+}
+
 std::size_t bytes_of(const lade::sample& item) { return item.data().size(); }
 std::size_t bytes_of(const lade::tensor& item) { return item.spec().bytes(); }
 
@@ -61,6 +70,7 @@ void run_all(lade::runtime& runtime, const lade::pipeline<T>& items, std::string
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "What a run holds whose items are large beside its budget.");
   auto kind = options.choice("kind", "files|images|progressive", "what is loaded");
+  auto path = options.text("image", "", "a file to decode instead of an image that is made");
   auto budget = options.number("budget-mib", 64, "of the runtime");
   auto parallel = options.number("parallel", 64, "items at a time, and threads for images");
   auto count = options.number("count", 100, "items");
@@ -78,7 +88,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   auto wide = static_cast<std::int64_t>(width);
-  auto image = make_image(wide, wide * 3 / 4, kind == "progressive");
+  auto image =
+      path.empty() ? make_image(wide, wide * 3 / 4, kind == "progressive") : read_image(path);
   lade::media::decode_image decode;
   auto one = static_cast<double>(decode.memory_needed(image)) / mib;
   run_all(runtime,

@@ -204,10 +204,39 @@ def bounds_group():
     return group
 
 
+def budget_group():
+    about = "peak memory beyond a budget of 64 MiB, one item, and 64 MiB for all else"
+    group = Group("budget", about)
+    kinds = {
+        "files": "files of 200 MiB",
+        "baseline.jpg": "JPEG, baseline",
+        "progressive.jpg": "JPEG, progressive",
+        "rgba.png": "PNG, RGBA",
+        "lzw.tiff": "TIFF, LZW",
+        "lossy.webp": "WebP, lossy",
+        "lossless.webp": "WebP, lossless",
+        "rgb.avif": "AVIF",
+        "palette.gif": "GIF",
+        "rgb.bmp": "BMP",
+        "rgb.ppm": "PPM",
+    }
+    for kind, name in kinds.items():
+        group.commands[kind] = (
+            f"{{python}} {{here}}/budget.py {{bin}}/budget_bench --figures --only {kind}"
+            " --parallel 1 64"
+        )
+        group.once.add(kind)
+        for parallel in (1, 64):
+            line = f"{parallel} at a time"
+            row = lower(f"{name}, {line}", f"{kind}:{line}", [], "mib_over_allowed", 0)
+            group.rows += [row, lower(row.name, row.ours, [], "peak_rss_mib")]
+    return group
+
+
 def trace_group():
-    about = "a minute of training images with a trace of all of it, beside the same without"
+    about = "training images with a trace of all of it, beside the same without"
     group = Group("trace", about)
-    load = loader("loader_bench", LOADERS["train"], 1, images=40_000)
+    load = loader("loader_bench", LOADERS["train"], 1, images=10_000)
     for where, path in {"memory": "/dev/shm/lade-trace.json", "disk": "{build}/trace.json"}.items():
         group.commands[where] = f"{{python}} {{here}}/trace_cost.py {path} {load}"
         for figure in ("images_per_s", "images_per_cpu_s"):
@@ -231,16 +260,18 @@ def agree_group():
 FILES = {"110 KB": "{files}", "4 KB": "{files4k}", "0.4 KB to 1 MB": "{files_mixed}"}
 
 
-def readers_group(group, readers, loaders, tail):
-    """The first of the loaders, which is told nothing, against all readers; the others beside it."""
+def readers_group(group, readers, base, loaders, tail):
+    """The first of the loaders, which is told nothing, against all readers; the others beside it.
+    `base`: readers that are often the best."""
     for size, directory in FILES.items():
         theirs = []
         for name, options in readers.items():
             theirs.append(f"{name}, {size}")
+            if name in base:
+                group.base.append(theirs[-1])
             group.commands[theirs[-1]] = (
                 f"{{bin}}/files_bare --dir {directory} --reader {options} {tail}"
             )
-        group.base += theirs
         gate = 0.9
         for name, options in loaders.items():
             ours = f"{name}, {size}"
@@ -264,12 +295,14 @@ def files_group():
         "chains": "chain --threads 0 --parallel 32",
     }
     loaders = {
-        "lade": "--parallel 64",
-        "lade, 1 reactor": "--parallel 64 --reactors 1",
-        "lade, fallback": "--parallel 64 --reactor fallback",
+        "lade": "",
+        "lade, 1 reactor": "--reactors 1",
+        "lade, fallback": "--reactor fallback",
+        "lade, 64 at a time": "--parallel 64",
     }
     group = Group("files", "20,000 files in the page cache, five times")
-    return readers_group(group, readers, loaders, "--passes 5")
+    base = {"threads, sizes known", "rings, sizes known"}
+    return readers_group(group, readers, base, loaders, "--passes 5")
 
 
 def cold_group():
@@ -285,12 +318,14 @@ def cold_group():
         "rings of chains, O_DIRECT": "chain --threads 0 --parallel 128 --direct",
     }
     loaders = {
-        "lade": "--parallel 64",
-        "lade, past the page cache": "--parallel 64 --direct",
-        "lade, fallback": "--parallel 64 --reactor fallback",
+        "lade": "",
+        "lade, past the page cache": "--direct",
+        "lade, fallback": "--reactor fallback",
+        "lade, 64 at a time": "--parallel 64",
     }
     group = Group("cold", "20,000 files whose contents are not in the page cache")
-    return readers_group(group, readers, loaders, "--drop-caches")
+    base = {"64 threads", "rings"}
+    return readers_group(group, readers, base, loaders, "--drop-caches")
 
 
 def stop_group():
@@ -411,6 +446,7 @@ GROUPS = [
     decode_group(),
     simd_group(),
     bounds_group(),
+    budget_group(),
     peers_group(),
     core_group(),
     engine_group(),

@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   auto samples = list_samples(directory, images);
   images = samples.size();
   lade::media::decode_image decode(decoding(transform, quality == "fast", layout == "chw_f32"));
-  auto batches = lade::from(std::move(samples)) | lade::map(lade::io::read, {.concurrency = 64}) |
+  auto batches = lade::from(std::move(samples)) | lade::map(lade::io::read) |
                  lade::batch_into(decode, {.size = batch});
 
   double first_batch_s = 0, stop_s = 0;

@@ -13,7 +13,10 @@ from commands import PEERS, ROOT
 CPU_FLAGS = ("avx2", "fma", "f16c", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni",
              "avx512vbmi")  # fmt: skip
 PACKAGES = ("torch", "torchvision", "pillow", "nvidia-dali-cuda120", "tensorflow-cpu", "spdl",
-            "spdl-io", "opencv-python-headless")  # fmt: skip
+            "spdl-io", "opencv-python-headless", "numpy")  # fmt: skip
+# The libraries that lade calls, by the names that pkg-config knows them by.
+LIBRARIES = {"libjpeg-turbo": "libjpeg", "libtiff": "libtiff-4", "libwebp": "libwebp",
+             "libavif": "libavif", "zlib": "zlib", "liburing": "liburing"}  # fmt: skip
 
 
 def output_of(*command):
@@ -54,15 +57,16 @@ def compiler(build):
 
 
 def peer_versions(build):
-    """Of all packages that the peers' programs measure."""
+    """Of all packages that the peers' programs measure or need; several of one if they differ."""
     found = {}
     for peer in PEERS:
         for folder in (build / "peers" / peer / "lib").glob("python*/site-packages"):
             for package in metadata.distributions(path=[str(folder)]):
                 name = package.metadata["Name"].lower().replace("_", "-")
                 if name in PACKAGES:
-                    found[name] = package.version
-    return ", ".join(f"{name} {found[name]}" for name in PACKAGES if name in found) or "none"
+                    found.setdefault(name, set()).add(package.version)
+    texts = [f"{name} {' and '.join(sorted(found[name]))}" for name in PACKAGES if name in found]
+    return ", ".join(texts) or "none"
 
 
 def load():
@@ -80,8 +84,7 @@ def describe(build):
         "system": f"{system}, Linux {platform.release().partition('-')[0]},"
         f" {' '.join(platform.libc_ver())}",
         "compiler": compiler(build),
-        "libjpeg-turbo": output_of("pkg-config", "--modversion", "libjpeg"),
-        "liburing": output_of("pkg-config", "--modversion", "liburing"),
+        **{name: output_of("pkg-config", "--modversion", LIBRARIES[name]) for name in LIBRARIES},
         "FFmpeg": output_of("ffmpeg", "-version").partition(" Copyright")[0],
         "valgrind": output_of("valgrind", "--version"),
         "Python": platform.python_version(),

@@ -9,6 +9,8 @@ import tempfile
 import unittest
 from unittest import mock
 
+import budget
+import machine
 import run
 from groups import GROUPS, Group, Row, lower
 
@@ -189,13 +191,26 @@ class RunTest(unittest.TestCase):
         self.group.rows[0].counted = ("count a", "count b")
         return group
 
+    def spread_base(self, rounds=2, wide_rounds=2):
+        """The base against itself: 0.83 to 1.20 in so many rounds, else 1; then 120."""
+        wide = [line(100), line(120)] * wide_rounds
+        self.program("b", *wide, *[line(120)] * (2 * (rounds - wide_rounds)), line(120))
+
     def test_a_gate_inside_the_spread_of_the_base_is_decided_by_instructions(self):
         groups = [self.group, self.instructions_group(100, 110)]
-        self.program("a", line(90))
-        self.program("b", line(100), line(120))
+        self.program("a", line(108))
+        self.spread_base()
         status, _, page = self.run_groups(groups=groups)
         self.assertEqual(status, 0)
         self.assertIn("0.83–1.20 | 1.10 | ≥ 0.95 | yes, by instructions |", page)
+
+    def test_one_wide_round_of_the_base_is_no_spread(self):
+        groups = [self.group, self.instructions_group(100, 110)]
+        self.program("a", line(108))
+        self.spread_base(rounds=5, wide_rounds=1)
+        status, _, page = self.run_groups(groups=groups, rounds=5)
+        self.assertEqual(status, 1)
+        self.assertIn("0.90 (0.90–0.90) | 1.00–1.00 | 1.10 | ≥ 0.95 | **no** |", page)
 
     def test_a_gate_outside_of_the_spread_is_decided_by_time(self):
         groups = [self.group, self.instructions_group(100, 110)]
@@ -204,6 +219,28 @@ class RunTest(unittest.TestCase):
         status, _, page = self.run_groups(groups=groups)
         self.assertEqual(status, 1)
         self.assertIn("1.00–1.00 | 1.10 | ≥ 0.95 | **no** |", page)
+
+    def test_instructions_excuse_no_more_than_a_tenth_of_the_gate(self):
+        groups = [self.group, self.instructions_group(100, 110)]
+        for speed, status in (103, 0), (102, 1):  # 0.858 and 0.85 of 120, around 0.9 * 0.95
+            self.spread_base()
+            self.program("a", line(speed))
+            self.assertEqual(self.run_groups(groups=groups)[0], status)
+
+    def test_a_time_beyond_the_spread_is_not_excused_by_instructions(self):
+        groups = [self.group, self.instructions_group(100, 110)]
+        for speed, status in (106, 0), (105, 1):  # 0.883 and 0.875 of 120, around 0.95 * 0.923
+            self.program("b", *[line(120), line(130)] * 2, line(120))
+            self.program("a", line(speed))
+            self.assertEqual(self.run_groups(groups=groups)[0], status)
+
+    def test_a_cost_beyond_the_spread_is_not_excused_by_instructions(self):
+        self.group.rows = [lower("a row", "a", ["b"], "rate", 1.05)]
+        groups = [self.group, self.instructions_group(110, 100)]  # a ratio of speed: 0.91
+        for cost, status in (138, 0), (139, 1):  # 1.15 and 1.158 of 120, around 1.1 * 1.05
+            self.spread_base()
+            self.program("a", line(cost))
+            self.assertEqual(self.run_groups(groups=groups)[0], status)
 
     def test_a_base_that_fails_against_itself_fails(self):
         self.group.base = ["b"]
@@ -215,7 +252,7 @@ class RunTest(unittest.TestCase):
         self.group.base = ["b"]
         self.group.rows = [Row("a row", "a:f", ["b:f"], "rate", 2)]
         self.program("a", line(90))
-        self.program("b", line(100), line(120))
+        self.spread_base()
         self.assertIn("| b:f | 120 | 0.75 (0.75–0.75) | 0.83–1.20 | ≥ 2 |", self.run_groups()[2])
 
     def test_the_instructions_are_counted_for_whoever_needs_them(self):
@@ -237,10 +274,21 @@ class RunTest(unittest.TestCase):
         self.program("b", line(100))
         page = self.run_groups()[2]
         self.assertTrue(page.startswith("# Benchmarks\n"))
-        for fact in ("commit", "CPU", "CPU flags", "compiler", "peers", "load before", "load after"):
+        for fact in ("commit", "CPU", "CPU flags", "compiler", "libjpeg-turbo", "libtiff", "libwebp",
+                     "libavif", "zlib", "peers", "load before", "load after"):  # fmt: skip
             self.assertIn(f"\n- {fact}", page)
         self.assertIn("\n- groups: all\n", page)
         self.assertIn("\n- rounds: 2\n", page)
+
+    def test_the_page_says_all_versions_of_the_packages_of_peers(self):
+        for peer, package, version in (
+            ("torch", "torch", "2.9"), ("torch", "numpy", "2.1"), ("spdl", "numpy", "2.4"),
+            ("spdl", "other", "1"), ("dali", "numpy", "2.4"),
+        ):  # fmt: skip
+            folder = self.build / f"peers/{peer}/lib/python3/site-packages/{package}.dist-info"
+            folder.mkdir(parents=True)
+            (folder / "METADATA").write_text(f"Name: {package}\nVersion: {version}\n")
+        self.assertEqual(machine.peer_versions(self.build), "torch 2.9, numpy 2.1 and 2.4")
 
     def test_a_page_of_some_groups_says_so(self):
         self.program("a", line(100))
@@ -276,6 +324,34 @@ class RunTest(unittest.TestCase):
         )
         with self.assertRaisesRegex(SystemExit, "bench-programs"):
             self.run_groups()
+
+    def budget_group(self, peak_mib):
+        """The group of files alone, with a program that holds so much with 64 items at a time."""
+        group = next(group for group in GROUPS if group.name == "budget")
+        self.program("budget_bench", "", "")
+        script = self.build / "tests/bench/budget_bench"
+        script.write_text(
+            '#!/bin/sh\ncase "$*" in *"--parallel 64"*) peak=%d;; *) peak=300;; esac\n'
+            """echo '{"figure": "files", "item_mib": 200, "peak_rss_mib": '$peak'}'\n""" % peak_mib
+        )
+        rows = [row for row in group.rows if row.ours.startswith("files:")]
+        return Group("budget", "files", {"files": group.commands["files"]}, rows, once={"files"})
+
+    def test_memory_within_the_budget_passes(self):
+        status, _, page = self.run_groups(groups=[self.budget_group(328)])
+        self.assertEqual(status, 0)
+        self.assertIn("| files of 200 MiB, 64 at a time | mib over allowed | 0 (one round) | ≤ 0 | yes |", page)
+        self.assertIn("| files of 200 MiB, 1 at a time | mib over allowed | -28 (one round) | ≤ 0 | yes |", page)
+
+    def test_memory_beyond_the_budget_does_not_pass(self):
+        status, printed, _ = self.run_groups(groups=[self.budget_group(329)])
+        self.assertEqual(status, 1)
+        self.assertIn("gates not passed:\n  budget: files of 200 MiB, 64 at a time", printed)
+        self.assertNotIn("1 at a time, mib", printed)
+
+    def test_the_formats_of_the_budget_are_made(self):
+        group = next(group for group in GROUPS if group.name == "budget")
+        self.assertLessEqual({*group.commands}, {"files", *budget.FORMATS})
 
     def test_the_rows_of_all_groups_name_commands(self):
         run.check_groups(GROUPS)

@@ -59,11 +59,11 @@ class Small(unittest.TestCase):
         self.assertEqual(profiled("mix", "").stderr, "")
 
     def test_what_is_no_number_of_items_is_not_profiled(self):
-        for wrong in ["0", "x", "ten", "-1", "10 items", "99999999999999999999"]:
+        must = "LADE_PROFILE must be a number of items from 1 to 1073741824"
+        for wrong in ["0", "x", "ten", "-1", "10 items", "1073741825", "99999999999999999999"]:
             done = profiled("mix", wrong)
             self.assertEqual(done.stdout.splitlines(), lines_of("mix"))
-            self.assertEqual(done.stderr,
-                             f'lade: no profile: LADE_PROFILE must be a number of items, not "{wrong}"\n')
+            self.assertEqual(done.stderr, f'lade: no profile: {must}, not "{wrong}"\n')
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // own, whose reactor asks the test what each system call is to return.
 
 #include "../../io/open_files.hpp"
+#include "../../io/page_cache.hpp"
 #include "../support/temp_dir.hpp"
 
 #include <lade/buffer_pool.hpp>
@@ -15,13 +16,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -50,8 +52,8 @@ constexpr std::int64_t never = -1'000'000;  // the call does not return until it
 
 // What the calls return; set before the runtime is made. And how many descriptors were left open.
 static std::function<std::int64_t(const io_operation&)> answer;
-static int open_files = 0;
-static std::size_t most_direct_bytes = 0;  // of the O_DIRECT reads in flight at a time
+static std::atomic<int> open_files = 0;
+static std::atomic<std::size_t> most_direct_bytes = 0;  // of the O_DIRECT reads in flight at a time
 
 class scripted_reactor final : public detail::reactor {
  public:
@@ -73,7 +75,8 @@ class scripted_reactor final : public detail::reactor {
       if (call->what == io_operation::kind::open && result >= 0) ++open_files;
       finish(*call, result);
     }
-    most_direct_bytes = std::max(most_direct_bytes, direct_bytes);
+    auto most = most_direct_bytes.load();
+    while (most < direct_bytes && !most_direct_bytes.compare_exchange_weak(most, direct_bytes)) {}
     std::unique_lock lock(mutex_);
     if (!asked && deadline != detail::clock::time_point::min())
       woken_.wait(lock, [this] { return wake_; });
@@ -239,6 +242,7 @@ class DirectFaults : public Faults {
       return real_call(call);
     };
     (void)read(path_, {}, {io::page_cache::bypass});
+    answer = real_call;
     if (direct_reads == 0) GTEST_SKIP() << "the file system keeps all files in memory";
     evict(path_);
   }
@@ -320,6 +324,31 @@ TEST_F(DirectFaults, ARunThatWaitsForTheDiskFillsThePageCacheAtTheSecondReading)
   EXPECT_FALSE(read_hurried(paths, io::page_cache::automatic));
 }
 
+// In a process of its own, whose page cache has no room.
+using DirectFaultsDeathTest = DirectFaults;
+
+TEST_F(DirectFaultsDeathTest, AFileThatThePageCacheHasTakesNoRoomInIt) {
+  auto reads_past_it = [&] {
+    int direct = 0;
+    answer = [&](const io_operation& call) {
+      direct += call.direct;
+      return real_call(call);
+    };
+    (void)read(path_, {}, {io::page_cache::automatic});
+    return direct > 0;
+  };
+  auto check = [&] {
+    auto& use = detail::page_cache_use::of_process();
+    (void)use.should_bypass(0, std::numeric_limits<std::uint64_t>::max(), false);
+    (void)read(path_, {}, {io::page_cache::fill});
+    bool cached = reads_past_it();
+    evict(path_);
+    bool evicted = reads_past_it();
+    _exit(!cached && evicted ? 0 : 1);
+  };
+  EXPECT_EXIT(check(), testing::ExitedWithCode(0), "");
+}
+
 static task<> hold_permit(detail::open_files& files, event& end, int& begun) {
   auto permit = co_await files.read_whole();
   ++begun;
@@ -340,6 +369,25 @@ TEST(OpenFiles, NoMoreReadsAreInProgressThanTheLimitAllows) {
   int begun = 0;
   sync_wait(hold_permits(files, begun));
   EXPECT_EQ(begun, 5);
+}
+
+static task<> step_aside_and_read(detail::open_files& files) {
+  auto first = co_await files.read_whole();
+  auto second = co_await files.read_whole();
+  EXPECT_TRUE(first.step_aside());
+  EXPECT_TRUE(first.step_aside());
+  EXPECT_FALSE(second.step_aside());
+  {
+    auto third = co_await files.read_whole();
+    EXPECT_FALSE(third.step_aside());
+    auto gone = std::move(first);
+  }
+  EXPECT_TRUE(second.step_aside());
+}
+
+TEST(OpenFiles, HalfAsManyAsTheLimitStepAside) {
+  detail::open_files files(2);
+  sync_wait(step_aside_and_read(files));
 }
 
 // Opens that are answered with EMFILE when more than `most` files are open.

@@ -3,6 +3,7 @@
 #include "../support/temp_dir.hpp"
 
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/runtime.hpp>
@@ -15,10 +16,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <memory>
 #include <random>
+#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -125,6 +131,20 @@ static task<std::string> read_what_is_written(std::string path) {
   }
 }
 
+// -1 stands for the position of the descriptor, to io_uring.
+TEST_P(File, AnOffsetThatNoFileHasIsRefused) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir.write("file", "0123456789");
+  constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  for (auto offset : {~std::uint64_t{0}, last + 1, last, last - 3}) {
+    EXPECT_THAT(
+        [&] { sync_wait(runtime, read_part(path, offset, 4)); },
+        ThrowsMessage<error>(StartsWith("read " + path + ": offset is " + std::to_string(offset))));
+  }
+  EXPECT_EQ(sync_wait(runtime, read_part(path, last - 4, 4)), "");
+}
+
 TEST_P(File, AFileOfSeveralGigabytesIsReadToItsEnd) {
   temp_dir dir;
   runtime runtime(options());
@@ -171,6 +191,44 @@ TEST_P(File, AFileMayGrowAndShrinkWhileItIsRead) {
     ASSERT_LE(got.size(), 200'000u);
     ASSERT_EQ(got.text().substr(0, 100), content.substr(0, 100));
   }
+}
+
+static task<> read_text(std::string path, std::string& text, std::atomic<bool>& is_read) {
+  auto content = co_await io::read_file(std::move(path));
+  text = content.text();
+  is_read = true;
+}
+
+static task<> join(scope& children) { co_await children.join(); }
+
+// Each time that the read waits for the file's memory, a longer file takes the place of that one.
+TEST_P(File, AFileThatIsReplacedWhileMemoryIsWaitedForIsReadToItsEnd) {
+  constexpr std::size_t page = 4096;
+  temp_dir dir;
+  auto content = content_of(page);
+  auto path = dir.write("file", content);
+  runtime runtime(options());
+  buffer_pool memory(8 * page);
+  std::vector<buffer> others;
+  while (others.size() < 8) others.push_back(memory.allocate_now(page));
+  detail::memory_claim claim(std::make_shared<detail::demand>());
+  scope children(
+      {.runtime = &runtime, .home = &runtime.pool(), .memory = &memory, .claim = &claim});
+  std::string text;
+  std::atomic<bool> is_read = false;
+  children.start(read_text(path, text, is_read));
+  for (std::size_t wait = 1; !others.empty(); ++wait) {
+    while (memory.stats().waits < wait && !is_read) std::this_thread::yield();
+    if (is_read) break;
+    content = content_of((wait + 1) * page);
+    std::filesystem::rename(dir.write("longer", content), path);
+    others.pop_back();  // enough for the file that was there before
+  }
+  EXPECT_FALSE(others.empty());
+  others.clear();
+  sync_wait(join(children));
+  EXPECT_TRUE(text == content) << text.size() << " bytes of " << content.size();
+  EXPECT_EQ(memory.stats().used_bytes, 0u);
 }
 
 TEST_P(File, ErrorsNameTheFile) {
@@ -310,6 +368,83 @@ TEST_P(File, TooManyOpenFilesIsOneClearError) {
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(message, "open " + path + ": Too many open files");
   EXPECT_EQ(failure(path), "none");
+}
+
+// Counts the open descriptors in every turn of a reactor.
+class descriptor_watch {
+ public:
+  descriptor_watch(runtime& watched, int limit) : reactor_(watched.reactor()), limit_(limit) {
+    post();
+  }
+  descriptor_watch(const descriptor_watch&) = delete;
+
+  // How many there were at most. Once.
+  int most() {
+    over_ = true;
+    ended_.acquire();
+    return most_;
+  }
+
+ private:
+  void post() {
+    reactor_.post(
+        {[](void* self) noexcept { static_cast<descriptor_watch*>(self)->look(); }, this});
+  }
+  void look() {
+    int count = 0;
+    for (int fd = 0; fd < limit_; ++fd) count += fcntl(fd, F_GETFD) >= 0;
+    most_ = std::max(most_, count);
+    if (over_)
+      ended_.release();
+    else
+      post();
+  }
+
+  detail::reactor& reactor_;
+  const int limit_;
+  int most_ = 0;
+  std::atomic<bool> over_ = false;
+  std::binary_semaphore ended_{0};
+};
+
+static task<> add_size(std::string path, std::size_t& bytes) {
+  auto content = co_await io::read_file(std::move(path));
+  bytes += content.size();
+}
+
+static task<> read_together(const std::vector<std::string>& paths, std::size_t& bytes) {
+  scope children(co_await this_context());
+  for (auto& path : paths) children.start(add_size(path, bytes));
+  co_await children.join();
+}
+
+// In a process that may have so many descriptors: whether all files are read, with some to spare.
+static bool reads_below_the_limit(const runtime_options& options, int limit) {
+  rlimit low{static_cast<rlim_t>(limit), static_cast<rlim_t>(limit)};
+  setrlimit(RLIMIT_NOFILE, &low);
+  temp_dir dir;
+  std::vector<std::string> paths;
+  std::size_t expected = 0;
+  for (std::size_t i = 0; i < 1000; expected += i++)
+    paths.push_back(dir.write(std::to_string(i), content_of(i)));
+  runtime runtime(options);
+  descriptor_watch watch(runtime, limit);
+  std::size_t bytes = 0;
+  detail::sync_wait_on(runtime.reactor(), runtime, read_together(paths, bytes));
+  auto most = watch.most();
+  std::fprintf(stderr, "%zu bytes of %zu, %d descriptors\n", bytes, expected, most);
+  return bytes == expected && most < limit;
+}
+
+using FileDeathTest = File;
+INSTANTIATE_TEST_SUITE_P(Both, FileDeathTest,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+TEST_P(FileDeathTest, ManyReadsLeaveDescriptorsToOthers) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // the limit is read once a process
+  EXPECT_EXIT(_exit(reads_below_the_limit(options(1), 64) ? 0 : 1), testing::ExitedWithCode(0),
+              "499500 bytes of 499500");
 }
 
 TEST(FileAlone, OutsideOfARuntimeThereIsAnError) {

@@ -2,6 +2,7 @@
 #include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
 
+#include <lade/detail/activity.hpp>
 #include <lade/detail/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
@@ -13,6 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <memory>
 #include <random>
@@ -363,6 +367,61 @@ TEST_P(Reactor, AStopMayRaceTheCompletion) {
     std::this_thread::yield();
   }
   EXPECT_GE(stopped, 2'500);
+}
+
+// How many threads copy and wait for the thread `reactor`: those of the kernel's, which it shows
+// among ours, or helpers.
+static int workers_of(pid_t reactor) {
+  auto of_kernel = "iou-wrk-" + std::to_string(reactor);
+  int count = 0;
+  for (auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(thread.path() / "comm"), name);
+    count += name == of_kernel || name == "lade-helper";
+  }
+  return count;
+}
+
+TEST_P(Reactor, ACopyThatIsToBeMadeApartIsMadeByAnotherThread) {
+  temp_dir dir;
+  auto path = dir.write("file", std::string(1'000'000, 'x'));
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  runtime runtime(options(1));
+  pid_t reactor = 0;
+  run_on_reactor(runtime, [&] { reactor = gettid(); });
+  while (workers_of(reactor) > 0) std::this_thread::yield();  // those of earlier tests that end
+  std::string text(1'000'000, ' ');
+  auto apart = read_call(fd, text);
+  apart.apart = true;
+  EXPECT_EQ(sync_wait(runtime, make_call(apart)), 1'000'000);
+  EXPECT_EQ(workers_of(reactor), 1);
+  close(fd);
+}
+
+// Computes for longer than a step may take.
+static void compute_for_long() {
+  auto used = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  auto end = used() + detail::activity::allowed * 3 / 2;
+  while (used() < end) {}
+}
+
+TEST_P(Reactor, AStepThatHasRunOthersIsWatchedOn) {
+  runtime runtime(options(1));
+  std::vector<detail::activity::step> long_steps;
+  run_on_reactor(runtime, [&] {
+    auto& reactor = runtime.reactor();
+    detail::name_step("outer", 0);
+    reactor.post({[](void*) noexcept { detail::name_step("inner", 0); }, nullptr});
+    reactor.run_some();
+    compute_for_long();
+    long_steps = reactor.current().take_long();
+  });
+  ASSERT_EQ(long_steps.size(), 1u);
+  EXPECT_STREQ(long_steps[0].doing, "outer");
 }
 
 TEST_P(Reactor, ARuntimeEndsThatWasNeverUsed) { runtime runtime(options()); }

@@ -1,4 +1,5 @@
 #include "../../media/exif.hpp"
+#include "../support/live_allocations.hpp"
 
 #include <gtest/gtest.h>
 
@@ -77,6 +78,38 @@ TEST(Exif, RawProfilesOfPngsAreRead) {
            reinterpret_cast<const Bytef*>(text.data()), text.size());
   compressed.resize(size);
   EXPECT_EQ(orientation_in(png_of("zTXt", "Raw profile type exif\0\0"s + compressed)), 6);
+}
+
+// A chunk whose text is compressed.
+static std::string compressed_text(const std::string& keyword, const std::string& text) {
+  auto size = compressBound(static_cast<uLong>(text.size()));
+  std::string compressed(size, '\0');
+  compress(reinterpret_cast<Bytef*>(compressed.data()), &size,
+           reinterpret_cast<const Bytef*>(text.data()), static_cast<uLong>(text.size()));
+  compressed.resize(size);
+  const auto body = keyword + "\0\0"s + compressed;
+  const auto length = [&](int shift) { return static_cast<char>(body.size() >> shift & 0xff); };
+  return ""s + length(24) + length(16) + length(8) + length(0) + "zTXt" + body + "\0\0\0\0"s;
+}
+
+TEST(Exif, TextsOfPngsThatSayNothingOfItAreNotInflated) {
+  auto file = "\x89PNG\r\n\x1a\n"s;
+  for (int i = 0; i < 1000; ++i) file += compressed_text("Comment", "text");
+  const auto before = test::allocations_made();
+  EXPECT_EQ(orientation_in(file), 1);
+  EXPECT_LE(test::allocations_made() - before, 1u);
+}
+
+TEST(Exif, TextsOfPngsAreInflatedToNoMoreThanOneMebibyteAltogether) {
+  constexpr std::size_t half = 1 << 19;
+  const auto start = "\x89PNG\r\n\x1a\n"s;
+  const auto last = compressed_text("XML:com.adobe.xmp", attribute);
+  const auto filler = [](std::size_t size) {
+    return compressed_text("XML:com.adobe.xmp", std::string(size, ' '));
+  };
+  EXPECT_EQ(orientation_in(start + filler(half) + last), 6);
+  EXPECT_EQ(orientation_in(start + filler(half) + filler(half) + last), 1);
+  EXPECT_EQ(orientation_in(start + filler(4 * half) + last), 1);
 }
 
 TEST(Exif, LowByteFirstIsReadToo) {

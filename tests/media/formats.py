@@ -3,6 +3,9 @@
 formats.py PHOTO DIRECTORY writes NAME.EXTENSION and NAME.EXTENSION.raw: a line "<width> <height>
 <channels>", then RGB. The pixels are the generator's own arrays wherever a kind is lossless, else
 what the format's own tools or Pillow decode.
+
+formats.py --large DIRECTORY writes images of 2000 x 1500 without their pixels, one of each kind that
+is decoded in memory of another size.
 """
 
 import os
@@ -62,15 +65,28 @@ def pack(rows, bits):
     return numpy.packbits(each, axis=1).tobytes()
 
 
+# Literals of LZW, a code of `bits` + 1 bits each, low bit first, with a clear code so often that
+# codes stay of one length.
+def lzw(values, bits):
+    codes = []
+    for i, value in enumerate(values):
+        if i % ((1 << bits) - 2) == 0:
+            codes.append(1 << bits)
+        codes.append(int(value))
+    codes.append((1 << bits) + 1)
+    number = sum(code << (i * (bits + 1)) for i, code in enumerate(codes))
+    return number.to_bytes((len(codes) * (bits + 1) + 7) // 8, "little")
+
+
 # --- TIFF -----------------------------------------------------------------------------------------
 
 BITS, PHOTOMETRIC, SAMPLES, EXTRA, INKS, MAP = 258, 262, 277, 338, 332, 320
 
 
-# A TIFF of one strip. `rows` are [height, width * samples].
-def tiff(rows, width, bits, tags):
+# A TIFF of one strip. `rows` are [height, width * samples], `data` how they are written.
+def tiff(rows, width, bits, tags, data=None):
     samples = rows.shape[1] // width
-    data = pack(rows, bits)
+    data = data or pack(rows, bits)
     fields = {256: width, 257: rows.shape[0], BITS: [bits] * samples, 259: 1, SAMPLES: samples, 278: rows.shape[0]}
     fields.update(tags)
     fields[273], fields[279] = 8, len(data)
@@ -128,6 +144,9 @@ def tiffs(rgb, alpha):
         write("inks%d.tif" % bits, tiff(values, width, bits, {PHOTOMETRIC: 5, INKS: 1}), inks.convert("RGB"))
     many = numpy.dstack([rgb, alpha, alpha, grey]).reshape(height, -1)
     write("many.tif", tiff(many, width, 8, {PHOTOMETRIC: 2, EXTRA: [0, 0, 0]}), rgb)
+
+    before_tiff5 = lzw(grey.ravel(), 8)  # low bit first
+    write("oldlzw.tif", tiff(grey, width, 8, {PHOTOMETRIC: 1, 259: 5}, before_tiff5), grey)
 
     for source in ("rgb8", "rgb16", "grey8", "grey16", "grey4", "map8", "alpha", "associated8", "inks8"):
         for way in ("none", "lzw", "zip", "packbits", "zstd", "lzma"):
@@ -187,7 +206,7 @@ def chunk(name, body):
 # A PNG of any kind, interlaced or not. `values` are [height, width, channels].
 def png(values, bits, colour, interlaced, before=b""):
     height, width, channels = values.shape
-    raw = b""
+    raw = bytearray()
     passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
     for left, top, step_x, step_y in passes if interlaced else ((0, 0, 1, 1),):
         part = values[top::step_y, left::step_x]
@@ -242,7 +261,7 @@ def pngs(rgb, alpha):
 # --- GIF ------------------------------------------------------------------------------------------
 
 
-# One image of a GIF. Codes of literals with a clear code so often that they stay of one length.
+# A GIF of one image.
 def gif(indices, colours, screen=None, at=(0, 0), transparent=None, interlaced=False, own_palette=False):
     height, width = indices.shape
     depth = max(1, (len(colours) - 1).bit_length())
@@ -257,14 +276,7 @@ def gif(indices, colours, screen=None, at=(0, 0), transparent=None, interlaced=F
     if interlaced:
         rows = rows[0::8] + rows[4::8] + rows[2::4] + rows[1::2]
     bits = max(2, depth)
-    codes = []
-    for i, value in enumerate(indices[rows].ravel()):
-        if i % ((1 << bits) - 2) == 0:
-            codes.append(1 << bits)
-        codes.append(int(value))
-    codes.append((1 << bits) + 1)
-    number = sum(code << (i * (bits + 1)) for i, code in enumerate(codes))
-    packed = number.to_bytes((len(codes) * (bits + 1) + 7) // 8, "little")
+    packed = lzw(indices[rows].ravel(), bits)
     flags = (0x80 | (depth - 1) if own_palette else 0) | (0x40 if interlaced else 0)
     data += struct.pack("<BHHHHB", 0x2C, *at, width, height, flags)
     data += (table if own_palette else b"") + bytes([bits])
@@ -424,6 +436,125 @@ def bmps(rgb, alpha):
         shutil.copy(path_of("map8.bmp.raw"), path_of("magick-%s.bmp.raw" % name))
 
 
+# --- JPEG -----------------------------------------------------------------------------------------
+
+
+def jpegs(rgb):
+    image = Image.fromarray(rgb)
+    grey, inks = image.convert("L"), image.convert("CMYK")
+    for quality in (5, 60, 100):
+        for kind, options in dict(base={}, optimised={"optimize": True}, progressive={"progressive": True}).items():
+            name = "%s-%d" % (kind, quality)
+            for sampling in ("4:4:4", "4:2:2", "4:2:0"):
+                save("%s-%s.jpg" % (name, sampling.replace(":", "")), image, quality=quality, subsampling=sampling, **options)
+            save(name + "-grey.jpg", grey, quality=quality, **options)
+            save(name + "-inks.jpg", inks, quality=quality, **options)
+    for width, height in ((1, 1), (1, 9), (9, 1), (8, 8), (16, 16), (17, 33)):
+        save("size%dx%d.jpg" % (width, height), image.crop((0, 0, width, height)), quality=90)
+
+    image.save(path_of("source.ppm"))
+    grey.save(path_of("source.pgm"))
+    for name, options in {
+        "440": ("-sample", "1x2"),
+        "411": ("-sample", "4x1"),
+        "410": ("-sample", "4x2"),
+        "luma-small": ("-sample", "1x1,2x2,2x2"),
+        "one-chroma": ("-sample", "2x2,2x1,1x2"),
+        "direct": ("-rgb",),
+        "restart": ("-restart", "1"),
+        "restart-blocks": ("-restart", "3B", "-sample", "1x1"),
+        "arithmetic": ("-arithmetic",),
+        "arithmetic-progressive": ("-arithmetic", "-progressive"),
+        "progressive-restart": ("-progressive", "-restart", "1"),
+        "quantised": ("-quality", "90,20"),
+        "smoothed": ("-smooth", "50", "-progressive"),
+    }.items():
+        for source in ("source.ppm",) if name in ("direct", "luma-small", "one-chroma") else ("source.ppm", "source.pgm"):
+            file = "cjpeg-%s%s.jpg" % (name, "-grey" * (source == "source.pgm"))
+            options = ("-sample", "1x1") if source == "source.pgm" and "-sample" in options else options
+            tool("cjpeg", *options, "-outfile", path_of(file), path_of(source))
+            expect(file, Image.open(path_of(file)).convert("RGB"))
+    os.remove(path_of("source.ppm"))
+    os.remove(path_of("source.pgm"))
+
+
+# --- what ImageMagick writes ----------------------------------------------------------------------
+
+
+def magick(name, source, *options, pixels=None, kind=""):
+    source = ("png:" + path_of(source + ".source"), "+dither")  # or else it changes even few colours
+    tool("/usr/bin/convert", *source, *options, kind + path_of("magick-" + name))
+    expect("magick-" + name, Image.open(path_of("magick-" + name)).convert("RGB") if pixels is None else pixels)
+
+
+def magick_tiffs(rgb, grey, bits, few):
+    for way in ("None", "LZW", "Zip", "RLE", "LZMA", "Zstd"):
+        magick(way.lower() + ".tif", "rgb", "-compress", way, pixels=rgb)
+    for way in ("Fax", "Group4", "LZW"):
+        magick("bits-%s.tif" % way.lower(), "bits", "-compress", way, pixels=bits)
+        magick("lsb-%s.tif" % way.lower(), "bits", "-compress", way, "-define", "tiff:fill-order=lsb", pixels=bits)
+    for way in ("None", "LZW"):
+        msb = ("-compress", way, "-define", "tiff:endian=msb")
+        magick("msb8-%s.tif" % way.lower(), "rgb", *msb, pixels=rgb)
+        magick("msb16-%s.tif" % way.lower(), "rgb", *msb, "-depth", "16", pixels=rgb)
+        magick("msb-big-%s.tif" % way.lower(), "rgb", *msb, "-depth", "16", pixels=rgb, kind="tiff64:")
+    magick("tiles.tif", "rgb", "-compress", "Zip", "-define", "tiff:tile-geometry=32x16", pixels=rgb)
+    magick("rows.tif", "grey", "-compress", "LZW", "-define", "tiff:rows-per-strip=5", pixels=grey)
+    magick("planes.tif", "rgb", "-compress", "LZW", "-interlace", "Plane", pixels=rgb)
+    magick("palette.tif", "few", "-compress", "Zip", "-type", "Palette", pixels=few)
+    magick("pages.tif", "rgb", "-compress", "LZW", "(", "+clone", "-rotate", "90", ")", pixels=rgb)
+    magick("alpha.tif", "rgba", "-compress", "LZW", pixels=rgb)
+    magick("inks.tif", "rgb", "-compress", "LZW", "-colorspace", "CMYK")
+    magick("jpeg.tif", "rgb", "-compress", "JPEG")
+    magick("associated.tif", "rgba", "-compress", "Zip", "-define", "tiff:alpha=associated")
+    stored = tifffile.imread(path_of("magick-associated.tif")).astype(int)
+    divided = numpy.minimum(stored[:, :, :3] * 255 // numpy.maximum(stored[:, :, 3:], 1), 255)
+    expect("magick-associated.tif", divided * (stored[:, :, 3:] > 0))
+
+
+def magick_others(rgb, grey, bits, few):
+    for name, interlace in dict(rows="None", adam7="PNG").items():
+        for kind, source, pixels in (
+            ("png00", "rgba", rgb),
+            ("png8", "few", few),
+            ("png24", "rgb", rgb),
+            ("png32", "rgba", rgb),
+            ("png48", "rgb", rgb),
+            ("png64", "rgba", rgb),
+            ("png00", "grey", grey),
+            ("png00", "bits", bits),
+        ):
+            magick("%s-%s-%s.png" % (kind, source, name), source, "-interlace", interlace, pixels=pixels, kind=kind + ":")
+    for name, interlace in dict(rows="None", interlaced="GIF").items():
+        magick(name + ".gif", "few", "-interlace", interlace, pixels=few)
+        magick("bits-%s.gif" % name, "bits", "-interlace", interlace, pixels=bits)
+    frames = ("(", "+clone", "-rotate", "180", ")", "(", "-clone", "0", "-crop", "20x10+5+7", ")")
+    magick("frames.gif", "few", *frames, pixels=few)
+    magick("transparent.gif", "rgba")
+    magick("transparent-frames.gif", "rgba", *frames)
+    for sampling in ("4:4:4", "4:2:2", "4:2:0", "4:1:1", "4:4:0"):
+        for name, interlace in dict(base="None", progressive="JPEG").items():
+            options = ("-sampling-factor", sampling, "-interlace", interlace, "-quality", "80")
+            magick("%s-%s.jpg" % (name, sampling.replace(":", "")), "rgb", *options)
+    for name, interlace in dict(base="None", progressive="JPEG").items():
+        magick(name + "-grey.jpg", "grey", "-interlace", interlace)
+        magick(name + "-inks.jpg", "rgb", "-colorspace", "CMYK", "-interlace", interlace)
+
+
+def magicks(rgb, alpha):
+    image = Image.fromarray(rgb)
+    few = numpy.asarray(image.quantize(99).convert("RGB"))
+    grey = numpy.asarray(image.convert("L"))
+    bits = (grey >> 7) * 255
+    sources = dict(rgb=rgb, rgba=numpy.dstack([rgb, alpha]), grey=grey, bits=bits, few=few)
+    for name, pixels in sources.items():
+        Image.fromarray(pixels).save(path_of(name + ".source"), "png")
+    magick_tiffs(rgb, grey, bits, few)
+    magick_others(rgb, grey, bits, few)
+    for name in sources:
+        os.remove(path_of(name + ".source"))
+
+
 # --- the rest -------------------------------------------------------------------------------------
 
 
@@ -469,7 +600,8 @@ def avifs(rgb, alpha):
     height, width, _ = rgb.shape
     rgba = numpy.dstack([rgb, alpha])
     grey = numpy.asarray(Image.fromarray(rgb).convert("L"))
-    for name, pixels in dict(rgb=rgb, rgba=rgba, grey=grey).items():
+    cells = numpy.asarray(Image.fromarray(rgb).resize((128, 192)))  # of at least 64 x 64
+    for name, pixels in dict(rgb=rgb, rgba=rgba, grey=grey, cells=cells).items():
         Image.fromarray(pixels).save(path_of(name + ".source"), "png")
 
     def encode(name, source, *options, pixels=None):
@@ -494,8 +626,137 @@ def avifs(rgb, alpha):
         encode("irot%d.avif" % angle, "rgb", "-l", "--irot", str(angle), pixels=turned)
         encode("irot%d-down.avif" % angle, "rgb", "-l", "--irot", str(angle), "--imir", "0", pixels=turned[::-1])
         encode("irot%d-right.avif" % angle, "rgb", "-l", "--irot", str(angle), "--imir", "1", pixels=turned[:, ::-1])
-    for name in ("rgb.source", "rgba.source", "grey.source", "source.png"):
+    encode("grid.avif", "cells", "-l", "--grid", "2x3", pixels=cells)
+    encode("grid-420.avif", "cells", "-y", "420", "--min", "10", "--max", "20", "--grid", "2x2")
+    tiled = Image.fromarray(rgba).resize((128, 192))
+    tiled.save(path_of("tiled.source"), "png")
+    encode("grid-alpha.avif", "tiled", "-l", "--grid", "2x3", pixels=numpy.asarray(tiled))
+    for name, source in dict(sequence="rgb", alphas="rgba").items():
+        shutil.copy(path_of(source + ".source"), path_of("first.png"))
+        first = numpy.asarray(Image.open(path_of("first.png")))
+        Image.fromarray(first[::-1]).save(path_of("source.png"))
+        tool("avifenc", "-s", "10", "-l", path_of("first.png"), path_of("source.png"), path_of(name + ".avif"))
+        expect(name + ".avif", first)
+    sources = ("rgb.source", "rgba.source", "grey.source", "cells.source", "tiled.source", "source.png", "first.png")
+    for name in sources:
         os.remove(path_of(name))
+
+
+# --- large images ---------------------------------------------------------------------------------
+
+
+def put(name, data):
+    with open(path_of(name), "wb") as file:
+        file.write(data)
+
+
+def large_tiffs(rgb, alpha):
+    height, width = alpha.shape
+    rgba = numpy.dstack([rgb, alpha])
+    rows = {1: alpha, 3: rgb.reshape(height, -1), 4: rgba.reshape(height, -1)}
+    map = numpy.repeat(numpy.arange(256)[None] * 257, 3, 0).ravel().tolist()
+    for name, samples, bits, tags in (
+        ("grey8", 1, 8, {PHOTOMETRIC: 1}),
+        ("grey1", 1, 1, {PHOTOMETRIC: 1}),
+        ("rgb8", 3, 8, {PHOTOMETRIC: 2}),
+        ("rgba16", 4, 16, {PHOTOMETRIC: 2, EXTRA: 2}),
+        ("inks16", 4, 16, {PHOTOMETRIC: 5, INKS: 1}),
+        ("map8", 1, 8, {PHOTOMETRIC: 3, MAP: map}),
+        ("ycbcr", 3, 8, {PHOTOMETRIC: 6, 530: [1, 1]}),
+    ):
+        values = rows[samples].astype(int)
+        values = values * 257 if bits == 16 else values >> (8 - bits)
+        put(name + ".tif", tiff(values, width, bits, tags))
+    for name, source, options in (
+        ("lzw", "rgb8", ("-c", "lzw", "-r", "1500")),
+        ("rows", "rgba16", ("-c", "zip", "-r", "7")),
+        ("tiles", "rgba16", ("-c", "zip", "-t", "-w", "2048", "-l", "2048")),
+        ("planes", "rgb8", ("-c", "packbits", "-p", "separate", "-r", "1500")),
+        ("big", "rgba16", ("-8", "-B", "-c", "none", "-r", "1500")),
+        ("turned-bits", "rgb8", ("-c", "none", "-f", "lsb2msb", "-r", "1500")),
+        ("jpeg", "rgb8", ("-c", "jpeg", "-r", "1500")),
+    ):
+        tool("tiffcp", *options, path_of(source + ".tif"), path_of(name + ".tif"))
+
+
+def large_pngs(rgb, alpha):
+    grey, a = alpha[:, :, None], alpha[:, :, None]
+    plte = chunk(b"PLTE", bytes(range(256)) * 3)
+    for name, bits, colour, values, before in (
+        ("grey1", 1, 0, grey >> 7, b""),
+        ("grey16", 16, 0, grey.astype(int) * 257, b""),
+        ("greykey", 8, 0, grey, chunk(b"tRNS", b"\0\1")),
+        ("ga8", 8, 4, numpy.dstack([grey, a]), b""),
+        ("rgb8", 8, 2, rgb, b""),
+        ("key8", 8, 2, rgb, chunk(b"tRNS", b"\0\1" * 3)),
+        ("key16", 16, 2, rgb.astype(int) * 257, chunk(b"tRNS", b"\0\1" * 3)),
+        ("map8", 8, 3, grey, plte + chunk(b"tRNS", b"\0")),
+        ("rgba8", 8, 6, numpy.dstack([rgb, a]), b""),
+        ("rgba16", 16, 6, numpy.dstack([rgb, a]).astype(int) * 257, b""),
+    ):
+        put(name + ".png", png(values, bits, colour, name == "rgba8", before))
+    noise = numpy.random.default_rng(1).integers(0, 256, rgb.shape).astype(numpy.uint8)
+    put("noise.png", png(noise, 8, 2, False))
+    put("filled.png", png(numpy.full_like(rgb, 0x5A), 8, 2, False))
+
+
+def large_bmps(grey, rgb):
+    height, width = grey.shape
+    grey4 = numpy.repeat(numpy.arange(256, dtype=numpy.uint8)[:, None], 4, 1).tobytes()
+    put("rgb24.bmp", bmp(bmp_rows(rgb, 24), width, height, 24))
+    put("old24.bmp", bmp(bmp_rows(rgb, 24), width, height, 24, header=12))
+    put("map8.bmp", bmp(bmp_rows(grey, 8), width, height, 8, grey4))
+    runs = b"".join(bytes([200, y % 256]) * (width // 200) + b"\0\0" for y in range(height))
+    put("runs8.bmp", bmp(runs + b"\0\1", width, height, 8, grey4, 1))
+
+
+def large_rest(image, with_alpha):
+    grey = image.convert("L")
+    for name, of, options in (
+        ("baseline.jpg", image, {}),
+        ("progressive.jpg", image, {"progressive": True}),
+        ("grey.jpg", grey, {"progressive": True}),
+        ("inks.jpg", image.convert("CMYK"), {"progressive": True}),
+        ("turned.jpg", image, {"exif": b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0"}),
+        ("lossy.webp", image, {"method": 0}),
+        ("lossy-profile.webp", image, {"method": 0, "icc_profile": b"a profile"}),
+        ("lossy-alpha.webp", with_alpha, {"method": 0, "exact": True}),
+        ("lossless.webp", image, {"lossless": True, "method": 0, "quality": 0}),
+        ("lossless-alpha.webp", with_alpha, {"lossless": True, "method": 0, "quality": 0, "exact": True}),
+        ("two.webp", image, {"lossless": True, "method": 0, "save_all": True, "append_images": [grey]}),
+        ("map.gif", grey.convert("P"), {}),
+        ("rgb.ppm", image, {}),
+        ("grey.pgm", grey, {}),
+        ("bits.pbm", image.convert("1"), {}),
+    ):
+        of.save(path_of(name), **options)
+    with open(path_of("map.gif"), "rb") as file:
+        data = file.read()
+    put("screen.gif", data[:6] + struct.pack("<HH", 20, 10) + data[10:])
+    put("comment.ppm", b"P6\n# a comment\n%d %d\n1000\n" % image.size + bytes(6 * image.width * image.height))
+    with_alpha.save(path_of("source.png"), compress_level=1)
+    image.save(path_of("rgb.png"), compress_level=1)
+    for name, source, options in (
+        ("420", "rgb", ("-d", "8", "-y", "420")),
+        ("444", "rgb", ("-d", "12", "-y", "444")),
+        ("alpha", "source", ("-d", "8", "-y", "420")),
+        ("alpha444", "source", ("-d", "12", "-y", "444")),
+        ("turned", "rgb", ("-d", "8", "-y", "420", "--irot", "1")),
+    ):
+        tool("avifenc", "-s", "10", *options, path_of(source + ".png"), path_of(name + ".avif"))
+
+
+def large(into):
+    global directory
+    directory = into
+    size = (2000, 1500)
+    grey = Image.linear_gradient("L").resize(size)
+    rgb = Image.merge("RGB", (grey, Image.radial_gradient("L").resize(size), grey.rotate(180)))
+    alpha = numpy.asarray(grey.rotate(180))
+    large_tiffs(numpy.asarray(rgb), alpha)
+    large_pngs(numpy.asarray(rgb), alpha)
+    large_bmps(alpha, numpy.asarray(rgb))
+    large_rest(rgb, Image.merge("RGBA", (*rgb.split(), Image.fromarray(alpha))))
 
 
 def main(photo, into):
@@ -506,14 +767,16 @@ def main(photo, into):
     alpha = numpy.asarray(image.convert("L").rotate(180)).copy()
     alpha[:4] = 0
     alpha[4:9] = 255
+    jpegs(rgb)
     tiffs(rgb, alpha)
     pngs(rgb, alpha)
     gifs(rgb)
     bmps(rgb, alpha)
     pnms(rgb)
+    magicks(rgb, alpha)
     webps(rgb, alpha)
     avifs(rgb, alpha)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    large(sys.argv[2]) if sys.argv[1] == "--large" else main(*sys.argv[1:])

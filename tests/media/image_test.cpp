@@ -3,9 +3,14 @@
 #include "jpeg_writer.hpp"
 #include "pillow.hpp"
 
+#include <lade/batch.hpp>
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/media/image.hpp>
 #include <lade/media/png.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +30,9 @@
 namespace lade::media {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::ThrowsMessage;
 
 static tensor photo_of(std::int64_t height, std::int64_t width) {
@@ -235,6 +242,18 @@ TEST(Image, CropsAreTheSamePixelsAsInTheWholeImage) {
   }
 }
 
+TEST(Image, IsRandomIfItsPixelsDependOnTheDraw) {
+  const sample photo = load(photos()[0]);
+  for (auto fit : {image_fit::stretch, image_fit::centre_crop, image_fit::random_crop}) {
+    const decode_image decode({.width = 24, .height = 16, .fit = fit});
+    const tensor first = decode(photo, random(0));
+    bool depends = false;
+    for (std::uint64_t seed = 1; seed < 8; ++seed)
+      depends = depends || difference(decode(photo, random(seed)), first) > 0;
+    EXPECT_EQ(decode.is_random(), depends);
+  }
+}
+
 TEST(Image, IsWrittenIntoItsSlotOfABatch) {
   const decode_image decode({.width = 30, .height = 20});
   const tensor batch(element_type::u8, decode.spec().shape.prepend(3));
@@ -321,6 +340,39 @@ TEST(Image, AWarningThatLeavesEveryPixelIntactIsCountedAndNoError) {
   }
 }
 
+static buffer with_flipped_bit(const buffer& file, std::size_t bit) {
+  buffer flipped = bytes_of(file.text());
+  flipped.data()[bit / 8] ^= std::byte{1} << bit % 8;
+  return flipped;
+}
+
+TEST(Image, AFlippedBitThatOnlyWarnsChangesNoPixel) {
+  const tensor pixels = photo_of(32, 48);
+  for (const jpeg_kind& kind :
+       {jpeg_kind{.restart_rows = 1}, jpeg_kind{.separate_scans = true, .restart_rows = 1},
+        jpeg_kind{.progressive = true}, jpeg_kind{.progressive = true, .restart_rows = 1}}) {
+    const buffer good = write_jpeg(pixels, kind);
+    const tensor expected = decode_image()(named("good.jpg", good));
+    for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+      try {
+        const decode_image decode;
+        const tensor decoded = decode(named("flipped.jpg", with_flipped_bit(good, bit)));
+        if (decode.warnings() == 0) continue;
+        ASSERT_EQ(difference(decoded, expected), 0) << bit;
+      } catch (const error&) {}
+    }
+  }
+}
+
+TEST(Image, AnUnknownTransformOfColoursIsAnError) {
+  const jpeg_kind rgb{.from = JCS_RGB, .as = JCS_RGB};
+  const buffer good = write_jpeg(photo_of(48, 64), rgb);
+  const auto transform = good.text().find("Adobe") + 11;
+  EXPECT_NO_THROW(decode_image()(named("rgb.jpg", good)));
+  const auto odd = named("odd.jpg", with_flipped_bit(good, 8 * transform + 1));
+  EXPECT_THAT([&] { decode_image()(odd); }, ThrowsMessage<error>(HasSubstr("odd.jpg")));
+}
+
 // Without the segments that begin with `marker`.
 static buffer without(const buffer& file, std::string_view marker) {
   std::string text(file.text());
@@ -330,6 +382,20 @@ static buffer without(const buffer& file, std::string_view marker) {
     text.erase(at, 2 + std::size_t{high} * 256 + low);
   }
   return bytes_of(text);
+}
+
+TEST(Image, AJpegOfManyMoreScansThanAnyWriterMakesIsRefused) {
+  const tensor grey(element_type::u8, {16, 16, 1});
+  std::memset(grey.bytes(), 7, grey.spec().bytes());
+  const auto of_passes = [&](int passes) {
+    jpeg_kind kind{.passes = passes, .from = JCS_GRAYSCALE, .as = JCS_GRAYSCALE};
+    return named("many.jpg", write_jpeg(grey, kind));
+  };
+  EXPECT_EQ(decode_image()(of_passes(1)).shape()[0], 16);  // 64 scans
+  EXPECT_THAT([&] { decode_image()(of_passes(2)); },
+              ThrowsMessage<error>(
+                  "decode many.jpg: the JPEG's data are damaged: it has more than 100 scans"));
+  EXPECT_EQ(decode_image()(of_passes(1)).shape()[0], 16) << "the next image";
 }
 
 TEST(Image, AJpegWithoutHuffmanTablesHasTheUsualOnes) {
@@ -412,7 +478,15 @@ TEST(Image, AnEmptyFileIsCalledThat) {
               ThrowsMessage<error>("decode b: the file is empty"));
 }
 
-TEST(Image, LargeImagesAreRefusedBeforeTheirPixelsAreAllocated) {
+TEST(Image, ASampleThatHasNotBeenReadIsCalledThat) {
+  const auto why = "decode b.jpg: the sample has no data: read it first (lade::io::read)";
+  EXPECT_THAT([] { decode_image()(sample("b.jpg")); }, ThrowsMessage<error>(why));
+  const decode_image small({.width = 8, .height = 8});
+  const tensor slot(small.spec());
+  EXPECT_THAT([&] { small(sample("b.jpg"), slot); }, ThrowsMessage<error>(why));
+}
+
+TEST(Image, ImagesOfMorePixelsThanAllowedAreRefusedByName) {
   for (const auto& good : good_samples()) {
     try {
       decode_image({.max_pixels = 1000})(good);
@@ -438,6 +512,31 @@ TEST(Image, OneDecoderServesManyThreads) {
     });
   threads.clear();
   EXPECT_EQ(differences, std::vector<int>(4, 0));
+}
+
+// What three runs without an epoch warn of.
+template <class T>
+static std::vector<std::string> warnings_of(const pipeline<T>& images) {
+  runtime where({.threads = 2});
+  std::vector<std::string> warnings;
+  run_options options;
+  options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  for (int i = 0; i < 3; ++i)
+    for (auto items = where.run(images, options); items.wait_next();) {}
+  return warnings;
+}
+
+TEST(Image, RandomCropsAreNoticedInASecondRunWithoutAnEpochAndOthersAreNot) {
+  const auto photo = from(std::vector{load(photos()[0])});
+  image_options options{.width = 8, .height = 8, .fit = image_fit::random_crop};
+  const decode_image at_random(options);
+  auto once = ElementsAre(HasSubstr("decode makes the same choices again"));
+  EXPECT_THAT(warnings_of(photo | map(at_random, {.name = "decode"})), once);
+  EXPECT_THAT(warnings_of(photo | batch_into(at_random, {.size = 1, .name = "decode"})), once);
+  options.fit = image_fit::centre_crop;
+  const decode_image at_the_centre(options);
+  EXPECT_THAT(warnings_of(photo | map(at_the_centre)), IsEmpty());
+  EXPECT_THAT(warnings_of(photo | batch_into(at_the_centre, {.size = 1})), IsEmpty());
 }
 
 }  // namespace lade::media

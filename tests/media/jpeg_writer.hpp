@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include <jpeglib.h>
 
@@ -17,10 +18,21 @@ struct jpeg_kind {
   int sampling_x = 2;  // luma samples for each colour sample
   int sampling_y = 2;
   bool progressive = false;
+  bool separate_scans = false;   // one for each component, of an image with three
   unsigned restart_rows = 0;     // rows of blocks between restart markers
+  int passes = 0;                // of one channel: scans of each AC coefficient alone, bit by bit
   J_COLOR_SPACE from = JCS_RGB;  // of `pixels`, which has as many channels
   J_COLOR_SPACE as = JCS_YCbCr;  // of the file
 };
+
+// One scan of the DC coefficients, then `passes` of each of the others.
+inline std::vector<jpeg_scan_info> single_scans(int passes) {
+  std::vector<jpeg_scan_info> scans{{1, {0}, 0, 0, 0, 0}};
+  for (int low = passes - 1; low >= 0; --low)
+    for (int k = 1; k < DCTSIZE2; ++k)
+      scans.push_back({1, {0}, k, k, low == passes - 1 ? 0 : low + 1, low});
+  return scans;
+}
 
 inline buffer write_jpeg(const tensor& pixels, const jpeg_kind& kind = {}) {
   jpeg_compress_struct jpeg;
@@ -40,6 +52,17 @@ inline buffer write_jpeg(const tensor& pixels, const jpeg_kind& kind = {}) {
   jpeg.comp_info[0].h_samp_factor = jpeg.num_components == 3 ? kind.sampling_x : 1;
   jpeg.comp_info[0].v_samp_factor = jpeg.num_components == 3 ? kind.sampling_y : 1;
   if (kind.progressive) jpeg_simple_progression(&jpeg);
+  constexpr jpeg_scan_info scans[] = {
+      {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+  if (kind.separate_scans) {
+    jpeg.scan_info = scans;
+    jpeg.num_scans = 3;
+  }
+  const auto single = single_scans(kind.passes);
+  if (kind.passes > 0) {
+    jpeg.scan_info = single.data();
+    jpeg.num_scans = static_cast<int>(single.size());
+  }
   jpeg.restart_in_rows = static_cast<int>(kind.restart_rows);
   jpeg_start_compress(&jpeg, TRUE);
   for (std::int64_t y = 0; y < pixels.shape()[0]; ++y) {

@@ -20,6 +20,13 @@ inline bool have_pillow() {
   return std::system("/usr/bin/python3 -c 'import PIL' 2>/dev/null") == 0;
 }
 
+// What formats.py needs.
+inline bool have_makers() {
+  return std::system(
+             "/usr/bin/python3 -c 'import numpy, tifffile, PIL' 2>/dev/null && "
+             "command -v cjpeg tiffcp avifenc webpmux /usr/bin/convert > /dev/null") == 0;
+}
+
 // The next image of a file of raw ones, u8 [height, width, channels]; empty at its end.
 inline tensor read_raw(std::FILE* from) {
   int width = 0, height = 0, channels = 0;

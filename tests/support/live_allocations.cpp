@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -12,57 +13,80 @@
 #include <new>
 #include <string_view>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LADE_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LADE_SANITIZED
-#endif
-
 static std::atomic<long> live_allocations = 0;
+static std::atomic<long> live_blocks = 0;  // those too that C libraries have
 static std::atomic<std::uint64_t> made_allocations = 0;
 static std::atomic<std::int64_t> until_failure = -1;  // allocations; less than 0: none fails
 
 namespace lade::test {
 
 std::uint64_t allocations_made() noexcept { return made_allocations; }
+long blocks_in_use() noexcept { return live_blocks; }
 
-failing_allocation::failing_allocation(std::uint64_t after) noexcept {
+failing_allocation::failing_allocation(std::uint64_t after) noexcept : after_(after) {
   until_failure = static_cast<std::int64_t>(after);
 }
-failing_allocation::~failing_allocation() { until_failure = -1; }
+void failing_allocation::end() noexcept { until_failure = -1; }
 bool failing_allocation::has_failed() const noexcept { return until_failure < 0; }
+std::uint64_t failing_allocation::passed() const noexcept {
+  return after_ - static_cast<std::uint64_t>(std::max<std::int64_t>(until_failure, 0));
+}
+
+bool allocation_fails() noexcept {
+  if (until_failure < 0 || until_failure.fetch_sub(1) != 0) return false;
+  errno = ENOMEM;
+  return true;
+}
 
 }  // namespace lade::test
 
-#ifndef LADE_SANITIZED
+#if !defined(LADE_SANITIZED_ADDRESSES) && !defined(LADE_SANITIZED_THREADS)
 
-static bool fails() noexcept { return until_failure >= 0 && until_failure.fetch_sub(1) == 0; }
+using lade::test::allocation_fails;
 
-// What C libraries allocate is not counted, but fails too.
+static void* count_block(void* block) noexcept {
+  if (block) live_blocks.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+// What C libraries allocate fails too.
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+void __libc_free(void* memory);
 
-void* malloc(std::size_t bytes) { return fails() ? nullptr : __libc_malloc(bytes); }
+void* malloc(std::size_t bytes) {
+  return allocation_fails() ? nullptr : count_block(__libc_malloc(bytes));
+}
 void* calloc(std::size_t count, std::size_t bytes) {
-  return fails() ? nullptr : __libc_calloc(count, bytes);
+  return allocation_fails() ? nullptr : count_block(__libc_calloc(count, bytes));
 }
 void* realloc(void* memory, std::size_t bytes) {
-  return fails() ? nullptr : __libc_realloc(memory, bytes);
+  if (!memory) return malloc(bytes);
+  if (allocation_fails()) return nullptr;
+  void* moved = __libc_realloc(memory, bytes);
+  if (!moved && bytes == 0) live_blocks.fetch_sub(1, std::memory_order_relaxed);
+  return moved;
 }
+void* memalign(std::size_t alignment, std::size_t bytes) {
+  return count_block(__libc_memalign(alignment, bytes));
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
-  *memory = fails() ? nullptr : __libc_memalign(alignment, bytes);
+  *memory = allocation_fails() ? nullptr : memalign(alignment, bytes);
   return *memory ? 0 : ENOMEM;
+}
+void free(void* memory) {
+  if (memory) live_blocks.fetch_sub(1, std::memory_order_relaxed);
+  __libc_free(memory);
 }
 }
 
 static void* count_new(std::size_t bytes, std::size_t alignment) {
   made_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (fails()) throw std::bad_alloc();
+  if (allocation_fails()) throw std::bad_alloc();
   // aligned_alloc wants a multiple of the alignment, and nothing is still something.
   auto size = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size ? size : alignment);

@@ -12,8 +12,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -59,6 +61,30 @@ std::vector<T> collect(runtime& where, const pipeline<T>& what, const run_option
   auto items = where.run(what, options);
   return collect(items);
 }
+
+// A stage that is made while the test runs.
+template <class T>
+struct any_stage {
+  std::function<pipeline<T>(const pipeline<T>&)> add;
+  pipeline<T> attach(const pipeline<T>& in) const { return add(in); }
+};
+
+// An item that can be moved, but not be copied without an exception.
+class fragile {
+ public:
+  explicit fragile(int number) : number_(number) {}
+  fragile(const fragile&) { throw std::runtime_error("no copy"); }
+  fragile& operator=(const fragile&) { throw std::runtime_error("no copy"); }
+  fragile(fragile&&) = default;
+  fragile& operator=(fragile&&) = default;
+
+  std::string key() const { return "f" + std::to_string(number_); }
+
+ private:
+  int number_;
+};
+
+inline fragile make_fragile(int number) { return fragile(number); }
 
 // Runs it to its end. Gives what it fails with, unless that is not its one failure.
 template <class T>

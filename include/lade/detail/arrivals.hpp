@@ -32,14 +32,18 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
         slots_(2 * inputs),
         items_(slots_),
         live_(ends_after),
+        wanted_(std::make_shared<demand>(run.wanted)),
+        claim_(wanted_),
         surroundings_(run.run->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_on_stop<arrivals>{*this}) {
+    surroundings_.claim = &claim_;
     surroundings_.place = &run_.place;
     if (inputs == 0) items_.close();
   }
 
-  // What the inputs are stopped by.
+  // What the inputs are stopped by, and the demand that they serve.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+  std::shared_ptr<const demand> wanted() const noexcept { return wanted_; }
 
   // Whose statistics this and the inputs add to. Before the first is started.
   void count_for(stage_counters& counters) {
@@ -80,13 +84,21 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
 
   task<std::optional<arrived>> next() {
     stopwatch waiting(surroundings_.stage->starving);
-    co_return co_await items_.pop();
+    if (items_.size() == 0) {
+      wanted_->await(demand::next);
+      surroundings_.memory->reconsider();
+    }
+    auto next = co_await items_.pop();
+    wanted_->await(demand::none);
+    co_return next;
   }
 
   static task<> pump(arrivals& self, async_generator<T> input, std::shared_ptr<const void>) {
     try {
       while (auto* item = co_await input.next()) {
-        co_await self.items_.push(arrived(std::move(*item), input.origin(), self.run_.place));
+        arrived next(std::move(*item), input.origin(), self.run_.place);
+        self.wanted_->await(demand::none);  // what is waited for has come
+        co_await self.items_.push(std::move(next));
         self.note_level();
       }
       self.end(nullptr);
@@ -126,6 +138,8 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   std::size_t live_;  // inputs that must end before all does
   bool patient_ = false;
   std::exception_ptr failure_;
+  const std::shared_ptr<demand> wanted_;
+  memory_claim claim_;
   context surroundings_;
   std::stop_callback<close_on_stop<arrivals>> on_consumer_stop_;
 };

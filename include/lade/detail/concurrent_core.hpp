@@ -2,18 +2,24 @@
 
 #pragma once
 
+#include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/calls.hpp>
 #include <lade/detail/demand.hpp>
+#include <lade/detail/node.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/owner.hpp>
 #include <lade/detail/path_place.hpp>
+#include <lade/detail/promise.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/detail/slot_ring.hpp>
 #include <lade/detail/stage_track.hpp>
 #include <lade/detail/tuned_stages.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
+#include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
 
@@ -33,6 +39,7 @@
 namespace lade::detail {
 
 struct concurrent_options {
+  std::uint64_t number = 0;  // of the stage in its pipeline, for its random numbers
   std::size_t slots = 1;
   unsigned workers = 1;
   bool on_reactor = false;
@@ -61,36 +68,58 @@ struct concurrent_options {
   }
 };
 
-// What tells the items of one stage apart, whatever the threads do: the source position that an
-// item came from, the latest if there are several, and its number among the items that share it
-// (parts of a flat_map).
-struct item_identity {
-  std::uint64_t position = 0;
-  std::uint64_t part = 0;
-};
-
-// Identifies the items of a stage, one after the other.
-class identify {
+// What one worker does with the items in the slots of a stage.
+class slot_calls {
  public:
-  item_identity operator()(const lineage& origin) noexcept {
-    auto position = origin.latest();
-    last_ = {position, started_ && position == last_.position ? last_.part + 1 : 0};
-    started_ = true;
-    return last_;
-  }
+  explicit slot_calls(bool tells, bool makes_tasks) noexcept
+      : tells_memory(tells), are_tasks(makes_tasks) {}
+  slot_calls(const slot_calls&) = delete;
+  virtual ~slot_calls() = default;
 
- private:
-  item_identity last_;
-  bool started_ = false;
+  // The name of the item that the function is called for; see kept_name.
+  virtual void keep_name(std::size_t slot) noexcept = 0;
+  virtual std::string text() const noexcept = 0;
+
+  // A copy of the item, for another attempt; false if it cannot be copied.
+  virtual bool copy(std::size_t slot) = 0;
+  virtual void put_copy_back(std::size_t slot) noexcept = 0;
+
+  // What a call will take, if the function tells it.
+  virtual std::size_t memory_needed(std::size_t) const { return 0; }
+
+  // Calls the function, which takes the item out of its slot; the result is put into the slot. A
+  // task is started by start(), and its result put into the slot by finish().
+  using time_limit = std::optional<std::chrono::nanoseconds>;
+  virtual void call(std::size_t slot, const item_random& draw, time_limit limit) = 0;
+  virtual bool start(const promise_base&, completion&) { return true; }
+  virtual void finish(std::size_t) {}
+
+  const bool tells_memory;  // whether memory is to be waited for before a call
+  const bool are_tasks;
 };
+
+// What a limit of time says that it has ended.
+inline constexpr auto call_of_function = "wait for the stage's function";
 
 // A feeder, workers and a ring of slots: their surroundings, the order of things, what is known of
 // each item but the item. The stage with the items derives from it.
 class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
  public:
+  virtual ~concurrent_core() = default;
+
+  // Starts the coroutines: one feeder, which fills the slots from the generator before, and the
+  // workers, which call the function for them.
+  void start(generator upstream);
+
+  // The stage's items. Destroying the generator, also one that was never asked for an item, ends
+  // the stage.
+  static generator deliver(owner<concurrent_core> self);
+
   // What the stage before is stopped by, and the demand that it serves.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   std::shared_ptr<const demand> wanted() const noexcept { return ring_.wanted(); }
+
+  const concurrent_options& options() const noexcept { return options_; }
 
   void close() noexcept;
 
@@ -118,12 +147,8 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     call_log(concurrent_core& stage, const context& surroundings);
     void begin(slot_state& item, unsigned attempt);
     // `pause` is what comes next, if the function is called for the item again.
-    template <class Name>
-    void end(slot_state& item, const Name& name, std::optional<clock::duration> pause) {
-      auto ended = clock::now();
-      bool named = trace_ || stage_.counters_.slowest.take(ended - item.started);
-      end(item, named ? name.text() : std::string(), ended, pause);
-    }
+    void end(slot_state& item, const slot_calls& calls, std::optional<clock::duration> pause);
+    void end_pause() noexcept { pause_.end(clock::now()); }
 
     // Whether the worker has computed for so long that nearer work may go first now.
     bool had_its_turn() noexcept {
@@ -133,55 +158,33 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     }
 
    private:
-    void end(slot_state& item, std::string name, clock::time_point ended,
-             std::optional<clock::duration> pause);
-
     concurrent_core& stage_;
     const context& surroundings_;
     lade::trace* trace_;
     stage_track track_;
     call_time::caller busy_;
+    call_time::caller pause_;
     cpu_sampler cpu_;
     clock::duration computed_{};  // in this turn
   };
 
   concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
-  ~concurrent_core() = default;
 
-  // For the feeder: an item has come for the slot.
-  void note_input(slot_state& filled, const lineage& origin, const item_identity& identity);
+  // Moves an item into a slot; one that is finished, if there are no workers.
+  virtual void put(std::size_t slot, void* item) = 0;
+  virtual std::string name_of_item(const void* item) const = 0;
+  virtual void drop_item(std::size_t slot) noexcept = 0;
 
-  // For a worker between two items: where it belongs, which changes when there are more reactors.
-  executor* update_home(const context& worker) noexcept;
+  // What the function has given, if anything, and what is given instead of it.
+  virtual void* result(std::size_t slot) noexcept = 0;
+  virtual void count_result(std::size_t slot) = 0;
+  virtual void drop_result(std::size_t slot) noexcept = 0;
+  virtual void substitute(std::size_t slot) = 0;
 
-  // For a trace, if there is one: how many items are in the slots.
-  void note_levels() const;
+  // For one worker.
+  virtual std::unique_ptr<slot_calls> begin_calls() = 0;
 
-  // Throws error(timed_out) if the call has taken too long: a result that comes too late is none.
-  void require_in_time(const slot_state& item, const context& surroundings) const;
-
-  // What is left for a call that begins now.
-  std::chrono::nanoseconds time_left(const slot_state& item) const noexcept;
-
-  // For the catch block of an attempt: the pause before the next, or nothing if it was the last.
-  // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
-  std::optional<clock::duration> failed(slot_state& item, std::string name, unsigned attempt,
-                                        bool may_retry);
-
-  static constexpr auto late = "wait for the stage's function";
-
-  std::shared_ptr<run_state> run_;
-  stage_counters& counters_;
-  const concurrent_options options_;
-  const path_place place_;  // before the slots, whose marks need it
-  std::vector<slot_state> slots_;
-  std::stop_source stop_;
-  slot_ring ring_;
-  memory_claim feeder_claim_;
-  context feeder_context_;
-  std::deque<memory_claim> worker_claims_;
-  std::vector<context> worker_contexts_;
-  std::exception_ptr input_failure_;
+  stage_counters& counters() const noexcept { return counters_; }
 
  private:
   // What other threads of the run call, while the core is there. Not the core itself: they must not
@@ -199,8 +202,51 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     concurrent_core& stage_;
   };
 
+  static task<> feed(concurrent_core& self, generator upstream);
+  task<> fill_slots(generator& upstream);
+  void fill(std::size_t slot, void* item, const lineage& origin, const item_identity& identity);
+
+  static task<> work_on(concurrent_core& self, const context& surroundings);
+  std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
+  bool keep_for_retry(slot_calls& calls, std::size_t slot, unsigned attempt) const;
+  void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
+
+  // For a worker between two items: where it belongs, which changes when there are more reactors.
+  executor* update_home(const context& worker) noexcept;
+
+  // For a trace, if there is one: how many items are in the slots.
+  void note_levels() const;
+
+  // Throws error(timed_out) if the call has taken too long: a result that comes too late is none.
+  void require_in_time(const slot_state& item, const context& surroundings) const;
+
+  // What is left for a call that begins now, if there is a limit.
+  slot_calls::time_limit time_left(const slot_state& item) const noexcept;
+
+  // For the catch block of an attempt: the pause before the next, or nothing if it was the last,
+  // with the substitute for the result. A substitute that cannot be copied fails the item.
+  // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
+  std::optional<clock::duration> failed(std::size_t slot, std::string name, unsigned attempt,
+                                        bool may_retry);
+
+  std::shared_ptr<run_state> run_;
+  stage_counters& counters_;
+  const concurrent_options options_;
+  const stage_random draws_;
+  const path_place place_;  // before the slots, whose marks need it
+  std::vector<slot_state> slots_;
+  std::stop_source stop_;
+  slot_ring ring_;
+  memory_claim feeder_claim_;
+  context feeder_context_;
+  std::deque<memory_claim> worker_claims_;
+  std::vector<context> worker_contexts_;
+  std::exception_ptr input_failure_;
   std::stop_callback<close_on_stop<concurrent_core>> on_consumer_stop_;
   std::optional<registration> registered_;
 };
+
+// Opens the stages before, starts the stage behind them, and gives its generator.
+generator open_behind(const node_base& before, const opening& run, owner<concurrent_core> stage);
 
 }  // namespace lade::detail

@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <atomic>
 #include <coroutine>
+#include <cstddef>
 
 namespace lade::detail {
 
@@ -11,6 +13,7 @@ struct job {
   void (*run)(void*) noexcept;
   void* argument;
   unsigned distance = 0;  // from the end of a pipeline, in stages: near work is wanted first
+  bool may_wait = false;  // until the reactor that posts it has made the steps of its turn
 
   void operator()() const noexcept { run(argument); }
 };
@@ -44,11 +47,32 @@ class executor {
   // Resumes `coroutine` on this executor: now, if this thread belongs to it.
   void resume(std::coroutine_handle<> coroutine, unsigned distance) noexcept;
 
+  // Told by what needs it, until the same number of remove_use().
+  void add_use() noexcept { uses_.fetch_add(1); }
+  void remove_use() noexcept { uses_.fetch_sub(1); }
+
  protected:
   ~executor() = default;
 
+  // Whether there are coroutines that need it to live.
+  bool in_use() const noexcept { return uses_ > 0; }
+
  private:
   const executor* const whole_;
+  std::atomic<std::size_t> uses_ = 0;
+};
+
+// Held by whoever needs an executor to live.
+class executor_use {
+ public:
+  explicit executor_use(executor& used) noexcept : used_(used) { used_.add_use(); }
+  executor_use(const executor_use&) = delete;
+  ~executor_use() { used_.remove_use(); }
+
+  bool is_of(const executor& other) const noexcept { return &used_ == &other; }
+
+ private:
+  executor& used_;
 };
 
 // The executor that this thread belongs to; null for a thread that is not lade's.

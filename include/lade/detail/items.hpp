@@ -93,16 +93,28 @@ class kept_name {
   std::conditional_t<is_small, std::optional<T>, std::string> kept_;
 };
 
+// Does what a stage itself does with an item, such as a copy, and names both in what that throws.
+template <class T, class F>
+auto handle(const T& item, const lineage& origin, const opening& run, stage_counters& counters,
+            F work) {
+  try {
+    return work();
+  } catch (...) {
+    std::rethrow_exception(run.failure(counters, {on_error::fail}, name_of(item), origin));
+  }
+}
+
 // The call of a stage's function for an item, as hooks are told of it. One that has not been left
 // when it is destroyed, because nobody wants what else it gives, is left then.
 class hooked_call {
  public:
-  template <class T>
-  hooked_call(run_state& run, const stage_counters& stage, const T& item, const lineage& origin,
+  // `item` has the text() of its name.
+  template <class Name>
+  hooked_call(run_state& run, const stage_counters& stage, const Name& item, const lineage& origin,
               unsigned attempt = 1) noexcept
       : run_(run), stage_(stage), origin_(origin), attempt_(attempt) {
     if (!run.options().hooks) return;
-    name_ = detail::name_of(item);
+    name_ = item.text();
     tell([](run_hooks& hooks, const item_call& call) { hooks.enter_item(call); });
   }
   hooked_call(const hooked_call&) = delete;

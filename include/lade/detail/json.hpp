@@ -15,6 +15,10 @@ namespace lade::detail {
 // some names of files, become U+FFFD.
 std::string json_of(std::string_view text);
 
+// The same without loss: a byte that is not UTF-8 becomes a lone surrogate, \udc80 to \udcff, as
+// Python's surrogateescape has it.
+std::string json_of_bytes(std::string_view text);
+
 // A number with so many digits behind the point, whatever the locale.
 std::string json_of(double number, int digits);
 

@@ -37,9 +37,9 @@ class run_watch final : private watched {
   const std::shared_ptr<run_state> run_;
   watchdog& dog_;
   std::uint64_t delivered_ = 0;
-  clock::duration waited_before_{};  // when the last item was delivered
-  bool told_ = false;                // of the wait for this item
-  std::vector<const stage_counters*> named_;
+  clock::duration waited_before_{};   // when the last item was delivered
+  bool told_ = false;                 // of the wait for this item
+  std::vector<std::uint64_t> named_;  // numbers of stages
 };
 
 // It looks at its stages and tunes them. For every stage that may be tuned.

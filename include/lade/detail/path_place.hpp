@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -17,19 +18,23 @@ struct path_place {
 };
 
 // Held by a stage that works beside its generators for every item that it has taken and not yet
-// given, so that its path is not taken to be at rest. The stage keeps the path_place alive.
+// given, so that its path is not taken to be at rest; and for every child of a scope, which may
+// have one. Whoever holds it keeps the path_place alive.
 class underway {
  public:
+  enum class what : std::uint8_t { item, child };
+
   underway() = default;
-  explicit underway(const path_place& where) noexcept
-      : split_(where.split.get()), path_(where.path) {
+  explicit underway(const path_place& where, what is = what::item) noexcept
+      : split_(where.split.get()), path_(where.path), is_(is) {
     if (split_) enter();
   }
   underway(underway&& other) noexcept
-      : split_(std::exchange(other.split_, nullptr)), path_(other.path_) {}
+      : split_(std::exchange(other.split_, nullptr)), path_(other.path_), is_(other.is_) {}
   underway& operator=(underway&& other) noexcept {
     std::swap(split_, other.split_);
     std::swap(path_, other.path_);
+    std::swap(is_, other.is_);
     return *this;
   }
   ~underway() {
@@ -42,6 +47,7 @@ class underway {
 
   split_base* split_ = nullptr;
   std::size_t path_ = 0;
+  what is_ = what::item;
 };
 
 }  // namespace lade::detail

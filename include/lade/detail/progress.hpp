@@ -19,6 +19,13 @@
 
 namespace lade::detail {
 
+// The positions of all sources of a run are less than this.
+inline constexpr std::uint64_t most_positions = std::uint64_t{1} << 62;
+
+// Throws error(invalid_argument) if no run can have had the state: it names a rank that its world
+// does not have, or numbers beyond all positions.
+void require_possible(const state& saved, std::string_view doing);
+
 // How a source deals its items out.
 struct dealing {
   std::uint64_t begin = 0;              // the position of the source's first item
@@ -33,10 +40,11 @@ struct dealing {
 
 class progress;
 
-// What a listing that comes item by item has listed so far, and whether that is what the state had
-// listed that its run goes on from. For the source that begins there, if it `has_names`.
+// The digest of the names that a streaming listing has yielded, compared with that of the state
+// which the run resumes from. `begin` is the position of the source's first item.
 class listing_log {
  public:
+  // Throws error(invalid_argument) if the state has names and the source has none.
   listing_log(progress& of, std::uint64_t begin, bool has_names);
 
   // Throws error(invalid_argument) if with this item the names are not those of the state.
@@ -103,12 +111,25 @@ class progress {
   void begin(std::vector<std::string> stages);
   void begin(const dealing& source);
 
+  // For a source that has ended after `count` items, and owns `span` positions from `begin` on:
+  // throws error(invalid_argument) if the state has delivered more of it than that.
+  void require_length(std::uint64_t begin, std::uint64_t count, std::uint64_t span) const;
+
   // All stages have been opened, or will not be. now() waits for that.
   void settle() noexcept;
 
-  // For a pipeline that makes several items of one: whether the consumer has had this part already.
+  // For a pipeline that makes several items of one: whether the consumer has had this part already,
+  // or its item was dropped before. Called for each item that the last stage yields, in order, then
+  // end() once. Both throw error(invalid_argument) if the item that the state has parts of is not
+  // made again: others would come twice or not at all.
   bool is_taken(const lineage& origin);
+  void end() const;
   void expect_parts();
+
+  // For stages before those that make parts, when they are opened: one that makes its items of
+  // several, and one that follows lineage_rule::consumed as far as its author says.
+  void expect_groups();
+  void expect_rule(std::string stage);
 
   // For a stage that chooses which item comes next, when it is opened. `what` tells its way of
   // choosing from others: choices of another kind are not gone on with.
@@ -127,9 +148,12 @@ class progress {
   // rank's own items.
   struct dealt {
     dealing how;
-    lineage own_delivered;
-    std::uint64_t listed = 0;  // and the names of these, instead of an identity
-    name_digest names;
+    lineage own_delivered = {};
+
+    // The names of the first `listed` items of a listing. Until these are as many as the state has,
+    // `how.identity` and `listed` are those of the state: what is listed may be another data set.
+    std::uint64_t listed = 0;
+    std::optional<name_digest> names = {};
   };
 
   // A stage that chooses: its choices that have been delivered since the run began, and those that
@@ -144,11 +168,16 @@ class progress {
   const state::choices& choices_before(std::size_t stage) const;
   std::uint64_t most_choices() const noexcept;
   void note_choices(const lineage& delivered);
+  bool is_same_group(const lineage& origin) const noexcept;
+  std::string why_not_again(const lineage& instead) const;
   const state::source* source_before(std::uint64_t begin) const noexcept;
+  void require_same(const std::vector<std::string>& stages) const;
   void require_same(const dealing& source) const;
   void refuse_locked(const std::string& why);
+  void note_locked(const lineage& origin);
   void note_whole(const lineage& origin);
   void forget();
+  bool keeps_sources_before(std::uint64_t world) const noexcept;
   std::uint64_t first_of_own(const dealing& source) const noexcept;
   std::uint64_t own_number(const dealing& source, std::uint64_t position) const noexcept;
 
@@ -157,19 +186,24 @@ class progress {
   const std::shared_ptr<const gaps> undelivered_;
   const bool required_;
   const bool other_data_;
-  std::uint64_t parts_to_drop_ = 0;
+  bool amid_parts_ = false;    // parts of the open item may come that have been taken
+  std::uint64_t dropped_ = 0;  // the last of these that has come
   std::atomic<bool> settled_ = false;
+  std::atomic<bool> in_groups_ = false;  // a stage before the parts makes its items of several
 
   mutable std::mutex mutex_;  // guards what follows
   std::string refusal_;
   std::vector<std::string> stages_;
+  bool begun_ = false;                      // the stages are those of the state, if there is one
   std::map<std::uint64_t, dealt> sources_;  // by their first positions
   std::vector<chooser> choosers_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world, of all sources
   lineage delivered_;  // positions, if this is the only rank
   lineage open_;
   bool in_parts_ = false;
+  std::vector<std::string> consuming_;  // names of custom stages before parts are made
   std::uint64_t parts_ = 0;
+  std::uint64_t open_size_ = 0;
 };
 
 }  // namespace lade::detail

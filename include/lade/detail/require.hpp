@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lade::detail {
@@ -16,6 +17,9 @@ inline constexpr std::uint64_t most_threads = 1 << 16;   // 65,536
 inline constexpr std::uint64_t most_calls = 1 << 20;     // at a time: 1,048,576
 inline constexpr std::uint64_t most_in_batch = 1 << 30;  // in one batch: 1,073,741,824
 inline constexpr std::uint64_t most_elements = std::uint64_t{1} << 48;  // 281,474,976,710,656
+
+// As messages write a number: "0.5", "1e+300".
+std::string number_text(double value);
 
 struct bounds {
   std::uint64_t least = 0;

@@ -1,10 +1,11 @@
-// What the stages of one run share.
+// The state of one run that its stages share, and the context that a stage is opened with.
 
 #pragma once
 
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/demand.hpp>
+#include <lade/detail/executor.hpp>
 #include <lade/detail/overview.hpp>
 #include <lade/detail/path_place.hpp>
 #include <lade/detail/pool_share.hpp>
@@ -47,8 +48,9 @@ namespace detail {
 
 class run_state {
  public:
-  // `children` is where stages start their coroutines; it outlives them. `before` is the run of the
-  // last epoch, if this is one of several.
+  // `children`: the scope in which stages start their coroutines; it must outlive the run_state.
+  // `before`: the run of the previous epoch, if there is one. Throws error(invalid_argument) for
+  // options that cannot work, and error if the failure log cannot be opened.
   run_state(lade::runtime& where, const run_options& options, scope& children,
             const run_state* before = nullptr);
 
@@ -57,43 +59,63 @@ class run_state {
   std::uint64_t epoch() const noexcept { return options_.epoch.value_or(0); }
   context surroundings(std::stop_token stop = {}) noexcept;
 
-  // That of the run's consumer.
+  // The demand of the run's consumer.
   const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
 
-  // What plain functions of automatic stages are called on, if they may not use the whole pool.
+  // The executor for plain functions of stages with automatic concurrency; null if these may use
+  // the whole pool.
   executor* automatic_share() const noexcept { return automatic_share_.get(); }
 
-  // From when on the time of the run counts, and until when: what is told of a run that has ended
-  // is of the time in between. end() may be called again.
+  // Start and stop the clock of the run's statistics. end() may be called again, and then does
+  // nothing.
   void begin();
   void end() noexcept;
 
   // The consumer has taken an item.
   void count_delivered() noexcept;
 
-  // Set when there is no open_input any more, at the latest when the run has ended.
+  // Set when the last open_input has ended, at the latest when the run has.
   event& input_over() noexcept { return input_over_; }
 
-  // The counters of a stage: one that is opened again goes on with those it had. The reference is
-  // valid as long as the run_state is.
+  // The counters of a stage. A stage that is opened again keeps its counters. The reference is
+  // valid as long as the run_state.
   stage_counters& add_stage(std::string name, const stage_key& stage, std::size_t inputs = 1);
   void note_workers(stage_counters& stage, const stage_workers& staff);
   void note_groups(stage_counters& stage, std::string groups);
 
-  // For a catch block: what becomes of the item whose function has thrown, in as many attempts.
-  // Gives the failure with stage and item named, or null if the run goes on without the item.
+  // Throws an error instead of the bad_alloc of a consumer that takes an item.
+  [[noreturn]] static void lacks_memory_to_take();
+
+  // Applies the failure policy to the exception that is being handled, so it must be called in a
+  // catch block. Returns the exception that ends the run, with the names of stage and item, or null
+  // if the item is dropped. `attempts`: how many calls have failed for the item.
   std::exception_ptr fail(stage_counters& stage, const failure_policy& policy, std::string item,
                           const lineage& origin, unsigned attempts = 1);
   std::vector<failure_record> failures() const;
 
-  // A stage whose choices depend on the epoch has been opened; the name of the first, or nothing.
-  void note_epoch_dependent(std::string_view stage);
-  std::string epoch_dependent() const;
+  // Whether so many failures wait to be told that stages begin no further item:
+  //   if (run.is_behind_with_failures()) co_await run.room_for_failures();
+  // The wait ends early when the awaiting coroutine is asked to stop.
+  bool is_behind_with_failures() const noexcept { return behind_; }
+  task<> room_for_failures();
 
-  // Tells the program, in a sentence without an end of line.
+  // Has on_failure called no more: the consumer wants no more of the run.
+  void tell_no_more_failures() noexcept { tells_failures_ = false; }
+
+  // A step of the pipeline whose choices depend on the epoch.
+  struct epoch_chooser {
+    const void* step;
+    std::string name;
+  };
+
+  // Records such a step when it is opened; all of them, each once.
+  void note_epoch_dependent(const void* step, std::string_view name);
+  std::vector<epoch_chooser> epoch_dependent() const;
+
+  // Reports a warning, one sentence without a newline, to on_warning or standard error.
   void warn(const std::string& text) const;
 
-  // Calls a hook, if there are any. What it throws ends the run.
+  // Calls `call(hooks)` if the run has hooks. An exception of a hook ends the run.
   template <class Call>
   void tell_hooks(Call call) noexcept {
     if (!options_.hooks) return;
@@ -104,63 +126,73 @@ class run_state {
     }
   }
 
-  // Ends the run with what is not the failure of an item. For coroutines of the run.
+  // Ends the run with an exception that is not the failure of an item. Called by coroutines of the
+  // run.
   void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
 
-  // What the run ends with, given what its first child has thrown: a failure together with all
-  // others that would have ended the run; what a listener of failures has thrown; or that it was
-  // stopped, whichever stage noticed it first. When all children have ended.
+  // The exception that the consumer gets, when all children have ended. `failure`: the first
+  // exception of a child. The result is an exception of on_failure or of the failure log, if there
+  // is one; else `failure` together with all others that would have ended the run; else
+  // error(stopped), whichever stage noticed the stop first.
   std::exception_ptr outcome(const std::exception_ptr& failure) const;
 
-  // Whether the memory for one more item may be missing, judged by what the run's `items` so far
-  // have needed.
+  // Whether one more item may exceed the memory budget. An item is estimated to need the mean of
+  // the `items` so far.
   bool short_of_memory(std::uint64_t items) const;
 
   scope& children() noexcept { return children_; }
 
-  // Starts a coroutine of a stage that runs beside its generators, in surroundings that belong to
-  // the stage, and keeps the stage until the coroutine has ended.
+  // Starts a coroutine that runs concurrently with the stage's generators. `surroundings`: its
+  // context, a part of the stage. The stage is kept alive until the coroutine has ended, and its
+  // executor must live until all children have ended, since others may follow.
   void start(std::shared_ptr<const void> stage, const context& surroundings, task<> work);
+
+  // When all have: their executors are no longer needed.
+  void children_ended() noexcept;
 
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
-  // The name of an opened stage; empty if it has none, or is none of this run.
+  // The name of an opened stage; empty if it has no name or is not a stage of this run.
   std::string name_of(const stage_key& stage) const;
-  std::string name_of(const stage_counters* stage) const;
+  std::string name_of(std::uint64_t stage_number) const;
 
-  // The names of the stages that have been opened, from the source on, with what they put together
-  // where a state depends on it.
+  // The names of the opened stages, from the source to the sink. Where a state depends on the size
+  // of batches or windows, the name includes it: "batch of 4".
   std::vector<std::string> stage_names() const;
 
-  // The arrows of its items, if there is a trace.
+  // The arrows that connect the spans of an item in the trace.
   item_arrows& arrows() noexcept { return arrows_; }
 
-  // Stages to ask when nothing moves.
+  // The stages that a stall report is made of.
   bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
   void watch(const overviewed& stage);
   void unwatch(const overviewed& stage) noexcept;
 
-  // All that can be said of a run that does not move.
+  // The text of a stall report: statistics, bottleneck, memory, and each watched stage.
   std::string overview() const;
 
-  // Those whose concurrency is automatic, in this run and in the epochs around it. The first of a
-  // run whose setting may change has them looked at.
+  // The stages with automatic concurrency, shared by all epochs. begin_looking() returns true once
+  // in a run: that caller starts the tuning.
   tuned_stages& tuned() noexcept { return *tuned_; }
   bool begin_looking() noexcept { return !looked_at_.exchange(true); }
 
   lade::state state() const;
   run_statistics statistics() const;
   std::stop_source over;       // requested at the end
-  stage_counters sink{"run"};  // starving: for the consumer; output_wait: the consumer was slow
-  waiting_time memory_wait;    // not to begin an item that might not fit
+  stage_counters sink{"run"};  // starving: the consumer waited; output_wait: the last stage did
+  waiting_time memory_wait;    // time in which no item was started for lack of memory
 
  private:
   friend class open_input;
   static constexpr std::size_t most_failures = 1000;
+  static constexpr std::size_t most_unreported = 1000;  // before stages wait
 
-  // Records a failure. The log and on_failure hear of it on the CPU pool: neither a slow disk nor a
-  // listener that blocks holds up the thread on which an item has failed.
+  // Needs the executor until the children have ended.
+  void use(executor& home);
+
+  // Records a failure. The log is written and on_failure called on the CPU pool, so neither a slow
+  // disk nor a blocking listener delays the thread on which the item failed.
   void record(failure_record failure);
   task<> report_failures();
   std::optional<failure_record> next_unreported();
@@ -175,6 +207,7 @@ class run_state {
   const std::shared_ptr<demand> wanted_ = std::make_shared<demand>();
   memory_claim claim_{wanted_};
   std::shared_ptr<pool_share> automatic_share_;
+  std::deque<executor_use> used_;  // each once, until the children have ended
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
@@ -187,10 +220,10 @@ class run_state {
   std::deque<stage_counters> stages_;
   std::unordered_map<stage_key, stage_counters*, stage_key_hash> opened_;  // stages_ by key
   std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes_;  // how many
-  std::string epoch_dependent_;
+  std::vector<epoch_chooser> epoch_dependent_;
   std::vector<const overviewed*> watched_;  // from the sink on
   std::deque<failure_record> failures_;
-  // What ends the run, as it is thrown and as it is told with others.
+  // A failure that ends the run: the exception as thrown, and its parts for the text of others().
   struct final_failure {
     std::exception_ptr thrown;
     stage_error failure;
@@ -198,14 +231,18 @@ class run_state {
   std::vector<final_failure> final_failures_;
   std::uint64_t failed_ = 0;
   std::deque<failure_record> unreported_;
-  bool reporting_ = false;               // a child of the run reports what is unreported
-  std::exception_ptr listener_failure_;  // what on_failure has thrown, or the log's writing
-  std::ofstream failure_log_;            // for report_failures
+  bool reporting_ = false;            // report_failures is running
+  std::shared_ptr<event> room_;       // set when fewer are unreported; null if not behind
+  std::atomic<bool> behind_ = false;  // whether there is a room_
+  std::atomic<bool> tells_failures_ = true;
+  std::exception_ptr listener_failure_;  // the first exception of on_failure or of the log
+  std::ofstream failure_log_;            // used by report_failures only
   item_arrows arrows_;
   scope& children_;
 };
 
-// Held by what may still bring items into a run: a source, a repeat, a cache that is being filled.
+// A token of a stage that may still add items to a run: a source, a repeat, a cache being filled.
+// Movable; the end of the last token of a run sets run_state::input_over().
 class open_input {
  public:
   explicit open_input(std::shared_ptr<run_state> run) noexcept : run_(std::move(run)) {
@@ -224,16 +261,18 @@ class open_input {
   std::shared_ptr<run_state> run_;  // null after the end
 };
 
-// Has a coroutine work for a stage: it adds to its statistics, and is known to be as far from the
-// end of the pipeline.
+// Assigns a coroutine's context to a stage: its time counts in the stage's statistics, and it has
+// the stage's priority on the pool.
 inline void work_for(stage_counters& stage, context& surroundings) noexcept {
   surroundings.stage = &stage;
+  surroundings.stage_number = stage.number;
   surroundings.distance = stage.distance;
 }
 
 class profiler;
 
-// What a stage is given when a run begins.
+// The context that a stage is opened with when a run starts. A stage passes a changed copy to the
+// stage before it, so stages are opened from the sink to the source.
 struct opening {
   opening(std::shared_ptr<run_state> of_run, std::stop_token until)
       : run(std::move(of_run)),
@@ -243,39 +282,48 @@ struct opening {
         seed(run->options().seed) {}
 
   std::shared_ptr<run_state> run;
-  std::stop_token stop;                  // requested when the stage behind needs no more
-  std::shared_ptr<const demand> wanted;  // that of whoever takes the items
-  std::uint64_t first = 0;               // the position of the source's first item
-  const void* stage = nullptr;           // which is being opened
-  unsigned recursion = 0;                // how many stages are being opened inside of each other
+  std::stop_token stop;                  // requested when the next stage needs no more items
+  std::shared_ptr<const demand> wanted;  // the demand of the consumer of the items
+  std::uint64_t first = 0;               // position of the source's first item
+  const void* stage = nullptr;           // the stage that is being opened
+  unsigned recursion = 0;                // depth of nested calls of open()
 
-  // One of several sources: positions below `first + span` are its own, and its stages' counters
-  // are kept by `inside_of` too, since the same description may be opened for several.
-  std::uint64_t span = std::uint64_t{1} << 62;
+  // Several sources: each owns the positions from `first` to `first + span - 1`. `inside_of`: the
+  // part of the key of counters that differs if one description is opened for several inputs.
+  std::uint64_t span = most_positions;
   std::uint64_t inside_of = 0;
 
-  // What random choices are keyed by: the run's, before a cache those of the pass that filled it.
+  // The keys of random choices: the run's, or, before a cache, those of the pass that filled it.
   std::uint64_t epoch;
   std::uint64_t seed;
 
-  // Before a cache: what sources leave out because it has that already, and where stages note that
-  // nothing can be left out; null elsewhere.
+  // Before a cache; null elsewhere. `kept`: the positions that sources leave out because the cache
+  // has their items. `indivisible`: set by stages whose items cannot be left out exactly.
   std::shared_ptr<const lineage> kept = nullptr;
   std::shared_ptr<std::atomic<bool>> indivisible = nullptr;
+  bool before_cache = false;
 
-  // For profiles: what is asked how pipelines are opened, whether all that the next stage gives is
-  // to be made first, and how many items a stage works on at a time; as it is described if not
-  // given.
+  // For profiles. `profiling`: decides how pipelines are opened. `hoards`: the next stage is
+  // materialized, all its items before the first is passed on. `concurrency`: overrides the one
+  // that the stage was described with.
   profiler* profiling = nullptr;
   bool hoards = false;
   std::optional<unsigned> concurrency = {};
 
-  // What prevents a state if items are taken apart before this stage; null if nothing.
+  // The stage behind which parts of one item cannot be told apart; null if there is none. A stage
+  // that makes parts before it refuses a state.
   const char* mixes_parts = nullptr;
 
-  // Whether items are taken apart behind this stage.
+  // Whether a later stage makes several items of one, and whether it cannot tell then how many
+  // members an item has.
   bool parts_behind = false;
-  // In a path: what gives it its items, and where the path is.
+  bool members_unknown = false;
+
+  // Whether a later stage pairs items or takes them apart, so that a batch which a failure has cut
+  // short would be paired or taken apart like none of another run: it is not delivered.
+  bool keeps_batches_whole = false;
+
+  // In a path of a route or tee: the stage that assigns items to it, and the path's number.
   std::shared_ptr<void> split = {};
   path_place place = {};
 
@@ -283,57 +331,65 @@ struct opening {
   opening until(std::stop_token requested) const;
   opening taken_by(std::shared_ptr<const demand> taker) const;
 
-  // For stages that join several sources: what the i-th of `count` is opened with. Throws
-  // error(limit_exceeded) if there are no positions left for so many.
+  // For stages with several inputs: the context of the i-th of `count`. Throws
+  // error(limit_exceeded) if the positions do not suffice for so many.
   opening branch(std::size_t i, std::size_t count) const;
 
-  // For stages behind which parts of one item are no longer to be told apart, or not in order.
+  // For stages that make one item of several, behind which parts of one item cannot be told apart.
+  // `how`: the name for errors; must outlive the opening.
   opening mixing_parts(const char* how) const;
-  // For stages that give items in another order: the same, and that which was dropped before them
-  // may come with other items the next time.
+  // For stages that reorder items. As mixing_parts; no later stage may make parts either, because
+  // the lineage of a dropped item may be added to another item in a resumed run.
   opening reordering(const char* how) const;
-  // For stages that make several items of one.
-  opening making_parts(const std::string& how) const;
-  // For stages that put several items together. Where these are taken apart again, a state that is
-  // amid the parts is of just these items.
+  // For stages that make several items of one. `tells_members`: whether items that are groups have
+  // a size.
+  opening making_parts(const std::string& how, bool tells_members) const;
+  // For stages that take items of several inputs or paths side by side.
+  opening pairing() const;
+  // For stages that batch items. If a later stage unbatches them, `size` and `step` become a part
+  // of the state: it is valid only for batches of the same items.
   void grouping(stage_counters& stage, std::size_t size, std::size_t step) const;
-  // For stages that remember more than lineages tell.
+  // For stages that remember more than lineages contain.
   void refuse_state(const std::string& why) const;
 
-  // For sources: whether the item at a position is not wanted again.
+  // For sources: whether the item at a position has been delivered or is in the cache.
   bool leaves_out(std::uint64_t position) const {
     return run->progress().is_delivered(position) || (kept && kept->contains(position));
   }
+
+  // For sources, before they begin: the part of their items that is this rank's. In a path they
+  // have no state, since each path would count its positions like the others.
+  void begin_source(std::uint64_t rank, std::uint64_t world) const;
 
   stage_key key() const noexcept { return {stage, inside_of}; }
   stage_counters& add_stage(std::string name, std::size_t inputs = 1) const {
     return run->add_stage(std::move(name), key(), inputs);
   }
 
-  // For stages whose choices depend on the epoch. Before a cache that has kept a pass, they depend
-  // on the epoch of that.
+  // For stages whose choices depend on the epoch. Does nothing before a cache that has been filled:
+  // there they depend on the epoch of the pass that filled it.
   void depends_on_epoch(std::string_view chooser) const {
-    if (!kept) run->note_epoch_dependent(chooser);
+    if (!kept) run->note_epoch_dependent(stage, chooser);
   }
   void depends_on_epoch(const std::vector<order_step>& steps) const;
 
-  // What shuffles are keyed by beside their seed: the epoch, and in a repeat the round.
+  // The key of shuffles besides their seed: the epoch, combined in a repeat with the round.
   std::uint64_t round() const noexcept;
 
-  // Throws error(stopped). Sources call it for every item, so that no stage that drops all items
-  // keeps a run alive.
+  // Throws error(stopped) if the stage was asked to stop. Sources call it for every item, so that a
+  // stage that drops all items does not keep a run alive.
   void throw_if_stopped(std::string_view doing) const;
   void throw_if_stopped(const stage_counters& counters) const {
     if (stop.stop_requested()) throw_if_stopped(counters.name());
   }
 
-  // For the catch block of a stage that calls the user's function where it stands: as
-  // run_state::fail, but what comes of a stop passes unchanged and is not counted.
+  // As run_state::fail, for stages that call the user's function inline. After a stop, it returns
+  // the exception unchanged and does not count it.
   std::exception_ptr failure(stage_counters& stage, const failure_policy& policy, std::string item,
                              const lineage& origin) const;
 };
 
-// Calls what a stage begins with, and names the stage in what that throws.
+// Returns `begin()`, and adds the name of the stage to an exception that it throws.
 template <class F>
 auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
   try {
@@ -343,7 +399,8 @@ auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
   }
 }
 
-// The order in which a run visits a list, or what is left of it.
+// The order in which a run visits a list; in a resumed run, that of the items that are left.
+// Throws error(invalid_argument) if the state is of another list.
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
                         const opening& run);
 

@@ -2,7 +2,8 @@
 
 #pragma once
 
-#include <memory>
+#include <lade/detail/counted.hpp>
+
 #include <utility>
 
 namespace lade::detail {
@@ -12,13 +13,18 @@ namespace lade::detail {
 template <class T>
 class shared_const {
  public:
-  explicit shared_const(T value) : value_(std::make_shared<const T>(std::move(value))) {}
+  explicit shared_const(T value) : kept_(new kept(std::move(value))) {}
 
-  const T& operator*() const noexcept { return *value_; }
-  const T* operator->() const noexcept { return value_.get(); }
+  const T& operator*() const noexcept { return kept_->value; }
+  const T* operator->() const noexcept { return &kept_->value; }
 
  private:
-  std::shared_ptr<const T> value_;
+  struct kept final : counted {
+    explicit kept(T given) : value(std::move(given)) {}
+    const T value;
+  };
+
+  counted_ptr<const kept> kept_;
 };
 
 }  // namespace lade::detail

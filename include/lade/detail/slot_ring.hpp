@@ -11,11 +11,11 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -56,15 +56,15 @@ class slot_ring {
   }
 
   // For the feeder: the slot needs no work; there is no more input.
-  void fill_done(std::size_t slot);
-  void end_input();
+  void fill_done(std::size_t slot) noexcept;
+  void end_input() noexcept;
 
   // From now on, so many items are worked on and held at a time, at most as many as there are
   // workers and slots. What has been begun beyond that is finished. Any thread.
-  void bound(std::size_t working, std::size_t held);
+  void bound(std::size_t working, std::size_t held) noexcept;
 
   // Ends all waiting, now and later. Any thread.
-  void close();
+  void close() noexcept;
 
   // How many items wait for a worker, are worked on, or are done and not taken yet.
   struct levels {
@@ -86,18 +86,74 @@ class slot_ring {
     std::size_t slot;
     unsigned distance;
     std::coroutine_handle<> coroutine = nullptr;
+    waiting* next = nullptr;  // in a list of parked
 
-    void post() { home.post(resumption(coroutine, distance)); }
-    void resume() { home.resume(coroutine, distance); }
+    // On a reactor's thread, others are resumed after what has completed in the same turn: they
+    // find all of it, instead of being woken for each.
+    void post() {
+      auto work = resumption(coroutine, distance);
+      work.may_wait = true;
+      home.post(work);
+    }
+    void resume() { home.is_current() ? coroutine.resume() : post(); }
   };
 
-  template <bool (slot_ring::*Park)(waiting&)>
+  // Those that parked, the last one first.
+  class parked_list {
+   public:
+    bool empty() const noexcept { return first_ == nullptr; }
+    std::size_t size() const noexcept { return size_; }
+    void push(waiting& last) noexcept {
+      last.next = std::exchange(first_, &last);
+      ++size_;
+    }
+    waiting* pop() noexcept {
+      --size_;
+      return std::exchange(first_, first_->next);
+    }
+    void post_all() noexcept {
+      while (!empty()) pop()->post();
+    }
+
+   private:
+    waiting* first_ = nullptr;
+    std::size_t size_ = 0;
+  };
+
+  // Slots, the first one first. Has room for all of them from the beginning.
+  class queue {
+   public:
+    explicit queue(std::size_t slots) : slots_(slots) {}
+    bool empty() const noexcept { return size_ == 0; }
+    std::size_t size() const noexcept { return size_; }
+    std::size_t front() const noexcept { return (*this)[0]; }
+    std::size_t operator[](std::size_t i) const noexcept { return slots_[place_of(i)]; }
+    void push(std::size_t slot) noexcept { slots_[place_of(size_++)] = slot; }
+    std::size_t pop() noexcept {
+      auto slot = front();
+      first_ = place_of(1);
+      --size_;
+      return slot;
+    }
+
+   private:
+    std::size_t place_of(std::size_t i) const noexcept {
+      auto place = first_ + i;
+      return place < slots_.size() ? place : place - slots_.size();
+    }
+
+    std::vector<std::size_t> slots_;
+    std::size_t first_ = 0;
+    std::size_t size_ = 0;
+  };
+
+  template <bool (slot_ring::*Park)(waiting&) noexcept>
   class awaiter : private waiting {
    public:
     awaiter(slot_ring& slots, std::size_t returned, executor& where) noexcept
         : waiting{where, returned, slots.counters_.distance}, ring_(slots) {}
     bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> parked) {
+    bool await_suspend(std::coroutine_handle<> parked) noexcept {
       coroutine = parked;
       return (ring_.*Park)(*this);
     }
@@ -108,17 +164,18 @@ class slot_ring {
   };
 
   // Each gives a slot, or parks the coroutine; returns whether it parked.
-  bool free_or_park(waiting& feeder);
-  bool filled_or_park(waiting& worker);
-  bool done_or_park(waiting& consumer);
+  bool free_or_park(waiting& feeder) noexcept;
+  bool filled_or_park(waiting& worker) noexcept;
+  bool done_or_park(waiting& consumer) noexcept;
 
   // The rest is called with the mutex held. The pointers are to whom to resume after it has been
   // released, or null.
-  void note_filled(std::size_t slot);
-  waiting* fill(std::size_t slot);
+  void note_filled(std::size_t slot) noexcept;
+  waiting* fill(std::size_t slot) noexcept;
   bool has_work() const noexcept { return !filled_.empty() && working_ < most_working_; }
-  void begin_work(waiting& worker);
-  waiting* finish_work(waiting& worker);
+  void begin_work(waiting& worker) noexcept;
+  waiting* claim_worker() noexcept;
+  waiting* finish_work(waiting& worker) noexcept;
   std::size_t room() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
@@ -127,14 +184,14 @@ class slot_ring {
   bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
   std::size_t awaited() const noexcept;
   void note_wanted() noexcept { wanted_->await(awaited()); }
-  std::size_t pop_done();
-  waiting* finish(std::size_t slot);
-  bool may_begin() const;
-  std::size_t begin_item();
-  void park_feeder(waiting& feeder);
-  waiting* take_feeder();
-  waiting* claim_feeder();
-  waiting* claim_consumer(std::size_t slot);
+  std::size_t pop_done() noexcept;
+  waiting* finish(std::size_t slot) noexcept;
+  bool may_begin() const noexcept;
+  std::size_t begin_item() noexcept;
+  void park_feeder(waiting& feeder) noexcept;
+  waiting* take_feeder() noexcept;
+  waiting* claim_feeder() noexcept;
+  waiting* claim_consumer(std::size_t slot) noexcept;
 
   executor& home_;
   const buffer_pool& memory_;
@@ -144,8 +201,8 @@ class slot_ring {
 
   mutable std::mutex mutex_;
   std::vector<std::size_t> free_;
-  std::deque<std::size_t> filled_;
-  std::deque<std::size_t> ready_;  // in the order of delivery; the front may not be done yet
+  queue filled_;
+  queue ready_;  // in the order of delivery; the front may not be done yet
   std::vector<place> places_;
   // In order of completion: the slots that are filled and not done, in the order of their items,
   // all others, and where each is.
@@ -162,7 +219,7 @@ class slot_ring {
   waiting* feeder_ = nullptr;
   bool feeder_has_room_ = false;  // it waits for memory
   waiting* consumer_ = nullptr;
-  std::vector<waiting*> workers_;
+  parked_list workers_;
 };
 
 }  // namespace detail

@@ -53,9 +53,16 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
   std::size_t buffer() const noexcept { return buffer_; }
 
-  // From now on notices that the paths wait for each other, and then stops them. `where` is the
-  // path that the stage is in itself.
-  void watch(const path_place& where, std::stop_source paths);
+  // From now on notices that the paths wait for each other, and then stops them; and whether the
+  // result that is waited for needs another item. `run` is the opening of the stage itself.
+  void watch(const opening& run, std::stop_source paths);
+
+  // The demand that the input serves. After watch().
+  std::shared_ptr<const demand> wanted() const noexcept { return demand_; }
+
+  // What the input is opened with: `run`, and what the stages of the paths tell those before them.
+  // When all paths have been opened.
+  opening before_paths(const opening& run) const;
 
   // How the paths wait for each other, if they do.
   struct standstill {
@@ -71,8 +78,12 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void note_awaited(std::size_t path);
   void note_taken(std::size_t path);
   // Something is under way in the path, besides what the generators in it are doing.
-  void enter(std::size_t path) noexcept;
-  void leave(std::size_t path) noexcept;
+  void enter(std::size_t path, underway::what is = underway::what::item) noexcept;
+  void leave(std::size_t path, underway::what is = underway::what::item) noexcept;
+
+  // Both at once, called with the mutex of a stage in the path held: look() has to follow.
+  void replace(std::size_t path, std::optional<underway::what> old,
+               std::optional<underway::what> by);
 
   // For the input: `co_await room(where)` waits until there is room for one more, or the path needs
   // no more. Throws error(stopped) when the awaiting coroutine is asked to stop.
@@ -92,12 +103,19 @@ class split_base : public std::enable_shared_from_this<split_base> {
     bool ended = false;       // needs no more items
     std::size_t waiting = 0;  // items before it
     std::size_t results = 0;  // behind it
-    std::size_t inside = 0;   // what is under way in it
-    wait_list consumer;       // waits for an item
+    std::size_t items = 0;    // under way in it
+    std::size_t children = 0;
+    wait_list consumer;  // waits for an item
+
+    std::size_t& count(underway::what is) noexcept {
+      return is == underway::what::item ? items : children;
+    }
   };
 
-  // Throws error(invalid_argument) if the path is open already: it would take items from itself.
-  void open(std::size_t path);
+  // Opens the way into a path. `behind` is the opening of the path itself, `run` that of its first
+  // stage, which comes here from its last. Throws error(invalid_argument) if the path is open
+  // already, so that it would take items from itself, or if it has a cache.
+  void open(std::size_t path, const opening& behind, const opening& run);
   // The path needs no more items. Returns whether none does.
   bool end_path(std::size_t path);
 
@@ -107,7 +125,9 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The rest is called with the mutex held.
   bool has_room() const;
   void wake_input(wait_list& woken);
+  bool needs_another() const;
   bool is_awaited_in_vain() const;
+  void note_given(std::size_t path) noexcept;
 
   mutable std::mutex mutex_;
   std::vector<branch> branches_;
@@ -117,6 +137,9 @@ class split_base : public std::enable_shared_from_this<split_base> {
   bool is_full(const branch& path) const;
 
   std::exception_ptr failure_;
+  const char* mixes_parts_ = nullptr;  // of the paths, as of an opening
+  bool parts_behind_ = false;
+  bool members_unknown_ = false;
   const std::size_t buffer_;
   std::size_t in_flight_ = 0;  // batches
   wait_list input_;            // waits for room
@@ -125,8 +148,12 @@ class split_base : public std::enable_shared_from_this<split_base> {
   std::optional<std::size_t> awaited_;
   std::optional<standstill> stuck_;
   bool watching_ = false;
-  bool at_rest_ = false;  // until the stage before gives an item
   path_place where_;
+  // What there is of this stage in the path that it is in: nothing at rest, until the stage before
+  // gives an item.
+  std::optional<underway::what> mark_;
+  std::shared_ptr<demand> demand_;  // null if nothing is watched
+  buffer_pool* memory_ = nullptr;
   std::stop_source paths_{std::nostopstate};
 };
 
@@ -172,6 +199,7 @@ class split : public split_base {
   // Starts the coroutine that brings the items in.
   void start(task<> input, stage_counters& counters) {
     work_for(counters, surroundings_);
+    if (wanted()) surroundings_.claim = &claim_.emplace(wanted());
     run_.run->start(shared_from_this(), surroundings_, std::move(input));
   }
 
@@ -182,7 +210,7 @@ class split : public split_base {
   // the path.
   static async_generator<T> branch(const opening& path_opening, std::size_t path) {
     auto self = std::static_pointer_cast<split>(path_opening.split);
-    self->open(path);
+    self->open(path, self->run_, path_opening);
     return deliver(reader(std::move(self), path));
   }
 
@@ -231,6 +259,7 @@ class split : public split_base {
   const opening run_;
   std::vector<std::deque<given>> queues_;
   std::stop_source stop_;
+  std::optional<memory_claim> claim_;  // of the input, by what it serves
   context surroundings_;
   std::stop_callback<close_on_stop<split>> on_stop_;
 };
@@ -275,6 +304,7 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
     consumer = to.consumer.settle_first();
     if (consumer) {
       static_cast<take_awaiter*>(consumer)->value_.emplace(std::move(next));
+      note_given(path);
     } else {
       queues_[path].push_back(std::move(next));
       ++to.waiting;

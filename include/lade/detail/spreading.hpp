@@ -7,6 +7,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/continue_on.hpp>
+#include <lade/detail/counted.hpp>
 #include <lade/detail/demand.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/overview.hpp>
@@ -99,22 +100,26 @@ template <class In, class Out, class Stage>
 class spreading final : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
                         private overviewed {
  public:
-  spreading(const opening& run, stage_counters& counters, const Stage& stage, unsigned concurrency)
+  spreading(const opening& run, stage_counters& counters, counted_ptr<const Stage> stage,
+            unsigned concurrency)
       : run_(run),
         counters_(counters),
-        stage_(stage),
+        stage_(std::move(stage)),
         concurrency_(concurrency),
         room_(concurrency),
         lanes_(concurrency),
+        wanted_item_(std::make_shared<demand>(run.wanted)),
+        feeder_claim_(wanted()),
         feeder_context_(run.run->surroundings(stop_.get_token())),
         trace_(run.run->options().trace),
         on_consumer_stop_(run.stop, close_on_stop<spreading>{*this}) {
     for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     work_for(counters, feeder_context_);
     feeder_context_.place = &run_.place;
+    feeder_context_.claim = &feeder_claim_;
     parts_context_ = feeder_context_;
     stage_workers staff{.workers = concurrency, .slots = concurrency};
-    if (auto* pool = stage.options().pool) {
+    if (auto* pool = stage_->options().pool) {
       staff.own_threads = pool->size();
       parts_context_.home = pool;
     }
@@ -124,8 +129,11 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   ~spreading() { run_.run->unwatch(*this); }
 
-  // What the stage before is stopped by.
+  // What the stage before is stopped by, and the demand that it serves.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+  std::shared_ptr<const demand> wanted() const noexcept {
+    return has_one_lane() ? run_.wanted : wanted_item_;
+  }
 
   void start(async_generator<In> upstream) {
     run_.run->start(this->shared_from_this(), feeder_context_, feed(*this, std::move(upstream)));
@@ -133,7 +141,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   // The parts. Destroying the generator ends the stage.
   static async_generator<Out> deliver(owner<spreading> self) {
-    while (auto lane = co_await self->lanes_.pop()) {
+    while (auto lane = co_await self->next_lane()) {
       while (auto next = co_await self->next_of(**lane)) {
         if (!next->item) {
           co_await consume(next->origin);
@@ -158,6 +166,16 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   using lane = parts_lane<Out>;
   using part = typename lane::part;
 
+  bool has_one_lane() const noexcept { return stage_->options().order == item_order::completion; }
+
+  task<std::optional<std::shared_ptr<lane>>> next_lane() {
+    wanted_item_->await(demand::next);
+    parts_context_.memory->reconsider();
+    auto next = co_await lanes_.pop();
+    wanted_item_->await(demand::none);
+    co_return next;
+  }
+
   task<std::optional<part>> next_of(lane& from) {
     stopwatch waiting(counters_.starving);
     wanted_ = true;
@@ -180,12 +198,13 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   task<> begin_items(async_generator<In>& upstream) {
     std::shared_ptr<lane> of_all;
-    if (stage_.options().order == item_order::completion) of_all = co_await begin_lane();
+    if (has_one_lane()) of_all = co_await begin_lane();
     while (true) {
       co_await room_.acquire();
       auto* item = co_await next_item(upstream);
       if (!item) co_return;
       bump(counters_.in);
+      wanted_item_->await(demand::none);  // the item that is waited for has come
       auto to = of_all;
       if (!to) to = co_await begin_lane();
       underway mark(run_.place);
@@ -203,7 +222,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   // A lane that ends when nobody holds what this returns.
   task<std::shared_ptr<lane>> begin_lane() {
-    auto read = std::make_shared<lane>(stage_.options().buffer, parts_context_, run_.wanted);
+    auto read = std::make_shared<lane>(stage_->options().buffer, parts_context_, run_.wanted);
     co_await lanes_.push(read);
     co_return std::shared_ptr<lane>(read.get(), [read](lane*) { read->end(); });
   }
@@ -214,11 +233,11 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     auto place = self.enter(item, origin);
     try {
       bool some = false;
-      auto parts = self.stage_.template parts<Out>(std::move(item), place->name, origin, self.run_,
-                                                   self.counters_);
+      auto parts =
+          self.stage_->parts(std::move(item), place->name, origin, self.run_, self.counters_);
       while (auto* next = co_await self.next_part(parts, *place)) {
         some = true;
-        part made(std::move(*next), origin, self.run_.place);
+        part made(std::move(*next), parts.origin(), self.run_.place);
         co_await to->push(std::move(made));
       }
       part nothing(origin, self.run_.place);
@@ -323,11 +342,13 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   const opening run_;
   stage_counters& counters_;
-  const Stage stage_;
+  const counted_ptr<const Stage> stage_;
   const std::size_t concurrency_;
   semaphore room_;  // for items that are taken apart
   channel<std::shared_ptr<lane>> lanes_;
+  const std::shared_ptr<demand> wanted_item_;
   std::stop_source stop_;
+  memory_claim feeder_claim_;
   context feeder_context_;
   context parts_context_;
   std::exception_ptr input_failure_;  // before the lanes are closed

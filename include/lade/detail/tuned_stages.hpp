@@ -63,7 +63,7 @@ class tuned_stages {
     clock::time_point at;
     std::uint64_t out = 0;
     std::chrono::nanoseconds starving{};
-    std::chrono::nanoseconds busy{};
+    std::chrono::nanoseconds busy{};  // and pauses before other attempts
     std::chrono::nanoseconds output_wait{};
   };
 

@@ -149,7 +149,7 @@ class waiter {
 
   static void resume_here(void* settled) noexcept {
     auto& self = *static_cast<waiter*>(settled);
-    name_step("after a wait", self.context_->stage);
+    name_step("after a wait", self.context_->stage_number);
     self.coroutine_.resume();
   }
 

@@ -40,12 +40,13 @@ class watchdog {
 
   void add(watched& added);
 
-  // Returns when it is not being looked at, and will not be. Not from inside of the look.
-  void remove(watched& gone) noexcept;
+  // Returns when it is not being looked at, and will not be: with the steps that it has not been
+  // shown. Not from inside of the look.
+  std::vector<activity::step> remove(watched& gone);
 
  private:
   void work() noexcept;
-  std::vector<activity::step> blocking_steps();
+  std::vector<activity::step> blocking_steps();  // and those that are to be shown
   std::chrono::nanoseconds interval() const noexcept;
 
   std::mutex mutex_;  // guards all that follows
@@ -53,6 +54,7 @@ class watchdog {
   std::condition_variable changed_;
   std::vector<watched*> watched_;
   watched* looked_at_ = nullptr;
+  std::vector<activity::step> to_be_shown_;  // at the next look
   bool ending_ = false;
   std::thread thread_;
 };

@@ -86,7 +86,9 @@ class labelled_files {
 
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
-  std::string identity_of(const sample& file) const { return files_.identity_of(file); }
+
+  // As of `files`, and the label: a new directory may change the labels of all files.
+  std::string identity_of(const sample& file) const;
 
  private:
   files files_;

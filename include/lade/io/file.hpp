@@ -39,6 +39,11 @@ class descriptor {
 
   int get() const noexcept { return fd_; }
 
+  // The same for a program that has opened it by itself, where that has been noted.
+  descriptor held_by(const context* holder) && noexcept {
+    return {std::exchange(fd_, -1), reactor_, holder};
+  }
+
  private:
   int fd_;
   reactor* reactor_;
@@ -88,7 +93,9 @@ class file {
   std::uint64_t size() const { return info().size_bytes; }
 
   // Fills `into` with the bytes from `offset` on. Returns fewer only at the end of the file. Any
-  // number of reads may be in flight; the file and the memory must outlive them.
+  // number of reads may be in flight; the file and the memory must outlive them. Throws
+  // error(invalid_argument) that names the file and the offset for one below 0, converted, or
+  // beyond all files.
   task<std::size_t> read(std::span<std::byte> into, std::uint64_t offset) const;
 
  private:
@@ -102,7 +109,9 @@ class file {
 };
 
 // Opens a file for reading. Where the process has no descriptor left, waits for the next close of
-// a file of lade, unless nobody is left who could close one: then it throws the system's error.
+// a file of lade, as long as one is held by somebody who does not wait for a descriptor; where all
+// holders wait, it throws the system's error. So a program that keeps more files open than it may
+// have waits for ever: read files and close them in the stage that opens them.
 task<file> open(std::string path);
 
 // The same, or nothing if there is no such file. Any other failure is thrown.
@@ -113,9 +122,12 @@ task<file_info> stat(std::string path);
 
 // The content of a whole file, in memory from the pool of the surroundings (see allocate). The
 // file's size when it is opened decides how much that is: of a file that grows meanwhile, what it
-// had; of one that shrinks, what is left. Files that do not know their size (those of /proc,
-// pipes) are read to their end, into fresh memory. At most half of the descriptors that the process
-// may open are in use by such reads; further ones wait.
+// had; of one that shrinks, what is left. After a wait for memory it is opened again; if it has
+// grown in each of three waits, its memory goes beyond the limit. Files that do not know their size
+// (those of /proc, pipes) are read to their end. At most half of the descriptors that the process
+// may open are in use by such reads; further ones wait. Pipes that wait for memory stay open,
+// beside these at most a quarter of the descriptors; the memory of further ones goes beyond the
+// limit.
 task<buffer> read_file(std::string path, read_options options = {});
 
 }  // namespace io
@@ -123,6 +135,9 @@ task<buffer> read_file(std::string path, read_options options = {});
 // What io::read is.
 class detail::read {
  public:
+  // Of a stage that is not told another: few files at a time let disks idle, and threads sleep.
+  static constexpr unsigned default_concurrency = 64;
+
   constexpr explicit read(io::read_options options = {}) noexcept : options_(options) {}
 
   task<sample> operator()(sample from) const;
@@ -137,8 +152,8 @@ namespace io {
 
 // The sample with the content of the file that is its key:
 //
-//   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read, {...})
-//   lade::map(lade::io::read.with({.page_cache = lade::io::page_cache::bypass}), {...})
+//   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read)
+//   lade::map(lade::io::read.with({.page_cache = lade::io::page_cache::bypass}))
 //
 // An object rather than a function, so that statistics call the stage "read".
 inline constexpr detail::read read;

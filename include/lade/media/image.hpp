@@ -76,9 +76,17 @@ struct image_options {
 // - TIFF by libtiff: strips and tiles, planes, 1 to 16 bits, grey, RGB, palettes, CMYK, YCbCr, and
 //   every compression except old-style JPEG.
 // - WebP by libwebp, PNG by FFmpeg.
-// - AVIF by libavif. Its decoder dav1d may write to standard error about damaged data; no other
-//   library does.
+// - AVIF by libavif, before 1.4 with libaom as its decoder: dav1d, which is more than twice as
+//   fast, would print what is wrong with damaged data. Where libavif has no other it still does.
 // - GIF, BMP and binary PNM by lade itself.
+//
+// Where memory cannot be had, an image fails by std::bad_alloc, or like a damaged one if libtiff,
+// libwebp or libavif do not tell the two apart, unless a library ends the process:
+// - libavif 0.11 aborts (avifDecoderCreate and others), libaom 3.6 crashes (aom_codec_destroy).
+// - libwebp 1.2.4 crashes with lossless images and alpha (WebPDecodeRGBInto).
+// - libtiff 4.5.0 crashes with LZW, Deflate, LZMA, Zstandard and CCITT group 3 (TIFFReadDirectory),
+//   and with JPEG.
+// - glibc 2.36 aborts at the first image of a thread (__cxa_thread_atexit_impl).
 //
 // Conversion to 8-bit RGB or grey:
 // - Alpha and transparency are dropped. Colours that a TIFF has multiplied by alpha are divided.
@@ -101,8 +109,8 @@ class decode_image {
   const tensor_spec& spec() const noexcept { return spec_; }
 
   // How many images this object and its copies have decoded in spite of a decoder's warning: extra
-  // bytes between the segments of a JPEG, header fields that have no meaning, and damage if not
-  // `strict`. Any thread may ask at any time.
+  // bytes between the segments of a JPEG before its first scan, header fields that have no meaning,
+  // and damage if not `strict`. Any thread may ask at any time.
   std::uint64_t warnings() const noexcept { return warnings_->load(std::memory_order_relaxed); }
 
   // Whether the result depends on `draw`.
@@ -111,7 +119,8 @@ class decode_image {
   // Decodes in.data() into `slot`, a contiguous tensor of that spec. `draw` decides the random
   // crop: equal draws, equal crops. Throws errors that name the sample: invalid_data (with the
   // decoder's reason), unsupported (an unknown format), limit_exceeded (max_pixels), or
-  // invalid_argument (a slot of another spec). A failure may leave part of an image in the slot.
+  // invalid_argument (a slot of another spec, a sample that has not been read). A failure may leave
+  // part of an image in the slot.
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.

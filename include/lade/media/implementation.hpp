@@ -4,6 +4,8 @@
 #pragma once
 
 #include "../../../media/av.cpp"
+#include "../../../media/av1_header.cpp"
+#include "../../../media/avif_items.cpp"
 #include "../../../media/avif_reader.cpp"
 #include "../../../media/bmp_reader.cpp"
 #include "../../../media/crop.cpp"
@@ -14,6 +16,7 @@
 #include "../../../media/image.cpp"
 #include "../../../media/image_memory.cpp"
 #include "../../../media/image_reader.cpp"
+#include "../../../media/jpeg_arrays.cpp"
 #include "../../../media/jpeg_reader.cpp"
 #include "../../../media/pixel_writer.cpp"
 #include "../../../media/png.cpp"

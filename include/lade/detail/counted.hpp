@@ -1,0 +1,69 @@
+// What counts its owners itself. std::shared_ptr does the same and is compiled anew for every type,
+// which for the functions of a program's pipelines takes longer than all else in them.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace lade::detail {
+
+// Deleted by its last owner. What is deleted inside of another's destructor waits until that has
+// returned, so that a chain of any length needs no stack.
+class counted {
+ public:
+  counted() = default;
+  counted(const counted&) = delete;
+  counted& operator=(const counted&) = delete;
+  virtual ~counted() = default;
+
+ private:
+  template <class T>
+  friend class counted_ptr;
+
+  void add_owner() const noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_owner() const noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete_chain();
+  }
+  void delete_chain() const noexcept;
+
+  mutable std::atomic<std::size_t> owners_ = 0;
+  mutable const counted* next_ = nullptr;  // to be deleted
+};
+
+// One owner of a T, or of nothing.
+template <class T>
+class counted_ptr {
+ public:
+  counted_ptr() = default;
+  explicit counted_ptr(T* object) noexcept : object_(object) {
+    if (object_) object_->add_owner();
+  }
+  template <class Derived>
+  counted_ptr(counted_ptr<Derived> other) noexcept : object_(other.release()) {}
+  counted_ptr(const counted_ptr& other) noexcept : counted_ptr(other.object_) {}
+  counted_ptr(counted_ptr&& other) noexcept : object_(other.release()) {}
+  counted_ptr& operator=(counted_ptr other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~counted_ptr() {
+    if (object_) object_->remove_owner();
+  }
+
+  T* get() const noexcept { return object_; }
+  T& operator*() const noexcept { return *object_; }
+  T* operator->() const noexcept { return object_; }
+  explicit operator bool() const noexcept { return object_; }
+
+ private:
+  template <class U>
+  friend class counted_ptr;
+
+  T* release() noexcept { return std::exchange(object_, nullptr); }
+
+  T* object_ = nullptr;
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,217 @@
+// route_batches: each item of a batch goes down a path of its own, and batches stay whole.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/channel.hpp>
+#include <lade/detail/counted.hpp>
+#include <lade/detail/items.hpp>
+#include <lade/detail/lanes.hpp>
+#include <lade/detail/owner.hpp>
+#include <lade/detail/run_state.hpp>
+#include <lade/detail/split.hpp>
+#include <lade/error.hpp>
+#include <lade/lineage.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/route.hpp>
+#include <lade/stats.hpp>
+#include <lade/task.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lade {
+namespace detail {
+
+// A route of vectors, the items of which have type T, into vectors.
+template <class T, class Out>
+class batch_routing final : public node<Out> {
+  static_assert(std::same_as<Out, std::vector<typename Out::value_type>>,
+                "lade::route_batches: paths must end in vectors");
+
+ public:
+  using in = std::vector<T>;
+  using chooser = counted_ptr<const path_chooser<T>>;
+
+  batch_routing(pipeline<in> input, std::vector<pipeline<Out>> paths, chooser choose)
+      : in_(std::move(input)), paths_(std::move(paths)), choose_(std::move(choose)) {}
+
+  async_generator<Out> open(const opening& run) const override {
+    auto& settings = choose_->settings();
+    owner stop(std::make_shared<lane_stop>(run));
+    auto inside = run.until(stop->token()).mixing_parts("route_batches");
+    inside.place = {};  // what waits here is not under way
+    auto split = std::make_shared<detail::split<in>>(inside, paths_.size(), settings.buffer);
+    split->watch(run, stop->source());
+    inside.split = split;
+    std::vector<std::shared_ptr<lane<Out>>> lanes(paths_.size());
+    for (auto i = paths_.size(); i-- > 0;) {  // from the last on: statistics turn the order
+      inside.place = {split, i};
+      lanes[i] = std::make_shared<lane<Out>>(inside, paths_[i]);
+    }
+    auto& counters = run.add_stage(settings.name);
+    auto upstream = split->before_paths(run).until(split->stop_token()).taken_by(split->wanted());
+    auto items = in_.open(upstream);
+    std::vector<async_generator<Out>> results;
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      lanes[i]->start(counters, detail::split<in>::end_of(split, i));
+      results.push_back(lane<Out>::deliver(lanes[i]));
+    }
+    run.run->note_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
+    auto begun = std::make_shared<batches>(settings.buffer + 1);
+    split->start(deal(split, begun, std::move(items), choose_, upstream, counters), counters);
+    auto joined = join(std::move(results), std::move(stop), split, begun, counters);
+    return observe(std::move(joined), run, counters);
+  }
+
+ private:
+  // What has become of a batch.
+  class parted {
+   public:
+    parted(lineage positions, std::vector<std::size_t> numbers)
+        : origin(std::move(positions)), paths(std::move(numbers)) {}
+    lineage origin;
+    std::vector<std::size_t> paths;  // that a part was sent down
+  };
+  using batches = channel<parted>;
+
+  // Takes batches apart and sends the parts down the paths, as long as there is room for a batch.
+  static task<> deal(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
+                     async_generator<in> input, chooser choose, opening run,
+                     stage_counters& counters) {
+    std::exception_ptr failure;
+    try {
+      while (true) {
+        co_await split->room(split_base::batches);
+        split->note_asking(true);
+        auto* batch = co_await input.next();
+        split->note_asking(false);
+        if (!batch) break;
+        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+        counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
+        std::vector<in> parts(choose->settings().paths);
+        for (auto&& each : *batch) {
+          T item(std::move(each));
+          if (auto path = (*choose)(item, input.origin(), run, counters))
+            parts[*path].push_back(std::move(item));
+        }
+        split->begin_batch();
+        co_await begun->push(parted(input.origin(), paths_of(parts)));
+        for (std::size_t path = 0; path < parts.size(); ++path)
+          if (!parts[path].empty()) split->give(path, std::move(parts[path]), input.origin());
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    split->end_input(failure);
+    begun->close();
+  }
+
+  static std::vector<std::size_t> paths_of(const std::vector<in>& parts) {
+    std::vector<std::size_t> numbers;
+    for (std::size_t path = 0; path < parts.size(); ++path)
+      if (!parts[path].empty()) numbers.push_back(path);
+    return numbers;
+  }
+
+  // Puts what has become of a batch's parts together again.
+  static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<lane_stop>,
+                                   std::shared_ptr<split_base> split,
+                                   std::shared_ptr<batches> begun, stage_counters& counters) {
+    while (auto batch = co_await next_of(*begun, *split, counters)) {
+      Out joined;
+      for (auto path : batch->paths) {
+        auto* part = co_await paths[path].next().apart();
+        if (!part) throw_lacking(path, batch->origin);
+        require_part_of(path, batch->origin, paths[path].origin());
+        joined.insert(joined.end(), std::make_move_iterator(part->begin()),
+                      std::make_move_iterator(part->end()));
+      }
+      with_lineage<Out> yielded{batch->origin, joined};
+      co_yield yielded;
+      split->end_batch();
+    }
+    for (std::size_t path = 0; path < paths.size(); ++path) {
+      auto* more = co_await paths[path].next().apart();
+      if (more) throw_unlike(path, "it gave more vectors than it was sent");
+    }
+    split->rethrow_failure();
+  }
+
+  static task<std::optional<parted>> next_of(batches& begun, split_base& split,
+                                             stage_counters& counters) {
+    stopwatch waiting(counters.starving);
+    split.note_awaited(split_base::batches);
+    auto batch = co_await begun.pop();
+    split.note_taken(split_base::batches);
+    co_return batch;
+  }
+
+  [[noreturn]] static void throw_unlike(std::size_t path, const std::string& why) {
+    throw error(errc::failed, "take a vector for each part from path " + std::to_string(path), why);
+  }
+  [[noreturn]] static void throw_lacking(std::size_t path, const lineage& origin) {
+    throw_unlike(path, "it gave none for items " + to_string(origin));
+  }
+  static void require_part_of(std::size_t path, const lineage& batch, const lineage& part) {
+    if (part != batch)
+      throw_unlike(path,
+                   "it gave one of items " + to_string(part) + " for items " + to_string(batch));
+    if (!part_lineage::is_of(part, batch))
+      throw_unlike(path, "it gave " + part_lineage::in_words(part.part()) + " of items " +
+                             to_string(batch) + " for " + part_lineage::in_words(batch.part()));
+  }
+
+  pipeline<in> in_;
+  std::vector<pipeline<Out>> paths_;
+  chooser choose_;
+};
+
+}  // namespace detail
+
+template <class Router, class... Paths>
+class route_batches_stage : private detail::route_description<Router, Paths...> {
+ public:
+  route_batches_stage(Router router, const route_options& options, std::tuple<Paths...> paths)
+      : detail::route_description<Router, Paths...>(std::move(router), options, "route_batches",
+                                                    std::move(paths)) {}
+
+  template <class T>
+  auto attach(const pipeline<std::vector<T>>& in) const {
+    return this->template attach_as<detail::batch_routing, T>(in);
+  }
+};
+
+// Splits each vector into parts, sends the parts down their paths as vectors, and joins the vectors
+// that the paths return, those of path 0 first. `router(item)` returns the number of the item's
+// path, as for `route`. Batches keep their order.
+//
+//   auto outputs = images | lade::batch(32)
+//                | lade::route_batches(kind_of, lade::map(model_a), lade::map(model_b));
+//
+// A path must give one vector for each that it is sent, of any number of items, and keep their
+// order; the run fails if it does not. Only parts that are not empty are sent.
+template <class Router, class... Paths>
+route_batches_stage<std::decay_t<Router>, Paths...> route_batches(Router&& router,
+                                                                  const route_options& options,
+                                                                  Paths... paths) {
+  static_assert(sizeof...(Paths) > 0, "lade::route_batches: there must be a path");
+  return {std::forward<Router>(router), options, {std::move(paths)...}};
+}
+template <class Router, class... Paths>
+route_batches_stage<std::decay_t<Router>, Paths...> route_batches(Router&& router, Paths... paths) {
+  static_assert(sizeof...(Paths) > 0, "lade::route_batches: there must be a path");
+  return {std::forward<Router>(router), {}, {std::move(paths)...}};
+}
+
+}  // namespace lade

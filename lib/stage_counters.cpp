@@ -1,0 +1,210 @@
+#include "figures.hpp"
+
+#include <lade/stats.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <ctime>
+#include <utility>
+
+#include <sys/resource.h>
+
+namespace lade::detail {
+
+using std::chrono::nanoseconds;
+
+// Durations below 8 ns have a bucket each; above, a power of two has eight.
+void duration_histogram::add(nanoseconds duration, std::uint64_t times) noexcept {
+  constexpr auto per_octave = duration_counts::per_octave;
+  auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
+  auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
+  auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
+  auto bucket = std::min(octave, duration_counts::octaves - 1) * per_octave + eighth;
+  counts_[bucket].fetch_add(times, std::memory_order_relaxed);
+}
+
+duration_counts duration_histogram::now() const noexcept {
+  duration_counts result;
+  for (std::size_t i = 0; i < counts_.size(); ++i)
+    result.counts[i] = counts_[i].load(std::memory_order_relaxed);
+  return result;
+}
+
+void duration_histogram::clear() noexcept {
+  for (auto& each : counts_) each.store(0, std::memory_order_relaxed);
+}
+
+nanoseconds wait_sum::until(clock::time_point now) const noexcept {
+  auto sum = sum_.load(std::memory_order_relaxed);
+  return nanoseconds(std::max<std::int64_t>(sum < 0 ? sum + of(now) : sum, 0));
+}
+
+nanoseconds waiting_time::until(clock::time_point now) const noexcept {
+  return std::max(sum_.until(now) - nanoseconds(before_.load()), nanoseconds());
+}
+
+void waiting_time::count_from(clock::time_point now) noexcept {
+  before_ += until(now).count();
+  from_ = wait_sum::of(now);
+  ended_.clear();
+}
+
+// Those that are as long as the shortest of ten are not taken: a stage of equal calls keeps the
+// first.
+void slowest_calls::add(slow_item call) {
+  std::lock_guard lock(mutex_);
+  auto shorter = std::ranges::find_if(
+      calls_, [&](const slow_item& each) { return each.duration < call.duration; });
+  calls_.insert(shorter, std::move(call));
+  if (calls_.size() > most) calls_.pop_back();
+  if (calls_.size() == most)
+    least_.store(calls_.back().duration.count(), std::memory_order_relaxed);
+}
+
+std::vector<slow_item> slowest_calls::now() const {
+  std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+static std::int64_t nanoseconds_of(clock::time_point time) noexcept {
+  return nanoseconds(time.time_since_epoch()).count();
+}
+
+call_time::part* call_time::take() {
+  std::lock_guard lock(mutex_);
+  if (!first_free_) return &parts_.emplace_back();
+  return std::exchange(first_free_, first_free_->next_free);
+}
+
+void call_time::give_back(part& gone) noexcept {
+  std::lock_guard lock(mutex_);
+  gone.next_free = std::exchange(first_free_, &gone);
+}
+
+call_time::caller::~caller() {
+  if (!part_) return;
+  if (part_->sum.load(std::memory_order_relaxed) < 0) end(clock::now());
+  sum_.give_back(*part_);
+}
+
+void call_time::caller::begin(clock::time_point now) noexcept {
+  bump(part_->sum, -nanoseconds_of(now));
+}
+
+void call_time::caller::end(clock::time_point now) noexcept {
+  auto sum = part_->sum.load(std::memory_order_relaxed) + nanoseconds_of(now);
+  part_->returned.store(sum, std::memory_order_relaxed);
+  part_->sum.store(sum, std::memory_order_relaxed);
+}
+
+void call_time::caller::add(nanoseconds estimate) noexcept {
+  bump(part_->returned, estimate.count());
+  bump(part_->sum, estimate.count());
+}
+
+// A call that ends meanwhile counts as returned before it counts as ended: the larger of both.
+call_time::sums call_time::until(clock::time_point now) const {
+  std::int64_t all = 0;
+  std::int64_t returned = 0;
+  std::lock_guard lock(mutex_);
+  for (auto& each : parts_) {
+    auto sum = each.sum.load(std::memory_order_relaxed);
+    auto of_returned = each.returned.load(std::memory_order_relaxed);
+    all += std::max(sum < 0 ? sum + nanoseconds_of(now) : sum, of_returned);
+    returned += of_returned;
+  }
+  return {nanoseconds(all), nanoseconds(returned)};
+}
+
+thread_usage thread_usage::now(bool with_switches) noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  rusage used{};
+  if (with_switches) getrusage(RUSAGE_THREAD, &used);
+  return {std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec, used.ru_nvcsw, used.ru_nivcsw};
+}
+
+// The time without a CPU, which is not told apart, is divided as its beginnings are.
+void cpu_times::add(const thread_usage& before, const thread_usage& after, nanoseconds taken,
+                    std::int64_t times) noexcept {
+  auto cpu = after.cpu - before.cpu;
+  computed.fetch_add(times * cpu, std::memory_order_relaxed);
+  auto preemptions = after.preemptions - before.preemptions;
+  if (preemptions <= 0) return;
+  auto all = static_cast<double>(preemptions + after.waits - before.waits);
+  auto without = static_cast<double>(std::max<std::int64_t>(taken.count() - cpu, 0));
+  preempted.fetch_add(
+      times * static_cast<std::int64_t>(without * static_cast<double>(preemptions) / all),
+      std::memory_order_relaxed);
+}
+
+// At random, so that no rhythm in the items meets one in the samples.
+void cpu_sampler::begin() noexcept {
+  if (!wanted_) return;
+  draw_ = draw_ * 1664525 + 1013904223;
+  bool drawn = draw_ >> 28 == 0;
+  weight_ = long_ ? 1 : drawn ? 16 : 0;
+  counts_switches_ = long_;
+  if (weight_ > 0) before_ = thread_usage::now(counts_switches_);
+}
+
+void cpu_sampler::end(nanoseconds taken) noexcept {
+  constexpr nanoseconds costs_little = std::chrono::microseconds(50);
+  long_ = taken >= costs_little;
+  if (weight_ > 0) counters_.add(before_, thread_usage::now(counts_switches_), taken, weight_);
+}
+
+std::uint64_t stage_counters::next_number() noexcept {
+  static std::atomic<std::uint64_t> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+std::string stage_counters::name() const {
+  // From the source on: the last that was opened bears no number.
+  auto nth = namesakes_ ? *namesakes_ - opened_as_ + 1 : 1;
+  return nth == 1 ? name_ : name_ + " (" + std::to_string(nth) + ")";
+}
+
+void take_quantiles(stage_statistics& stage) {
+  stage.p50 = stage.durations.quantile(0.50);
+  stage.p90 = stage.durations.quantile(0.90);
+  stage.p99 = stage.durations.quantile(0.99);
+}
+
+stage_statistics stage_counters::snapshot(clock::time_point moment) const {
+  stage_statistics now;
+  now.name = name();
+  now.workers = workers;
+  now.own_threads = staff.own_threads;
+  now.shared_threads = staff.shared_threads;
+  now.on_reactor = staff.on_reactor;
+  now.slots = staff.slots;
+  now.gathers = staff.gathers;
+  now.inputs = inputs;
+  now.substituted = substituted;
+  now.retried = retried;
+  now.in = in;
+  now.out = out;
+  now.failed = failed;
+  now.skipped = skipped;
+  now.bytes = bytes;
+  auto calls = busy.until(moment);
+  now.busy = calls.all;
+  now.returned = calls.returned;
+  now.cpu = nanoseconds(cpu.computed);
+  now.preempted = nanoseconds(cpu.preempted);
+  now.awaited = nanoseconds(awaited);
+  now.paused = paused.until(moment).all;
+  now.input_wait = input_wait.until(moment);
+  now.output_wait = output_wait.until(moment);
+  now.memory_wait = memory_wait.until(moment);
+  now.starving = starving.until(moment);
+  now.input_waits = input_wait.ended();
+  now.output_waits = output_wait.ended();
+  now.durations = latency.now();
+  now.slowest = slowest.now();
+  take_quantiles(now);
+  return now;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,125 @@
+# dev_test.py ROOT: which tests `./dev test` runs, and that it fails if there are none. Meson only
+# pretends to run them.
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1])
+
+# Lists two tests, or writes a report with the cases in $CASES.
+MESON = """#!/bin/sh
+echo "meson $*" >>"$LOG"
+case "$*" in
+  *--list*) printf 'lade:core / map\\nlade:core / endless unoptimised\\n' ;;
+  test*) mkdir -p "$3/meson-logs"
+    [ -z "$CASES" ] || echo "<testsuite>$CASES</testsuite>" >"$3/meson-logs/testlog.junit.xml"
+    exit "$STATUS" ;;
+esac
+"""
+
+# Every package is installed.
+DPKG_QUERY = """#!/bin/sh
+echo "packages $*" >>"$LOG"
+for package; do printf ' %s:installed ' "$package"; done
+"""
+
+# Counts one case that has passed, and writes down of which command.
+COUNT = "import sys; print(1, 0, 0); open('command', 'w').write(sys.argv[2])"
+
+PASSED = '<testcase classname="Map" name="Works"/>'
+SKIPPED = '<testcase classname="Map" name="Works"><skipped/></testcase>'
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        shutil.copy(ROOT / "dev", self.root)
+        shutil.copytree(ROOT / ".ci", self.root / ".ci")
+        (self.root / "build").mkdir()
+        (self.root / "build/build.ninja").touch()
+        self.program("meson", MESON)
+        self.program("ninja", "#!/bin/sh\n")
+        for name in ["apt-get", "dpkg-query"]:
+            self.program(name, DPKG_QUERY)
+
+    def program(self, name, text):
+        path = self.root / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def dev(self, *arguments, cases=PASSED, status=0):
+        environment = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}", "CASES": cases,
+                       "LOG": f"{self.root}/log", "STATUS": str(status)}
+        return subprocess.run([self.root / "dev", *arguments], capture_output=True, text=True,
+                              env=environment)
+
+    def assert_fails(self, result, why):
+        self.assertEqual((result.returncode, result.stderr.splitlines()[-1]), (2, why))
+
+    def test_tests_are_run_by_name_and_with_options(self):
+        for arguments in [], ["map"], ["map", "--repeat", "3"], ["--repeat", "3", "map"], \
+                ["--suite", "core"], ["--repeat=3", "-v", "map"], ["endless unoptimised"]:
+            result = self.dev("test", *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            last = (self.root / "log").read_text().splitlines()[-1]
+            self.assertIn(" ".join(["--print-errorlogs", *arguments]), last)
+
+    def test_a_name_that_is_not_known_fails_wherever_it_stands(self):
+        for arguments in ["nosuch"], ["map", "nosuch"], ["--repeat", "1", "nosuch"], \
+                ["map", "--suite", "core", "nosuch"], ["-v", "nosuch"], ["ma"]:
+            self.assert_fails(self.dev("test", *arguments), f"dev: no test '{arguments[-1]}'")
+
+    def test_no_test_at_all_is_a_failure(self):
+        self.assert_fails(self.dev("test", "--suite", "nosuch", cases=""), "dev: no test has run")
+        self.assert_fails(self.dev("test", cases="<testsuite/>"), "dev: no test has run")
+
+    def test_an_older_report_does_not_count(self):
+        self.assertEqual(self.dev("test").returncode, 0)
+        self.assert_fails(self.dev("test", "--suite", "nosuch", cases=""), "dev: no test has run")
+
+    def test_a_failure_is_a_failure(self):
+        for status in 1, 125:
+            self.assertEqual(self.dev("test", status=status).returncode, status)
+
+    def test_a_skipped_case_has_run(self):
+        self.assertEqual(self.dev("test", cases=SKIPPED).returncode, 0)
+
+    def test_a_named_test_whose_cases_are_all_skipped_fails(self):
+        self.assert_fails(self.dev("test", "map", cases=SKIPPED), "dev: no test has run")
+        self.assertEqual(self.dev("test", "map", cases=SKIPPED + PASSED).returncode, 0)
+
+    def test_skipped_cases_are_counted_as_of_the_command(self):
+        (self.root / ".ci/count.py").write_text(COUNT)
+        for command in "test", "fallback":
+            self.assertEqual(self.dev(command, "map").returncode, 0)
+            self.assertEqual((self.root / "command").read_text(), command)
+
+    def test_benchmarks_are_compiled_with_the_packages_of_all_of_them(self):
+        self.assertEqual(self.dev("bench-programs").returncode, 0)
+        lines = (self.root / "log").read_text().splitlines()
+        packages = [word for line in lines if line.startswith("packages") for word in line.split()]
+        self.assertIn("libasio-dev", packages)
+        self.assertNotIn("valgrind", packages)
+        self.assertIn("./dev bench-programs", (ROOT / ".ci/run").read_text())
+
+    def test_with_clang_also_what_compiles_on_its_own_is_run(self):
+        for command, without in ("clang", ["style"]), ("asan", ["style", "consume"]):
+            self.assertEqual(self.dev(command).returncode, 0)
+            last = (self.root / "log").read_text().splitlines()[-1].split()
+            pairs = zip(last, last[1:])
+            self.assertEqual([suite for option, suite in pairs if option == "--no-suite"], without)
+
+    def test_lists_and_debuggers_write_no_report(self):
+        for option in "--list", "--gdb":
+            self.assertEqual(self.dev("test", "map", option, cases="").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
