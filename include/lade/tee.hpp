@@ -175,7 +175,8 @@ class tee_stage {
 // A path that needs more items than another for a result (a filter, a batch) lets the results of
 // the other wait. If as many of them wait as may, and it needs one item more, the run fails with a
 // text that says so. That is so only if it has nothing left of which it could make a result: a
-// path that is slow is waited for, and so is a coroutine in it that has started children.
+// path that is slow is waited for, and so is a coroutine in it that has started children; without
+// an end, if a zip in the path holds items of another source meanwhile.
 template <class... Paths>
 tee_stage<Paths...> tee(const tee_options& options, Paths... paths) {
   static_assert(sizeof...(Paths) > 0, "lade::tee: there must be a path");
