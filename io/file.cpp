@@ -98,7 +98,8 @@ static bool should_bypass(int fd, const struct ::stat& found, bool hurried) {
   auto bytes = static_cast<std::uint64_t>(found.st_size);
   auto& use = detail::page_cache_use::of_process();
   if (bytes < small_bytes || !use.should_look()) return false;
-  return use.should_bypass(found.st_dev + found.st_ino, detail::uncached_bytes(fd, bytes), hurried);
+  auto missing = detail::uncached_bytes(fd, bytes).value_or(0);
+  return use.should_bypass(found.st_dev + found.st_ino, missing, hurried);
 }
 
 // Whether a file is to be read past the page cache, and can be. Opens it for that.
@@ -106,7 +107,7 @@ static bool bypass_page_cache(int fd, const struct ::stat& found, page_cache pol
   if (policy == page_cache::fill) return false;
   if (policy == page_cache::automatic
           ? !should_bypass(fd, found, hurried)
-          : !detail::uncached_bytes(fd, static_cast<std::uint64_t>(found.st_size)))
+          : detail::uncached_bytes(fd, static_cast<std::uint64_t>(found.st_size)) == 0)
     return false;
   return fcntl(fd, F_SETFL, O_DIRECT) == 0;
 }

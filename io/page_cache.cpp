@@ -109,7 +109,7 @@ std::uint64_t memory_figure(const std::string& text, const std::string& name) {
   return 0;
 }
 
-std::uint64_t uncached_bytes(int fd, std::uint64_t bytes) noexcept {
+std::optional<std::uint64_t> uncached_bytes(int fd, std::uint64_t bytes) noexcept {
   // As the kernel declares them; C libraries do not yet.
   constexpr long cachestat = 451;
   constexpr std::uint64_t page_bytes = 4096;
@@ -119,7 +119,7 @@ std::uint64_t uncached_bytes(int fd, std::uint64_t bytes) noexcept {
   struct {
     std::uint64_t pages, dirty, writeback, evicted, recently_evicted;
   } found{};
-  if (syscall(cachestat, fd, &range, &found, 0) != 0) return 0;
+  if (syscall(cachestat, fd, &range, &found, 0) != 0) return std::nullopt;
   auto pages = (bytes + page_bytes - 1) / page_bytes;
   return (pages - std::min(found.pages, pages)) * page_bytes;
 }

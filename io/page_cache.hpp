@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -119,8 +120,8 @@ inline direct_reads::awaiter direct_reads::acquire(std::size_t bytes) noexcept {
 // whose figures are kibibytes; 0 if there is none.
 std::uint64_t memory_figure(const std::string& text, const std::string& name);
 
-// How many of the first `bytes` bytes of a file the page cache lacks, in whole pages; 0 where the
-// kernel does not tell (cachestat(2) is of Linux 6.5).
-std::uint64_t uncached_bytes(int fd, std::uint64_t bytes) noexcept;
+// How many of the first `bytes` bytes of a file the page cache lacks, in whole pages; nothing where
+// the kernel does not report it (cachestat(2) is of Linux 6.5).
+std::optional<std::uint64_t> uncached_bytes(int fd, std::uint64_t bytes) noexcept;
 
 }  // namespace lade::detail

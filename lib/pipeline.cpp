@@ -5,6 +5,8 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -124,13 +126,19 @@ counting_run counting(counted_ptr<const node_base> last) {
   return [last = std::move(last)](const opening& run) { return last->count(run); };
 }
 
+// Whether a run does, for the first time.
+bool node_base::repeats_choices(std::optional<std::uint64_t> seed) const {
+  std::lock_guard lock(mutex_);
+  if (runs_without_epoch_ == 0) seed_ = seed;
+  return seed == seed_ && ++runs_without_epoch_ == 2;
+}
+
 void node_base::warn_of_same_epoch(run_state& run) {
   if (run.options().epoch) return;
   std::string again;
   for (auto& stage : run.epoch_dependent()) {
     auto& step = *static_cast<const node_base*>(stage.step);
-    bool second = step.runs_without_epoch_.fetch_add(1, std::memory_order_relaxed) == 1;
-    if (second && again.empty()) again = stage.name;
+    if (step.repeats_choices(stage.seed) && again.empty()) again = stage.name;
   }
   if (again.empty()) return;
   run.warn("a pipeline runs for the second time without an epoch: " + again +

@@ -104,10 +104,11 @@ void run_state::note_groups(stage_counters& stage, std::string groups) {
   stage.groups = std::move(groups);
 }
 
-void run_state::note_epoch_dependent(const void* step, std::string_view name) {
+void run_state::note_epoch_dependent(const void* step, std::string_view name,
+                                     std::optional<std::uint64_t> seed) {
   std::lock_guard lock(mutex_);
   if (std::ranges::find(epoch_dependent_, step, &epoch_chooser::step) == epoch_dependent_.end())
-    epoch_dependent_.push_back({step, std::string(name)});
+    epoch_dependent_.push_back({step, std::string(name), seed});
 }
 
 std::vector<run_state::epoch_chooser> run_state::epoch_dependent() const {

@@ -41,6 +41,8 @@
 #include <string>
 #include <thread>
 #include <utility>
+
+#include <sys/stat.h>
 #include <vector>
 
 namespace lade {
@@ -385,6 +387,28 @@ TEST(OnFailure, MayBlockAndHoldsUpNoReactor) {
   EXPECT_EQ(items.wait_next(), std::nullopt);
   EXPECT_THAT(told, ElementsAre("0"));
   EXPECT_TRUE(on_pool);
+}
+
+static task<int> refuse_first_at_length(int i) {
+  if (i == 0) throw std::runtime_error(std::string(1 << 20, 'x'));
+  co_return i;
+}
+
+// Longer than what a pipe holds, so that the write waits for a reader.
+TEST(FailureLog, MayBlockAndHoldsUpNoReactor) {
+  temp_dir dir;
+  auto path = dir / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::fstream pipe(path);
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(numbers{100}) | map(refuse_first_at_length, {.concurrency = 4}),
+                           {.on_error = on_error::skip, .failure_log = path});
+  for (int i = 1; i < 100; ++i) EXPECT_EQ(items.wait_next(), i);
+  std::string line;
+  std::thread reader([&] { std::getline(pipe, line); });
+  EXPECT_EQ(items.wait_next(), std::nullopt);
+  reader.join();
+  EXPECT_GT(line.size(), std::size_t{1} << 20);
 }
 
 static int refuse_in_vain(std::atomic<int>& failed) {

@@ -903,6 +903,15 @@ TEST(RunWithoutAnEpoch, WarnsAlsoIfTheStagesBehindTheChoiceAreMadeAnew) {
   }
 }
 
+TEST(RunWithoutAnEpoch, WarnsNotOfNumbersThatAreDrawnByAnotherSeed) {
+  auto drawn = from(up_to(5)) | map(draw_one, {.name = "augment"});
+  EXPECT_THAT(warnings_of(drawn, {{.seed = 1}, {.seed = 2}, {.seed = 3}}), IsEmpty());
+  EXPECT_THAT(warnings_of(drawn, {{.seed = 1}}), ElementsAre(HasSubstr("augment makes the same")));
+  auto shuffled = from(up_to(5)) | shuffle() | map(draw_one);
+  EXPECT_THAT(warnings_of(shuffled, {{.seed = 1}, {.seed = 2}}),
+              ElementsAre(HasSubstr("shuffle makes the same")));
+}
+
 TEST(RunWithoutAnEpoch, WarnsNotOfAShuffleThatOneRunHasTwice) {
   auto shuffled = from(up_to(5)) | shuffle();
   EXPECT_THAT(warnings_of(merge(std::vector{shuffled, shuffled}), {{}}), IsEmpty());

@@ -134,7 +134,7 @@ class mapping final : public node<Out> {
  private:
   async_generator<Out> open_in_place(const opening& run) const {
     auto& counters = run.add_stage(settings_->name());
-    if (function_->draws_random) run.depends_on_epoch(settings_->name());
+    if (function_->draws_random) run.depends_on_epoch(settings_->name(), run.seed);
     in_place_calls calls(run, counters);
     return each(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
   }

@@ -53,7 +53,7 @@ struct stall_options {
 struct run_options {
   // Shuffles, draws and random transformations differ from epoch to epoch; 0 if not given. A second
   // run of a pipeline that has them, without an epoch, is the first one again: on_warning says so,
-  // unless the pipeline is made anew for each run.
+  // unless the pipeline is made anew for each run, or only draws by `seed` and that is another.
   std::optional<std::uint64_t> epoch = {};
 
   std::uint64_t seed = 0;  // of random transformations; a shuffle has a seed of its own

@@ -103,8 +103,9 @@ class shuffle_stage {
 
 // Gives the items in random order, which depends on the seed and the run's epoch. Items reached by
 // index (lists, file listings) are permuted as a whole, in constant memory; of items that come
-// one by one, each is chosen from a window of the next ones. A run that goes on from a state makes
-// the same choices; the state tells which items were in the window, in about 20 bytes for each.
+// one by one, each is chosen from a window of the next ones. A run that resumes from a state makes
+// the same choices, unless the state is the merged one of several ranks: then windows start empty.
+// The state lists the items that were in the window, in about 20 bytes for each.
 // Throws error(invalid_argument) for a window that cannot work.
 inline shuffle_stage shuffle(const shuffle_options& options = {}) { return shuffle_stage(options); }
 

@@ -81,7 +81,9 @@ state state_from_json(std::string_view text);
 
 // The states of all ranks, taken after the same number of steps or not, but after the first, as
 // that of one run, from which any number of ranks may go on. Throws error(invalid_argument) that
-// names the difference if they are not those of one run, or if a rank is missing.
+// names the difference if they are not those of one run, or if a rank is missing; if a rank is amid
+// the parts of an item (flat_map, unbatch), which the others do not know; and if what some ranks
+// have delivered and others have not is more than 1,048,576 items.
 state merge(std::span<const state> ranks);
 
 }  // namespace lade

@@ -101,13 +101,15 @@ def by_chance(row, value, spread):
 
 def decide(row, verdict):
     """Holds the gate against the median or the lower end. Where both are a matter of chance, it is
-    held against the instructions."""
+    held against the instructions; where none are counted, the row says so."""
     value = verdict.ratio
     if row.lower_end:
         value, verdict.by = verdict.least, "lower end"
-    known = verdict.spread is not None and verdict.counted is not None
-    if known and by_chance(row, value, verdict.spread):
-        value, verdict.by = verdict.counted, "instructions"
+    if verdict.spread is not None and by_chance(row, value, verdict.spread):
+        if verdict.counted is None:
+            verdict.by = "a time that is a matter of chance"
+        else:
+            value, verdict.by = verdict.counted, "instructions"
     verdict.passed = value >= row.gate if row.higher_is_better else value <= row.gate
 
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fcntl.h>
@@ -83,6 +84,6 @@ TEST(PageCache, WhatWasJustWrittenIsInIt) {
   close(fd);
 }
 
-TEST(PageCache, OfWhatIsNoFileNothingIsSaid) { EXPECT_EQ(uncached_bytes(-1, 1), 0u); }
+TEST(PageCache, OfWhatIsNoFileNothingIsSaid) { EXPECT_EQ(uncached_bytes(-1, 1), std::nullopt); }
 
 }  // namespace lade::detail

@@ -1,6 +1,7 @@
 // System calls that a sandbox refuses, io_uring's among them, as Docker and gVisor do: in a child
 // process, since a seccomp filter stays for good.
 
+#include "../../io/page_cache.hpp"
 #include "../support/reactors.hpp"
 #include "../support/temp_dir.hpp"
 
@@ -203,6 +204,27 @@ TEST_P(RefusedCall, ShortcutsThatASandboxRefusesAreNotNeeded) {
   for (unsigned shortcut : {unsigned{SYS_preadv2}, unsigned{SYS_openat2}, cachestat})
     for (int failure : {EPERM, ENOSYS})
       EXPECT_EQ(in_sandbox(shortcut, shortcut, failure, reads_all_the_same), 0) << shortcut;
+}
+
+static bool is_cached(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  auto missing = detail::uncached_bytes(fd, 3'000'000);
+  close(fd);
+  return missing < 3'000'000u;
+}
+
+static bool bypasses_the_page_cache(int) {
+  runtime runtime({.threads = 1, .reactor = reactor_to_read_with});
+  return sync_wait(runtime, io::read_file(path_to_read, {io::page_cache::bypass})).size() ==
+         3'000'000;
+}
+
+TEST_P(RefusedCall, AFileIsReadPastThePageCacheAlsoIfNobodyKnowsWhatThatHas) {
+  testing_support::evict(path_to_read);
+  if (is_cached(path_to_read)) GTEST_SKIP() << "the file system keeps all files in memory";
+  constexpr unsigned cachestat = 451;
+  EXPECT_EQ(in_sandbox(cachestat, cachestat, ENOSYS, bypasses_the_page_cache), 0);
+  EXPECT_FALSE(is_cached(path_to_read));
 }
 
 TEST_P(RefusedCall, AFileWhoseSizeCannotBeAskedIsAnErrorThatNamesIt) {

@@ -167,7 +167,7 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
                                      const std::string& name, const concurrent_options& options,
                                      const counted_ptr<const stage_function<Calls>>& function) {
   auto& counters = run.add_stage(name);
-  if (function->draws_random) run.depends_on_epoch(name);
+  if (function->draws_random) run.depends_on_epoch(name, run.seed);
   auto staff = options.with(run.concurrency);
   staff.number = in.length() + 1;
   std::shared_ptr<concurrent_core> stage(

@@ -9,8 +9,9 @@
 #include <lade/lineage.hpp>
 #include <lade/task.hpp>
 
-#include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace lade::detail {
@@ -49,7 +50,11 @@ class node_base : public counted {
   generator open_profiled(const opening& from) const;
   static generator make_all(generator items, counted_ptr<const node_base> of, opening run);
 
-  mutable std::atomic<unsigned> runs_without_epoch_ = 0;
+  bool repeats_choices(std::optional<std::uint64_t> seed) const;
+
+  mutable std::mutex mutex_;
+  mutable unsigned runs_without_epoch_ = 0;    // that chose alike
+  mutable std::optional<std::uint64_t> seed_;  // of the first of them
 };
 
 // One step of a pipeline, from the source to here. Immutable, shared by all pipelines made from it.

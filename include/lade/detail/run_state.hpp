@@ -106,10 +106,12 @@ class run_state {
   struct epoch_chooser {
     const void* step;
     std::string name;
+    std::optional<std::uint64_t> seed;  // of the run, if the choices depend on that as well
   };
 
   // Records such a step when it is opened; all of them, each once.
-  void note_epoch_dependent(const void* step, std::string_view name);
+  void note_epoch_dependent(const void* step, std::string_view name,
+                            std::optional<std::uint64_t> seed);
   std::vector<epoch_chooser> epoch_dependent() const;
 
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
@@ -368,8 +370,9 @@ struct opening {
 
   // For stages whose choices depend on the epoch. Does nothing before a cache that has been filled:
   // there they depend on the epoch of the pass that filled it.
-  void depends_on_epoch(std::string_view chooser) const {
-    if (!kept) run->note_epoch_dependent(stage, chooser);
+  // `of_run`: its seed, if they depend on it as well.
+  void depends_on_epoch(std::string_view chooser, std::optional<std::uint64_t> of_run = {}) const {
+    if (!kept) run->note_epoch_dependent(stage, chooser, of_run);
   }
   void depends_on_epoch(const std::vector<order_step>& steps) const;
 

@@ -62,7 +62,8 @@ enum class page_cache : std::uint8_t {
   // passing by makes twice as fast; otherwise into it while it has room, so that later epochs find
   // them there. Without room past it: a data set that is larger than the memory would push out at
   // every epoch what the next would have found. Room is half of the memory that is available when
-  // the process reads its first file. Files of less than 32 KiB always go into it.
+  // the process reads its first file. Files of less than 32 KiB always go into it; all files do
+  // where the kernel does not report what it has cached (before Linux 6.5, in some sandboxes).
   automatic,
   fill,    // into it
   bypass,  // past it, where the file system can do that (O_DIRECT)
