@@ -155,6 +155,7 @@ static void load(const options& wanted) {
     fmt::print("\ninterrupted after {}\n", count_of(result.images(), "image", "images"));
   result.print(run.statistics(), {.slowest = wanted.slowest});
   without.print();
+  result.save_contact_sheet();
   if (trace) trace->finish();
   flush_output();
   if (result.images() == 0 && !interrupted_by)

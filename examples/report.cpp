@@ -84,9 +84,11 @@ void report::print(const lade::run_statistics& run, const lade::table_options& s
                            megabytes_of(run, "decode_image", "decoded"));
     print_row("CPU", fmt::format("{:.2f} s per 1,000 images", cpu_seconds * 1000 / images));
   }
-  if (sheet_) {
-    sheet_->save(sheet_file_);
-    print_row("contact sheet", fmt::format("{}, {}", lade::printable(sheet_file_),
-                                           count_of(sheet_->images(), "image", "images")));
-  }
+}
+
+void report::save_contact_sheet() const {
+  if (!sheet_) return;
+  sheet_->save(sheet_file_);
+  print_row("contact sheet", fmt::format("{}, {}", lade::printable(sheet_file_),
+                                         count_of(sheet_->images(), "image", "images")));
 }

@@ -24,9 +24,12 @@ class report {
 
   std::uint64_t images() const noexcept { return images_; }
 
-  // Writes the contact sheet, and prints the table of stages, which of them limited the run, and
+  // Prints the table of stages, which of them limited the run, and
   // the figures.
   void print(const lade::run_statistics& run, const lade::table_options& shown);
+
+  // Writes the contact sheet, if there is to be one, and says where.
+  void save_contact_sheet() const;
 
  private:
   lade::tensor_spec spec_;  // of the largest batch: others lack samples that failed

@@ -362,11 +362,14 @@ void concurrent_core::call_log::end(slot_state& item, const slot_calls& calls,
   stage_.note_levels();
 }
 
+opening before_stage_of(item_order order, const opening& run) {
+  return order == item_order::completion ? run.reordering("a stage that gives items as they finish")
+                                         : run;
+}
+
 generator open_behind(const node_base& before, const opening& run, owner<concurrent_core> stage) {
-  auto upstream = run.until(stage->stop_token()).taken_by(stage->wanted());
-  if (stage->options().order == item_order::completion)
-    upstream = upstream.reordering("a stage that gives items as they finish");
-  stage->start(before.open_in(upstream));
+  auto upstream = before_stage_of(stage->options().order, run);
+  stage->start(before.open_in(upstream.until(stage->stop_token()).taken_by(stage->wanted())));
   return concurrent_core::deliver(std::move(stage));
 }
 

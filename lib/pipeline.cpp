@@ -1,7 +1,9 @@
 #include <lade/detail/long_chain.hpp>
 #include <lade/detail/node.hpp>
 #include <lade/detail/profiler.hpp>
+#include <lade/error.hpp>
 #include <lade/hooks.hpp>
+#include <lade/pipeline.hpp>
 
 #include <exception>
 #include <memory>
@@ -124,6 +126,10 @@ generator node_base::make_all(generator items, counted_ptr<const node_base> of, 
 
 counting_run counting(counted_ptr<const node_base> last) {
   return [last = std::move(last)](const opening& run) { return last->count(run); };
+}
+
+void refuse_moved_pipeline() {
+  throw error(errc::invalid_argument, "use a pipeline", "it has been moved from");
 }
 
 // Whether a run does, for the first time.

@@ -33,10 +33,12 @@ static void tiff_samples(const std::uint8_t* in, int bits, std::size_t count, st
   }
 }
 
-// A colour that was multiplied by alpha / 255.
-static std::uint8_t tiff_divided(int colour, int alpha) {
+// A colour that was multiplied by alpha, both of so many bits: divided first, then a byte.
+static std::uint8_t tiff_divided(std::uint32_t colour, std::uint32_t alpha, int bits) {
+  if (bits < 8) return tiff_divided(byte_of(colour, bits), byte_of(alpha, bits), 8);
   if (alpha == 0) return 0;
-  return static_cast<std::uint8_t>(std::min(colour * 255 / alpha, 255));
+  const auto most = (std::uint32_t{1} << bits) - 1;
+  return byte_of(std::min(colour * most / alpha, most), bits);
 }
 
 // Writes 1 or 3 bytes.
@@ -49,9 +51,9 @@ static void tiff_pixel(const tiff_layout& layout, const std::uint16_t* samples, 
   }
   std::array<std::uint8_t, 5> bytes;
   const auto count = layout.colours_of_pixel();
-  const auto alpha = layout.premultiplied ? byte_of(samples[count], layout.bits) : 255;
   for (std::size_t c = 0; c < count; ++c)
-    bytes[c] = tiff_divided(byte_of(samples[c], layout.bits), alpha);
+    bytes[c] = layout.premultiplied ? tiff_divided(samples[c], samples[count], layout.bits)
+                                    : byte_of(samples[c], layout.bits);
   if (layout.kind == colours::inverted_grey) bytes[0] = static_cast<std::uint8_t>(255 - bytes[0]);
   if (layout.kind != colours::inks) {
     std::copy_n(bytes.begin(), count, out);

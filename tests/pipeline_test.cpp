@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/error.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
@@ -12,6 +13,7 @@
 
 #include "support/pipelines.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -234,6 +236,17 @@ TEST(Pipeline, MayHaveHundredsOfConcurrentStages) {
     EXPECT_EQ(item, expected++);
     if (expected == 230) break;
   }
+}
+
+TEST(Pipeline, ThatWasMovedFromIsRefused) {
+  runtime runtime({.threads = 1});
+  auto first = from(test::up_to(5));
+  auto second = std::move(first);
+  auto refused = testing::ThrowsMessage<error>("use a pipeline: it has been moved from");
+  EXPECT_THAT([&] { collect(runtime, first); }, refused);  // NOLINT(bugprone-use-after-move)
+  EXPECT_THAT([&] { (void)(first | take(1)); }, refused);
+  EXPECT_THAT([&] { collect(runtime, first | map([](int i) { return i; })); }, refused);
+  EXPECT_EQ(collect(runtime, second), test::up_to(5));
 }
 
 TEST(Pipeline, AFailedSourceGivesWhatCameBeforeItFailed) {

@@ -896,6 +896,11 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
   EXPECT_THAT(of(list | twice | batch(3)),
               says("flat_map makes several items of one before batch"));
   EXPECT_THAT(of(list | twice | identity), says("gives items as they finish"));
+  // One at a time too, since a state is good for any concurrency.
+  auto one = map([](int i) { return i; }, {.concurrency = 1, .order = item_order::completion});
+  EXPECT_THAT(of(list | twice | one), says("gives items as they finish"));
+  EXPECT_THAT(of(list | flat_map(as_tokens, {.order = item_order::completion})),
+              says("gives parts of several items as they come"));
   EXPECT_THAT(of(list | twice | window(4, {.step = 4})), says("before window"));
   EXPECT_THAT(of(list | twice | through(pass_on, consumed)), says("before through"));
   EXPECT_THAT(of(zip(list | twice, list)), says("before zip"));

@@ -117,6 +117,8 @@ class flat_mapping : public node<Out> {
   async_generator<Out> open(const opening& run) const override {
     auto& counters = run.add_stage(settings_->name);
     auto whole = run.making_parts(settings_->name, group<In>);
+    if (options().order == item_order::completion)
+      run.refuse_state(settings_->name + " gives parts of several items as they come");
     auto wide = run.concurrency.value_or(options().concurrency);
     if (wide > 1 || options().pool) return spread_wide(whole, counters, wide);
     in_place_calls calls(run, counters);
@@ -182,8 +184,6 @@ class flat_mapping : public node<Out> {
 
   async_generator<Out> spread_wide(const opening& run, stage_counters& counters,
                                    unsigned concurrency) const {
-    if (options().order == item_order::completion)
-      run.refuse_state(settings_->name + " gives parts of several items as they come");
     using stage = spreading<In, Out, flat_mapping>;
     owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency));
     wide->start(in_.open(run.until(wide->stop_token()).taken_by(wide->wanted())));

@@ -74,6 +74,7 @@ class map_settings {
   map_settings(const map_options& options, std::string name, unsigned default_concurrency = 0);
 
   const std::string& name() const noexcept { return name_; }
+  item_order order() const noexcept { return options_.order; }
   const std::any& substitute() const noexcept { return options_.substitute; }
   failure_policy policy() const;
 
@@ -136,7 +137,8 @@ class mapping final : public node<Out> {
     auto& counters = run.add_stage(settings_->name());
     if (function_->draws_random) run.depends_on_epoch(settings_->name(), run.seed);
     in_place_calls calls(run, counters);
-    return each(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
+    auto in = in_.open(before_stage_of(settings_->order(), run));
+    return each(counted_ptr(this), std::move(in), run, counters, std::move(calls));
   }
 
   static async_generator<Out> each(counted_ptr<const mapping> self, async_generator<In> in,

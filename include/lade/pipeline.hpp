@@ -18,6 +18,12 @@ namespace lade {
 template <class T>
 class run;
 
+namespace detail {
+
+[[noreturn]] void refuse_moved_pipeline();
+
+}  // namespace detail
+
 // A source and the stages behind it, ending in items of type T. A pipeline has no threads and
 // holds no items: it is a value to copy and to run any number of times, also at the same time.
 // What it refers to (functions, options, lists) it holds copies of.
@@ -40,19 +46,23 @@ class pipeline {
 
   // For stages: the live generator of one run, and how many steps there are up to here.
   async_generator<T> open(const detail::opening& run) const {
-    return async_generator<T>(last_->open_in(run));
+    return async_generator<T>(last()->open_in(run));
   }
   std::uint64_t length() const noexcept { return length_; }
 
   // For stages: the items in another order, if they are reached by index.
   std::optional<pipeline> then(const detail::order_step& step) const {
-    auto ordered = last_->then(step);
+    auto ordered = last()->then(step);
     if (!ordered) return std::nullopt;
     return pipeline(std::move(ordered), length_);
   }
 
-  // For runs and profiles: the last step.
-  const detail::counted_ptr<const detail::node<T>>& last() const noexcept { return last_; }
+  // For runs and profiles: the last step. Throws error(invalid_argument) if this has been moved
+  // from.
+  const detail::counted_ptr<const detail::node<T>>& last() const {
+    if (!last_) detail::refuse_moved_pipeline();
+    return last_;
+  }
 
  private:
   detail::counted_ptr<const detail::node<T>> last_;

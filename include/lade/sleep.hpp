@@ -20,7 +20,8 @@
 namespace lade {
 
 // Waits for a duration: until it is asked to stop for nanoseconds::max(), and not at all for 0 or
-// less. Needs a runtime. Throws error(stopped) when asked to stop.
+// less. C++ converts hours and the like without a check: nanoseconds hold no more than 292 years.
+// Needs a runtime. Throws error(stopped) when asked to stop.
 inline task<> sleep(std::chrono::nanoseconds duration) {
   bool slept = co_await detail::sleep_until(detail::later(detail::clock::now(), duration));
   if (!slept) throw error(errc::stopped, "sleep");

@@ -170,6 +170,12 @@ class Failures(World):
             self.assertRegex(result.stderr, r"^image_loader: [^\n]*No space left on device\n$")
         self.assert_fails(run(self.root, "--trace", "/dev/full"), 1, "/dev/full", "No space left")
 
+    def test_a_contact_sheet_that_cannot_be_written_comes_after_the_summary(self):
+        (self.images(3) / "dog" / "bad.png").write_text("not an image")
+        result = run(self.root, "--skip-bad", "--contact-sheet", "/dev/full")
+        self.assert_fails(result, 1, "/dev/full", "No space left")
+        self.assertRegex(result.stdout, r"(?m)^skipped +1 image")
+
     def test_names_cannot_write_to_the_terminal(self):
         path = self.images(3) / "dog" / "\x1b[2J\n.png"
         path.write_text("not an image")

@@ -137,7 +137,15 @@ def tiffs(rgb, alpha):
     divided = numpy.minimum(premultiplied * 255 // divisor, 255) * (alpha > 0)[:, :, None]
     values = numpy.dstack([premultiplied, alpha]).reshape(height, -1)
     write("associated8.tif", tiff(values, width, 8, {PHOTOMETRIC: 2, EXTRA: 1}), divided)
-    write("associated16.tif", tiff(values * 257, width, 16, {PHOTOMETRIC: 2, EXTRA: 1}), divided)
+    for bits in (4, 12, 16):
+        most = (1 << bits) - 1
+        draw = numpy.random.default_rng(bits)
+        thin = draw.integers(0, most + 1, alpha.shape) >> draw.integers(0, bits, alpha.shape)
+        colours = draw.integers(0, most + 1, rgb.shape) * thin[:, :, None] // most
+        top = (1 << max(bits, 8)) - 1
+        full = numpy.minimum(colours * top // numpy.maximum(thin, 1)[:, :, None], top) * (thin > 0)[:, :, None]
+        values = numpy.dstack([colours, thin]).reshape(height, -1)
+        write("associated%d.tif" % bits, tiff(values, width, bits, {PHOTOMETRIC: 2, EXTRA: 1}), to_bytes(full, max(bits, 8)))
     for bits in (8, 16):
         values = rgba.reshape(height, -1).astype(int) * (257 if bits == 16 else 1)
         inks = Image.frombytes("CMYK", (width, height), rgba.tobytes())

@@ -246,6 +246,10 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::optional<registration> registered_;
 };
 
+// What the stages before one that gives items in this order are opened with. The same for any
+// concurrency, so that a state of one is a state for all.
+opening before_stage_of(item_order order, const opening& run);
+
 // Opens the stages before, starts the stage behind them, and gives its generator.
 generator open_behind(const node_base& before, const opening& run, owner<concurrent_core> stage);
 

@@ -89,7 +89,8 @@ struct image_options {
 // - glibc 2.36 aborts at the first image of a thread (__cxa_thread_atexit_impl).
 //
 // Conversion to 8-bit RGB or grey:
-// - Alpha and transparency are dropped. Colours that a TIFF has multiplied by alpha are divided.
+// - Alpha and transparency are dropped. Colours that a TIFF has multiplied by alpha are divided
+//   by it, at the TIFF's own number of bits.
 // - Palettes are looked up.
 // - Of channels with more than 8 bits, the upper 8 are kept. AVIF is scaled by libavif.
 // - CMYK is converted without a colour profile. CMYK JPEGs are taken for inverted, as Adobe writes
