@@ -135,7 +135,7 @@ file_info file::info() const {
                    found.st_mtim.tv_nsec);
 }
 
-task<std::size_t> file::read(std::span<std::byte> into, std::uint64_t offset) const {
+task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset) const {
   constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});

@@ -12,15 +12,22 @@
 
 namespace lade {
 
+static constexpr std::uint8_t dlpack_bool = 6;  // kDLBool, which headers before DLPack 0.8 lack
+
 // In the order of element_type.
-static constexpr std::array<DLDataType, 8> dlpack_types{{{kDLUInt, 8, 1},
-                                                         {kDLUInt, 16, 1},
-                                                         {kDLInt, 32, 1},
-                                                         {kDLInt, 64, 1},
-                                                         {kDLFloat, 16, 1},
-                                                         {kDLBfloat, 16, 1},
-                                                         {kDLFloat, 32, 1},
-                                                         {kDLFloat, 64, 1}}};
+static constexpr std::array<DLDataType, element_types> dlpack_types{{{dlpack_bool, 8, 1},
+                                                                     {kDLUInt, 8, 1},
+                                                                     {kDLInt, 8, 1},
+                                                                     {kDLUInt, 16, 1},
+                                                                     {kDLInt, 16, 1},
+                                                                     {kDLUInt, 32, 1},
+                                                                     {kDLInt, 32, 1},
+                                                                     {kDLUInt, 64, 1},
+                                                                     {kDLInt, 64, 1},
+                                                                     {kDLFloat, 16, 1},
+                                                                     {kDLBfloat, 16, 1},
+                                                                     {kDLFloat, 32, 1},
+                                                                     {kDLFloat, 64, 1}}};
 
 // In the order of device::kind.
 static constexpr std::array<DLDeviceType, 3> dlpack_devices{kDLCPU, kDLCUDA, kDLCUDAHost};

@@ -71,8 +71,13 @@ static bool represents(double value) {
 template <class F>
 static auto with_element(element_type type, F function) {
   switch (type) {
+    case element_type::boolean: return function(bool());
     case element_type::u8: return function(std::uint8_t());
+    case element_type::i8: return function(std::int8_t());
+    case element_type::i16: return function(std::int16_t());
+    case element_type::u32: return function(std::uint32_t());
     case element_type::i32: return function(std::int32_t());
+    case element_type::u64: return function(std::uint64_t());
     case element_type::i64: return function(std::int64_t());
     case element_type::f32: return function(float());
     case element_type::f64: return function(double());

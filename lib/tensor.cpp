@@ -13,8 +13,8 @@ static void require(bool condition, const tensor_spec& spec, std::string_view wh
 }
 
 std::string_view name(element_type type) noexcept {
-  constexpr std::array<std::string_view, 8> names{"u8",  "u16",  "i32", "i64",
-                                                  "f16", "bf16", "f32", "f64"};
+  constexpr std::array<std::string_view, element_types> names{
+      "bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64"};
   return names[static_cast<std::size_t>(type)];
 }
 

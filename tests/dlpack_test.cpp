@@ -61,9 +61,11 @@ static tensor random_tensor(element_type type, const dimensions& shape) {
 
 class DlpackTypes : public testing::TestWithParam<element_type> {};
 INSTANTIATE_TEST_SUITE_P(All, DlpackTypes,
-                         testing::Values(element_type::u8, element_type::u16, element_type::i32,
-                                         element_type::i64, element_type::f16, element_type::bf16,
-                                         element_type::f32, element_type::f64),
+                         testing::Values(element_type::boolean, element_type::u8, element_type::i8,
+                                         element_type::u16, element_type::i16, element_type::u32,
+                                         element_type::i32, element_type::u64, element_type::i64,
+                                         element_type::f16, element_type::bf16, element_type::f32,
+                                         element_type::f64),
                          [](auto& test) { return std::string(name(test.param)); });
 
 TEST_P(DlpackTypes, AConsumerReadsTheSameValues) {

@@ -1,8 +1,19 @@
+#include <lade/error.hpp>
 #include <lade/sample.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
 namespace lade {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 TEST(Sample, HasNoLabelUntilItIsGivenOne) {
   EXPECT_EQ(sample("a").label(), sample::no_label);
@@ -41,6 +52,76 @@ TEST(Sample, CopiesShareKeyAndBytesButNotTheLabel) {
   EXPECT_EQ(one.label(), 1);
   EXPECT_EQ(&one.key(), &two.key());
   EXPECT_EQ(one.data().data(), two.data().data());
+}
+
+static buffer bytes_of(std::string_view text) {
+  buffer bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+static sample captioned() {
+  return sample("a").with_fields({field("jpg", bytes_of("pixels")), field("caption", "a cat"),
+                                  field("class", 3), field("score", 0.5),
+                                  field("mask", tensor(element_type::boolean, {2, 2}))});
+}
+
+TEST(Sample, GivesTheValuesOfItsFields) {
+  const auto made = captioned();
+  EXPECT_EQ(made.field("jpg").bytes().text(), "pixels");
+  EXPECT_EQ(made.field("caption").text(), "a cat");
+  EXPECT_EQ(made.field("class").integer(), 3);
+  EXPECT_EQ(made.field("score").number(), 0.5);
+  EXPECT_EQ(made.field("mask").tensor().shape(), dimensions({2, 2}));
+  EXPECT_EQ(made.field("jpg").text(), "pixels");
+  EXPECT_EQ(made.field("class").number(), 3);
+  EXPECT_EQ(made.content_bytes(), 6u + 5u + 8u + 8u + 4u);
+}
+
+TEST(Sample, AFieldThatItLacksIsNamedWithThoseItHas) {
+  EXPECT_EQ(sample("a").find_field("cls"), nullptr);
+  EXPECT_THAT([] { (void)sample("a").field("cls"); },
+              ThrowsMessage<error>("find field cls of a: it has none"));
+  EXPECT_THAT([] { (void)captioned().field("cls"); },
+              ThrowsMessage<error>(
+                  "find field cls of a: it has jpg, caption, class, score, mask"));
+}
+
+TEST(Sample, AFieldOfAnotherKindIsRefused) {
+  EXPECT_THAT([] { (void)captioned().field("caption").integer(); },
+              ThrowsMessage<error>("read field caption as integer: it holds text"));
+  EXPECT_THROW((void)captioned().field("score").integer(), error);
+  EXPECT_THROW((void)captioned().field("class").bytes(), error);
+  EXPECT_THROW((void)captioned().field("class").text(), error);
+  EXPECT_THROW((void)captioned().field("jpg").number(), error);
+  EXPECT_THROW((void)captioned().field("jpg").tensor(), error);
+}
+
+TEST(Sample, AFieldOfTheSameNameIsReplacedAndCopiesKeepTheirs) {
+  const auto one = captioned();
+  const auto two = sample(one).with_field({"class", 4}).with_field({"id", 7});
+  EXPECT_EQ(one.field("class").integer(), 3);
+  EXPECT_EQ(two.field("class").integer(), 4);
+  EXPECT_EQ(two.fields().size(), 6u);
+  EXPECT_EQ(two.fields()[5].name(), "id");
+}
+
+TEST(Sample, WithoutAFieldHasTheOthers) {
+  const auto one = captioned();
+  const auto two = sample(one).without_field("jpg").without_field("none");
+  EXPECT_EQ(two.find_field("jpg"), nullptr);
+  EXPECT_EQ(two.fields().size(), 4u);
+  EXPECT_EQ(one.fields().size(), 5u);
+}
+
+TEST(Sample, TwoFieldsOfOneNameAreRefused) {
+  EXPECT_THAT([] { (void)sample("a").with_fields({field("x", 1), field("x", 2)}); },
+              ThrowsMessage<error>("give fields to a: two are called x"));
+}
+
+TEST(Field, AnIntegerThatDoesNotFitIsRefused) {
+  EXPECT_EQ(field("n", std::uint64_t{5}).integer(), 5);
+  EXPECT_THROW(field("n", std::numeric_limits<std::uint64_t>::max()), error);
 }
 
 }  // namespace lade

@@ -79,4 +79,18 @@ TEST(Tensor, ElementsOfAnotherTypeAreRefused) {
                   "take the elements of tensor f32[2, 3]: they are not of type double"));
 }
 
+TEST(Tensor, EachElementTypeHasANameASizeAndATypeThatHoldsIt) {
+  EXPECT_EQ(name(element_type::boolean), "bool");
+  EXPECT_EQ(name(element_type::f64), "f64");
+  EXPECT_EQ(element_bytes(element_type::u32), sizeof(std::uint32_t));
+  EXPECT_EQ(element_bytes(type_of<bool>()), 1u);
+  EXPECT_EQ(type_of<std::int8_t>(), element_type::i8);
+  EXPECT_EQ(type_of<std::uint16_t>(), element_type::u16);
+  EXPECT_EQ(type_of<std::uint64_t>(), element_type::u64);
+  EXPECT_EQ(type_of<double>(), element_type::f64);
+  static_assert(!has_element_type<long double>);
+  EXPECT_NO_THROW((void)tensor(element_type::bf16, {1}).data<std::uint16_t>());
+  EXPECT_THROW((void)tensor(element_type::boolean, {1}).data<std::uint8_t>(), error);
+}
+
 }  // namespace lade

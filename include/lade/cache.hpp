@@ -58,7 +58,7 @@ std::uint64_t bytes_of(const T& item) {
   } else if constexpr (std::same_as<T, tensor>) {
     return item.spec().bytes();
   } else if constexpr (std::same_as<T, sample>) {
-    return item.key().size() + item.data().size();
+    return item.key().size() + item.content_bytes();
   } else if constexpr (std::same_as<T, sample_batch>) {
     return bytes_of(item.tensor()) + bytes_of(item.samples());
   } else if constexpr (std::ranges::sized_range<const T>) {

@@ -7,6 +7,7 @@
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
 #include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
 #include <lade/cache.hpp>
 #include <lade/chain.hpp>
 #include <lade/channel.hpp>
@@ -18,6 +19,7 @@
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
+#include <lade/field.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>

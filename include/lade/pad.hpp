@@ -117,17 +117,7 @@ struct pack_rows_options {
 namespace detail {
 
 template <class E>
-concept tensor_element = std::same_as<E, std::uint8_t> || std::same_as<E, std::uint16_t> ||
-                         std::same_as<E, std::int32_t> || std::same_as<E, std::int64_t> ||
-                         std::same_as<E, float> || std::same_as<E, double>;
-
-template <tensor_element E>
-constexpr element_type element_type_of() noexcept {
-  using enum element_type;
-  for (auto type : {u8, u16, i32, i64, f32})
-    if (holds<E>(type)) return type;
-  return f64;
-}
+concept tensor_element = !std::same_as<E, bool> && has_element_type<E>;
 
 // Elements in memory: `length` times the shape `step`.
 struct sequence_view {
@@ -139,7 +129,7 @@ struct sequence_view {
 
 template <tensor_element E>
 sequence_view view_of(const std::vector<E>& sequence) {
-  return {element_type_of<E>(),
+  return {type_of<E>(),
           {},
           static_cast<std::int64_t>(sequence.size()),
           reinterpret_cast<const std::byte*>(sequence.data())};
@@ -258,8 +248,7 @@ class pad_stage {
 };
 
 // Makes one tensor of a batch of sequences, each with as many elements behind its own as are
-// missing to the longest. A sequence is a std::vector of u8, u16, i32, i64, f32 or f64 elements, or
-// a tensor; of tensors, the first dimension is the length, and all others are the same. Throws
+// missing to the longest. A sequence is a std::vector of numbers of 8 to 64 bits, or a tensor; of tensors, the first dimension is the length, and all others are the same. Throws
 // error(invalid_argument) for a length that is not a multiple of `multiple_of`.
 //
 // A batch fails if it is empty, if its sequences do not fit together, if one is longer than

@@ -1,19 +1,28 @@
-// What flows through a loader before it becomes numbers: a key, a label and bytes.
+// What flows through a loader before it becomes batches: a key, a label, bytes and named fields.
 
 #pragma once
 
 #include <lade/buffer.hpp>
+#include <lade/field.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace lade {
 
-// One training sample on its way: its key (a path, a URL, a member's name), its label, and its
-// bytes once they have been read. Copies share the key and the bytes.
+// One training sample: its key (a path, a URL, a member's name), its label, its bytes once they have
+// been read, and fields by name, where a reader yields several values for one sample:
+//
+//   sample.field("jpg").bytes()        sample.field("caption").text()
+//
+// A small value: copies share the key, the bytes and the fields.
 class sample {
  public:
   static constexpr std::int64_t no_label = -1;
@@ -48,11 +57,34 @@ class sample {
     return std::move(*this);
   }
 
+  // All fields, in the order in which they were added.
+  std::span<const lade::field> fields() const noexcept {
+    return fields_ ? std::span<const lade::field>(*fields_) : std::span<const lade::field>();
+  }
+
+  // The field of that name. `find_field` returns null if there is none; `field` throws
+  // error(invalid_argument) that names the sample, the field, and those it has.
+  const lade::field* find_field(std::string_view name) const noexcept;
+  const lade::field& field(std::string_view name) const;
+
+  // The same sample with one more field, which replaces one of the same name, or without one. Both
+  // copy the list of fields.
+  sample with_field(lade::field added) &&;
+  sample without_field(std::string_view name) &&;
+
+  // The same sample with these fields only. Throws error(invalid_argument) for a name that occurs
+  // twice.
+  sample with_fields(std::vector<lade::field> fields) &&;
+
+  // The size of the sample's data and fields in memory.
+  std::size_t content_bytes() const;
+
  private:
   std::shared_ptr<const std::string> key_;
   std::int64_t label_;
   buffer data_;
   bool has_data_ = false;
+  std::shared_ptr<const std::vector<lade::field>> fields_;  // null if there are none
 };
 
 }  // namespace lade

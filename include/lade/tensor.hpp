@@ -17,15 +17,20 @@
 
 namespace lade {
 
-// f16 is IEEE 754 binary16, bf16 the upper half of a binary32. Both are stored as 16 bits.
-enum class element_type : std::uint8_t { u8, u16, i32, i64, f16, bf16, f32, f64 };
+// A boolean is a byte, 0 or 1. f16 is IEEE 754 binary16, bf16 the upper half of a binary32. Both are
+// stored as 16 bits.
+enum class element_type : std::uint8_t {
+  boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64
+};
+
+inline constexpr std::size_t element_types = 13;  // how many there are
 
 constexpr std::size_t element_bytes(element_type type) noexcept {
-  constexpr std::array<std::uint8_t, 8> bytes{1, 2, 4, 8, 2, 2, 4, 8};
+  constexpr std::array<std::uint8_t, element_types> bytes{1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
   return bytes[static_cast<std::size_t>(type)];
 }
 
-std::string_view name(element_type type) noexcept;  // "u8", "bf16", ...
+std::string_view name(element_type type) noexcept;  // "bool", "u8", "bf16", ...
 
 // Whether T is the C++ type that holds one element: std::uint16_t for f16 and bf16.
 template <class T>
@@ -152,16 +157,36 @@ template <class T>
 constexpr bool holds(element_type type) noexcept {
   using U = std::remove_cv_t<T>;
   switch (type) {
+    case element_type::boolean: return std::is_same_v<U, bool>;
     case element_type::u8: return std::is_same_v<U, std::uint8_t>;
+    case element_type::i8: return std::is_same_v<U, std::int8_t>;
     case element_type::u16:
     case element_type::f16:
     case element_type::bf16: return std::is_same_v<U, std::uint16_t>;
+    case element_type::i16: return std::is_same_v<U, std::int16_t>;
+    case element_type::u32: return std::is_same_v<U, std::uint32_t>;
     case element_type::i32: return std::is_same_v<U, std::int32_t>;
+    case element_type::u64: return std::is_same_v<U, std::uint64_t>;
     case element_type::i64: return std::is_same_v<U, std::int64_t>;
     case element_type::f32: return std::is_same_v<U, float>;
     case element_type::f64: return std::is_same_v<U, double>;
   }
   return false;
+}
+
+// The element type of a number in C++. For std::uint16_t it is u16, which f16 and bf16 are not.
+template <class T>
+concept has_element_type = std::is_arithmetic_v<T> && [] {
+  for (std::size_t i = 0; i < element_types; ++i)
+    if (holds<T>(static_cast<element_type>(i))) return true;
+  return false;
+}();
+
+template <has_element_type T>
+constexpr element_type type_of() noexcept {
+  std::size_t i = 0;
+  while (!holds<T>(static_cast<element_type>(i))) ++i;
+  return static_cast<element_type>(i);
 }
 
 }  // namespace lade

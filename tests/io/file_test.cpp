@@ -100,7 +100,7 @@ TEST_P(File, ASampleIsReadByItsKey) {
 static task<std::string> read_part(std::string path, std::uint64_t offset, std::size_t bytes) {
   auto from = co_await io::open(std::move(path));
   std::string into(bytes, '?');
-  auto done = co_await from.read(std::as_writable_bytes(std::span(into)), offset);
+  auto done = co_await from.read_at(std::as_writable_bytes(std::span(into)), offset);
   into.resize(done);
   co_return into;
 }
@@ -122,7 +122,7 @@ static task<std::string> read_what_is_written(std::string path) {
   buffer part(std::size_t{64} << 20);
   std::string written;
   for (std::uint64_t offset = 0;; offset += part.size()) {
-    auto got = co_await from.read(part.bytes(), offset);
+    auto got = co_await from.read_at(part.bytes(), offset);
     auto ends =
         std::string(part.text().substr(0, 10)) + std::string(part.text().substr(got - 10, 10));
     std::ranges::copy_if(ends, std::back_inserter(written), [](char c) { return c != 0; });

@@ -148,8 +148,12 @@ class hooked_call {
 template <class T>
 std::uint64_t content_bytes(const T& item) {
   if constexpr (requires {
-                  { item.bytes() } -> std::convertible_to<std::size_t>;
+                  { item.content_bytes() } -> std::convertible_to<std::size_t>;
                 })
+    return item.content_bytes();
+  else if constexpr (requires {
+                       { item.bytes() } -> std::convertible_to<std::size_t>;
+                     })
     return item.bytes();
   else if constexpr (requires { item.bytes().size_bytes(); })
     return item.bytes().size_bytes();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
 #include <lade/sample.hpp>
 #include <lade/task.hpp>
 
@@ -85,19 +86,21 @@ struct file_info {
 // file ("read train/x.jpg: Input/output error"), and error(stopped) when asked to stop.
 //
 // Closed by the destructor, which does not wait on the reactor's thread.
-class file {
+class file final : public byte_reader {
  public:
   const std::string& path() const noexcept { return path_; }
+  const std::string& name() const noexcept override { return path_; }
 
   // What the file system knows of the open file now. Does not wait.
   file_info info() const;
-  std::uint64_t size() const { return info().size_bytes; }
+  std::uint64_t size() const override { return info().size_bytes; }
 
   // Fills `into` with the bytes from `offset` on. Returns fewer only at the end of the file. Any
   // number of reads may be in flight; the file and the memory must outlive them. Throws
   // error(invalid_argument) that names the file and the offset for one below 0, converted, or
   // beyond all files.
-  task<std::size_t> read(std::span<std::byte> into, std::uint64_t offset) const;
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override;
+  using byte_reader::read_at;
 
  private:
   friend task<std::optional<file>> open_unless(std::string path, bool may_be_absent);
