@@ -181,6 +181,38 @@ task<file> open(std::string path) {
 
 task<std::optional<file>> try_open(std::string path) { return open_unless(std::move(path), true); }
 
+task<std::shared_ptr<const byte_reader>> open_reader(std::string path) {
+  auto opened = co_await open(std::move(path));
+  co_return std::make_shared<const file>(std::move(opened));
+}
+
+static async_generator<buffer> stream_pipe(file from, std::size_t chunk_bytes) {
+  while (true) {
+    auto chunk = co_await allocate(chunk_bytes);
+    auto bytes = co_await from.read_at(chunk.bytes(), 0);
+    if (bytes == 0) co_return;
+    auto filled = chunk.slice(0, bytes);
+    co_yield filled;
+  }
+}
+
+static async_generator<buffer> begin_stream(file from, const stream_options& options) {
+  if (from.info().type == file_info::kind::other && options.offset == 0)
+    return stream_pipe(std::move(from), options.chunk_bytes);
+  return lade::stream(std::make_shared<const file>(std::move(from)), options);
+}
+
+static async_generator<buffer> open_and_stream(std::string path, stream_options options) {
+  auto from = co_await open(std::move(path));
+  auto chunks = begin_stream(std::move(from), options);
+  while (auto* chunk = co_await chunks.next()) co_yield *chunk;
+}
+
+async_generator<buffer> stream(std::string path, stream_options options) {
+  detail::require_count("stream " + path, "chunk_bytes", options.chunk_bytes, {.least = 1});
+  return open_and_stream(std::move(path), options);
+}
+
 task<file_info> stat(std::string path) {
   struct statx found{};
   operation call(

@@ -1,5 +1,6 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/byte_reader.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -77,8 +78,7 @@ static async_generator<buffer> stream_chunks(std::shared_ptr<const byte_reader> 
 }
 
 async_generator<buffer> stream(std::shared_ptr<const byte_reader> from, stream_options options) {
-  if (options.chunk_bytes == 0)
-    throw error(errc::invalid_argument, "stream " + from->name(), "chunk_bytes is 0");
+  detail::require_count("stream " + from->name(), "chunk_bytes", options.chunk_bytes, {.least = 1});
   if (options.offset > from->size())
     throw error(errc::invalid_argument, "stream " + from->name(),
                 "offset " + std::to_string(options.offset) + " is behind its end at " +
@@ -86,7 +86,7 @@ async_generator<buffer> stream(std::shared_ptr<const byte_reader> from, stream_o
   return stream_chunks(std::move(from), options);
 }
 
-// Makes the next bytes ready, if none are; whether there are any.
+// Makes the next bytes ready, if none are. Returns whether there are any.
 task<bool> stream_reader::fill() {
   while (ready_.empty()) {
     auto* next = co_await from_.next();
@@ -104,29 +104,35 @@ buffer stream_reader::take(std::size_t bytes) {
   return taken;
 }
 
-void stream_reader::refuse_end(std::uint64_t missing, std::string_view what) const {
+// The same where there must be some: `missing` bytes of `what`.
+task<> stream_reader::require(std::uint64_t missing, std::string_view what) {
+  bool some = co_await fill();
+  if (some) co_return;
   throw error(errc::invalid_data, "read " + std::string(what) + " of " + name_,
               "it ends at byte " + std::to_string(position_) + ", " + std::to_string(missing) +
                   " bytes too early");
 }
 
-task<bool> stream_reader::at_end() { co_return !co_await fill(); }
+task<bool> stream_reader::at_end() {
+  bool some = co_await fill();
+  co_return !some;
+}
 
 task<buffer> stream_reader::read_some(std::size_t most) {
-  if (most == 0 || !co_await fill()) co_return buffer();
-  co_return take(std::min(most, ready_.size()));
+  bool some = co_await fill();
+  co_return some ? take(std::min(most, ready_.size())) : buffer();
 }
 
 task<buffer> stream_reader::read(std::size_t bytes, std::string_view what) {
   if (bytes == 0) co_return buffer();
-  if (!co_await fill()) refuse_end(bytes, what);
+  co_await require(bytes, what);
   if (bytes <= ready_.size()) co_return take(bytes);
 
   constexpr std::size_t trusted_bytes = std::size_t{16} << 20;
   auto content = co_await allocate(std::min(bytes, std::max(2 * ready_.size(), trusted_bytes)));
   std::size_t done = 0;
   while (done < bytes) {
-    if (!co_await fill()) refuse_end(bytes - done, what);
+    co_await require(bytes - done, what);
     if (done == content.size()) {
       auto larger = co_await allocate(std::min(bytes, 2 * done));
       std::memcpy(larger.data(), content.data(), done);
@@ -141,7 +147,7 @@ task<buffer> stream_reader::read(std::size_t bytes, std::string_view what) {
 
 task<> stream_reader::skip(std::uint64_t bytes, std::string_view what) {
   while (bytes > 0) {
-    if (!co_await fill()) refuse_end(bytes, what);
+    co_await require(bytes, what);
     bytes -= take(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, ready_.size()))).size();
   }
 }

@@ -101,7 +101,7 @@ TEST(Stream, GivesAReaderInChunks) {
 
 TEST(Stream, OptionsThatCannotWorkAreRefused) {
   EXPECT_THAT([] { (void)stream(reader_of("01"), {.chunk_bytes = 0}); },
-              ThrowsMessage<error>("stream text: chunk_bytes is 0"));
+              ThrowsMessage<error>(HasSubstr("stream text: chunk_bytes")));
   EXPECT_THAT([] { (void)stream(reader_of("01"), {.offset = 3}); },
               ThrowsMessage<error>("stream text: offset 3 is behind its end at 2"));
 }

@@ -124,8 +124,8 @@ class stream_reader {
 
  private:
   task<bool> fill();
+  task<> require(std::uint64_t missing, std::string_view what);
   buffer take(std::size_t bytes);
-  [[noreturn]] void refuse_end(std::uint64_t missing, std::string_view what) const;
 
   async_generator<buffer> from_;
   std::string name_;

@@ -115,6 +115,47 @@ TEST_P(File, PartsAreReadAndEndWithTheFile) {
   EXPECT_EQ(sync_wait(runtime, read_part(path, 1'000'000'000'000, 4)), "");
 }
 
+static task<std::vector<std::string>> texts_of(async_generator<buffer> chunks) {
+  std::vector<std::string> texts;
+  while (auto* chunk = co_await chunks.next()) texts.emplace_back(chunk->text());
+  co_return texts;
+}
+
+TEST_P(File, StreamsInChunks) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir.write("file", "0123456789");
+  EXPECT_THAT(sync_wait(runtime, texts_of(io::stream(path, {.offset = 1, .chunk_bytes = 4}))),
+              testing::ElementsAre("1234", "5678", "9"));
+  EXPECT_THAT(sync_wait(runtime, texts_of(io::stream(dir.write("empty", "")))),
+              testing::IsEmpty());
+}
+
+TEST_P(File, AStreamThatCannotBeNamesTheFile) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto path = dir.write("file", "0123456789");
+  EXPECT_THAT([&] { (void)io::stream(path, {.chunk_bytes = 0}); },
+              ThrowsMessage<error>(HasSubstr("file: chunk_bytes")));
+  EXPECT_THAT([&] { sync_wait(runtime, texts_of(io::stream(path, {.offset = 11}))); },
+              ThrowsMessage<error>(HasSubstr("offset 11 is behind its end at 10")));
+  auto absent = texts_of(io::stream(path + ".absent"));
+  EXPECT_THAT([&] { sync_wait(runtime, std::move(absent)); },
+              ThrowsMessage<error>(HasSubstr("open " + path + ".absent")));
+}
+
+static task<std::string> read_as_any_reader(std::string path) {
+  auto from = co_await io::open_reader(std::move(path));
+  auto part = co_await from->read_at(2, 3);
+  co_return std::string(part.text()) + " of " + std::to_string(from->size());
+}
+
+TEST_P(File, IsAByteReader) {
+  temp_dir dir;
+  runtime runtime(options());
+  EXPECT_EQ(sync_wait(runtime, read_as_any_reader(dir.write("file", "0123456789"))), "234 of 10");
+}
+
 // Reads a file into the same memory again and again, and keeps it out of the page cache: fresh
 // memory takes longer than reading. Returns what is not zero at the ends of each part.
 static task<std::string> read_what_is_written(std::string path) {
@@ -290,7 +331,9 @@ static task<> read_in_parallel(std::vector<sample>& samples, buffer_pool& memory
 
 TEST_P(File, ManyReadersGiveAllMemoryAndDescriptorsBack) {
   temp_dir dir;
-  runtime runtime(options());
+  auto one_reactor = options();
+  one_reactor.reactors = 1;  // each further one has descriptors of its own
+  runtime runtime(one_reactor);
   std::vector<sample> samples;
   for (std::size_t i = 0; i < 30; ++i)
     samples.emplace_back(dir.write("file" + std::to_string(i), content_of(i * 1000)));

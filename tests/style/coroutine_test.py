@@ -1,12 +1,15 @@
 # coroutine_test.py ROOT: finds what GCC 12 miscompiles in coroutines, as far as text can show it.
 #
 # In an expression with co_await or co_yield it destroys twice what a temporary lambda has
-# captured and what a temporary aggregate holds. docs/style.md says what to write instead.
+# captured and what a temporary aggregate holds. In the condition of an if or while, or behind && or
+# ||, it never resumes from a co_await of a task that a call returns. docs/style.md says what to
+# write instead.
 import pathlib
 import re
 import sys
 
 CAPTURES = r"(?<![\w\])])\[[^\[\]]+\]\s*(?=[({]|mutable\b)"  # [x](, not a[x]( and not [[...]]
+CONDITION = r"(?:\b(?:if|while)\s*\(\s*|&&\s*|\|\|\s*)[!(]*\s*co_await\b(?!\s+[\w.>-]+next\(\)\s*\))"
 SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
@@ -31,6 +34,8 @@ def faults(text):
             yield found.start(), "a lambda with captures; name it first and move it in"
         if found[1] == "yield" and re.match(r"co_yield\s*[\w:<>, ]*\{\s*[^\s}]", expression):
             yield found.start(), "braces in co_yield; name the value first and move it in"
+    for found in re.finditer(CONDITION, text):
+        yield found.start(), "co_await in a condition; give the result a name first"
     for found in re.finditer(CAPTURES, text):
         head = re.match(r"\[[^\]]*\]\s*(\([^;{}]*?\))?[^;{}()]*\{", text[found.start():])
         if head and re.search(r"\bco_\w+\b", rest(text, found.start() + head.end())):
@@ -48,6 +53,13 @@ EXAMPLES = {
     "auto f = [this, x](int a) mutable -> int { return a; };": 0,
     "for (auto& [a, b] : m) { co_await a; }": 0,
     "if (a[i](x)) { co_await z; }": 0,
+    "if (!co_await full(x)) return;": 1,
+    "while (co_await full(x)) {}": 1,
+    "if (a && co_await full(x)) {}": 1,
+    "if (a) co_await full(x);": 0,
+    "while (co_await in.next()) ++n;": 0,
+    "while (auto item = co_await in.next()) use(*item);": 0,
+    "bool some = co_await full(x);": 0,
 }
 for example, count in EXAMPLES.items():
     assert len(list(faults(example))) == count, example

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -120,6 +121,13 @@ task<file> open(std::string path);
 
 // The same, or nothing if there is no such file. Any other failure is thrown.
 task<std::optional<file>> try_open(std::string path);
+
+// An open file for code that reads anything: the parser of an archive.
+task<std::shared_ptr<const byte_reader>> open_reader(std::string path);
+
+// The bytes of a file in order, read when they are asked for; see lade::stream. Also of a pipe,
+// whose offset must be 0. The first next() opens the file, and throws what open throws.
+async_generator<buffer> stream(std::string path, stream_options options = {});
 
 // What the file system knows of a file or directory.
 task<file_info> stat(std::string path);
