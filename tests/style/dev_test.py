@@ -39,7 +39,8 @@ class Dev(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.root = pathlib.Path(directory.name)
-        shutil.copy(ROOT / "dev", self.root)
+        for name in ["dev", "modules.ini", "modules.py"]:
+            shutil.copy(ROOT / name, self.root)
         shutil.copytree(ROOT / ".ci", self.root / ".ci")
         (self.root / "build").mkdir()
         (self.root / "build/build.ninja").touch()
