@@ -110,8 +110,8 @@ def sources_on_disk(root):
 def implementation(modules, module):
     """The text of the module's implementation.hpp."""
     beside = [m.implementation for m in with_needed(modules, module.name) if m is not module]
-    lines = [f"// The compiled part of {module.library}. To use it without building a library, include this",
-             f"// in exactly one .cpp file of the program{', after:' if beside else '.'}",
+    lines = [f"// The compiled part of {module.library}. To use it without building a library, include",
+             f"// this in exactly one .cpp file of the program{', beside:' if beside else '.'}",
              *[f"//   {header}" for header in beside],
              "// Written by `./dev modules` from modules.ini.", "", "#pragma once", ""]
     folder = pathlib.PurePath("include", module.implementation).parent

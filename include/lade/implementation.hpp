@@ -1,5 +1,5 @@
-// The compiled part of lade. To use it without building a library, include this
-// in exactly one .cpp file of the program.
+// The compiled part of lade. To use it without building a library, include
+// this in exactly one .cpp file of the program.
 // Written by `./dev modules` from modules.ini.
 
 #pragma once
