@@ -1,5 +1,6 @@
-// The compiled part of lade. To use lade without building a library, include this in exactly
-// one .cpp file of the program. Image decoding has its own: lade/media/implementation.hpp.
+// The compiled part of lade. To use it without building a library, include
+// this in exactly one .cpp file of the program.
+// Written by `./dev modules` from modules.ini.
 
 #pragma once
 

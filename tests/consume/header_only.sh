@@ -1,19 +1,24 @@
 #!/bin/sh
-# header_only.sh PACKAGE COMPILER SOURCE WORK FLAGS...: a program from three files and lade's
-# headers. Nothing of lade is built first, and no flag is asked for but the language.
+# header_only.sh LIBRARIES COMPILER SOURCE WORK IMPLEMENTATIONS LINK FLAGS...: programs from three
+# files and lade's headers, one for each of the libraries. Nothing of lade is built first, and no
+# flag is asked for but the language. IMPLEMENTATIONS are the headers to include in one file, LINK
+# the flags for the linker.
 set -eu
-package=$1 compiler=$2 source=$3 work=$4
-shift 4
+libraries=$1 compiler=$2 source=$3 work=$4 implementations=$5 link=$6
+shift 6
 mkdir -p "$work"
 cd "$work"
 
-for file in "$package" model "$package-implementation"; do
+# shellcheck disable=SC2086  # the headers are words
+printf '#include <%s>\n' $implementations > implementation.cpp
+for file in implementation.cpp "$source/tests/consume/model.cpp"; do
   $compiler -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I "$source/include" "$@" \
-    -c "$source/tests/consume/$file.cpp" -o "$file.o"
+    -c "$file"
 done
-libraries=-luring
-[ "$package" = lade ] || libraries="$libraries -ljpeg -ltiff -lwebp -lwebpdemux -lavif -lz \
-  -lavcodec -lavutil"
-# shellcheck disable=SC2086  # the libraries are words
-$compiler "$@" "$package.o" model.o "$package-implementation.o" $libraries -o trainer
-./trainer "$source/tests/data/photos/cricket-1345065.jpg"
+for library in $libraries; do
+  $compiler -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I "$source/include" "$@" \
+    -c "$source/tests/consume/$library.cpp"
+  # shellcheck disable=SC2086  # the flags are words
+  $compiler "$@" "$library.o" model.o implementation.o $link -o "$library"
+  "./$library" "$source/tests/data/photos/cricket-1345065.jpg"
+done

@@ -1,13 +1,16 @@
 #!/bin/sh
-# subproject.sh PACKAGE COMPILER SOURCE WORK: builds a Meson project that has lade as a subproject.
+# subproject.sh LIBRARIES COMPILER SOURCE WORK OPTIONS: builds a Meson project that has lade as a
+# subproject, with a program for each of the libraries. OPTIONS are the project's for lade.
 set -eu
-package=$1 compiler=$2 source=$3 work=$4
+libraries=$1 compiler=$2 source=$3 work=$4 options=$5
 rm -rf "$work"
 mkdir -p "$work/project/subprojects"
 cp "$source"/tests/consume/*.cpp "$source"/tests/consume/project/meson* "$work/project"
 ln -s "$source" "$work/project/subprojects/lade"
 # lade's own sources in a few files, which takes half the time.
 CXX=$compiler meson setup --buildtype=plain --unity=subprojects --unity-size=8 \
-  "$work/build" "$work/project" -Dpackage="$package"
+  "$work/build" "$work/project" -Dlibraries="$(echo "$libraries" | tr ' ' ,)" -Dlade="$options"
 meson compile -C "$work/build"
-"$work/build/trainer" "$source/tests/data/photos/cricket-1345065.jpg"
+for library in $libraries; do
+  "$work/build/$library" "$source/tests/data/photos/cricket-1345065.jpg"
+done

@@ -65,12 +65,15 @@ for example, count in EXAMPLES.items():
     assert len(list(faults(example))) == count, example
 
 root = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(root))
+import modules  # noqa: E402
+
 wrong = False
-for top in ["include", "lib", "io", "media", "examples"]:
-    for path in sorted((root / top).rglob("*.[ch]pp")):
-        text = SILENT.sub(blank, path.read_text())
-        for position, why in faults(text):
-            line = text.count("\n", 0, position) + 1
-            print(f"{path.relative_to(root)}:{line}: {why}")
-            wrong = True
+examples = [path.relative_to(root) for path in sorted((root / "examples").rglob("*.[ch]pp"))]
+for path in [*modules.sources_on_disk(root), *examples]:
+    text = SILENT.sub(blank, (root / path).read_text())
+    for position, why in faults(text):
+        line = text.count("\n", 0, position) + 1
+        print(f"{path}:{line}: {why}")
+        wrong = True
 sys.exit(wrong)

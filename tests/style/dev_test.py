@@ -1,5 +1,5 @@
-# dev_test.py ROOT: which tests `./dev test` runs, and that it fails if there are none. Meson only
-# pretends to run them.
+# dev_test.py ROOT: which tests `./dev test` runs, and that it fails if there are none; how `./dev
+# fuzz` runs its targets. Meson only pretends to run and to build them.
 import os
 import pathlib
 import shutil
@@ -27,6 +27,16 @@ echo "packages $*" >>"$LOG"
 for package; do printf ' %s:installed ' "$package"; done
 """
 
+# A fuzz target that waits until two of them run. The one in $FAILS fails.
+FUZZ = """#!/bin/sh
+name=$(basename "$0" _fuzz)
+echo "$name $*" >>"$LOG"
+touch "$0.runs"
+until [ "$(ls build-fuzz/tests/fuzz/*.runs | wc -l)" -ge 2 ]; do sleep 0.01; done
+echo "output of $name"
+[ "$name" != "$FAILS" ]
+"""
+
 # Counts one case that has passed, and writes down of which command.
 COUNT = "import sys; print(1, 0, 0); open('command', 'w').write(sys.argv[2])"
 
@@ -39,7 +49,8 @@ class Dev(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.root = pathlib.Path(directory.name)
-        shutil.copy(ROOT / "dev", self.root)
+        for name in ["dev", "modules.ini", "modules.py"]:
+            shutil.copy(ROOT / name, self.root)
         shutil.copytree(ROOT / ".ci", self.root / ".ci")
         (self.root / "build").mkdir()
         (self.root / "build/build.ninja").touch()
@@ -50,13 +61,13 @@ class Dev(unittest.TestCase):
 
     def program(self, name, text):
         path = self.root / "bin" / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
 
-    def dev(self, *arguments, cases=PASSED, status=0):
+    def dev(self, *arguments, cases=PASSED, status=0, fails=""):
         environment = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}", "CASES": cases,
-                       "LOG": f"{self.root}/log", "STATUS": str(status)}
+                       "FAILS": fails, "LOG": f"{self.root}/log", "STATUS": str(status)}
         return subprocess.run([self.root / "dev", *arguments], capture_output=True, text=True,
                               env=environment)
 
@@ -115,6 +126,35 @@ class Dev(unittest.TestCase):
             last = (self.root / "log").read_text().splitlines()[-1].split()
             pairs = zip(last, last[1:])
             self.assertEqual([suite for option, suite in pairs if option == "--no-suite"], without)
+
+    def fuzz(self, *arguments, fails):
+        """The result of `./dev fuzz` and the words with which each of two targets was called."""
+        self.program("nproc", "#!/bin/sh\necho 2\n")
+        for name in "a", "b":
+            self.program(f"../build-fuzz/tests/fuzz/{name}_fuzz", FUZZ)
+        result = self.dev("fuzz", *arguments, fails=fails)
+        lines = (self.root / "log").read_text().splitlines()
+        return result, {line[0]: line.split() for line in lines if line[:2] in ["a ", "b "]}
+
+    def test_fuzz_targets_run_side_by_side(self):
+        result, calls = self.fuzz(fails="")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(calls), ["a", "b"])
+        self.assertIn("-max_total_time=20", calls["a"])
+        self.assertEqual(calls["b"][-2:], ["build-fuzz/corpus/b", "tests/fuzz/corpus/b"])
+        self.assertNotIn("output of", result.stdout + result.stderr)
+
+    def test_fuzz_targets_run_for_as_long_as_asked(self):
+        _, calls = self.fuzz("3600", fails="")
+        self.assertIn("-max_total_time=3600", calls["a"])
+
+    def test_a_fuzz_target_that_fails_fails_the_command_and_shows_its_output(self):
+        for fails in "a", "b":
+            result, calls = self.fuzz(fails=fails)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertEqual(sorted(calls), ["a", "b"])
+            self.assertEqual(result.stderr.splitlines(),
+                             [f"output of {fails}", f"dev: fuzz target {fails} has failed"])
 
     def test_lists_and_debuggers_write_no_report(self):
         for option in "--list", "--gdb":

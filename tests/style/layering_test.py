@@ -1,38 +1,83 @@
-# layering_test.py ROOT: who may include whom.
+# layering_test.py ROOT: who may include whom, by modules.ini.
 import fnmatch
 import pathlib
 import re
 import sys
 
-CORE = r"lade/(detail/)?\w+\.hpp"
-POSIX = r"(fcntl|unistd|poll|pthread|sched|signal|dirent|((sys|linux|netinet|arpa)/\w+))\.h"
-FFMPEG = r"lib(av|sw)\w+/\w+\.h"
-FORMATS = r"(jpeglib|jerror|turbojpeg|tiffio|webp/\w+|avif/avif|zlib)\.h"
+root = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(root))
+import modules  # noqa: E402
+
+# In the field `includes`, one word for the headers of the system.
+POSIX = ["arpa/*.h", "dirent.h", "fcntl.h", "linux/*.h", "netdb.h", "netinet/*.h", "poll.h",
+         "pthread.h", "sched.h", "signal.h", "sys/*.h", "unistd.h"]
+UMBRELLA = "include/lade/lade.hpp"  # includes headers of every folder of the core
+STANDARD = r"[a-z0-9_]+"
 BESIDE = r'"\w+\.hpp"'  # a private header, in the same directory
 
-# The first pattern that matches a file's path says what it may include. <vector> always.
-RULES = [
-    ("include/lade/implementation.hpp", [r'"\.\./\.\./(lib|io)/\w+\.cpp"']),
-    ("include/lade/media/implementation.hpp", [r'"\.\./\.\./\.\./media/\w+\.cpp"']),
-    ("include/lade/lade.hpp", [CORE, r"lade/io/\w+\.hpp"]),
-    ("include/lade/io/*", [CORE, r"lade/io/\w+\.hpp"]),
-    ("include/lade/media/*", [CORE, r"lade/media/\w+\.hpp"]),
-    ("include/lade/*", [CORE]),
-    ("lib/dlpack.cpp", [CORE, r"dlpack/dlpack\.h"]),
-    ("lib/*", [CORE, POSIX, BESIDE]),
-    ("io/*", [CORE, r"lade/io/\w+\.hpp", POSIX, BESIDE, r"liburing\.h"]),
-    ("media/*", [CORE, r"lade/media/\w+\.hpp", BESIDE, FFMPEG, FORMATS, r"immintrin\.h"]),
-]
 
-root = pathlib.Path(sys.argv[1])
-wrong = False
-for path in sorted(root.glob("[ilm]*/**/*.[ch]pp")):
-    name = path.relative_to(root).as_posix()
-    allowed = next(rule for pattern, rule in RULES if fnmatch.fnmatch(name, pattern))
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+def visible_folders(registry, module, folder):
+    """The folders whose public headers a folder of the module may include: those of the modules
+    that it needs, and of its own those up to itself, in the order of `folders`."""
+    for needed in modules.with_needed(registry, module.name):
+        for other in needed.folders:
+            yield from modules.header_folders(other)
+            if (needed, other) == (module, folder):
+                return
+
+
+def listed(module, path):
+    """What `includes` lists for a source: the first line whose files match decides."""
+    for files, headers in module.includes:
+        if fnmatch.fnmatchcase(path, files):
+            return [h for word in headers for h in (POSIX if word == "POSIX" else [word])]
+    return []
+
+
+def owner(registry, path):
+    """The module and the folder of sources that a file belongs to, and whether it is public."""
+    parent = path.rpartition("/")[0]
+    for module in registry.values():
+        for folder in module.folders:
+            if parent == folder or parent in modules.header_folders(folder):
+                return module, folder, parent != folder
+    return None
+
+
+def may_include(registry, path, what):
+    module, folder, public = owner(registry, path)
+    if path == UMBRELLA:
+        folder = module.folders[-1]
+    if re.fullmatch(STANDARD, what) or (not public and re.fullmatch(BESIDE, what)):
+        return True
+    if what.startswith("lade/"):
+        own = f"include/{what}".rpartition("/")[0]
+        return own in visible_folders(registry, module, folder)
+    return not public and any(fnmatch.fnmatchcase(what, header) for header in listed(module, path))
+
+
+def includes(text):
+    for number, line in enumerate(text.splitlines(), 1):
         found = re.match(r'\s*#\s*include\s*(?:<(.*?)>|(".*?"))', line)
-        what = found and (found[1] or found[2])
-        if what and not any(re.fullmatch(p, what) for p in [r"[a-z0-9_]+", *allowed]):
-            print(f"{name}:{number}: may not include {what}")
-            wrong = True
-sys.exit(wrong)
+        if found:
+            yield number, found[1] or found[2]
+
+
+def faults(root):
+    registry = modules.read(root)
+    made = modules.written(registry)
+    for path in modules.sources_on_disk(root):
+        if path in made:
+            continue
+        if not owner(registry, path):
+            yield f"{path}: its folder belongs to no module of modules.ini"
+            continue
+        for number, what in includes((pathlib.Path(root) / path).read_text()):
+            if not may_include(registry, path, what):
+                yield f"{path}:{number}: may not include {what}"
+
+
+if __name__ == "__main__":
+    wrong = list(faults(root))
+    print(*wrong, sep="\n")
+    sys.exit(len(wrong) > 0)

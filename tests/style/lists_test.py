@@ -1,36 +1,88 @@
-# lists_test.py ROOT BUILD: the lists of files that are kept by hand agree with each other.
-# implementation.hpp includes what the library is built from; every header is installed.
-import json
+# lists_test.py ROOT: modules.ini lists what is in the tree, and what is made from it is up to date.
 import pathlib
 import re
 import sys
 
-root, build = map(pathlib.Path, sys.argv[1:])
-targets = json.loads((build / "meson-info/intro-targets.json").read_text())
-IMPLEMENTATIONS = {"lade": "implementation.hpp", "lade-media": "media/implementation.hpp"}
-wrong = False
+root = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(root))
+import modules  # noqa: E402
 
 
-def compare(what, listed, expected):
-    global wrong
+def compared(what, listed, expected):
     for name in sorted(listed ^ expected):
-        print(f"{what}: {'lacks' if name in expected else 'should not have'} {name}")
-        wrong = True
+        yield f"{what}: {'lacks' if name in expected else 'should not have'} {name}"
 
 
-expected_headers = set()
-for module, name in IMPLEMENTATIONS.items():
-    built = [t for t in targets if t["name"] == module]
-    header = root / "include/lade" / name
-    if built:
-        sources = {pathlib.Path(s) for s in built[0]["target_sources"][0]["sources"]}
-        included = re.findall(r'#include "(.*)"', header.read_text())
-        compare(header, {(header.parent / i).resolve() for i in included}, sources)
-        folders = ["", "detail/", "io/"] if module == "lade" else [module.removeprefix("lade-") + "/"]
-        for folder in folders:
-            expected_headers |= set((root / "include/lade" / folder).glob("*.hpp"))
+def sorted_lists(module):
+    for field in ["headers", "sources", "tests"]:
+        listed = getattr(module, field)
+        if listed != sorted(set(listed)):
+            yield f"modules.ini: [{module.name}] {field} are not sorted"
 
-installed = re.findall(r"'(lade/[\w/]+\.hpp)'", (root / "include/meson.build").read_text())
-ours = {h for h in expected_headers if h.name != "implementation.hpp"}
-compare("include/meson.build", {root / "include" / h for h in installed}, ours)
-sys.exit(wrong)
+
+def sources(root, module):
+    expected = {path for folder in module.folders for suffix in ["cpp", "cu"]
+                for path in glob(root, f"{folder}/*.{suffix}")}
+    return compared(f"modules.ini: [{module.name}] sources", set(module.sources), expected)
+
+
+def headers(root, module):
+    expected = {path.removeprefix("include/") for folder in module.folders
+                for public in modules.header_folders(folder)
+                for path in glob(root, f"{public}/*.hpp")} - {module.implementation}
+    return compared(f"modules.ini: [{module.name}] headers", set(module.headers), expected)
+
+
+def tests(root, module):
+    """Tests of a module, but those that tests/meson.build has rules of its own for."""
+    special = re.findall(r"'([\w/]+)_test\.cpp'", (root / "tests/meson.build").read_text())
+    folders = ["tests" if folder == "lib" else f"tests/{folder}" for folder in module.folders]
+    found = {path.removeprefix("tests/").removesuffix("_test.cpp")
+             for folder in folders for path in glob(root, f"{folder}/*_test.cpp")}
+    expected = {name for name in found if name in module.tests or name not in special}
+    return compared(f"modules.ini: [{module.name}] tests", set(module.tests), expected)
+
+
+def glob(root, pattern):
+    return {path.relative_to(root).as_posix() for path in root.glob(pattern)}
+
+
+def made(root, registry):
+    for path, text in modules.written(registry).items():
+        if not (root / path).exists() or (root / path).read_text() != text:
+            yield f"{path}: not up to date; run ./dev modules"
+
+
+def rows(module):
+    """What the tables of docs/1-integration.md say of a module."""
+    target = f"lade::{module.library.removeprefix('lade-')}"
+    yield (f"| `{module.name}` | `{module.implementation}` | `{' '.join(module.link)}` "
+           f"| `{module.library}` | `{target}` |")
+    if module.option:
+        yield f"| `{module.option}` | `auto`, `enabled`, `disabled` | {module.description} |"
+
+
+def tables(root, registry):
+    lines = (root / "docs/1-integration.md").read_text().splitlines()
+    for module in registry.values():
+        for row in rows(module):
+            if row not in lines:
+                yield f"docs/1-integration.md: lacks {row}"
+
+
+def faults(root):
+    registry = modules.read(root)
+    for module in registry.values():
+        for check in [sources, headers, tests]:
+            yield from check(root, module)
+        yield from sorted_lists(module)
+        if not (root / f"tests/consume/{module.library}.cpp").exists():
+            yield f"tests/consume/{module.library}.cpp: is missing"
+    yield from made(root, registry)
+    yield from tables(root, registry)
+
+
+if __name__ == "__main__":
+    wrong = list(faults(root))
+    print(*wrong, sep="\n")
+    sys.exit(len(wrong) > 0)

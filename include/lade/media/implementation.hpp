@@ -1,5 +1,7 @@
-// The compiled part of lade's media module. To use it without building a library, include this in
-// exactly one .cpp file of the program, beside lade/implementation.hpp.
+// The compiled part of lade-media. To use it without building a library, include
+// this in exactly one .cpp file of the program, beside:
+//   lade/implementation.hpp
+// Written by `./dev modules` from modules.ini.
 
 #pragma once
 

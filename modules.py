@@ -1,0 +1,175 @@
+# modules.py QUESTION: what modules.ini says, for Meson, ./dev and the style tests.
+#
+#   meson           lines `MODULE.FIELD<tab>WORDS` for meson.build
+#   options         the options of Meson that require every optional module
+#   packages        Debian's packages that the modules need to be built
+#   test-packages   those that their tests need in addition
+#   write           writes the files of the tree that are made from modules.ini
+import configparser
+import dataclasses
+import os
+import pathlib
+import sys
+
+SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
+# Folders at the top of the tree that hold programs instead of modules.
+PROGRAMS = {"docs", "examples", "subprojects", "tests"}
+
+
+@dataclasses.dataclass
+class Module:
+    """A section of modules.ini. docs/9-writing-a-module.md explains the fields."""
+
+    name: str
+    description: str
+    folders: list
+    modules: list = dataclasses.field(default_factory=list)
+    dependencies: list = dataclasses.field(default_factory=list)
+    dependency_headers: list = dataclasses.field(default_factory=list)
+    packages: list = dataclasses.field(default_factory=list)
+    test_packages: list = dataclasses.field(default_factory=list)
+    link: list = dataclasses.field(default_factory=list)
+    includes: list = dataclasses.field(default_factory=list)
+    headers: list = dataclasses.field(default_factory=list)
+    sources: list = dataclasses.field(default_factory=list)
+    tests: list = dataclasses.field(default_factory=list)
+
+    @property
+    def library(self):
+        return "lade" if self.name == "core" else f"lade-{self.name}"
+
+    @property
+    def option(self):
+        """The option of Meson, or nothing for the module that is always built."""
+        return "" if self.name == "core" else self.name
+
+    @property
+    def implementation(self):
+        return f"lade/{header_folder(self.folders[0])}implementation.hpp"
+
+
+def header_folder(folder):
+    """The folder of the headers for a folder of sources, below include/lade."""
+    return "" if folder == "lib" else f"{folder}/"
+
+
+def header_folders(folder):
+    """All folders of public headers for a folder of sources. They do not include nested ones."""
+    own = f"include/lade/{header_folder(folder)}".rstrip("/")
+    return [own, f"{own}/detail"] if folder == "lib" else [own]
+
+
+def parse(name, section):
+    """A module. A field of words is a list of words, `includes` a list of (files, headers)."""
+    fields = {field.name for field in dataclasses.fields(Module)} - {"name"}
+    for field in section.keys() - fields:
+        sys.exit(f"modules.ini: [{name}] has an unknown field '{field}'")
+    for field in {"description", "folders"} - section.keys():
+        sys.exit(f"modules.ini: [{name}] lacks the field '{field}'")
+    module = Module(name, **{field: text.split() for field, text in section.items()})
+    module.description = section["description"]
+    lines = section.get("includes", "").strip().splitlines()
+    module.includes = [(files, headers.split()) for files, _, headers in
+                       (line.partition(": ") for line in lines)]
+    return module
+
+
+def read(root):
+    """The modules of modules.ini by name, each behind the modules that it depends on."""
+    file = configparser.ConfigParser(interpolation=None)
+    file.read_string((pathlib.Path(root) / "modules.ini").read_text())
+    modules = {}
+    for name in file.sections():
+        modules[name] = parse(name, file[name])
+        for needed in modules[name].modules:
+            if needed not in modules or needed == name:
+                sys.exit(f"modules.ini: [{name}] must stand behind [{needed}], which it depends on")
+    return modules
+
+
+def with_needed(modules, name):
+    """The module and all that it depends on, in the order of modules.ini."""
+    names, rest = set(), [name]
+    while rest:
+        names.add(rest[-1])
+        rest += modules[rest.pop()].modules
+    return [module for module in modules.values() if module.name in names]
+
+
+def sources_on_disk(root):
+    """All sources and headers outside of programs, as paths below the root."""
+    root = pathlib.Path(root)
+    for top in sorted(root.iterdir()):
+        outside = top.name in PROGRAMS or top.name.startswith((".", "build"))
+        if top.is_dir() and not outside and not (top / "meson-info").exists():
+            for path in sorted(top.rglob("*")):
+                if path.suffix in SUFFIXES:
+                    yield path.relative_to(root).as_posix()
+
+
+def implementation(modules, module):
+    """The text of the module's implementation.hpp."""
+    beside = [m.implementation for m in with_needed(modules, module.name) if m is not module]
+    lines = [f"// The compiled part of {module.library}. To use it without building a library, include",
+             f"// this in exactly one .cpp file of the program{', beside:' if beside else '.'}",
+             *[f"//   {header}" for header in beside],
+             "// Written by `./dev modules` from modules.ini.", "", "#pragma once", ""]
+    folder = pathlib.PurePath("include", module.implementation).parent
+    lines += [f'#include "{os.path.relpath(source, folder)}"' for source in module.sources
+              if source.endswith(".cpp")]
+    return "\n".join(lines) + "\n"
+
+
+def meson_options(modules):
+    """The text of meson_options.txt, which Meson reads before it can ask for anything."""
+    options = [(m.option, m.description) for m in modules.values() if m.option]
+    options.append(("tests", "Tests and benchmarks (GoogleTest)"))
+    return "# Written by `./dev modules` from modules.ini.\n" + "".join(
+        f"option('{option}', type: 'feature', description: '{description}')\n"
+        for option, description in options)
+
+
+def written(modules):
+    """The files that are made from modules.ini: the path of each and its text."""
+    texts = {f"include/{module.implementation}": implementation(modules, module)
+             for module in modules.values()}
+    return texts | {"meson_options.txt": meson_options(modules)}
+
+
+def print_for_meson(modules):
+    lists = ["dependencies", "dependency_headers", "headers", "link", "modules", "sources", "tests"]
+    print("names", " ".join(modules), sep="\t")
+    print("libraries", " ".join(m.library for m in modules.values()), sep="\t")
+    for module in modules.values():
+        chain = with_needed(modules, module.name)
+        values = {field: " ".join(getattr(module, field)) for field in lists}
+        values["description"] = module.description
+        values["library"] = module.library
+        values["option"] = module.option
+        values["implementation"] = module.implementation
+        values["implementations"] = " ".join(needed.implementation for needed in chain)
+        # A linker resolves from left to right.
+        values["links"] = " ".join(word for needed in reversed(chain) for word in needed.link)
+        for field, value in values.items():
+            print(f"{module.name}.{field}", value, sep="\t")
+
+
+def main(root, question):
+    modules = read(root)
+    if question == "meson":
+        print_for_meson(modules)
+    elif question == "options":
+        print(*[f"-D{module.option}=enabled" for module in modules.values() if module.option])
+    elif question in ["packages", "test-packages"]:
+        field = question.replace("-", "_")
+        print(*dict.fromkeys(word for m in modules.values() for word in getattr(m, field)))
+    elif question == "write":
+        for path, text in written(modules).items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+    else:
+        sys.exit(f"modules.py: no question '{question}'")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(__file__).resolve().parent, *sys.argv[1:])

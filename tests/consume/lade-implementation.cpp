@@ -1,2 +1,0 @@
-// Used in place of an installed library.
-#include <lade/implementation.hpp>

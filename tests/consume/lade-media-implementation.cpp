@@ -1,3 +1,0 @@
-// Used in place of installed libraries.
-#include <lade/implementation.hpp>
-#include <lade/media/implementation.hpp>

@@ -1,0 +1,72 @@
+# ci_test.py ROOT: which commands .ci/run runs at which commit, and that it ends at the first that
+# fails. The commands only pretend to work.
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1])
+
+# Writes a report with one case that has passed, unless the command is $FAILS. The report is newer
+# than the call, also by a coarse clock.
+DEV = """#!/usr/bin/env bash
+echo "$*" >>log
+[ "$1" != "$FAILS" ] || exit 1
+mkdir -p "build-$1"
+touch begin
+until [ "build-$1/a.junit.xml" -nt begin ]; do
+  echo '<testsuite><testcase classname="Map" name="Works"/></testsuite>' >"build-$1/a.junit.xml"
+done
+"""
+
+GIT = """#!/bin/sh
+echo "$HASH"
+"""
+
+# At every commit, in this order.
+ALWAYS = ["test", "fallback", "format --check", "bare", "bench-programs", "fuzz"]
+# The hash of a commit, and the commands whose turn it is.
+TURNS = {"0000": ["asan"] * 2, "0001": ["tsan"] * 2, "0002": ["clang"], "ffff": ["asan"] * 2}
+
+
+class Ci(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        shutil.copytree(ROOT / ".ci", self.root / ".ci")
+        for path, text in {"dev": DEV, "bin/git": GIT}.items():
+            (self.root / path).parent.mkdir(exist_ok=True)
+            (self.root / path).write_text(text)
+            (self.root / path).chmod(0o755)
+
+    def run_ci(self, *arguments, commit="0000", fails=""):
+        """The exit status, the last line of output, and the commands that were run."""
+        (self.root / "log").unlink(missing_ok=True)
+        environment = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}",
+                       "HASH": commit, "FAILS": fails}
+        result = subprocess.run([self.root / ".ci/run", *arguments], capture_output=True, text=True,
+                                env=environment)
+        log = (self.root / "log").read_text().splitlines()
+        return result.returncode, result.stdout.splitlines()[-1], log
+
+    def test_builds_with_clang_take_turns(self):
+        for commit, commands in TURNS.items():
+            expected = [*ALWAYS, *commands]
+            self.assertEqual(self.run_ci(commit=commit),
+                             (0, f"{len(expected)} passed, 0 failed", expected))
+
+    def test_all_of_them_are_run_on_demand(self):
+        status, last, log = self.run_ci("--all")
+        self.assertEqual((status, last), (0, "11 passed, 0 failed"))
+        self.assertEqual(log, [*ALWAYS, "asan", "asan", "tsan", "tsan", "clang"])
+
+    def test_the_first_command_that_fails_is_the_last(self):
+        self.assertEqual(self.run_ci(fails="bare"), (1, "3 passed, 1 failed", ALWAYS[:4]))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
