@@ -1,6 +1,7 @@
 #include "start_thread.hpp"
 
 #include <lade/detail/reactor.hpp>
+#include <lade/reactor_service.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <ctime>
 #include <exception>
 #include <future>
+#include <iterator>
 #include <utility>
 
 #include <pthread.h>
@@ -90,6 +92,9 @@ timer* timer_heap::meld_all(timer* first) noexcept {
   return all;
 }
 
+reactor::reactor() = default;
+reactor::~reactor() = default;
+
 void reactor::post(job work) noexcept {
   // Wakes under the mutex: once it is released, the work may have ended the reactor. The loop sets
   // asleep_ before it looks at posted_ for the last time. Whoever posts later sees it.
@@ -136,13 +141,20 @@ void reactor::loop() noexcept {
   while (true) {
     run_posted();
     fire_timers();
+    end_turn_of_services();
     activity_.wake_now();
     asleep_ = true;
     bool idle = true;
+    bool ending = false;
     {
       std::lock_guard lock(mutex_);
       idle = posted_.empty();
-      if (idle && ending_) return;
+      ending = idle && ending_;
+    }
+    if (ending && services_.empty()) return;
+    if (ending) {
+      end_services();
+      idle = false;  // the next turn begins what their ends have submitted
     }
     if (!idle || !done_.empty())
       turn(clock::time_point::min());
@@ -177,6 +189,7 @@ bool reactor::run_some() noexcept {
   activity::interruption interruption(activity_);
   run_posted();
   fire_timers();
+  end_turn_of_services();
   activity_.wake_now();
   turn(clock::time_point::min());
   bool some = !done_.empty();
@@ -185,7 +198,7 @@ bool reactor::run_some() noexcept {
 }
 
 void reactor::submit(io_operation& operation) noexcept {
-  ++in_flight_;
+  if (!operation.background) ++in_flight_;
   submitted_.push(operation, io_operation::status::queued);
 }
 
@@ -212,7 +225,7 @@ int reactor::wait_milliseconds(clock::time_point deadline) noexcept {
 
 void reactor::complete_done() noexcept {
   while (auto* operation = done_.pop()) {
-    --in_flight_;
+    if (!operation->background) --in_flight_;
     activity_.begin();
     operation->completed(*operation);
     activity_.end();
@@ -248,6 +261,38 @@ void reactor::fire_timers() noexcept {
     due.fired(due);
     activity_.end();
   }
+}
+
+polled& reactor::add_poll() {
+  auto& added = polls_.emplace_back();
+  added.background = true;
+  added.where = this;
+  added.self = std::prev(polls_.end());
+  return added;
+}
+
+reactor_service* reactor::find_service(const void* key) const noexcept {
+  for (auto& [of, service] : services_)
+    if (of == key) return service.get();
+  return nullptr;
+}
+
+reactor_service& reactor::add_service(const void* key, std::unique_ptr<reactor_service> added) {
+  return *services_.emplace_back(key, std::move(added)).second;
+}
+
+// By index: what a service resumes may add others.
+void reactor::end_turn_of_services() noexcept {
+  for (std::size_t i = 0; i < services_.size(); ++i) {
+    auto& service = *services_[i].second;
+    activity_.begin();
+    service.end_turn();
+    activity_.end();
+  }
+}
+
+void reactor::end_services() noexcept {
+  while (!services_.empty()) services_.pop_back();
 }
 
 void reactor::start(timer& deadline) noexcept {

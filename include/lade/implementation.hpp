@@ -61,6 +61,7 @@
 #include "../../lib/profile.cpp"
 #include "../../lib/progress.cpp"
 #include "../../lib/reactor.cpp"
+#include "../../lib/reactor_service.cpp"
 #include "../../lib/require.cpp"
 #include "../../lib/route.cpp"
 #include "../../lib/run.cpp"

@@ -11,12 +11,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+namespace lade {
+
+class reactor_service;
+
+}  // namespace lade
 
 namespace lade::detail {
 
@@ -38,6 +45,7 @@ struct io_operation {
   std::uint64_t offset = 0;    // read; ignored by files that cannot seek
   bool direct = false;         // read: from a file opened with O_DIRECT
   bool apart = false;          // read: of a regular file, on another thread: its copy takes long
+  bool background = false;     // nobody waits for it: not counted as in flight
   std::int64_t result = 0;     // what the system call returned, or -errno
   void (*completed)(io_operation&) noexcept = nullptr;
 
@@ -91,12 +99,28 @@ class timer_heap {
   timer* root_ = nullptr;
 };
 
+class reactor;
+
+// A descriptor that a service polls. Owned by the reactor, since the kernel refers to it until it
+// has completed, which may be after the service's end.
+struct polled : io_operation {
+  reactor_service* owner = nullptr;  // null: the service wants no more of it
+  reactor* where = nullptr;
+  bool armed = false;  // submitted and not completed
+  std::list<polled>::iterator self;
+};
+
+// The address that stands for a class of services.
+template <class S>
+inline constexpr char service_key = 0;
+
 // Runs jobs, fires timers, and completes operations, all on one thread of its own. It is never
 // blocked. A backend says how to begin operations and how to wait. Nothing throws on that thread:
 // an operation that cannot be begun completes with the error.
 class reactor : public executor {
  public:
-  virtual ~reactor() = default;
+  reactor();
+  virtual ~reactor();
 
   // "io_uring" or "fallback", with what a person may want to know of it.
   virtual std::string describe() const = 0;
@@ -116,7 +140,19 @@ class reactor : public executor {
   // with its result. Never dropped: if the kernel cannot take the request now it is kept.
   void cancel(io_operation& operation) noexcept;
 
-  // The operations submitted and not completed.
+  // The reactor's service of class S, made by S(*this) if it has none yet. Throws what that throws.
+  template <class S>
+  S& service() {
+    auto* found = find_service(&service_key<S>);
+    if (!found) found = &add_service(&service_key<S>, std::make_unique<S>(*this));
+    return static_cast<S&>(*found);
+  }
+
+  // For services: a poll to submit, in the background, and to remove when it is not submitted.
+  polled& add_poll();
+  void remove_poll(polled& ended) noexcept { polls_.erase(ended.self); }
+
+  // The operations submitted and not completed, without those in the background.
   std::size_t in_flight() const noexcept { return in_flight_; }
 
   // Closes a descriptor, some time soon, without waiting for it.
@@ -171,6 +207,10 @@ class reactor : public executor {
   void fire_timers() noexcept;
   void complete_done() noexcept;
   void measure_load() noexcept;
+  reactor_service* find_service(const void* key) const noexcept;
+  reactor_service& add_service(const void* key, std::unique_ptr<reactor_service> added);
+  void end_turn_of_services() noexcept;
+  void end_services() noexcept;
 
   activity activity_;
   std::mutex mutex_;
@@ -181,6 +221,8 @@ class reactor : public executor {
   timer_heap timers_;
   operation_queue done_;
   std::size_t in_flight_ = 0;
+  std::vector<std::pair<const void*, std::unique_ptr<reactor_service>>> services_;
+  std::list<polled> polls_;  // of services, also of those that have ended
   std::function<void()> busy_;
   unsigned turns_ = 0;
   clock::time_point measured_at_;            // when the load was measured last
