@@ -12,7 +12,7 @@ bool reactor_await::suspend(std::coroutine_handle<> coroutine, promise_base* bas
   if (!base || !base->context || !base->context->runtime)
     throw error(errc::no_runtime, "await the reactor");
   context_ = base->context;
-  reactor_ = &context_->runtime->reactor();
+  if (!reactor_) reactor_ = &context_->runtime->reactor();
   coroutine_ = coroutine;
   if (context_->stop.stop_requested()) {
     stopped_ = true;

@@ -25,6 +25,7 @@ class reactor_await {
 
  protected:
   reactor_await() = default;
+  explicit reactor_await(reactor* where) noexcept : reactor_(where) {}  // null: any of the runtime
   ~reactor_await() = default;
 
   // On the reactor's thread: starts the work, after which `complete` is called once; and makes

@@ -1,0 +1,100 @@
+#include <lade/io/http/error.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include <curl/curl.h>
+
+namespace lade::io::http {
+
+// RFC 9110, section 15, and RFC 6585.
+static std::string_view reason_of(int status) noexcept {
+  switch (status) {
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 410: return "Gone";
+    case 411: return "Length Required";
+    case 412: return "Precondition Failed";
+    case 413: return "Content Too Large";
+    case 416: return "Range Not Satisfiable";
+    case 425: return "Too Early";
+    case 429: return "Too Many Requests";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
+    case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
+    default: return "";
+  }
+}
+
+struct status_errors final : std::error_category {
+  const char* name() const noexcept override { return "http"; }
+  std::string message(int status) const override {
+    auto reason = reason_of(status);
+    return std::to_string(status) + (reason.empty() ? "" : " ") + std::string(reason);
+  }
+};
+
+struct curl_errors final : std::error_category {
+  const char* name() const noexcept override { return "curl"; }
+  std::string message(int code) const override {
+    return curl_easy_strerror(static_cast<CURLcode>(code));
+  }
+};
+
+const std::error_category& status_category() noexcept {
+  static const status_errors category;
+  return category;
+}
+
+const std::error_category& curl_category() noexcept {
+  static const curl_errors category;
+  return category;
+}
+
+// Parameters of the S3 interface whose values are names of objects, numbers or markers.
+static bool is_harmless(std::string_view parameter) noexcept {
+  constexpr std::array<std::string_view, 11> names{
+      "delimiter", "encoding-type", "list-type",  "max-keys", "partNumber", "prefix",
+      "uploadId",  "uploads",       "start-after", "versionId", "fetch-owner"};
+  return std::ranges::find(names, parameter) != names.end();
+}
+
+static std::string query_without_secrets(std::string_view query) {
+  std::string shown;
+  while (!query.empty()) {
+    auto parameter = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), parameter.size() + 1));
+    auto equals = parameter.find('=');
+    auto name = parameter.substr(0, equals);
+    shown += shown.empty() ? "?" : "&";
+    if (equals == std::string_view::npos || is_harmless(name))
+      shown += parameter;
+    else
+      shown += std::string(name) + "=...";
+  }
+  return shown;
+}
+
+std::string without_secrets(std::string_view url) {
+  url = url.substr(0, url.find('#'));
+  auto question = url.find('?');
+  auto query = question == std::string_view::npos ? "" : url.substr(question + 1);
+  url = url.substr(0, question);
+  auto scheme = url.find("://");
+  if (scheme == std::string_view::npos) return std::string(url) + query_without_secrets(query);
+  auto begin = scheme + 3;
+  auto authority = url.substr(begin, url.find('/', begin) - begin);
+  auto at = authority.rfind('@');
+  if (at == std::string_view::npos) at = 0; else ++at;
+  return std::string(url.substr(0, begin)) + std::string(url.substr(begin + at)) +
+         query_without_secrets(query);
+}
+
+}  // namespace lade::io::http

@@ -1,0 +1,90 @@
+#include "resolver.hpp"
+
+#include <lade/error.hpp>
+#include <lade/io/http/error.hpp>
+
+#include <array>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <curl/curl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace lade::io::http {
+
+static constexpr std::chrono::seconds answer_lifetime{60};
+
+[[gnu::weak]] int look_up_host(const char* host, addrinfo** found) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG;
+  return getaddrinfo(host, nullptr, &hints, found);
+}
+
+static std::string text_of_addresses(const addrinfo* first) {
+  std::string text;
+  for (auto* each = first; each; each = each->ai_next) {
+    std::array<char, NI_MAXHOST> address{};
+    if (getnameinfo(each->ai_addr, each->ai_addrlen, address.data(), address.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+      continue;
+    bool is_v6 = each->ai_family == AF_INET6;
+    text += (text.empty() ? "" : ",") + std::string(is_v6 ? "[" : "") + address.data() +
+            (is_v6 ? "]" : "");
+  }
+  return text;
+}
+
+resolver& resolver::of_process() {
+  static auto* const only = new resolver;
+  return *only;
+}
+
+// The answer for a host: one that is fresh, or one that a thread is still looking up.
+std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
+  std::lock_guard lock(mutex_);
+  if (auto kept = answers_.find(host);
+      kept != answers_.end() && clock::now() < kept->second->fresh_until)
+    return kept->second;
+  if (threads_ == most_threads)
+    throw error(errc::limit_exceeded, "resolve " + host,
+                "no answer yet for " + std::to_string(threads_) + " other hosts");
+  auto asked = std::make_shared<answer>();
+  std::thread([this, host, asked] { look_up(host, *asked); }).detach();
+  ++threads_;
+  answers_[host] = asked;
+  return asked;
+}
+
+// On a thread of its own. Failures are not kept.
+void resolver::look_up(const std::string& host, answer& into) noexcept {
+  addrinfo* found = nullptr;
+  int failure = look_up_host(host.c_str(), &found);
+  try {
+    if (failure == 0) into.addresses = text_of_addresses(found);
+    if (failure == 0 && into.addresses.empty()) failure = EAI_NONAME;
+  } catch (const std::bad_alloc&) {
+    failure = EAI_MEMORY;
+  }
+  if (found) freeaddrinfo(found);
+  into.failure = failure;
+  {
+    std::lock_guard lock(mutex_);
+    --threads_;
+    into.fresh_until = failure == 0 ? clock::now() + answer_lifetime : clock::time_point();
+  }
+  into.known.set();
+}
+
+task<std::string> resolver::resolve(std::string host) {
+  auto asked = ask(host);
+  co_await asked->known;
+  if (asked->failure == 0) co_return asked->addresses;
+  throw error(std::error_code(CURLE_COULDNT_RESOLVE_HOST, curl_category()), "resolve " + host,
+              gai_strerror(asked->failure));
+}
+
+}  // namespace lade::io::http
