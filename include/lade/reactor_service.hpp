@@ -81,6 +81,7 @@ class service_await : public detail::reactor_await {
  protected:
   // `where`: the reactor of the service, for work that it has begun; null: any of the runtime.
   explicit service_await(detail::reactor* where = nullptr) noexcept : reactor_await(where) {}
+  ~service_await() = default;
 
   // On the reactor's thread. Makes the service if need be, and throws what that throws.
   S& service() const { return where().template service<S>(); }

@@ -5,4 +5,12 @@
 
 #pragma once
 
+#include "../../../../io/http/attempt.cpp"
+#include "../../../../io/http/body_stream.cpp"
+#include "../../../../io/http/client.cpp"
+#include "../../../../io/http/error.cpp"
+#include "../../../../io/http/handles.cpp"
 #include "../../../../io/http/library.cpp"
+#include "../../../../io/http/origin.cpp"
+#include "../../../../io/http/resolver.cpp"
+#include "../../../../io/http/transfer.cpp"

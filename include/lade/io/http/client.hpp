@@ -1,0 +1,209 @@
+// HTTP: objects of web servers and stores, read and written by the reactor.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/failure.hpp>
+#include <lade/io/http/error.hpp>
+#include <lade/task.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lade::io::http {
+
+struct client_options {
+  // How often a request is sent that fails in a way that another attempt may mend; `when` is not
+  // used. 5 attempts if not given; further ones after 100 ms, 200 ms, ...; see lade::retry. Where
+  // the server says Retry-After, that long, but not longer than `longest_pause`.
+  lade::retry retry = {};
+  std::chrono::nanoseconds longest_pause = std::chrono::seconds(30);
+
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
+  std::chrono::seconds stall_timeout = std::chrono::seconds(30);  // without a byte, of an attempt
+  std::chrono::milliseconds timeout = {};     // of an attempt, waits for memory included; 0: none
+  std::chrono::nanoseconds deadline = {};     // of all attempts; 0: none
+
+  unsigned connections_per_host = 128;  // requests to one host that run at a time
+  unsigned requests = 512;              // to all hosts
+  unsigned redirects = 5;
+
+  // Bodies that are longer, or whose length the server does not say and which become longer, are
+  // refused.
+  std::uint64_t max_bytes = std::uint64_t{16} << 30;
+
+  // HTTP/2 where a server offers it over TLS. It saves connections, not CPU time, and libcurl may
+  // buffer up to 32 MiB for each response whose memory has to be waited for.
+  bool http2 = false;
+
+  // Asks for compressed responses, and decompresses them, up to max_bytes.
+  bool decompress = false;
+
+  // TLS. Certificates are verified, against those of the system if neither is given.
+  std::string_view ca_file = {};
+  std::string_view ca_directory = {};
+  std::string_view certificate = {};  // of the client, PEM
+  std::string_view private_key = {};  // of that certificate, if it is not in the same file
+  bool verify = true;                 // false accepts any certificate: anybody may be the server
+
+  // As curl has them: empty means the environment (http_proxy, https_proxy, no_proxy).
+  std::string_view proxy = {};
+  std::string_view no_proxy = {};
+
+  // A file of user names and passwords by host, in the format of ~/.netrc; "~/.netrc" itself if
+  // `netrc` is set and no file given.
+  bool netrc = false;
+  std::string_view netrc_file = {};
+
+  std::string_view user_agent = "lade";
+};
+
+// Names and values.
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+// What a server has answered.
+class response {
+ public:
+  response(std::string url, int status, header_list headers, buffer body)
+      : url_(std::move(url)),
+        status_(status),
+        headers_(std::move(headers)),
+        body_(std::move(body)) {}
+
+  const std::string& url() const noexcept { return url_; }  // behind redirects, without secrets
+  int status() const noexcept { return status_; }
+  const header_list& headers() const noexcept { return headers_; }
+  const buffer& body() const noexcept { return body_; }
+
+  // The value of a header, whatever the case of its name; empty if there is none.
+  std::string_view header(std::string_view name) const noexcept;
+
+  // The entity tag with its quotes; empty if there is none.
+  std::string_view etag() const noexcept { return header("etag"); }
+
+  // The length of the whole object, also where the response is a part of it; nothing if unknown.
+  std::optional<std::uint64_t> object_bytes() const noexcept;
+
+ private:
+  std::string url_;
+  int status_;
+  header_list headers_;
+  buffer body_;
+};
+
+// A part of an object.
+struct byte_range {
+  static constexpr std::uint64_t to_end = ~std::uint64_t{0};
+
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = to_end;
+
+  bool is_all() const noexcept { return offset == 0 && bytes == to_end; }
+};
+
+// A request for send(): what get, head and put are made of.
+class request {
+ public:
+  // `method`: GET, HEAD, PUT, POST or DELETE. Throws error(invalid_argument) for others.
+  request(std::string_view method, std::string url);
+
+  const std::string& method() const noexcept { return method_; }
+  const std::string& url() const noexcept { return url_; }
+
+  // The headers of the program itself. None of them is sent to another host than the URL's.
+  header_list headers;
+
+  buffer body;             // of a PUT or POST
+  byte_range range;        // of a GET
+  std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
+  bool may_repeat = true;  // whether another attempt does no harm
+
+  // Called before each attempt, on any thread: adds headers that depend on the time, such as a
+  // signature, to those that it is given. They are not sent to another host either.
+  std::function<void(const request&, header_list&)> sign;
+
+ private:
+  std::string method_;
+  std::string url_;
+};
+
+struct client_statistics {
+  std::uint64_t requests = 0;  // attempts, redirects included
+  std::uint64_t retries = 0;
+  std::uint64_t failures = 0;  // requests that were given up
+  std::uint64_t bytes_in = 0;  // of bodies
+  std::uint64_t bytes_out = 0;
+  std::uint64_t connections = 0;  // that were made
+};
+
+// Sends requests over kept connections. A small value: copies share limits, options, and
+// credentials. Any thread. Its functions require a runtime.
+//
+//   lade::io::http::client web;
+//   auto page = co_await web.get("https://example.com/data.bin");
+//   auto part = co_await web.get(url, {.offset = 4096, .bytes = 512});
+//
+// Errors. Every function throws `error` naming the method, the URL without secrets, the status with
+// the first line of the answer or what libcurl says, and the attempt: "get https://host/a: 404 Not
+// Found: no such key (attempt 1 of 5)". Its code is status_code(404), or one of curl_category().
+// error(stopped) if the caller is cancelled, error(timed_out) at the deadline.
+//
+// Attempts. Connection errors, stalls, bodies that end early, and the statuses 408, 425, 429 and
+// 5xx are tried again. If a body has ended early and its entity tag is strong, the next attempt asks
+// for the rest of the same entity (Range, If-Match); where the object has changed meanwhile it is an
+// error, not a mixture. Without a strong tag it begins anew.
+//
+// Redirects are followed for GET and HEAD, not from https to http. Headers of the program,
+// signatures and credentials are sent to the URL's own scheme, host and port only.
+class client {
+ public:
+  // Throws error(invalid_argument) that names an option that cannot work.
+  explicit client(const client_options& options = {});
+
+  // An object or a part of it, in memory of the caller's pool. Throws error(invalid_data) if the
+  // server sends another range than asked for, or the whole object instead.
+  task<response> get(std::string url, byte_range range = {}) const;
+
+  // The same without the body.
+  task<response> head(std::string url) const;
+
+  // Writes an object.
+  task<response> put(std::string url, buffer content) const;
+
+  task<response> send(request what) const;
+
+  // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
+  // at the pace of the consumer: libcurl holds back at most what the system has received. What
+  // breaks off is continued as described above; without a strong entity tag that is an error, since
+  // the bytes before have been given away. Over HTTP/1.1.
+  async_generator<buffer> stream(std::string url, stream_options options = {}) const;
+
+  // An object for random access, by ranges of the entity that it is now. Throws error(unsupported)
+  // if the server does not say its length or takes no ranges.
+  task<std::shared_ptr<const byte_reader>> open(std::string url) const;
+
+  // For all requests to a host ("example.com", "example.com:8080"): calls `token` before a request
+  // and sends "Authorization: Bearer TOKEN"; after a 401 it is called once more, with true. Before
+  // the first request only.
+  using token_function = std::function<task<std::string>(bool was_refused)>;
+  void authorize(std::string host, token_function token);
+
+  client_statistics stats() const;
+
+  struct state;
+
+ private:
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace lade::io::http

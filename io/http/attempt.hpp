@@ -1,0 +1,151 @@
+// One attempt at a request: through redirects to a response, or to a failure that says whether
+// another attempt is worth it.
+
+#pragma once
+
+#include "handles.hpp"
+#include "origin.hpp"
+#include "transfer.hpp"
+
+#include <lade/io/http/client.hpp>
+#include <lade/runtime.hpp>
+#include <lade/semaphore.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace lade::io::http {
+
+// What the copies of a client share.
+struct client::state {
+  explicit state(const client_options& given) : settings(given), handles(settings) {}
+
+  semaphore& permits_of(const origin& host);
+  const token_function* token_for(const origin& host) const;
+
+  const client_settings settings;
+  easy_handles handles;
+  semaphore permits{settings.options.requests};
+  std::map<std::string, token_function, std::less<>> tokens;  // by host; before the first request
+
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<semaphore>> permits_by_host;  // guarded by mutex
+
+  std::atomic<std::uint64_t> requests = 0, retries = 0, failures = 0, bytes_in = 0, bytes_out = 0,
+                             connections = 0;
+};
+
+// A transfer with its handle. Destroyed anywhere, at any time: what has not ended is ended on its
+// reactor's thread.
+class live_transfer {
+ public:
+  live_transfer(std::shared_ptr<client::state> of, lade::runtime& where);
+  live_transfer(const live_transfer&) = delete;
+  ~live_transfer();
+
+  transfer& operator*() const noexcept { return *transfer_; }
+  transfer* operator->() const noexcept { return transfer_.get(); }
+  advance step() noexcept { return advance(*transfer_, reactor_); }
+
+ private:
+  struct ended_elsewhere;
+
+  std::shared_ptr<client::state> client_;
+  easy_handle easy_;
+  std::unique_ptr<transfer> transfer_;
+  detail::reactor* reactor_ = nullptr;  // once it has begun
+  detail::runtime_use use_;
+};
+
+// What attempts have received of a body so far. `room`: where it goes, if the caller has the memory;
+// otherwise it is allocated as `content`.
+struct received {
+  std::span<std::byte> room;
+  buffer content;
+  std::size_t filled = 0;
+  std::string etag;  // of what is filled: strong, or empty if it cannot be continued
+
+  std::span<std::byte> memory() const noexcept { return room.empty() ? content.bytes() : room; }
+  void begin_anew() {
+    content = {};
+    filled = 0;
+    etag.clear();
+  }
+};
+
+struct failed_attempt {
+  std::error_code code;
+  std::string why;
+  bool again = false;  // whether another attempt may succeed
+  std::optional<std::chrono::seconds> retry_after = {};
+};
+
+struct attempt_result {
+  std::optional<response> answer;
+  std::optional<failed_attempt> failure;
+};
+
+// "get https://host/a".
+std::string describe_request(std::string_view method, std::string_view url);
+
+// Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
+bool is_strong(std::string_view etag) noexcept;
+
+// Sets a transfer up for one hop to `url`, with headers, addresses of the host, and, at the
+// request's own origin, what only that may see.
+task<> set_up(client::state& client, transfer& hop, const request& what, const std::string& url,
+              const byte_range& range, std::string if_match, bool token_was_refused);
+
+// Where a request goes on its way through redirects.
+struct route {
+  std::string url;
+  unsigned redirects = 0;
+  bool token_was_refused = false;
+};
+
+// Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
+// it would, but may not.
+bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
+              std::optional<failed_attempt>& refused);
+
+// Holds a permit that has been acquired.
+class permit {
+ public:
+  explicit permit(semaphore& of) noexcept : of_(&of) {}
+  permit(permit&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+  permit& operator=(permit&&) = delete;
+  ~permit() {
+    if (of_) of_->release();
+  }
+
+ private:
+  semaphore* of_;
+};
+
+// The pause before another attempt.
+std::chrono::nanoseconds pause_before_next(const client_settings& settings,
+                                           const failed_attempt& failure, unsigned attempt) noexcept;
+
+// Adds a transfer to the client's statistics.
+void count(client::state& client, const transfer& ended);
+
+// What a finished transfer that is no success comes to.
+failed_attempt failure_of(const transfer& ended);
+
+// An attempt whose body is received as a whole. Throws error(stopped), what a token_function
+// throws, and errors of what can never succeed.
+task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
+                             received& so_far);
+
+// The body of a part of an object, from `range.offset` on.
+bool is_part_from(const response_head& head, std::uint64_t offset) noexcept;
+
+}  // namespace lade::io::http

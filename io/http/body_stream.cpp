@@ -1,0 +1,132 @@
+#include "attempt.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+#include <lade/io/http/client.hpp>
+#include <lade/sleep.hpp>
+#include <lade/this_context.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace lade::io::http {
+
+// A body that is given away while it comes, over as many attempts as it takes.
+struct streamed_body {
+  std::shared_ptr<client::state> owner;
+  request what;                 // its range is what is still to come
+  std::string etag = {};        // of what has been given: strong, or empty
+  bool has_begun = false;       // some of it has been given
+  unsigned attempts = 0;        // since the last byte
+};
+
+// The consumer may take as long as it likes.
+static void set_streaming(CURL* easy) {
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L);
+}
+
+// Begins an attempt: runs `hop` up to the first byte of a body, or to the end. Returns why that is
+// not the body, if it is not.
+static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
+                                                      std::optional<live_transfer>& hop,
+                                                      lade::runtime& where) {
+  route way{.url = body.what.url()};
+  std::optional<failed_attempt> refused;
+  auto& range = body.what.range;
+  do {
+    hop.emplace(body.owner, where);
+    (*hop)->expects_part = !range.is_all();
+    set_streaming((*hop)->handle());
+    co_await set_up(*body.owner, **hop, body.what, way.url, range, body.etag,
+                    way.token_was_refused);
+    co_await hop->step();
+  } while ((*hop)->at() == transfer::stage::over &&
+           leads_on(*body.owner, body.what, **hop, way, refused));
+  if (refused) co_return refused;
+  auto& head = (*hop)->head;
+  if (head.status == 412 && body.has_begun)
+    co_return failed_attempt{.code = make_error_code(errc::invalid_data),
+                             .why = "the object has changed while it was read"};
+  bool is_body = head.status >= 200 && head.status < 300 && !(*hop)->misfits &&
+                 (range.is_all() || is_part_from(head, range.offset));
+  if (is_body) co_return std::nullopt;
+  if (head.status >= 300 || head.status < 200) co_return failure_of(**hop);
+  co_return failed_attempt{
+      .code = make_error_code(errc::invalid_data),
+      .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
+}
+
+[[noreturn]] static void give_up_stream(const streamed_body& body, const failed_attempt& failure) {
+  ++body.owner->failures;
+  auto& options = body.owner->settings.options;
+  throw error(failure.code, "stream " + without_secrets(body.what.url()),
+              failure.why + " (at byte " + std::to_string(body.what.range.offset) + ", attempt " +
+                  std::to_string(body.attempts) + " of " +
+                  std::to_string(options.retry.attempts) + ")");
+}
+
+// What the next chunk can be at most, of a body that says its length.
+static std::size_t next_chunk_bytes(const transfer& body, std::uint64_t given, std::size_t most) {
+  auto length = body.head.value("content-encoding").empty() ? body.head.length() : std::nullopt;
+  if (!length || *length < given) return most;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(most, *length - given));
+}
+
+static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
+  co_await body.owner->permits.acquire();
+  permit one_of_all(body.owner->permits);
+  auto& host = body.owner->permits_of(origin(body.what.url()));
+  co_await host.acquire();
+  permit one_of_host(host);
+  while (true) {
+    auto here = co_await this_context();
+    if (!here.runtime) throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));
+    ++body.attempts;
+    std::optional<live_transfer> hop;
+    auto failure = co_await begin_body(body, hop, *here.runtime);
+    auto& running = **hop;
+    if (!failure) body.etag = is_strong(running.head.value("etag")) ? running.head.value("etag") : "";
+    std::uint64_t given = 0;
+    while (!failure && running.at() == transfer::stage::paused) {
+      auto bytes = std::max(next_chunk_bytes(running, given, chunk_bytes), running.wanted);
+      auto chunk = co_await allocate(bytes);
+      running.room = chunk.bytes();
+      running.filled = 0;
+      co_await hop->step();
+      if (running.filled == 0) continue;
+      auto filled = chunk.slice(0, running.filled);
+      chunk = {};
+      given += filled.size();
+      body.what.range.offset += filled.size();
+      body.has_begun = true;
+      body.attempts = 1;
+      co_yield filled;
+    }
+    running.filled = static_cast<std::size_t>(given);
+    count(*body.owner, running);
+    if (!failure && running.succeeded()) co_return;
+    if (!failure) failure = failure_of(running);
+    bool can_continue = !body.has_begun || !body.etag.empty();
+    if (!can_continue) failure->why += "; without a strong entity tag it cannot be continued";
+    if (!failure->again || !can_continue ||
+        body.attempts >= body.owner->settings.options.retry.attempts)
+      give_up_stream(body, *failure);
+    ++body.owner->retries;
+    hop.reset();
+    co_await sleep(pause_before_next(body.owner->settings, *failure, body.attempts));
+  }
+}
+
+async_generator<buffer> client::stream(std::string url, stream_options options) const {
+  lade::detail::require_count("stream " + without_secrets(url), "chunk_bytes", options.chunk_bytes,
+                              {.least = 1, .most = std::uint64_t{1} << 30});
+  request what("GET", std::move(url));
+  what.range.offset = options.offset;
+  return stream_body({.owner = state_, .what = std::move(what)},
+                     std::max(options.chunk_bytes, transfer::piece_bytes));
+}
+
+}  // namespace lade::io::http

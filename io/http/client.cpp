@@ -1,0 +1,194 @@
+#include "attempt.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/io/http/client.hpp>
+#include <lade/sleep.hpp>
+#include <lade/this_context.hpp>
+#include <lade/trace.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <utility>
+
+namespace lade::io::http {
+
+std::string_view response::header(std::string_view name) const noexcept {
+  return header_value(headers_, name);
+}
+
+// The part behind the slash of "bytes 0-499/1234", or the length of the whole body.
+std::optional<std::uint64_t> response::object_bytes() const noexcept {
+  auto text = header("content-range");
+  if (text.empty())
+    text = header("content-length");
+  else
+    text.remove_prefix(std::min(text.rfind('/'), text.size() - 1) + 1);
+  std::uint64_t bytes = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (text.empty() || failure != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return bytes;
+}
+
+request::request(std::string_view method, std::string url) : method_(method), url_(std::move(url)) {
+  for (auto* known : {"GET", "HEAD", "PUT", "POST", "DELETE"})
+    if (method_ == known) return;
+  throw error(errc::invalid_argument, "make a request", "no method '" + method_ + "'");
+}
+
+client::client(const client_options& options) : state_(std::make_shared<state>(options)) {}
+
+void client::authorize(std::string host, token_function token) {
+  state_->tokens[std::move(host)] = std::move(token);
+}
+
+client_statistics client::stats() const {
+  auto& s = *state_;
+  return {s.requests, s.retries, s.failures, s.bytes_in, s.bytes_out, s.connections};
+}
+
+static double draw_pause() {
+  thread_local std::minstd_rand random{std::random_device()()};
+  return std::uniform_real_distribution<double>(0, 1)(random);
+}
+
+std::chrono::nanoseconds pause_before_next(const client_settings& settings,
+                                           const failed_attempt& failure,
+                                           unsigned attempt) noexcept {
+  auto& options = settings.options;
+  auto pause = detail::pause_after(options.retry, attempt, draw_pause());
+  if (failure.retry_after) pause = std::max<std::chrono::nanoseconds>(*failure.retry_after, pause);
+  return std::min(pause, options.longest_pause);
+}
+
+[[noreturn]] static void give_up(client::state& client, const request& what,
+                                 const failed_attempt& failure, unsigned attempt) {
+  ++client.failures;
+  auto of = " (attempt " + std::to_string(attempt) + " of " +
+            std::to_string(client.settings.options.retry.attempts) + ")";
+  throw error(failure.code, describe_request(what.method(), what.url()), failure.why + of);
+}
+
+// Attempts until one succeeds. `into` is where the body goes, if the caller has the memory.
+static task<response> send_until_answered(std::shared_ptr<client::state> client, const request& what,
+                                          std::span<std::byte> into) {
+  auto& here = co_await detail::this_context_reference();
+  received so_far{.room = into, .content = {}, .etag = {}};
+  auto begun = detail::clock::now();
+  for (unsigned number = 1;; ++number) {
+    auto result = co_await attempt(client, what, so_far);
+    if (result.answer) {
+      if (here.trace)
+        here.trace->add_io(what.method(), without_secrets(what.url()), begun, detail::clock::now(),
+                           static_cast<std::int64_t>(so_far.filled));
+      co_return *std::move(result.answer);
+    }
+    auto& failure = *result.failure;
+    if (!failure.again || !what.may_repeat ||
+        number == client->settings.options.retry.attempts)
+      give_up(*client, what, failure, number);
+    ++client->retries;
+    co_await sleep(pause_before_next(client->settings, failure, number));
+  }
+}
+
+// An error that does not name the request gets its name. `what` must outlive the task.
+static task<response> send_named(std::shared_ptr<client::state> client, const request& what,
+                                 std::span<std::byte> into = {}) {
+  auto doing = describe_request(what.method(), what.url());
+  auto deadline = client->settings.options.deadline;
+  std::error_code code;
+  std::string why;
+  try {
+    auto answer = send_until_answered(std::move(client), what, into);
+    if (deadline.count() == 0) co_return co_await std::move(answer);
+    co_return co_await with_timeout(deadline, std::move(answer), doing);
+  } catch (const error& failure) {
+    code = failure.code();
+    why = failure.what();
+  }
+  if (why.starts_with(doing)) throw error(code, doing, why.substr(std::min(why.size(), doing.size() + 2)));
+  throw error(code, doing, why);
+}
+
+static task<response> send_owned(std::shared_ptr<client::state> client, request what) {
+  co_return co_await send_named(std::move(client), what);
+}
+
+// The tasks of a client own what it is made of: it may be gone when they begin.
+task<response> client::send(request what) const { return send_owned(state_, std::move(what)); }
+
+task<response> client::get(std::string url, byte_range range) const {
+  request what("GET", std::move(url));
+  what.range = range;
+  return send(std::move(what));
+}
+
+task<response> client::head(std::string url) const { return send(request("HEAD", std::move(url))); }
+
+task<response> client::put(std::string url, buffer content) const {
+  request what("PUT", std::move(url));
+  what.body = std::move(content);
+  return send(std::move(what));
+}
+
+// An object by ranges of one entity.
+class object_reader final : public byte_reader {
+ public:
+  object_reader(std::shared_ptr<client::state> of, std::string url, std::uint64_t bytes,
+                std::string etag)
+      : client_(std::move(of)),
+        url_(std::move(url)),
+        name_(without_secrets(url_)),
+        bytes_(bytes),
+        etag_(std::move(etag)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const override { return bytes_; }
+  using byte_reader::read_at;
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    if (offset >= bytes_ || into.empty()) co_return 0;
+    into = into.first(std::min<std::uint64_t>(into.size(), bytes_ - offset));
+    request what("GET", url_);
+    what.range = {offset, into.size()};
+    what.if_match = etag_;
+    co_await send_named(client_, what, into);
+    co_return into.size();
+  }
+
+ private:
+  std::shared_ptr<client::state> client_;
+  std::string url_;
+  std::string name_;
+  std::uint64_t bytes_;
+  std::string etag_;  // strong, or empty
+};
+
+// Asks for one byte: servers that have signed a URL for GET refuse HEAD.
+static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<client::state> client,
+                                                            std::string url) {
+  request what("GET", url);
+  what.range = {0, 1};
+  std::optional<response> found;
+  try {
+    found = co_await send_named(client, what);
+  } catch (const error& failure) {
+    if (failure.code() != status_code(416)) throw;  // what an empty object says
+  }
+  if (!found) co_return std::make_shared<const memory_reader>(buffer(), without_secrets(url));
+  auto bytes = found->object_bytes();
+  if (!bytes)
+    throw error(errc::unsupported, "open " + without_secrets(url),
+                "the server does not say how long it is");
+  std::string tag(is_strong(found->etag()) ? found->etag() : "");
+  co_return std::make_shared<const object_reader>(std::move(client), std::move(url), *bytes,
+                                                  std::move(tag));
+}
+
+task<std::shared_ptr<const byte_reader>> client::open(std::string url) const {
+  return open_object(state_, std::move(url));
+}
+
+}  // namespace lade::io::http

@@ -1,0 +1,121 @@
+#include "handles.hpp"
+
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace lade::io::http {
+
+static void initialise_curl() {
+  static const auto result = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (result != CURLE_OK)
+    throw error(std::error_code(result, curl_category()), "initialise libcurl");
+}
+
+client_settings::client_settings(const client_options& given)
+    : options(given),
+      ca_file(given.ca_file),
+      ca_directory(given.ca_directory),
+      certificate(given.certificate),
+      private_key(given.private_key),
+      proxy(given.proxy),
+      no_proxy(given.no_proxy),
+      netrc_file(given.netrc_file),
+      user_agent(given.user_agent) {
+  constexpr auto stage = "make an HTTP client";
+  if (options.retry.attempts == 0) options.retry.attempts = 5;
+  detail::require_retry(stage, options.retry);
+  detail::require_duration(stage, "longest_pause", options.longest_pause);
+  detail::require_duration(stage, "connect_timeout", options.connect_timeout,
+                           std::chrono::milliseconds(1));
+  detail::require_duration(stage, "stall_timeout", options.stall_timeout, std::chrono::seconds(1));
+  detail::require_duration(stage, "timeout", options.timeout);
+  detail::require_duration(stage, "deadline", options.deadline);
+  detail::require_count(stage, "connections_per_host", options.connections_per_host, {.least = 1});
+  detail::require_count(stage, "requests", options.requests, {.least = 1});
+  detail::require_count(stage, "redirects", options.redirects, {.most = 100});
+  if (!private_key.empty() && certificate.empty())
+    throw error(errc::invalid_argument, stage, "private_key without a certificate");
+  initialise_curl();
+}
+
+bool client_settings::may_use_proxy() const {
+  if (!proxy.empty()) return true;
+  for (auto* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+    if (auto* value = std::getenv(name); value && *value) return true;
+  return false;
+}
+
+static void set_text(CURL* easy, CURLoption option, const std::string& text) {
+  if (!text.empty() && curl_easy_setopt(easy, option, text.c_str()) != CURLE_OK)
+    throw std::bad_alloc();
+}
+
+// What some requests change.
+void easy_handles::set_modes(CURL* easy) const noexcept {
+  auto& options = settings_.options;
+  bool has_netrc = options.netrc || !settings_.netrc_file.empty();
+  curl_easy_setopt(easy, CURLOPT_NETRC,
+                   static_cast<long>(has_netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                   options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.count()));
+}
+
+void easy_handles::set_options(CURL* easy) const {
+  auto& options = settings_.options;
+  set_modes(easy);
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(options.connect_timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall_timeout.count()));
+  if (options.decompress) curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
+  curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
+  curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
+  set_text(easy, CURLOPT_CAINFO, settings_.ca_file);
+  set_text(easy, CURLOPT_CAPATH, settings_.ca_directory);
+  set_text(easy, CURLOPT_SSLCERT, settings_.certificate);
+  set_text(easy, CURLOPT_SSLKEY, settings_.private_key);
+  set_text(easy, CURLOPT_PROXY, settings_.proxy);
+  set_text(easy, CURLOPT_NOPROXY, settings_.no_proxy);
+  set_text(easy, CURLOPT_USERAGENT, settings_.user_agent);
+  set_text(easy, CURLOPT_NETRC_FILE, settings_.netrc_file);
+}
+
+easy_handle easy_handles::take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!kept_.empty()) {
+      auto handle = std::move(kept_.back());
+      kept_.pop_back();
+      return handle;
+    }
+  }
+  easy_handle made(curl_easy_init());
+  if (!made) throw std::bad_alloc();
+  set_options(made.get());
+  return made;
+}
+
+void easy_handles::give_back(easy_handle handle) noexcept {
+  auto* easy = handle.get();
+  curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, nullptr);
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nullptr);
+  curl_easy_setopt(easy, CURLOPT_RESOLVE, nullptr);
+  curl_easy_setopt(easy, CURLOPT_RANGE, nullptr);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
+  set_modes(easy);
+  std::lock_guard lock(mutex_);
+  if (kept_.size() < most_kept) try {
+      kept_.push_back(std::move(handle));
+    } catch (const std::bad_alloc&) {}
+}
+
+}  // namespace lade::io::http

@@ -1,0 +1,54 @@
+// libcurl's easy handles with the options of a client, used again.
+
+#pragma once
+
+#include <lade/io/http/client.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <curl/curl.h>
+
+namespace lade::io::http {
+
+// What client_options say, kept.
+struct client_settings {
+  // Throws error(invalid_argument) that names the option that cannot work.
+  explicit client_settings(const client_options& given);
+
+  client_options options;
+  std::string ca_file, ca_directory, certificate, private_key, proxy, no_proxy, netrc_file,
+      user_agent;
+
+  // Whether requests may go through a proxy, which then looks up the names of hosts.
+  bool may_use_proxy() const;
+};
+
+struct free_easy_handle {
+  void operator()(CURL* easy) const noexcept { curl_easy_cleanup(easy); }
+};
+using easy_handle = std::unique_ptr<CURL, free_easy_handle>;
+
+// Any thread.
+class easy_handles {
+ public:
+  explicit easy_handles(const client_settings& settings) noexcept : settings_(settings) {}
+
+  // A handle without a URL, a method, headers and callbacks.
+  easy_handle take();
+  void give_back(easy_handle handle) noexcept;
+
+ private:
+  static constexpr std::size_t most_kept = 512;
+
+  void set_options(CURL* easy) const;
+  void set_modes(CURL* easy) const noexcept;
+
+  const client_settings& settings_;
+  std::mutex mutex_;
+  std::vector<easy_handle> kept_;  // guarded by mutex_
+};
+
+}  // namespace lade::io::http

@@ -1,0 +1,29 @@
+// The parts of URLs that decide where requests and credentials go.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lade::io::http {
+
+// RFC 6454: what may see the same secrets.
+struct origin {
+  std::string scheme;  // "http" or "https"
+  std::string host;    // lower case; an IPv6 address in brackets
+  std::string port;    // also where the URL does not say one
+
+  // Throws error(invalid_argument) for what is no URL of http or https.
+  explicit origin(const std::string& url);
+
+  std::string authority() const { return host + ":" + port; }
+  bool is_address() const noexcept;  // so that there is no name to look up
+
+  friend bool operator==(const origin&, const origin&) = default;
+};
+
+// Where a Location header leads to, from the URL that it was an answer of. Throws
+// error(invalid_data) if that is no URL of http or https.
+std::string redirected(const std::string& from, const std::string& location);
+
+}  // namespace lade::io::http

@@ -1,0 +1,200 @@
+// One request and what has come of its response: libcurl's easy handle, driven by the engine of a
+// reactor.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/context.hpp>
+#include <lade/reactor_service.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <curl/curl.h>
+
+namespace lade::io::http {
+
+class engine;
+class transfer_step;
+
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+struct free_curl_list {
+  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
+};
+using curl_list = std::unique_ptr<curl_slist, free_curl_list>;
+
+// The value of a header, whatever the case of its name; empty if there is none.
+std::string_view header_value(const header_list& headers, std::string_view name) noexcept;
+
+// The first line and the headers of a response, and how long its body is if that was said.
+struct response_head {
+  int status = 0;
+  header_list headers;
+
+  std::string_view value(std::string_view name) const noexcept {
+    return header_value(headers, name);
+  }
+  std::optional<std::uint64_t> length() const noexcept;  // of the body, as it is transferred
+};
+
+// A transfer is advanced step by step, by one coroutine:
+//
+//   co_await advance(transfer);      until it is over, or has no room for the next bytes
+//
+// The body goes to where `room` says. Where that is too small for the next piece, the transfer is
+// paused, and its step ends: so the pace of who advances it is the pace of the connection.
+//
+//   idle --advance--> running --no room--> paused --advance--> running --end--> over
+//
+// All of it but making and destroying happens on the thread of one reactor. Made and destroyed
+// anywhere: what is still running or paused then is ended on that thread, where its handle lives on.
+class transfer {
+ public:
+  enum class stage : std::uint8_t { idle, running, paused, over };
+
+  // What libcurl hands over at most at a time.
+  static constexpr std::size_t piece_bytes = std::size_t{128} << 10;
+
+  // `handle` has all options but those that belong to the object itself.
+  explicit transfer(CURL* handle) noexcept : easy_(handle) {}
+
+  // Bytes of a body that is sent, and those of them that libcurl has taken.
+  buffer outgoing;
+  std::size_t sent = 0;
+
+  // Headers that the handle refers to until the end.
+  curl_list headers;
+  curl_list addresses;
+
+  response_head head;
+  std::span<std::byte> room;  // where the next bytes of the body go
+  std::size_t filled = 0;     // bytes of `room` that have come
+  std::size_t wanted = 0;     // when paused: bytes of the piece that had no room
+  std::string refusal;        // the beginning of the body of a status of 300 or more
+
+  // The response to a request for a part is only taken if it is a part: 206. Otherwise the transfer
+  // ends, and `misfits`.
+  bool expects_part = false;
+  bool misfits = false;
+
+  // If set: a body of a known length takes its memory there, if it need not wait for it.
+  const context* allocates_in = nullptr;
+  std::size_t most_bytes = 0;  // that it allocates so
+  buffer content;
+
+  // Where it was when the last step ended.
+  stage at() const noexcept { return seen_; }
+  CURLcode result() const noexcept { return result_; }
+  bool succeeded() const noexcept { return result_ == CURLE_OK; }
+  CURL* handle() const noexcept { return easy_; }
+  std::string_view reason() const noexcept { return error_text_.data(); }  // what libcurl says
+
+ private:
+  friend class engine;
+  friend class transfer_list;
+  friend class transfer_step;
+
+  std::size_t take_body(const char* data, std::size_t bytes);
+  void allocate_room(const context& where);
+  std::size_t take_header(std::string_view line);
+  std::size_t give_body(char* into, std::size_t bytes) noexcept;
+  void install();
+
+  CURL* easy_;
+  engine* engine_ = nullptr;
+  stage stage_ = stage::idle;
+  CURLcode result_ = CURLE_OK;
+  transfer_step* waiting_ = nullptr;  // the coroutine that has begun this step
+  stage seen_ = stage::idle;
+  bool listed_ = false;  // in the engine's list of steps that have ended
+  transfer* previous_ = nullptr;
+  transfer* next_ = nullptr;
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+};
+
+// Transfers in the order in which they were added, linked through themselves, each once.
+class transfer_list {
+ public:
+  bool empty() const noexcept { return first_ == nullptr; }
+  void add(transfer& last) noexcept;
+  void remove(transfer& member) noexcept;
+  transfer& pop() noexcept;
+
+ private:
+  transfer* first_ = nullptr;
+  transfer* last_ = nullptr;
+};
+
+// Awaits a step of a transfer. When the caller is asked to stop, the transfer is ended, with the
+// result CURLE_ABORTED_BY_CALLBACK.
+class advance {
+ public:
+  explicit advance(transfer& what, detail::reactor*& where) noexcept : what_(what), where_(where) {}
+  transfer_step operator co_await() const noexcept;
+
+ private:
+  transfer& what_;
+  detail::reactor*& where_;
+};
+
+class transfer_step final : public service_await<engine> {
+ public:
+  transfer_step(transfer& what, detail::reactor*& where) noexcept
+      : service_await(where), transfer_(what), kept_(where) {}
+
+  void await_resume() const;  // throws what beginning has thrown
+  void ended() noexcept;
+
+ private:
+  void begin() noexcept override;
+  void end_early() noexcept override;
+
+  transfer& transfer_;
+  detail::reactor*& kept_;  // the transfer's reactor, once it has begun
+  std::exception_ptr failure_;
+};
+
+inline transfer_step advance::operator co_await() const noexcept { return {what_, where_}; }
+
+// libcurl's multi handle on a reactor, with the connections that it keeps.
+class engine final : public reactor_service {
+ public:
+  explicit engine(detail::reactor& where);
+  ~engine() override;
+
+  // Runs the transfer until its step ends, and then calls who.ended().
+  void advance(transfer& what, transfer_step& who);
+
+  // Ends a transfer; calls nobody.
+  void abort(transfer& what) noexcept;
+
+ private:
+  friend class transfer;
+
+  void ready(int fd, unsigned events) noexcept override;
+  void expired() noexcept override;
+  void end_turn() noexcept override;
+
+  static int on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept;
+  static int on_timer(CURLM*, long milliseconds, void* self) noexcept;
+  static int on_close(void* self, curl_socket_t fd) noexcept;
+
+  void act(int fd, int events) noexcept;
+  void collect() noexcept;
+
+  CURLM* multi_;
+  bool due_now_ = false;  // libcurl's timer has run out already
+  transfer_list stepped_;  // whose steps have ended, to be told at the end of the turn
+};
+
+}  // namespace lade::io::http

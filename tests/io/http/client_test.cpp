@@ -1,0 +1,495 @@
+#include <lade/error.hpp>
+#include <lade/io/http/client.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <curl/curl.h>
+
+#include "../../support/reactors.hpp"
+#include "../../support/seed.hpp"
+#include "../../support/web_server.hpp"
+
+namespace lade::io::http {
+
+using namespace testing_support;
+using namespace std::chrono_literals;
+using test::file_reply;
+using test::web_reply;
+using test::web_request;
+using test::web_server;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+
+static std::string content_of(std::size_t bytes) {
+  std::string content(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(i * 31 + i / 251);
+  return content;
+}
+
+static buffer bytes_of(std::string_view text) {
+  buffer bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+// Options that let tests of failures end soon.
+static client_options quick() {
+  client_options options;
+  options.retry.pause = 1ms;
+  options.longest_pause = 2ms;
+  options.stall_timeout = 1s;
+  return options;
+}
+
+class Client : public ReactorTest {};
+INSTANTIATE_TEST_SUITE_P(Both, Client,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+TEST_P(Client, GetsAnObject) {
+  const auto content = content_of(300'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web;
+  auto got = sync_wait(runtime, web.get(server.url("/a")));
+  EXPECT_EQ(got.status(), 200);
+  EXPECT_EQ(got.etag(), "\"v1\"");
+  EXPECT_EQ(got.url(), server.url("/a"));
+  EXPECT_EQ(got.object_bytes(), content.size());
+  EXPECT_TRUE(got.body().text() == content);
+  EXPECT_EQ(web.stats().requests, 1u);
+  EXPECT_EQ(web.stats().bytes_in, content.size());
+}
+
+TEST_P(Client, GetsAPart) {
+  const auto content = content_of(300'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web;
+  auto got = sync_wait(runtime, web.get(server.url(), {.offset = 1000, .bytes = 500}));
+  EXPECT_EQ(got.body().text(), content.substr(1000, 500));
+  EXPECT_EQ(got.object_bytes(), content.size());
+  auto rest = sync_wait(runtime, web.get(server.url(), {.offset = 299'000}));
+  EXPECT_EQ(rest.body().text(), content.substr(299'000));
+}
+
+TEST_P(Client, GetsABodyOfUnknownLength) {
+  const auto content = content_of(3'000'000);
+  for (bool is_chunked : {true, false}) {
+    web_server server([&](auto&) {
+      return web_reply{.body = content, .is_chunked = is_chunked, .says_length = false};
+    });
+    runtime runtime(options());
+    EXPECT_TRUE(sync_wait(runtime, client().get(server.url())).body().text() == content);
+  }
+}
+
+TEST_P(Client, GetsAnEmptyBody) {
+  web_server server([](auto&) { return web_reply{}; });
+  runtime runtime(options());
+  EXPECT_EQ(sync_wait(runtime, client().get(server.url())).body().size(), 0u);
+}
+
+TEST_P(Client, KeepsConnections) {
+  web_server server([](auto& request) { return file_reply(request, "x"); });
+  runtime runtime(options());
+  client web;
+  for (int i = 0; i < 20; ++i) (void)sync_wait(runtime, web.get(server.url()));
+  EXPECT_EQ(server.requests(), 20u);
+  EXPECT_EQ(server.connections(), 1u);
+  EXPECT_EQ(web.stats().connections, 1u);
+}
+
+TEST_P(Client, AsksForHeadersAlone) {
+  web_server server([](auto& request) { return file_reply(request, "0123456789"); });
+  runtime runtime(options());
+  auto got = sync_wait(runtime, client().head(server.url()));
+  EXPECT_EQ(got.object_bytes(), 10u);
+  EXPECT_EQ(got.body().size(), 0u);
+  EXPECT_EQ(server.seen().at(0).method, "HEAD");
+}
+
+TEST_P(Client, PutsAnObject) {
+  web_server server([](auto&) { return web_reply{.status = 201}; });
+  runtime runtime(options());
+  const auto content = content_of(500'000);
+  EXPECT_EQ(sync_wait(runtime, client().put(server.url("/new"), bytes_of(content))).status(), 201);
+  EXPECT_EQ(server.seen().at(0).method, "PUT");
+  EXPECT_TRUE(server.seen().at(0).body == content);
+}
+
+TEST_P(Client, SendsTheHeadersOfTheProgram) {
+  web_server server([](auto& request) { return file_reply(request, "x"); });
+  runtime runtime(options());
+  request what("GET", server.url("/a?b=c"));
+  what.headers.emplace_back("X-Name", "value");
+  (void)sync_wait(runtime, client({.user_agent = "trainer/1"}).send(what));
+  auto seen = server.seen().at(0);
+  EXPECT_EQ(seen.target, "/a?b=c");
+  EXPECT_EQ(seen.headers["x-name"], "value");
+  EXPECT_EQ(seen.headers["user-agent"], "trainer/1");
+}
+
+TEST_P(Client, NamesTheRefusalOfAServerWithoutSecrets) {
+  web_server server([](auto&) {
+    return web_reply{.status = 403, .body = "Signature is wrong\nsecond line"};
+  });
+  runtime runtime(options());
+  auto url = "http://user:secret@" + server.host() + "/a?prefix=b&X-Amz-Signature=secret";
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url)); },
+              ThrowsMessage<error>("get http://" + server.host() +
+                                   "/a?prefix=b&X-Amz-Signature=...: 403 Forbidden: Signature is "
+                                   "wrong (attempt 1 of 5)"));
+  try {
+    (void)sync_wait(runtime, client().get(url));
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), status_code(403));
+  }
+}
+
+TEST_P(Client, NamesAServerThatIsNotThere) {
+  runtime runtime(options());
+  std::string url;
+  {
+    web_server gone([](auto&) { return web_reply{}; });
+    url = gone.url("/a");
+  }
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client(quick()).get(url)); },
+              ThrowsMessage<error>(AllOf(HasSubstr("get " + url + ": Couldn't connect to server"),
+                                         HasSubstr("(attempt 5 of 5)"))));
+}
+
+TEST_P(Client, TriesAgainWhatMayPass) {
+  for (int status : {408, 425, 429, 500, 502, 503, 504}) {
+    std::atomic<int> calls = 0;
+    web_server server([&](auto& request) {
+      return ++calls < 4 ? web_reply{.status = status, .headers = {{"Retry-After", "0"}}}
+                         : file_reply(request, "there");
+    });
+    runtime runtime(options());
+    client web(quick());
+    EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "there");
+    EXPECT_EQ(web.stats().retries, 3u);
+  }
+}
+
+TEST_P(Client, GivesUpAfterItsAttempts) {
+  web_server server([](auto&) { return web_reply{.status = 503, .body = "busy"}; });
+  runtime runtime(options());
+  auto twice = quick();
+  twice.retry.attempts = 2;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client(twice).get(server.url())); },
+              ThrowsMessage<error>(HasSubstr("503 Service Unavailable: busy (attempt 2 of 2)")));
+  EXPECT_EQ(server.requests(), 2u);
+}
+
+TEST_P(Client, ContinuesABrokenBodyWhereItBrokeOff) {
+  const auto content = content_of(400'000);
+  web_server server([&](auto& request) {
+    auto reply = file_reply(request, content);
+    if (request.headers.count("range") == 0) reply.cut_at = 150'000;
+    return reply;
+  });
+  runtime runtime(options());
+  EXPECT_TRUE(sync_wait(runtime, client(quick()).get(server.url())).body().text() == content);
+  auto seen = server.seen();
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[1].headers["range"], "bytes=150000-");
+  EXPECT_EQ(seen[1].headers["if-match"], "\"v1\"");
+}
+
+TEST_P(Client, BeginsAnewWithoutAStrongEntityTag) {
+  const auto content = content_of(400'000);
+  for (const std::string tag : {"W/\"v1\"", ""}) {
+    std::atomic<int> calls = 0;
+    web_server server([&](auto& request) {
+      auto reply = file_reply(request, content, tag);
+      if (tag.empty()) reply.headers.clear();
+      if (++calls == 1) reply.cut_at = 150'000;
+      return reply;
+    });
+    runtime runtime(options());
+    EXPECT_TRUE(sync_wait(runtime, client(quick()).get(server.url())).body().text() == content);
+    EXPECT_EQ(server.seen().at(1).headers.count("range"), 0u);
+  }
+}
+
+TEST_P(Client, AnObjectThatChangesWhileItIsReadIsAnError) {
+  const auto content = content_of(400'000);
+  std::atomic<int> calls = 0;
+  web_server server([&](auto& request) {
+    auto call = ++calls;
+    auto reply = file_reply(request, content, "\"v" + std::to_string(call) + "\"");
+    if (call == 1) reply.cut_at = 150'000;
+    return reply;
+  });
+  runtime runtime(options());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client(quick()).get(server.url())); },
+              ThrowsMessage<error>(HasSubstr("the object has changed while it was read")));
+}
+
+TEST_P(Client, AServerThatIgnoresRangesIsNoticed) {
+  const auto content = content_of(400'000);
+  web_server server([&](auto&) { return web_reply{.body = content}; });
+  runtime runtime(options());
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, client(quick()).get(server.url(), {.offset = 5, .bytes = 7})); },
+      ThrowsMessage<error>(HasSubstr("the server sent another part than bytes 5-11")));
+}
+
+TEST_P(Client, EachFaultIsMendedByAnotherAttempt) {
+  const auto content = content_of(400'000);
+  const web_reply faults[] = {{.resets = true},
+                              {.body = content, .cut_at = 0},
+                              {.body = content, .cut_at = 399'999},
+                              {.body = content, .length = "500000", .cut_at = 400'000},
+                              {.body = content, .is_chunked = true, .cut_at = 200'000},
+                              {.body = content, .stall_at = 1000},
+                              {.status = 500}};
+  for (auto& fault : faults) {
+    std::atomic<int> calls = 0;
+    web_server server([&](auto& request) {
+      return ++calls == 1 ? fault : file_reply(request, content);
+    });
+    runtime runtime(options());
+    EXPECT_TRUE(sync_wait(runtime, client(quick()).get(server.url())).body().text() == content);
+  }
+}
+
+TEST_P(Client, RefusesABodyThatIsTooLong) {
+  const auto content = content_of(400'000);
+  for (bool is_chunked : {true, false}) {
+    web_server server([&](auto&) { return web_reply{.body = content, .is_chunked = is_chunked}; });
+    runtime runtime(options());
+    EXPECT_THAT([&] { (void)sync_wait(runtime, client({.max_bytes = 399'999}).get(server.url())); },
+                ThrowsMessage<error>(HasSubstr("the body is longer than max_bytes, 399999")));
+  }
+}
+
+TEST_P(Client, FollowsRedirectsWithoutTheHeadersOfTheProgramToAnotherHost) {
+  web_server other([](auto& request) { return file_reply(request, "there"); });
+  web_server server([&](auto&) {
+    return web_reply{.status = 302, .headers = {{"Location", other.url("/b?sig=1")}}};
+  });
+  runtime runtime(options());
+  client web;
+  web.authorize(server.host(), [](bool) -> task<std::string> { co_return "secret"; });
+  request what("GET", server.url("/a"));
+  what.headers.emplace_back("X-Secret", "secret");
+  what.range = {1, 3};
+  auto got = sync_wait(runtime, web.send(what));
+  EXPECT_EQ(got.body().text(), "her");
+  EXPECT_EQ(got.url(), other.url("/b?sig=..."));
+  EXPECT_EQ(server.seen().at(0).headers["authorization"], "Bearer secret");
+  EXPECT_EQ(server.seen().at(0).headers["x-secret"], "secret");
+  auto seen = other.seen().at(0);
+  EXPECT_EQ(seen.headers.count("authorization"), 0u);
+  EXPECT_EQ(seen.headers.count("x-secret"), 0u);
+  EXPECT_EQ(seen.headers["range"], "bytes=1-3");
+}
+
+TEST_P(Client, RedirectsInACircleEnd) {
+  web_server server([&](auto& request) {
+    return web_reply{.status = 301,
+                     .headers = {{"Location", request.target == "/a" ? "/b" : "/a"}}};
+  });
+  runtime runtime(options());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(server.url("/a"))); },
+              ThrowsMessage<error>(HasSubstr("more than 5 redirects")));
+  EXPECT_EQ(server.requests(), 6u);
+}
+
+TEST_P(Client, AsksForAnotherTokenOnceAfterARefusal) {
+  web_server server([](auto& request) {
+    return request.headers.at("authorization") == "Bearer new" ? file_reply(request, "there")
+                                                               : web_reply{.status = 401};
+  });
+  runtime runtime(options());
+  client web;
+  web.authorize("127.0.0.1", [](bool refused) -> task<std::string> {
+    co_return refused ? "new" : "old";
+  });
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "there");
+  client refused;
+  refused.authorize("127.0.0.1", [](bool) -> task<std::string> { co_return "old"; });
+  EXPECT_THAT([&] { (void)sync_wait(runtime, refused.get(server.url())); },
+              ThrowsMessage<error>(HasSubstr("401 Unauthorized")));
+}
+
+static task<> stop_when_asked(const web_server& server, std::stop_source& stop,
+                              std::size_t requests) {
+  while (server.requests() < requests) std::this_thread::yield();
+  stop.request_stop();
+  co_return;
+}
+
+static task<> get_many(client web, std::string url, int count) {
+  scope children(co_await this_context());
+  for (int i = 0; i < count; ++i) children.start(web.get(url));
+  co_await children.join();
+}
+
+TEST_P(Client, AStopEndsRequestsThatAreNeverAnswered) {
+  web_server server([](auto&) { return web_reply{.is_silent = true}; });
+  runtime runtime(options());
+  std::stop_source stop;
+  std::jthread stopping([&] { sync_wait(stop_when_asked(server, stop, 64)); });
+  EXPECT_THROW(sync_wait(runtime, get_many(client(), server.url(), 64), stop.get_token()), error);
+}
+
+TEST_P(Client, ADeadlineEndsARequestThatIsNeverAnswered) {
+  web_server server([](auto&) { return web_reply{.is_silent = true}; });
+  runtime runtime(options());
+  auto soon = quick();
+  soon.deadline = 20ms;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client(soon).get(server.url("/a"))); },
+              ThrowsMessage<error>(HasSubstr("get " + server.url("/a"))));
+}
+
+TEST_P(Client, LimitsConnectionsToAHost) {
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  web_server server([&](auto& request) {
+    auto now = ++running;
+    for (auto before = most.load(); before < now && !most.compare_exchange_weak(before, now);) {}
+    std::this_thread::yield();
+    --running;
+    return file_reply(request, "x");
+  });
+  runtime runtime(options());
+  sync_wait(runtime, get_many(client({.connections_per_host = 3}), server.url(), 100));
+  EXPECT_LE(most, 3);
+  EXPECT_EQ(server.requests(), 100u);
+}
+
+static task<std::string> joined(async_generator<buffer> chunks) {
+  std::string all;
+  while (auto* chunk = co_await chunks.next()) all += chunk->text();
+  co_return all;
+}
+
+TEST_P(Client, StreamsABody) {
+  const auto content = content_of(5'000'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web;
+  EXPECT_TRUE(sync_wait(runtime, joined(web.stream(server.url()))) == content);
+  EXPECT_TRUE(sync_wait(runtime, joined(web.stream(server.url(), {.offset = 4'000'000}))) ==
+              content.substr(4'000'000));
+}
+
+TEST_P(Client, AStreamThatBreaksOffIsContinued) {
+  const auto content = content_of(5'000'000);
+  std::atomic<std::size_t> calls = 0;
+  web_server server([&](auto& request) {
+    auto reply = file_reply(request, content);
+    if (++calls < 8) reply.cut_at = 300'000 * calls;
+    return reply;
+  });
+  runtime runtime(options());
+  EXPECT_TRUE(sync_wait(runtime, joined(client(quick()).stream(server.url()))) == content);
+}
+
+TEST_P(Client, AStreamThatCannotBeContinuedIsAnError) {
+  const auto content = content_of(5'000'000);
+  web_server server([&](auto&) { return web_reply{.body = content, .cut_at = 3'000'000}; });
+  runtime runtime(options());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, joined(client(quick()).stream(server.url("/a")))); },
+              ThrowsMessage<error>(AllOf(HasSubstr("stream " + server.url("/a")),
+                                         HasSubstr("without a strong entity tag"))));
+}
+
+static task<std::size_t> first_chunk_of(async_generator<buffer> chunks) {
+  auto* chunk = co_await chunks.next();
+  co_return chunk ? chunk->size() : 0;
+}
+
+TEST_P(Client, AStreamMayBeLeftAtAnyTime) {
+  const auto content = content_of(5'000'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web;
+  for (int i = 0; i < 20; ++i)
+    EXPECT_GT(sync_wait(runtime, first_chunk_of(web.stream(server.url()))), 0u);
+}
+
+static task<std::string> parts_of(client web, std::string url) {
+  auto from = co_await web.open(std::move(url));
+  auto one = co_await from->read_at(10, 5);
+  auto two = co_await from->read_at(from->size() - 3, 3);
+  co_return std::string(one.text()) + "|" + std::string(two.text());
+}
+
+TEST_P(Client, OpensAnObjectForRandomAccess) {
+  const auto content = content_of(100'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  EXPECT_EQ(sync_wait(runtime, parts_of(client(), server.url())),
+            content.substr(10, 5) + "|" + content.substr(99'997));
+}
+
+TEST_P(Client, ManyRequestsAtATimeEachGetTheirOwn) {
+  web_server server([&](auto& request) {
+    return file_reply(request, content_of(std::stoul(request.target.substr(1))));
+  });
+  runtime runtime(options());
+  client web({.connections_per_host = 16});
+  auto get_own = [](client from, std::string url, std::size_t bytes) -> task<> {
+    auto got = co_await from.get(std::move(url));
+    EXPECT_TRUE(got.body().text() == content_of(bytes));
+  };
+  auto get_all = [&](auto& one) -> task<> {
+    scope children(co_await this_context());
+    for (std::size_t i = 0; i < 500; ++i) {
+      auto url = server.url("/" + std::to_string(i * 100));
+      children.start(one(web, std::move(url), i * 100));
+    }
+    co_await children.join();
+  };
+  sync_wait(runtime, get_all(get_own));
+  EXPECT_EQ(server.requests(), 500u);
+  EXPECT_LE(server.connections(), 16u);
+}
+
+TEST(HttpOptions, ThatCannotWorkAreNamed) {
+  EXPECT_THAT([] { client({.connections_per_host = 0}); },
+              ThrowsMessage<error>(HasSubstr("make an HTTP client: connections_per_host is 0")));
+  EXPECT_THAT([] { client({.private_key = "key.pem"}); },
+              ThrowsMessage<error>(HasSubstr("private_key without a certificate")));
+  EXPECT_THAT([] { request("BREW", "http://a/"); },
+              ThrowsMessage<error>(HasSubstr("no method 'BREW'")));
+}
+
+TEST(HttpOptions, UrlsOfOtherSchemesAreRefused) {
+  runtime runtime;
+  for (const std::string url : {"ftp://a/b", "a/b", "", "http://", "file:///etc/passwd"})
+    EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url)); },
+                ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
+}
+
+TEST(WithoutSecrets, LeavesWhatNamesTheObject) {
+  EXPECT_EQ(without_secrets("https://u:p@h:1/a@b?prefix=c&token=d#e"),
+            "https://h:1/a@b?prefix=c&token=...");
+  EXPECT_EQ(without_secrets("https://h/a"), "https://h/a");
+  EXPECT_EQ(without_secrets("https://u:p@h"), "https://h");
+  EXPECT_EQ(without_secrets("a/b"), "a/b");
+}
+
+}  // namespace lade::io::http
