@@ -6,8 +6,10 @@
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -130,6 +132,7 @@ static struct ::stat stat_of(int fd, const std::string& path) {
 }
 
 file_info file::info() const {
+  if (object_) return {file_info::kind::regular, object_->size(), {}};
   auto found = stat_of(descriptor_.get(), path_);
   return make_info(found.st_mode, static_cast<std::uint64_t>(found.st_size), found.st_mtim.tv_sec,
                    found.st_mtim.tv_nsec);
@@ -139,6 +142,7 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
+  if (object_) co_return co_await object_->read_at(into, offset);
   int fd = descriptor_.get();
   bool is_stream = into.size() > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
   std::size_t done = 0;
@@ -164,6 +168,12 @@ static task<std::int64_t> open_later(const std::string& path, const context* hol
 
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
   auto& here = co_await detail::this_context_reference();
+  if (auto store = find_store(path)) {
+    auto object = co_await store->open(std::move(path), may_be_absent);
+    if (!object) co_return std::nullopt;
+    co_return file(std::move(object));
+  }
+  path = local_path(std::move(path));
   auto opened = co_await open_call(path);
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
@@ -209,11 +219,18 @@ static async_generator<buffer> open_and_stream(std::string path, stream_options 
 }
 
 async_generator<buffer> stream(std::string path, stream_options options) {
-  detail::require_count("stream " + path, "chunk_bytes", options.chunk_bytes, {.least = 1});
+  detail::require_count("stream " + without_secrets(path), "chunk_bytes", options.chunk_bytes,
+                        {.least = 1});
+  if (auto store = find_store(path)) return store->stream(std::move(path), options);
   return open_and_stream(std::move(path), options);
 }
 
 task<file_info> stat(std::string path) {
+  if (find_store(path)) {
+    auto object = co_await open(std::move(path));
+    co_return object.info();
+  }
+  path = local_path(std::move(path));
   struct statx found{};
   operation call(
       {.what = io_operation::kind::stat, .fd = AT_FDCWD, .path = path.c_str(), .data = &found});
@@ -319,14 +336,26 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
 }
 
 task<buffer> read_file(std::string path, read_options options) {
+  if (auto store = find_store(path)) co_return co_await store->read(std::move(path));
+  path = local_path(std::move(path));
   co_return co_await read_whole(path, options);
 }
 
 }  // namespace io
 
-task<sample> detail::read::operator()(sample from) const {
-  auto content = co_await io::read_whole(from.key(), options_);
+static task<sample> read_url(sample from, io::read_options options) {
+  auto content = co_await io::read_file(from.key(), options);
   co_return std::move(from).with_data(std::move(content));
+}
+
+static task<sample> read_path(sample from, io::read_options options) {
+  auto content = co_await io::read_whole(from.key(), options);
+  co_return std::move(from).with_data(std::move(content));
+}
+
+task<sample> detail::read::operator()(sample from) const {
+  if (scheme_of(from.key()).empty()) return read_path(std::move(from), options_);
+  return read_url(std::move(from), options_);
 }
 
 }  // namespace lade

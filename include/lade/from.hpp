@@ -265,7 +265,7 @@ std::string listed_identity(const Source& source, const T& item) {
                 })
     return source.identity_of(item);
   else
-    return name_of(item);
+    return key_of(item);
 }
 
 template <class T, class Make>

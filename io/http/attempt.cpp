@@ -6,6 +6,7 @@
 #include <lade/error.hpp>
 #include <lade/printable.hpp>
 #include <lade/this_context.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,11 +17,16 @@
 
 namespace lade::io::http {
 
-semaphore& client::state::permits_of(const origin& host) {
-  std::lock_guard lock(mutex);
-  auto& permits_to = permits_by_host[host.authority()];
-  if (!permits_to) permits_to = std::make_unique<semaphore>(settings.options.connections_per_host);
-  return *permits_to;
+host_share::host_share(client::state& of, const origin& host) : client_(of) {
+  std::lock_guard lock(client_.mutex);
+  auto most = client_.settings.options.connections_per_host;
+  host_ = client_.hosts.try_emplace(host.authority(), most).first;
+  ++host_->second.users;
+}
+
+host_share::~host_share() {
+  std::lock_guard lock(client_.mutex);
+  if (--host_->second.users == 0) client_.hosts.erase(host_);
 }
 
 const client::token_function* client::state::token_for(const origin& host) const {
@@ -33,7 +39,9 @@ live_transfer::live_transfer(std::shared_ptr<client::state> of, lade::runtime& w
     : client_(std::move(of)),
       easy_(client_->handles.take()),
       transfer_(std::make_unique<transfer>(easy_.get())),
-      use_(where) {}
+      use_(where) {
+  transfer_->stall_timeout = client_->settings.options.stall_timeout;
+}
 
 // A transfer whose owner has gone, on its way to its reactor.
 struct live_transfer::ended_elsewhere {
@@ -340,9 +348,9 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
   permit one_of_all(client->permits);
   route way{.url = what.url()};
   while (true) {
-    auto& host = client->permits_of(origin(way.url));
-    co_await host.acquire();
-    permit one_of_host(host);
+    host_share host(*client, origin(way.url));
+    co_await host.permits().acquire();
+    permit one_of_host(host.permits());
     auto range = rest_of(what.range, so_far.filled);
     live_transfer hop(client, *here.runtime);
     hop->expects_part = !range.is_all() && what.method() == "GET";

@@ -28,7 +28,6 @@ namespace lade::io::http {
 struct client::state {
   explicit state(const client_options& given) : settings(given), handles(settings) {}
 
-  semaphore& permits_of(const origin& host);
   const token_function* token_for(const origin& host) const;
 
   const client_settings settings;
@@ -36,8 +35,14 @@ struct client::state {
   semaphore permits{settings.options.requests};
   std::map<std::string, token_function, std::less<>> tokens;  // by host; before the first request
 
+  // The permits of the hosts to which requests are running or waiting.
+  struct host_permits {
+    explicit host_permits(std::size_t count) : permits(count) {}
+    semaphore permits;
+    std::size_t users = 0;
+  };
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<semaphore>> permits_by_host;  // guarded by mutex
+  std::map<std::string, host_permits> hosts;  // guarded by mutex
 
   std::atomic<std::uint64_t> requests = 0, retries = 0, failures = 0, bytes_in = 0, bytes_out = 0,
                              connections = 0;
@@ -119,15 +124,26 @@ bool leads_on(const client::state& client, const request& what, const transfer& 
 // Holds a permit that has been acquired.
 class permit {
  public:
-  explicit permit(semaphore& of) noexcept : of_(&of) {}
-  permit(permit&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
-  permit& operator=(permit&&) = delete;
-  ~permit() {
-    if (of_) of_->release();
-  }
+  explicit permit(semaphore& of) noexcept : of_(of) {}
+  permit(const permit&) = delete;
+  ~permit() { of_.release(); }
 
  private:
-  semaphore* of_;
+  semaphore& of_;
+};
+
+// A share in the permits of a host. What a permit is acquired from, and must outlive it.
+class host_share {
+ public:
+  host_share(client::state& of, const origin& host);
+  host_share(const host_share&) = delete;
+  ~host_share();
+
+  semaphore& permits() const noexcept { return host_->second.permits; }
+
+ private:
+  client::state& client_;
+  std::map<std::string, client::state::host_permits>::iterator host_;
 };
 
 // The pause before another attempt.

@@ -6,6 +6,7 @@
 #include <lade/io/http/client.hpp>
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -78,9 +79,9 @@ static std::size_t next_chunk_bytes(const transfer& body, std::uint64_t given, s
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
   co_await body.owner->permits.acquire();
   permit one_of_all(body.owner->permits);
-  auto& host = body.owner->permits_of(origin(body.what.url()));
-  co_await host.acquire();
-  permit one_of_host(host);
+  host_share host(*body.owner, origin(body.what.url()));
+  co_await host.permits().acquire();
+  permit one_of_host(host.permits());
   while (true) {
     auto here = co_await this_context();
     if (!here.runtime) throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));

@@ -6,6 +6,7 @@
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <charconv>

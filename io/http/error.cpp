@@ -1,8 +1,5 @@
 #include <lade/io/http/error.hpp>
 
-#include <algorithm>
-#include <array>
-
 #include <curl/curl.h>
 
 namespace lade::io::http {
@@ -56,45 +53,6 @@ const std::error_category& status_category() noexcept {
 const std::error_category& curl_category() noexcept {
   static const curl_errors category;
   return category;
-}
-
-// Parameters of the S3 interface whose values are names of objects, numbers or markers.
-static bool is_harmless(std::string_view parameter) noexcept {
-  constexpr std::array<std::string_view, 11> names{
-      "delimiter", "encoding-type", "list-type",  "max-keys", "partNumber", "prefix",
-      "uploadId",  "uploads",       "start-after", "versionId", "fetch-owner"};
-  return std::ranges::find(names, parameter) != names.end();
-}
-
-static std::string query_without_secrets(std::string_view query) {
-  std::string shown;
-  while (!query.empty()) {
-    auto parameter = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), parameter.size() + 1));
-    auto equals = parameter.find('=');
-    auto name = parameter.substr(0, equals);
-    shown += shown.empty() ? "?" : "&";
-    if (equals == std::string_view::npos || is_harmless(name))
-      shown += parameter;
-    else
-      shown += std::string(name) + "=...";
-  }
-  return shown;
-}
-
-std::string without_secrets(std::string_view url) {
-  url = url.substr(0, url.find('#'));
-  auto question = url.find('?');
-  auto query = question == std::string_view::npos ? "" : url.substr(question + 1);
-  url = url.substr(0, question);
-  auto scheme = url.find("://");
-  if (scheme == std::string_view::npos) return std::string(url) + query_without_secrets(query);
-  auto begin = scheme + 3;
-  auto authority = url.substr(begin, url.find('/', begin) - begin);
-  auto at = authority.rfind('@');
-  if (at == std::string_view::npos) at = 0; else ++at;
-  return std::string(url.substr(0, begin)) + std::string(url.substr(begin + at)) +
-         query_without_secrets(query);
 }
 
 }  // namespace lade::io::http

@@ -31,7 +31,8 @@ client_settings::client_settings(const client_options& given)
   detail::require_duration(stage, "longest_pause", options.longest_pause);
   detail::require_duration(stage, "connect_timeout", options.connect_timeout,
                            std::chrono::milliseconds(1));
-  detail::require_duration(stage, "stall_timeout", options.stall_timeout, std::chrono::seconds(1));
+  detail::require_duration(stage, "stall_timeout", options.stall_timeout,
+                           std::chrono::milliseconds(1));
   detail::require_duration(stage, "timeout", options.timeout);
   detail::require_duration(stage, "deadline", options.deadline);
   detail::require_count(stage, "connections_per_host", options.connections_per_host, {.least = 1});
@@ -73,8 +74,6 @@ void easy_handles::set_options(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(options.connect_timeout.count()));
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall_timeout.count()));
   if (options.decompress) curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);

@@ -2,6 +2,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/http/error.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cctype>

@@ -52,11 +52,21 @@ std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
   if (threads_ == most_threads)
     throw error(errc::limit_exceeded, "resolve " + host,
                 "no answer yet for " + std::to_string(threads_) + " other hosts");
+  forget_old_answers();
   auto asked = std::make_shared<answer>();
   std::thread([this, host, asked] { look_up(host, *asked); }).detach();
   ++threads_;
   answers_[host] = asked;
   return asked;
+}
+
+// With the mutex held: a crawl of many hosts keeps no more answers than these.
+void resolver::forget_old_answers() {
+  constexpr std::size_t many = 4096;
+  if (answers_.size() < many) return;
+  std::erase_if(answers_, [now = clock::now()](auto& kept) {
+    return kept.second->fresh_until < now;
+  });
 }
 
 // On a thread of its own. Failures are not kept.

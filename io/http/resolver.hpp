@@ -42,6 +42,7 @@ class resolver {
   static constexpr std::size_t most_threads = 256;
 
   std::shared_ptr<answer> ask(const std::string& host);
+  void forget_old_answers();
   void look_up(const std::string& host, answer& into) noexcept;
 
   std::mutex mutex_;

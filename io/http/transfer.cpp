@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 
@@ -45,6 +46,7 @@ static std::string_view without_blanks(std::string_view text) noexcept {
 // A status line begins another response: what came before was informational (RFC 9110, 15.2), the
 // answer of a proxy, or a request to authenticate.
 std::size_t transfer::take_header(std::string_view line) {
+  last_byte_ = std::chrono::steady_clock::now();
   if (line.starts_with("HTTP/")) {
     head = {};
     auto code = line.substr(std::min(line.find(' ') + 1, line.size())).substr(0, 3);
@@ -67,6 +69,7 @@ void transfer::allocate_room(const context& where) {
 }
 
 std::size_t transfer::take_body(const char* data, std::size_t bytes) {
+  last_byte_ = std::chrono::steady_clock::now();
   if (head.status >= 300) {
     constexpr std::size_t enough = 1024;
     refusal.append(data, std::min(bytes, enough - std::min(enough, refusal.size())));
@@ -89,6 +92,7 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
 }
 
 std::size_t transfer::give_body(char* into, std::size_t bytes) noexcept {
+  last_byte_ = std::chrono::steady_clock::now();
   bytes = std::min(bytes, outgoing.size() - sent);
   if (bytes > 0) std::memcpy(into, outgoing.data() + sent, bytes);
   sent += bytes;
@@ -237,8 +241,11 @@ void engine::end_turn() noexcept {
   do {
     while (std::exchange(due_now_, false)) act(CURL_SOCKET_TIMEOUT, 0);
     collect();
-    while (!stepped_.empty())
-      if (auto* who = std::exchange(stepped_.pop().waiting_, nullptr)) who->ended();
+    while (!stepped_.empty()) {
+      auto& stepped = stepped_.pop();
+      where().remove(stepped.stall_watch_);
+      if (auto* who = std::exchange(stepped.waiting_, nullptr)) who->ended();
+    }
   } while (due_now_);
 }
 
@@ -258,29 +265,56 @@ void engine::collect() noexcept {
   }
 }
 
+void engine::watch(transfer& running) noexcept {
+  if (running.stall_timeout.count() == 0) return;
+  auto& alarm = running.stall_watch_;
+  alarm.watched = &running;
+  alarm.deadline = running.last_byte_ + running.stall_timeout;
+  alarm.fired = [](detail::timer& due) noexcept {
+    auto& stalled = *static_cast<transfer::watch&>(due).watched;
+    stalled.engine_->end_if_stalled(stalled);
+  };
+  where().start(alarm);
+}
+
+void engine::end_if_stalled(transfer& running) noexcept {
+  if (running.stage_ != transfer::stage::running) return;
+  if (running.last_byte_ + running.stall_timeout > clock::now()) return watch(running);
+  auto* who = running.waiting_;
+  abort(running, CURLE_OPERATION_TIMEDOUT);
+  (void)snprintf(running.error_text_.data(), running.error_text_.size(), "no byte for %lld ms",
+                 static_cast<long long>(running.stall_timeout.count()));
+  running.waiting_ = who;
+  stepped_.add(running);
+}
+
 void engine::advance(transfer& what, transfer_step& who) {
   what.waiting_ = &who;
+  what.last_byte_ = clock::now();
   if (what.stage_ == transfer::stage::idle) {
     what.engine_ = this;
     what.install();
     if (auto failure = curl_multi_add_handle(multi_, what.easy_); failure != CURLM_OK)
       throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
     what.stage_ = transfer::stage::running;
+    watch(what);
   } else if (what.stage_ == transfer::stage::paused) {
     what.stage_ = transfer::stage::running;
+    watch(what);
     curl_easy_pause(what.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
   } else {
     stepped_.add(what);
   }
 }
 
-void engine::abort(transfer& what) noexcept {
+void engine::abort(transfer& what, CURLcode result) noexcept {
   what.waiting_ = nullptr;
+  where().remove(what.stall_watch_);
   stepped_.remove(what);
   if (what.stage_ == transfer::stage::running || what.stage_ == transfer::stage::paused)
     curl_multi_remove_handle(multi_, what.easy_);
   what.stage_ = transfer::stage::over;
-  what.result_ = CURLE_ABORTED_BY_CALLBACK;
+  what.result_ = result;
 }
 
 }  // namespace lade::io::http

@@ -8,6 +8,7 @@
 #include <lade/reactor_service.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -87,6 +88,9 @@ class transfer {
   bool expects_part = false;
   bool misfits = false;
 
+  // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
+  std::chrono::milliseconds stall_timeout{0};
+
   // If set: a body of a known length takes its memory there, if it need not wait for it.
   const context* allocates_in = nullptr;
   std::size_t most_bytes = 0;  // that it allocates so
@@ -105,6 +109,11 @@ class transfer {
   friend class transfer_step;
 
   std::size_t take_body(const char* data, std::size_t bytes);
+  // While it runs.
+  struct watch : detail::timer {
+    transfer* watched = nullptr;
+  };
+
   void allocate_room(const context& where);
   std::size_t take_header(std::string_view line);
   std::size_t give_body(char* into, std::size_t bytes) noexcept;
@@ -116,6 +125,8 @@ class transfer {
   CURLcode result_ = CURLE_OK;
   transfer_step* waiting_ = nullptr;  // the coroutine that has begun this step
   stage seen_ = stage::idle;
+  watch stall_watch_;
+  std::chrono::steady_clock::time_point last_byte_;
   bool listed_ = false;  // in the engine's list of steps that have ended
   transfer* previous_ = nullptr;
   transfer* next_ = nullptr;
@@ -176,7 +187,7 @@ class engine final : public reactor_service {
   void advance(transfer& what, transfer_step& who);
 
   // Ends a transfer; calls nobody.
-  void abort(transfer& what) noexcept;
+  void abort(transfer& what, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
 
  private:
   friend class transfer;
@@ -191,6 +202,8 @@ class engine final : public reactor_service {
 
   void act(int fd, int events) noexcept;
   void collect() noexcept;
+  void watch(transfer& running) noexcept;
+  void end_if_stalled(transfer& running) noexcept;
 
   CURLM* multi_;
   bool due_now_ = false;  // libcurl's timer has run out already

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,16 +42,14 @@ web_server::~web_server() {
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
-    for (auto& each : connections_) shutdown(each.fd, SHUT_RDWR);
+    for (auto& each : connections_)
+      if (each.fd >= 0) shutdown(each.fd, SHUT_RDWR);
   }
   ended_.notify_all();
   shutdown(listener_, SHUT_RDWR);
   accepting_.join();
   close(listener_);
-  for (auto& each : connections_) {
-    each.thread.join();
-    close(each.fd);
-  }
+  for (auto& each : connections_) each.thread.join();
 }
 
 std::string web_server::url(std::string_view target) const {
@@ -82,7 +81,13 @@ void web_server::accept_all() {
     }
     auto& added = connections_.emplace_back();
     added.fd = fd;
-    added.thread = std::thread([this, fd] { serve(fd); });
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    added.thread = std::thread([this, fd, &added] {
+      serve(fd);
+      std::lock_guard closing(mutex_);
+      close(std::exchange(added.fd, -1));
+    });
   }
 }
 
@@ -142,10 +147,7 @@ void web_server::serve(int fd) {
       std::lock_guard lock(mutex_);
       seen_.push_back(request);
     }
-    if (!send_reply(fd, request, answer_(request))) {
-      shutdown(fd, SHUT_RDWR);
-      return;
-    }
+    if (!send_reply(fd, request, answer_(request))) return;
   }
 }
 

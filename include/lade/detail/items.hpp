@@ -7,6 +7,7 @@
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/stats.hpp>
+#include <lade/url.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -39,9 +40,9 @@ class underway_item : public held_item<T> {
   underway mark_;
 };
 
-// The name that errors and records call an item by; none if its key cannot be told.
+// The key of an item; none if it has none or it cannot be told.
 template <class T>
-std::string name_of(const T& item) noexcept try {
+std::string key_of(const T& item) noexcept try {
   if constexpr (requires {
                   { item.key() } -> std::convertible_to<std::string>;
                 })
@@ -52,6 +53,14 @@ std::string name_of(const T& item) noexcept try {
     return std::to_string(item);
   else
     return {};
+} catch (...) {
+  return {};
+}
+
+// The name that errors and records call an item by: its key, without secrets that are in a URL.
+template <class T>
+std::string name_of(const T& item) noexcept try {
+  return without_secrets(key_of(item));
 } catch (...) {
   return {};
 }
@@ -82,7 +91,7 @@ class kept_name {
     if constexpr (is_small)
       return kept_ ? name_of(*kept_) : std::string();
     else
-      return kept_;
+      return without_secrets(kept_);
   } catch (...) {
     return {};
   }

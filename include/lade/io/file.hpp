@@ -86,13 +86,16 @@ struct file_info {
 // An open file. Its functions need a runtime, throw error with what they were doing to which
 // file ("read train/x.jpg: Input/output error"), and error(stopped) when asked to stop.
 //
+// Also an object behind a URL (see store.hpp), read by ranges.
+//
 // Closed by the destructor, which does not wait on the reactor's thread.
 class file final : public byte_reader {
  public:
   const std::string& path() const noexcept { return path_; }
   const std::string& name() const noexcept override { return path_; }
 
-  // What the file system knows of the open file now. Does not wait.
+  // What the file system knows of the open file now; of an object behind a URL, its size when it was
+  // opened. Does not wait.
   file_info info() const;
   std::uint64_t size() const override { return info().size_bytes; }
 
@@ -108,12 +111,15 @@ class file final : public byte_reader {
 
   file(detail::descriptor opened, std::string path) noexcept
       : descriptor_(std::move(opened)), path_(std::move(path)) {}
+  explicit file(std::shared_ptr<const byte_reader> object)
+      : descriptor_(-1, nullptr), path_(object->name()), object_(std::move(object)) {}
 
   detail::descriptor descriptor_;
   std::string path_;
+  std::shared_ptr<const byte_reader> object_;  // null for a file
 };
 
-// Opens a file for reading. Where the process has no descriptor left, waits for the next close of
+// Opens a file for reading; the name is a path or a URL. Where the process has no descriptor left, waits for the next close of
 // a file of lade, as long as one is held by somebody who does not wait for a descriptor; where all
 // holders wait, it throws the system's error. So a program that keeps more files open than it may
 // have waits for ever: read files and close them in the stage that opens them.
@@ -129,10 +135,10 @@ task<std::shared_ptr<const byte_reader>> open_reader(std::string path);
 // whose offset must be 0. The first next() opens the file, and throws what open throws.
 async_generator<buffer> stream(std::string path, stream_options options = {});
 
-// What the file system knows of a file or directory.
+// What the file system knows of a file or directory, or a store of an object.
 task<file_info> stat(std::string path);
 
-// The content of a whole file, in memory from the pool of the surroundings (see allocate). The
+// The content of a whole file, or object behind a URL, in memory from the pool of the surroundings (see allocate). The
 // file's size when it is opened decides how much that is: of a file that grows meanwhile, what it
 // had; of one that shrinks, what is left. After a wait for memory it is opened again; if it has
 // grown in each of three waits, its memory goes beyond the limit. Files that do not know their size

@@ -54,7 +54,7 @@ static client_options quick() {
   client_options options;
   options.retry.pause = 1ms;
   options.longest_pause = 2ms;
-  options.stall_timeout = 1s;
+  options.stall_timeout = 100ms;
   return options;
 }
 
@@ -286,7 +286,7 @@ TEST_P(Client, RefusesABodyThatIsTooLong) {
 TEST_P(Client, FollowsRedirectsWithoutTheHeadersOfTheProgramToAnotherHost) {
   web_server other([](auto& request) { return file_reply(request, "there"); });
   web_server server([&](auto&) {
-    return web_reply{.status = 302, .headers = {{"Location", other.url("/b?sig=1")}}};
+    return web_reply{.status = 302, .headers = {{"Location", other.url("/b?sig=a1")}}};
   });
   runtime runtime(options());
   client web;
@@ -482,14 +482,6 @@ TEST(HttpOptions, UrlsOfOtherSchemesAreRefused) {
   for (const std::string url : {"ftp://a/b", "a/b", "", "http://", "file:///etc/passwd"})
     EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url)); },
                 ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
-}
-
-TEST(WithoutSecrets, LeavesWhatNamesTheObject) {
-  EXPECT_EQ(without_secrets("https://u:p@h:1/a@b?prefix=c&token=d#e"),
-            "https://h:1/a@b?prefix=c&token=...");
-  EXPECT_EQ(without_secrets("https://h/a"), "https://h/a");
-  EXPECT_EQ(without_secrets("https://u:p@h"), "https://h");
-  EXPECT_EQ(without_secrets("a/b"), "a/b");
 }
 
 }  // namespace lade::io::http

@@ -30,7 +30,7 @@ struct client_options {
   std::chrono::nanoseconds longest_pause = std::chrono::seconds(30);
 
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
-  std::chrono::seconds stall_timeout = std::chrono::seconds(30);  // without a byte, of an attempt
+  std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);  // without a byte
   std::chrono::milliseconds timeout = {};     // of an attempt, waits for memory included; 0: none
   std::chrono::nanoseconds deadline = {};     // of all attempts; 0: none
 

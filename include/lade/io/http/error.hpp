@@ -2,10 +2,6 @@
 
 #pragma once
 
-#include <lade/error.hpp>
-
-#include <string>
-#include <string_view>
 #include <system_error>
 
 namespace lade::io::http {
@@ -16,10 +12,5 @@ inline std::error_code status_code(int status) noexcept { return {status, status
 
 // The code of a transfer that has failed: libcurl's CURLcode.
 const std::error_category& curl_category() noexcept;
-
-// The URL as errors, traces and statistics show it: without user information, and with the values
-// of query parameters left out, except those that only name objects (prefix, delimiter, partNumber
-// and the like). So no password, token or signature is shown.
-std::string without_secrets(std::string_view url);
 
 }  // namespace lade::io::http

@@ -14,3 +14,4 @@
 #include "../../../../io/http/origin.cpp"
 #include "../../../../io/http/resolver.cpp"
 #include "../../../../io/http/transfer.cpp"
+#include "../../../../io/http/urls.cpp"

@@ -1,0 +1,69 @@
+// Stores: where objects are that have a URL for a name.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/task.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lade::io {
+
+// What a listing knows of an object.
+struct object_info {
+  object_info(std::string url, std::uint64_t bytes, std::string tag)
+      : name(std::move(url)), size_bytes(bytes), etag(std::move(tag)) {}
+
+  std::string name;  // its URL
+  std::uint64_t size_bytes;
+  std::string etag;  // its entity tag, without quotes; empty if there is none
+};
+
+// Objects behind URLs, so that io::read, io::open, io::stream and io::files work on them as on
+// files. Any thread may call its functions, which require a runtime, throw `error` naming the
+// object without secrets, and error(stopped) if the caller is cancelled.
+class store {
+ public:
+  virtual ~store() = default;
+
+  // The content of an object, in memory of the caller's pool.
+  virtual task<buffer> read(std::string url) const = 0;
+
+  // An object for random access; null if there is none and `may_be_absent`.
+  virtual task<std::shared_ptr<const byte_reader>> open(std::string url,
+                                                        bool may_be_absent) const = 0;
+
+  // The content of an object in chunks.
+  virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
+
+  // All objects whose URLs begin with `prefix`, ordered by the bytes of their URLs. Throws
+  // error(unsupported) if the store cannot list.
+  virtual async_generator<object_info> list(std::string prefix) const;
+};
+
+// Puts a store at all names that begin with `prefix`: a scheme, "https://", or a part of one,
+// "s3://bucket/train/". A longer prefix goes before a shorter one; a store that is mounted at the
+// same prefix is replaced. For the whole process, since names mean the same everywhere in it; before
+// runs that use the names begin. Any thread. Throws error(invalid_argument) for what is no URL.
+void mount(std::string_view prefix, std::shared_ptr<const store> where);
+
+// The same, but where a store is mounted at that prefix it stays. Returns whether it was mounted.
+bool mount_if_free(std::string_view prefix, std::shared_ptr<const store> where);
+
+// Takes away what is mounted at that prefix. Those who have found it keep it.
+void unmount(std::string_view prefix);
+
+// The store of a name; null for paths. Throws error(unsupported) for a URL at which nothing is
+// mounted.
+std::shared_ptr<const store> find_store(std::string_view name);
+
+// The path of a name: that of a URL of the scheme "file", else the name. Throws
+// error(invalid_argument) for a URL of another host.
+std::string local_path(std::string name);
+
+}  // namespace lade::io

@@ -1,0 +1,100 @@
+#include <lade/error.hpp>
+#include <lade/io/store.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace lade::io {
+
+async_generator<object_info> store::list(std::string prefix) const {
+  throw error(errc::unsupported, "list " + without_secrets(prefix), "its store has no listings");
+}
+
+struct mounted_stores {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const store>, std::less<>> by_prefix;  // guarded by mutex
+
+  static mounted_stores& of_process() {
+    static mounted_stores only;
+    return only;
+  }
+};
+
+static void require_url(std::string_view prefix) {
+  if (scheme_of(prefix).empty())
+    throw error(errc::invalid_argument, "mount a store", "'" + std::string(prefix) + "' is no URL");
+}
+
+void mount(std::string_view prefix, std::shared_ptr<const store> where) {
+  require_url(prefix);
+  auto& stores = mounted_stores::of_process();
+  std::lock_guard lock(stores.mutex);
+  stores.by_prefix.insert_or_assign(std::string(prefix), std::move(where));
+}
+
+bool mount_if_free(std::string_view prefix, std::shared_ptr<const store> where) {
+  require_url(prefix);
+  auto& stores = mounted_stores::of_process();
+  std::lock_guard lock(stores.mutex);
+  return stores.by_prefix.emplace(prefix, std::move(where)).second;
+}
+
+void unmount(std::string_view prefix) {
+  auto& stores = mounted_stores::of_process();
+  std::lock_guard lock(stores.mutex);
+  if (auto found = stores.by_prefix.find(prefix); found != stores.by_prefix.end())
+    stores.by_prefix.erase(found);
+}
+
+[[noreturn]] static void refuse_unmounted(std::string_view name) {
+  auto scheme = std::string(scheme_of(name));
+  bool is_of_http = scheme == "http" || scheme == "https" || scheme == "s3" || scheme == "gs";
+  throw error(errc::unsupported, "open " + without_secrets(name),
+              "no store is mounted at " + scheme + "://" +
+                  (is_of_http ? "; include <lade/io/http/urls.hpp>" : ""));
+}
+
+std::shared_ptr<const store> find_store(std::string_view name) {
+  auto scheme = scheme_of(name);
+  if (scheme.empty() || scheme == "file") return nullptr;
+  auto& stores = mounted_stores::of_process();
+  std::lock_guard lock(stores.mutex);
+  std::shared_ptr<const store> found;
+  std::size_t longest = 0;
+  for (auto& [prefix, where] : stores.by_prefix)
+    if (name.starts_with(prefix) && prefix.size() > longest) {
+      longest = prefix.size();
+      found = where;
+    }
+  if (!found) refuse_unmounted(name);
+  return found;
+}
+
+static int hexadecimal_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// RFC 8089: an empty host or "localhost", and a path with percent-encoded bytes.
+std::string local_path(std::string name) {
+  if (scheme_of(name) != "file") return name;
+  auto rest = std::string_view(name).substr(std::string_view("file://").size());
+  auto host = rest.substr(0, rest.find('/'));
+  rest.remove_prefix(host.size());
+  if ((!host.empty() && host != "localhost") || rest.empty())
+    throw error(errc::invalid_argument, "open " + name, "not a file of this machine");
+  std::string path;
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    int high = rest[i] == '%' && i + 2 < rest.size() ? hexadecimal_digit(rest[i + 1]) : -1;
+    int low = high >= 0 ? hexadecimal_digit(rest[i + 2]) : -1;
+    path += low >= 0 ? static_cast<char>(high * 16 + low) : rest[i];
+    if (low >= 0) i += 2;
+  }
+  return path;
+}
+
+}  // namespace lade::io

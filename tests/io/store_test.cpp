@@ -1,0 +1,126 @@
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/store.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "../support/temp_dir.hpp"
+
+namespace lade::io {
+
+using testing_support::temp_dir;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static buffer bytes_of(std::string_view text) {
+  buffer bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+// Objects whose content is their URL behind a letter.
+class echoes final : public store {
+ public:
+  explicit echoes(std::string letter) : letter_(std::move(letter)) {}
+
+  task<buffer> read(std::string url) const override { co_return bytes_of(letter_ + url); }
+  task<std::shared_ptr<const byte_reader>> open(std::string url,
+                                                bool may_be_absent) const override {
+    if (may_be_absent) co_return nullptr;
+    co_return std::make_shared<const memory_reader>(bytes_of(letter_ + url), url);
+  }
+  async_generator<buffer> stream(std::string url, stream_options) const override {
+    auto content = bytes_of(letter_ + url);
+    co_yield content;
+  }
+
+ private:
+  std::string letter_;
+};
+
+// Mounted as long as it lives.
+struct mounted {
+  mounted(std::string at, std::shared_ptr<const store> where) : prefix(std::move(at)) {
+    mount(prefix, std::move(where));
+  }
+  mounted(const mounted&) = delete;
+  ~mounted() { unmount(prefix); }
+
+  std::string prefix;
+};
+
+static task<std::string> part_of(std::string name) {
+  auto from = co_await open(std::move(name));
+  auto part = co_await from.read_at(0, 6);
+  co_return std::string(part.text()) + " of " + std::to_string(from.size());
+}
+
+static task<std::string> streamed(std::string name) {
+  std::string all;
+  auto chunks = stream(std::move(name));
+  while (auto* chunk = co_await chunks.next()) all += chunk->text();
+  co_return all;
+}
+
+TEST(Store, IsReadLikeFiles) {
+  mounted here("echo://", std::make_shared<const echoes>("A"));
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, read(sample("echo://a/b"))).data().text(), "Aecho://a/b");
+  EXPECT_EQ(sync_wait(runtime, read_file("echo://a/b")).text(), "Aecho://a/b");
+  EXPECT_EQ(sync_wait(runtime, part_of("echo://a/b")), "Aecho: of 11");
+  EXPECT_EQ(sync_wait(runtime, streamed("echo://a/b")), "Aecho://a/b");
+  EXPECT_EQ(sync_wait(runtime, stat("echo://a/b")).size_bytes, 11u);
+  EXPECT_FALSE(sync_wait(runtime, try_open("echo://a/b")));
+}
+
+TEST(Store, AtALongerPrefixGoesFirst) {
+  mounted whole("nested://", std::make_shared<const echoes>("A"));
+  mounted part("nested://b/", std::make_shared<const echoes>("B"));
+  EXPECT_FALSE(mount_if_free("nested://b/", std::make_shared<const echoes>("C")));
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, read_file("nested://a/c")).text(), "Anested://a/c");
+  EXPECT_EQ(sync_wait(runtime, read_file("nested://b/c")).text(), "Bnested://b/c");
+  mount("nested://b/", std::make_shared<const echoes>("D"));
+  EXPECT_EQ(sync_wait(runtime, read_file("nested://b/c")).text(), "Dnested://b/c");
+  unmount("nested://b/");
+  EXPECT_EQ(sync_wait(runtime, read_file("nested://b/c")).text(), "Anested://b/c");
+}
+
+TEST(Store, ThatIsNotMountedIsNamed) {
+  runtime runtime;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, read_file("https://u:p@host/a")); },
+              ThrowsMessage<error>("open https://host/a: no store is mounted at https://; include "
+                                   "<lade/io/http/urls.hpp>"));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, read(sample("hdfs://host/a"))); },
+              ThrowsMessage<error>("open hdfs://host/a: no store is mounted at hdfs://"));
+  EXPECT_THAT([] { mount("/data", nullptr); }, ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
+}
+
+TEST(Store, ThatCannotListSaysSo) {
+  EXPECT_THAT([] { (void)echoes("A").list("echo://a/"); },
+              ThrowsMessage<error>("list echo://a/: its store has no listings"));
+}
+
+TEST(Store, UrlsOfFilesArePaths) {
+  temp_dir dir;
+  runtime runtime;
+  auto path = dir.write("a b", "text");
+  auto url = "file://" + path;
+  url.replace(url.rfind(' '), 1, "%20");
+  EXPECT_EQ(local_path(url), path);
+  EXPECT_EQ(sync_wait(runtime, read(sample(url))).data().text(), "text");
+  EXPECT_EQ(sync_wait(runtime, part_of("file://localhost" + dir.write("c", "content"))),
+            "conten of 7");
+  EXPECT_EQ(local_path("/a%20b"), "/a%20b");
+  EXPECT_THAT([] { (void)local_path("file://host/a"); },
+              ThrowsMessage<error>(HasSubstr("not a file of this machine")));
+}
+
+}  // namespace lade::io
