@@ -122,10 +122,13 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
 }
 
 async_generator<buffer> client::stream(std::string url, stream_options options) const {
-  lade::detail::require_count("stream " + without_secrets(url), "chunk_bytes", options.chunk_bytes,
-                              {.least = 1, .most = std::uint64_t{1} << 30});
-  request what("GET", std::move(url));
-  what.range.offset = options.offset;
+  return stream(request("GET", std::move(url)), options);
+}
+
+async_generator<buffer> client::stream(request what, stream_options options) const {
+  lade::detail::require_count("stream " + without_secrets(what.url()), "chunk_bytes",
+                              options.chunk_bytes, {.least = 1, .most = std::uint64_t{1} << 30});
+  what.range = {options.offset, byte_range::to_end};
   return stream_body({.owner = state_, .what = std::move(what)},
                      std::max(options.chunk_bytes, transfer::piece_bytes));
 }

@@ -138,13 +138,12 @@ task<response> client::put(std::string url, buffer content) const {
 // An object by ranges of one entity.
 class object_reader final : public byte_reader {
  public:
-  object_reader(std::shared_ptr<client::state> of, std::string url, std::uint64_t bytes,
-                std::string etag)
+  // `what`: a GET of the whole, with the entity tag that it has now, if that is strong.
+  object_reader(std::shared_ptr<client::state> of, request what, std::uint64_t bytes)
       : client_(std::move(of)),
-        url_(std::move(url)),
-        name_(without_secrets(url_)),
-        bytes_(bytes),
-        etag_(std::move(etag)) {}
+        whole_(std::move(what)),
+        name_(without_secrets(whole_.url())),
+        bytes_(bytes) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return bytes_; }
@@ -152,25 +151,22 @@ class object_reader final : public byte_reader {
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
     if (offset >= bytes_ || into.empty()) co_return 0;
     into = into.first(std::min<std::uint64_t>(into.size(), bytes_ - offset));
-    request what("GET", url_);
+    auto what = whole_;
     what.range = {offset, into.size()};
-    what.if_match = etag_;
     co_await send_named(client_, what, into);
     co_return into.size();
   }
 
  private:
   std::shared_ptr<client::state> client_;
-  std::string url_;
+  request whole_;
   std::string name_;
   std::uint64_t bytes_;
-  std::string etag_;  // strong, or empty
 };
 
 // Asks for one byte: servers that have signed a URL for GET refuse HEAD.
 static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<client::state> client,
-                                                            std::string url) {
-  request what("GET", url);
+                                                            request what) {
   what.range = {0, 1};
   std::optional<response> found;
   try {
@@ -178,18 +174,21 @@ static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<clie
   } catch (const error& failure) {
     if (failure.code() != status_code(416)) throw;  // what an empty object says
   }
-  if (!found) co_return std::make_shared<const memory_reader>(buffer(), without_secrets(url));
+  auto name = without_secrets(what.url());
+  if (!found) co_return std::make_shared<const memory_reader>(buffer(), std::move(name));
   auto bytes = found->object_bytes();
   if (!bytes)
-    throw error(errc::unsupported, "open " + without_secrets(url),
-                "the server does not say how long it is");
-  std::string tag(is_strong(found->etag()) ? found->etag() : "");
-  co_return std::make_shared<const object_reader>(std::move(client), std::move(url), *bytes,
-                                                  std::move(tag));
+    throw error(errc::unsupported, "open " + name, "the server does not say how long it is");
+  if (is_strong(found->etag())) what.if_match = found->etag();
+  co_return std::make_shared<const object_reader>(std::move(client), std::move(what), *bytes);
 }
 
 task<std::shared_ptr<const byte_reader>> client::open(std::string url) const {
-  return open_object(state_, std::move(url));
+  return open_object(state_, request("GET", std::move(url)));
+}
+
+task<std::shared_ptr<const byte_reader>> client::open(request what) const {
+  return open_object(state_, std::move(what));
 }
 
 }  // namespace lade::io::http

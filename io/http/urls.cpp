@@ -1,7 +1,8 @@
 #include <lade/error.hpp>
 #include <lade/io/http/urls.hpp>
-#include <lade/url.hpp>
 
+#include <memory>
+#include <mutex>
 #include <utility>
 
 namespace lade::io::http {
@@ -41,10 +42,12 @@ std::shared_ptr<const store> web_store(client requests) {
   return std::make_shared<const web_objects>(std::move(requests));
 }
 
-// A client that is made when it is first needed: libcurl is not to be initialised by programs that
-// only include a header.
-class default_web_objects final : public store {
+// A store that is made when it is first needed: libcurl is not to be initialised, nor the environment
+// read, by programs that only include a header.
+class lazy_store final : public store {
  public:
+  explicit lazy_store(std::shared_ptr<const store> (*make)()) noexcept : make_(make) {}
+
   task<buffer> read(std::string url) const override { return made().read(std::move(url)); }
   task<std::shared_ptr<const byte_reader>> open(std::string url,
                                                 bool may_be_absent) const override {
@@ -53,18 +56,40 @@ class default_web_objects final : public store {
   async_generator<buffer> stream(std::string url, stream_options options) const override {
     return made().stream(std::move(url), options);
   }
+  async_generator<object_info> list(std::string prefix) const override {
+    return made().list(std::move(prefix));
+  }
 
  private:
-  static const store& made() {
-    static const web_objects only{client()};
-    return only;
+  const store& made() const {
+    std::lock_guard lock(mutex_);
+    if (!made_) made_ = make_();
+    return *made_;
   }
+
+  std::shared_ptr<const store> (*make_)();
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const store> made_;  // guarded by mutex_; stays once it is made
 };
 
+static std::shared_ptr<const store> make_default_web_store() { return web_store(client()); }
+
+static std::shared_ptr<const store> make_default_s3_store() {
+  return std::make_shared<const s3_store>();
+}
+
+// Google Cloud Storage's interoperable interface, with its HMAC keys in the variables of AWS.
+static std::shared_ptr<const store> make_default_gs_store() {
+  return std::make_shared<const s3_store>(s3_options{
+      .endpoint = "https://storage.googleapis.com", .region = "auto", .path_style = true});
+}
+
 bool mount_defaults() {
-  auto objects = std::make_shared<const default_web_objects>();
-  mount_if_free("http://", objects);
-  mount_if_free("https://", objects);
+  auto web = std::make_shared<const lazy_store>(make_default_web_store);
+  mount_if_free("http://", web);
+  mount_if_free("https://", web);
+  mount_if_free("s3://", std::make_shared<const lazy_store>(make_default_s3_store));
+  mount_if_free("gs://", std::make_shared<const lazy_store>(make_default_gs_store));
   return true;
 }
 

@@ -187,10 +187,12 @@ class client {
   // breaks off is continued as described above; without a strong entity tag that is an error, since
   // the bytes before have been given away. Over HTTP/1.1.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
+  async_generator<buffer> stream(request what, stream_options options = {}) const;
 
   // An object for random access, by ranges of the entity that it is now. Throws error(unsupported)
   // if the server does not say its length or takes no ranges.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
+  task<std::shared_ptr<const byte_reader>> open(request what) const;
 
   // For all requests to a host ("example.com", "example.com:8080"): calls `token` before a request
   // and sends "Authorization: Bearer TOKEN"; after a 401 it is called once more, with true. Before

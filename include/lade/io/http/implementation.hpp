@@ -13,5 +13,8 @@
 #include "../../../../io/http/library.cpp"
 #include "../../../../io/http/origin.cpp"
 #include "../../../../io/http/resolver.cpp"
+#include "../../../../io/http/s3.cpp"
+#include "../../../../io/http/s3_listing.cpp"
+#include "../../../../io/http/sigv4.cpp"
 #include "../../../../io/http/transfer.cpp"
 #include "../../../../io/http/urls.cpp"

@@ -1,0 +1,27 @@
+// What an object store answers to ListObjects, version 2.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::io::http {
+
+struct listed_key {
+  std::string key;
+  std::uint64_t bytes = 0;
+  std::string etag;  // without quotes
+};
+
+struct listed_page {
+  std::vector<listed_key> keys;
+  std::string next;  // continues the listing; empty at its end
+};
+
+// Reads the XML of an answer to a request with encoding-type=url. Throws error(invalid_data) that
+// says what is wrong. (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html)
+listed_page parse_listed_page(std::string_view xml);
+
+}  // namespace lade::io::http

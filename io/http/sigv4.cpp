@@ -1,0 +1,151 @@
+#include "sigv4.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <ctime>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+namespace lade::io::http {
+
+static std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * count);
+  for (std::size_t i = 0; i < count; ++i) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
+  }
+  return text;
+}
+
+std::string percent_encoded(std::string_view text, bool keeps_slashes) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '-' || c == '.' || c == '_' || c == '~' || (keeps_slashes && c == '/');
+    if (is_plain) {
+      encoded += c;
+    } else {
+      encoded += '%';
+      encoded += digits[byte >> 4];
+      encoded += digits[byte & 15];
+    }
+  }
+  return encoded;
+}
+
+std::string sha256_text(std::string_view bytes) {
+  std::array<unsigned char, 32> digest{};
+  if (!EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr))
+    throw std::bad_alloc();
+  return hexadecimal(digest.data(), digest.size());
+}
+
+static std::array<unsigned char, 32> hmac(std::string_view with, std::string_view text) {
+  std::array<unsigned char, 32> code{};
+  if (!HMAC(EVP_sha256(), with.data(), static_cast<int>(with.size()),
+            reinterpret_cast<const unsigned char*>(text.data()), text.size(), code.data(), nullptr))
+    throw std::bad_alloc();
+  return code;
+}
+
+static std::string_view view_of_key(const std::array<unsigned char, 32>& key) {
+  return {reinterpret_cast<const char*>(key.data()), key.size()};
+}
+
+s3_signer::key s3_signer::day_key(const s3_credentials& as, const std::string& day) const {
+  auto wanted = as.secret_key() + "/" + day;
+  std::lock_guard lock(mutex_);
+  if (kept_for_ == wanted) return kept_;
+  auto of_day = hmac("AWS4" + as.secret_key(), day);
+  auto of_region = hmac(view_of_key(of_day), region_);
+  auto of_service = hmac(view_of_key(of_region), "s3");
+  kept_ = hmac(view_of_key(of_service), "aws4_request");
+  kept_for_ = std::move(wanted);
+  return kept_;
+}
+
+// "20130524T000000Z"
+static std::string time_text(std::chrono::sys_seconds now) {
+  const std::time_t seconds = now.time_since_epoch().count();
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &parts)};
+}
+
+// The parts of a URL that a signature covers.
+struct signed_url {
+  std::string_view host;
+  std::string_view path;
+  std::string query;  // sorted, "key=" for keys without a value
+
+  explicit signed_url(std::string_view url) {
+    url.remove_prefix(url.find("://") + 3);
+    auto question = std::min(url.find('?'), url.size());
+    auto slash = std::min(url.find('/'), question);
+    host = url.substr(0, slash);
+    path = slash == question ? "/" : url.substr(slash, question - slash);
+    sort_query(url.substr(std::min(question + 1, url.size())));
+  }
+
+ private:
+  void sort_query(std::string_view text) {
+    std::vector<std::string> parameters;
+    while (!text.empty()) {
+      auto parameter = text.substr(0, text.find('&'));
+      text.remove_prefix(std::min(text.size(), parameter.size() + 1));
+      bool has_value = parameter.find('=') != std::string_view::npos;
+      parameters.push_back(std::string(parameter) + (has_value ? "" : "="));
+    }
+    std::ranges::sort(parameters);
+    for (auto& each : parameters) query += (query.empty() ? "" : "&") + each;
+  }
+};
+
+static std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+void s3_signer::sign(std::string_view method, std::string_view url, http::header_list& headers,
+                     const s3_credentials& as, std::string_view body_hash,
+                     std::chrono::sys_seconds now) const {
+  auto time = time_text(now);
+  auto day = time.substr(0, 8);
+  headers.emplace_back("x-amz-content-sha256", body_hash);
+  headers.emplace_back("x-amz-date", time);
+  if (!as.session_token().empty())
+    headers.emplace_back("x-amz-security-token", as.session_token());
+
+  const signed_url parts(url);
+  http::header_list covered{{"host", std::string(parts.host)}};
+  for (auto& [name, value] : headers) covered.emplace_back(lower(name), value);
+  std::ranges::sort(covered);
+  std::string lines;
+  std::string names;
+  for (auto& [name, value] : covered) {
+    lines += name + ":" + value + "\n";
+    names += (names.empty() ? "" : ";") + name;
+  }
+  auto canonical = std::string(method) + "\n" + std::string(parts.path) + "\n" + parts.query +
+                   "\n" + lines + "\n" + names + "\n" + std::string(body_hash);
+  auto scope = day + "/" + region_ + "/s3/aws4_request";
+  auto text = "AWS4-HMAC-SHA256\n" + time + "\n" + scope + "\n" + sha256_text(canonical);
+  auto signature = hmac(view_of_key(day_key(as, day)), text);
+  headers.emplace_back("Authorization",
+                       "AWS4-HMAC-SHA256 Credential=" + as.access_key() + "/" + scope +
+                           ",SignedHeaders=" + names + ",Signature=" +
+                           hexadecimal(signature.data(), signature.size()));
+}
+
+}  // namespace lade::io::http

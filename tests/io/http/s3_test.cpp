@@ -1,0 +1,225 @@
+#include "../../../io/http/s3_listing.hpp"
+
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/http/s3.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../support/web_server.hpp"
+
+namespace lade::io::http {
+
+using test::web_reply;
+using test::web_request;
+using test::web_server;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static task<s3_credentials> some_keys() { co_return s3_credentials("id", "secret"); }
+
+// A store with the objects of one bucket, for path style, which does not look at signatures.
+class bucket_server {
+ public:
+  bucket_server() : server_([this](auto& request) { return answer(request); }) {}
+
+  std::string endpoint() const { return server_.url(""); }
+  std::vector<web_request> seen() const { return server_.seen(); }
+
+  std::map<std::string, std::string> objects;
+  std::size_t page_size = 1000;
+
+ private:
+  web_reply answer(const web_request& request) {
+    auto question = request.target.find('?');
+    if (question != std::string::npos) return page(request.target.substr(question));
+    auto key = request.target.substr(std::string("/bucket/").size());
+    if (request.method == "PUT") {
+      std::lock_guard lock(mutex_);
+      objects[key] = request.body;
+      return {};
+    }
+    std::lock_guard lock(mutex_);
+    auto found = objects.find(key);
+    if (found == objects.end())
+      return {.status = 404, .body = "<Error><Code>NoSuchKey</Code></Error>"};
+    return test::file_reply(request, found->second);
+  }
+
+  static std::string value(const std::string& query, const std::string& name) {
+    auto begin = query.find(name + "=");
+    if (begin == std::string::npos) return {};
+    begin += name.size() + 1;
+    return query.substr(begin, query.find('&', begin) - begin);
+  }
+
+  web_reply page(const std::string& query) {
+    auto prefix = value(query, "prefix");
+    for (auto slash = prefix.find("%2F"); slash != std::string::npos; slash = prefix.find("%2F"))
+      prefix.replace(slash, 3, "/");
+    auto after = value(query, "continuation-token");
+    std::string xml = "<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>";
+    std::size_t count = 0;
+    std::string last;
+    std::lock_guard lock(mutex_);
+    for (auto& [key, content] : objects) {
+      if (!key.starts_with(prefix) || key <= after) continue;
+      if (count++ == page_size) {
+        xml += "<IsTruncated>true</IsTruncated><NextContinuationToken>" + last +
+               "</NextContinuationToken>";
+        break;
+      }
+      last = key;
+      xml += "<Contents><Key>" + key + "</Key><ETag>&quot;v1&quot;</ETag><Size>" +
+             std::to_string(content.size()) + "</Size></Contents>";
+    }
+    return {.body = xml + "</ListBucketResult>"};
+  }
+
+  std::mutex mutex_;
+  web_server server_;
+};
+
+static task<std::vector<std::string>> names_of(async_generator<object_info> listing) {
+  std::vector<std::string> names;
+  while (auto* each = co_await listing.next())
+    names.push_back(each->name + " " + std::to_string(each->size_bytes) + " " + each->etag);
+  co_return names;
+}
+
+TEST(S3, ReadsAndWritesObjectsBySignedRequests) {
+  bucket_server server;
+  server.objects["a/b%20c"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  EXPECT_EQ(sync_wait(runtime, store.read("s3://bucket/a/b c")).text(), "content");
+  EXPECT_EQ(sync_wait(runtime, store.get("s3://bucket/a/b c", {3, 2})).body().text(), "te");
+  EXPECT_EQ(sync_wait(runtime, store.head("s3://bucket/a/b c")).object_bytes(), 7u);
+  EXPECT_EQ(sync_wait(runtime, store.put("s3://bucket/new", buffer(5))).status(), 200);
+  EXPECT_EQ(server.objects["new"].size(), 5u);
+  for (auto& request : server.seen())
+    EXPECT_THAT(request.headers.at("authorization"),
+                HasSubstr("AWS4-HMAC-SHA256 Credential=id/"));
+}
+
+TEST(S3, ListsPageByPage) {
+  bucket_server server;
+  server.page_size = 2;
+  for (auto* key : {"a/1", "a/2", "a/3", "a/4", "a/5", "b/1"}) server.objects[key] = key;
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  EXPECT_THAT(sync_wait(runtime, names_of(store.list("s3://bucket/a/"))),
+              ElementsAre("s3://bucket/a/1 3 v1", "s3://bucket/a/2 3 v1", "s3://bucket/a/3 3 v1",
+                          "s3://bucket/a/4 3 v1", "s3://bucket/a/5 3 v1"));
+  EXPECT_EQ(server.seen().size(), 3u);
+}
+
+TEST(S3, AnAbsentObjectIsNamedByItsUrl) {
+  bucket_server server;
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, store.read("s3://bucket/a")); },
+              ThrowsMessage<error>(HasSubstr("/bucket/a: 404 Not Found: <Error><Code>NoSuchKey")));
+  EXPECT_EQ(sync_wait(runtime, store.open("s3://bucket/a", true)), nullptr);
+}
+
+TEST(S3, SendsNoSignatureWhenAnonymous) {
+  bucket_server server;
+  server.objects["a"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint(), .anonymous = true, .requester_pays = true});
+  EXPECT_EQ(sync_wait(runtime, store.read("s3://bucket/a")).text(), "content");
+  EXPECT_EQ(server.seen().at(0).headers.count("authorization"), 0u);
+  EXPECT_EQ(server.seen().at(0).headers["x-amz-request-payer"], "requester");
+}
+
+static task<> read_many(const s3_store& store, int count) {
+  scope children(co_await this_context());
+  for (int i = 0; i < count; ++i) children.start(store.read("s3://bucket/a"));
+  co_await children.join();
+}
+
+TEST(S3, OneRequestGetsNewCredentialsForAll) {
+  bucket_server server;
+  server.objects["a"] = "content";
+  runtime runtime;
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  auto expiring = [calls]() -> task<s3_credentials> { return [](auto count) -> task<s3_credentials> {
+      ++*count;
+      co_return s3_credentials("id", "secret", "token",
+                               std::chrono::system_clock::now() + std::chrono::hours(1));
+    }(calls); };
+  s3_store store({.endpoint = server.endpoint()}, client(), expiring);
+  sync_wait(runtime, read_many(store, 50));
+  EXPECT_EQ(*calls, 1);
+  EXPECT_EQ(server.seen().at(0).headers["x-amz-security-token"], "token");
+}
+
+TEST(S3, CredentialsThatCannotBeFoundAreAnErrorForAll) {
+  bucket_server server;
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), []() -> task<s3_credentials> {
+    throw error(errc::failed, "ask for credentials", "no role");
+    co_return s3_credentials("", "");
+  });
+  EXPECT_THAT([&] { sync_wait(runtime, read_many(store, 20)); },
+              ThrowsMessage<error>(HasSubstr("ask for credentials: no role")));
+}
+
+TEST(S3, NamesThatAreNoneAreRefused) {
+  runtime runtime;
+  s3_store store({.endpoint = "http://127.0.0.1:1", .anonymous = true});
+  for (auto* url : {"s3://", "s3:///key", "bucket/key", "s3://user@bucket/key"})
+    EXPECT_THAT([&] { (void)sync_wait(runtime, store.read(url)); },
+                ThrowsMessage<error>(HasSubstr("no s3://bucket/key")));
+  EXPECT_THAT([] { s3_store({.endpoint = "here"}); },
+              ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
+}
+
+TEST(S3Listing, IsReadWithItsEscapes) {
+  auto page = parse_listed_page(
+      "<ListBucketResult xmlns=\"a\"><EncodingType>url</EncodingType><Contents><Key>a%2Bb+%26amp;"
+      "</Key><Size>12</Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>");
+  ASSERT_EQ(page.keys.size(), 1u);
+  EXPECT_EQ(page.keys[0].key, "a+b &amp;");
+  EXPECT_EQ(page.keys[0].bytes, 12u);
+  EXPECT_EQ(page.keys[0].etag, "x&y");
+  EXPECT_TRUE(page.next.empty());
+}
+
+TEST(S3Listing, ThatIsDamagedIsRefused) {
+  auto refused = [](const std::string& xml, const std::string& why) {
+    EXPECT_THAT([&] { (void)parse_listed_page(xml); },
+                ThrowsMessage<error>("read a listing of objects: " + why));
+  };
+  refused("", "no ListBucketResult");
+  refused("<ListBucketResult><Contents>", "no end of <Contents>");
+  refused("<ListBucketResult><Contents><Key>a</Key></Contents>",
+          "an object without a key or a size");
+  refused("<ListBucketResult><Contents><Key>a</Key><Size>1x</Size></Contents>",
+          "a size that is no number");
+  refused("<ListBucketResult><Contents><Key>&nbsp;</Key><Size>1</Size></Contents>",
+          "an entity that XML does not have");
+  refused("<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size>"
+          "</Contents>",
+          "a key that is not encoded as asked");
+  refused("<ListBucketResult><IsTruncated>true</IsTruncated>",
+          "more to come, and no token to ask for it by");
+}
+
+}  // namespace lade::io::http
