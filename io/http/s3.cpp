@@ -242,6 +242,8 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
       object_info listed(bucket + each.key, each.bytes, std::move(each.etag));
       co_yield listed;
     }
+    if (!page.next.empty() && page.next == next)
+      throw error(errc::invalid_data, "list " + prefix, "the server repeats a page");
     next = std::move(page.next);
   } while (!next.empty());
 }

@@ -65,13 +65,14 @@ class bucket_server {
     auto begin = query.find(name + "=");
     if (begin == std::string::npos) return {};
     begin += name.size() + 1;
-    return query.substr(begin, query.find('&', begin) - begin);
+    auto text = query.substr(begin, query.find('&', begin) - begin);
+    for (auto slash = text.find("%2F"); slash != std::string::npos; slash = text.find("%2F"))
+      text.replace(slash, 3, "/");
+    return text;
   }
 
   web_reply page(const std::string& query) {
     auto prefix = value(query, "prefix");
-    for (auto slash = prefix.find("%2F"); slash != std::string::npos; slash = prefix.find("%2F"))
-      prefix.replace(slash, 3, "/");
     auto after = value(query, "continuation-token");
     std::string xml = "<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>";
     std::size_t count = 0;
@@ -127,6 +128,17 @@ TEST(S3, ListsPageByPage) {
               ElementsAre("s3://bucket/a/1 3 v1", "s3://bucket/a/2 3 v1", "s3://bucket/a/3 3 v1",
                           "s3://bucket/a/4 3 v1", "s3://bucket/a/5 3 v1"));
   EXPECT_EQ(server.seen().size(), 3u);
+}
+
+TEST(S3, AListingThatComesBackToAPageIsAnError) {
+  web_server server([](auto&) {
+    return web_reply{.body = "<ListBucketResult><IsTruncated>true</IsTruncated>"
+                             "<NextContinuationToken>x</NextContinuationToken>"};
+  });
+  runtime runtime;
+  s3_store store({.endpoint = server.url(""), .anonymous = true});
+  EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
+              ThrowsMessage<error>("list s3://bucket/a/: the server repeats a page"));
 }
 
 TEST(S3, AnAbsentObjectIsNamedByItsUrl) {
