@@ -1,5 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/io/directory.hpp>
+#include <lade/io/store.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -168,12 +170,20 @@ files::files(std::string root, std::string_view pattern, files_options options)
 std::string files::identity_of(const sample& file) const {
   auto identity = file.key().substr(path_below(root_, "").size());
   if (!compare_sizes_) return identity;
+  if (auto* size = file.find_field("size")) return identity + ' ' + std::to_string(size->integer());
   struct ::stat found;
   if (::stat(file.key().c_str(), &found) != 0) return identity + " unknown";
   return identity + ' ' + std::to_string(found.st_size);
 }
 
+void files::require_directory() const {
+  if (scheme_of(root_).empty()) return;
+  throw error(errc::unsupported, "list " + without_secrets(root_),
+              "a store has to be waited for: await load_all()");
+}
+
 std::vector<std::string> files::directories() const {
+  require_directory();
   directory_reader reader(root_);
   std::vector<std::string> names;
   while (auto* entry = reader.next())
@@ -194,7 +204,7 @@ static sample make_sample(const std::string& root, const std::string& path,
   return sample(path_below(root, path), label);
 }
 
-async_generator<sample> files::list(files what, bool labelled) {
+async_generator<sample> files::list_directory(files what, bool labelled) {
   auto classes = labelled ? what.directories() : std::vector<std::string>();
   walk tree(what);
   while (auto path = tree.next()) {
@@ -203,7 +213,78 @@ async_generator<sample> files::list(files what, bool labelled) {
   }
 }
 
+// The objects below the root that match, without labels.
+async_generator<sample> files::list_objects(files what) {
+  auto prefix = path_below(what.root_, "");
+  auto objects = find_store(what.root_)->list(prefix);
+  bool found_some = false;
+  while (auto* object = co_await objects.next()) {
+    if (!object->name.starts_with(prefix)) continue;
+    auto path = object->name.substr(prefix.size());
+    if (path.empty() || path.ends_with('/') || !what.pattern_.matches(path)) continue;
+    found_some = true;
+    std::vector<field> fields{field("size", object->size_bytes)};
+    if (!object->etag.empty()) fields.emplace_back("etag", object->etag);
+    auto found = sample(object->name).with_fields(std::move(fields));
+    co_yield std::move(found);
+  }
+  if (!found_some && !what.may_be_empty_)
+    throw error(errc::invalid_argument, "list " + without_secrets(what.root_),
+                "no object matches " + what.pattern_text_);
+}
+
+// The first directories below `prefix` of these samples, sorted.
+static std::vector<std::string> classes_of(const std::vector<sample>& samples, std::size_t prefix) {
+  std::vector<std::string> classes;
+  for (auto& each : samples) {
+    auto path = std::string_view(each.key()).substr(prefix);
+    auto slash = path.find('/');
+    if (slash != std::string_view::npos) classes.emplace_back(path.substr(0, slash));
+  }
+  std::ranges::sort(classes);
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  return classes;
+}
+
+task<std::vector<sample>> files::load_all(files what, bool labelled) {
+  if (scheme_of(what.root_).empty()) co_return what.list_all(labelled);
+  std::vector<sample> all;
+  auto objects = list_objects(what);
+  while (auto* object = co_await objects.next()) all.push_back(std::move(*object));
+  if (!labelled) co_return all;
+  auto prefix = path_below(what.root_, "").size();
+  auto classes = classes_of(all, prefix);
+  for (auto& each : all) {
+    auto labelled_path = make_sample(what.root_, each.key().substr(prefix), classes);
+    each = std::move(each).with_label(labelled_path.label());
+  }
+  co_return all;
+}
+
+async_generator<sample> files::list_store(files what, bool labelled) {
+  if (!labelled) {
+    auto objects = list_objects(std::move(what));
+    while (auto* object = co_await objects.next()) co_yield *object;
+    co_return;
+  }
+  auto all = co_await load_all(std::move(what), true);
+  for (auto& each : all) co_yield each;
+}
+
+async_generator<sample> files::list(files what, bool labelled) {
+  if (scheme_of(what.root_).empty()) return list_directory(std::move(what), labelled);
+  return list_store(std::move(what), labelled);
+}
+
+task<std::vector<std::string>> files::load_class_names(files what) {
+  if (scheme_of(what.root_).empty()) co_return what.directories();
+  auto prefix = path_below(what.root_, "").size();
+  auto all = co_await load_all(std::move(what), false);
+  co_return classes_of(all, prefix);
+}
+
 std::vector<sample> files::list_all(bool labelled) const {
+  require_directory();
   auto classes = labelled ? directories() : std::vector<std::string>();
   std::vector<sample> all;
   walk tree(*this);
@@ -213,6 +294,7 @@ std::vector<sample> files::list_all(bool labelled) const {
 
 async_generator<sample> files::list() const { return list(*this, false); }
 std::vector<sample> files::list_all() const { return list_all(false); }
+task<std::vector<sample>> files::load_all() const { return load_all(*this, false); }
 
 // A path has no two slashes in a row, so no other file is called like that.
 std::string labelled_files::identity_of(const sample& file) const {
@@ -222,6 +304,12 @@ std::string labelled_files::identity_of(const sample& file) const {
 std::vector<std::string> labelled_files::class_names() const { return files_.directories(); }
 async_generator<sample> labelled_files::list() const { return files::list(files_, true); }
 std::vector<sample> labelled_files::list_all() const { return files_.list_all(true); }
+task<std::vector<sample>> labelled_files::load_all() const {
+  return files::load_all(files_, true);
+}
+task<std::vector<std::string>> labelled_files::load_class_names() const {
+  return files::load_class_names(files_);
+}
 
 }  // namespace io
 }  // namespace lade

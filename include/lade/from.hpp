@@ -11,6 +11,7 @@
 #include <lade/held.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/task.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -92,8 +93,8 @@ template <class T>
 struct indexed_description {
   std::string name;  // what statistics and errors call it
 
-  // The complete list, made when a run needs it. Called on the CPU pool; may block.
-  std::function<std::shared_ptr<const item_list<T>>()> load;
+  // The complete list, made when a run needs it. Awaited on the CPU pool; may block.
+  std::function<task<std::shared_ptr<const item_list<T>>>()> load;
 
   // Items in the order of the list, before all of it is there; empty if there is no such way.
   std::function<async_generator<T>()> stream = nullptr;
@@ -136,7 +137,7 @@ class indexed_source final : public node<T> {
                                   stage_counters& counters, open_input input) {
     lineage position;  // of the item that is being made
     try {
-      auto list = what->load();
+      auto list = co_await what->load();
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
       gaps own(run.run->progress().own_delivered(run.first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
@@ -186,6 +187,11 @@ class indexed_source final : public node<T> {
 };
 
 template <class T>
+task<std::shared_ptr<const item_list<T>>> give_list(std::shared_ptr<const item_list<T>> kept) {
+  co_return kept;
+}
+
+template <class T>
 pipeline<T> make_indexed(indexed_description<T> what) {
   auto kept = std::make_shared<const indexed_description<T>>(std::move(what));
   return pipeline<T>(counted_ptr(new indexed_source<T>(std::move(kept))), 1);
@@ -222,12 +228,30 @@ template <class R>
 concept list_range = std::ranges::random_access_range<const R> &&
                      std::ranges::sized_range<const R> && requires(const R& r) { r[0]; };
 
-// A source that can be listed: lazily by list(), or as a whole by list_all().
+// A source that can be listed: lazily by list(), or as a whole by list_all() or, where that has to
+// wait for a server, by awaiting load_all().
 template <class S>
 concept listing = requires(const S& source) {
   source.list().next();
   { source.list_all() } -> std::ranges::random_access_range;
 };
+
+// The list of a listing as a whole.
+template <listing S, class T>
+task<std::shared_ptr<const item_list<T>>> load_listing(S source) {
+  using list = range_list<std::vector<T>>;
+  if constexpr (requires { source.load_all(); }) {
+    auto all = co_await source.load_all();
+    co_return std::make_shared<const list>(std::move(all));
+  } else {
+    co_return std::make_shared<const list>(source.list_all());
+  }
+}
+
+template <class R>
+task<std::shared_ptr<const item_list<std::ranges::range_value_t<R>>>> load_range(R range) {
+  co_return std::make_shared<const range_list<R>>(std::move(range));
+}
 
 template <class T>
 struct generated;
@@ -328,16 +352,17 @@ auto from(Source source, const from_options& options = {}) {
   std::string identity(options.identity);
   if constexpr (detail::listing<Source>) {
     using value = std::ranges::range_value_t<decltype(source.list_all())>;
-    using list = detail::range_list<std::vector<value>>;
     return detail::make_indexed<value>(
-        {name, [source] { return std::make_shared<const list>(source.list_all()); },
+        {name, [source] { return detail::load_listing<Source, value>(source); },
          [source] { return source.list(); }, identity,
          [source](const value& item) { return detail::listed_identity(source, item); }});
   } else if constexpr (detail::list_range<Source>) {
+    using value = std::ranges::range_value_t<Source>;
     using list = detail::range_list<Source>;
-    auto kept = std::make_shared<const list>(std::move(source));
-    return detail::make_indexed<std::ranges::range_value_t<Source>>(
-        {name, [kept] { return kept; }, nullptr, identity});
+    std::shared_ptr<const detail::item_list<value>> kept =
+        std::make_shared<const list>(std::move(source));
+    return detail::make_indexed<value>(
+        {name, [kept] { return detail::give_list<value>(kept); }, nullptr, identity});
   } else if constexpr (detail::generator_function<Source>) {
     using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
     return detail::make_source<value>(options, std::move(source));
@@ -358,7 +383,7 @@ auto from(Source source, const from_options& options = {}) {
       return detail::make_indexed<value>(
           {name,
            [source = detail::shared_const(std::move(source))] {
-             return std::make_shared<const detail::range_list<range>>((*source)());
+             return detail::load_range<range>((*source)());
            },
            nullptr, identity});
     else
@@ -393,9 +418,11 @@ auto from_index(std::uint64_t size, F function, const from_options& options = {}
     std::uint64_t size_;
     F function_;
   };
-  auto kept = std::make_shared<const list>(size, std::move(function));
-  return detail::make_indexed<value>(
-      {std::string(options.name), [kept] { return kept; }, nullptr, std::string(options.identity)});
+  std::shared_ptr<const detail::item_list<value>> kept =
+      std::make_shared<const list>(size, std::move(function));
+  return detail::make_indexed<value>({std::string(options.name),
+                                      [kept] { return detail::give_list<value>(kept); }, nullptr,
+                                      std::string(options.identity)});
 }
 
 }  // namespace lade

@@ -182,6 +182,20 @@ static std::string first_line(std::string_view text) {
   return printable(text.substr(0, most)) + (text.size() > most ? "..." : "");
 }
 
+static std::string_view xml_element(std::string_view body, const std::string& name) {
+  auto begin = body.find("<" + name + ">");
+  if (begin == std::string_view::npos) return {};
+  body.remove_prefix(begin + name.size() + 2);
+  return body.substr(0, body.find("</"));
+}
+
+// What the body of a refusal says: the code and message of an object store, else its first line.
+static std::string explanation_of(std::string_view body) {
+  auto message = xml_element(body, "Message");
+  if (message.empty()) return first_line(body);
+  return std::string(first_line(xml_element(body, "Code"))) + ", " + first_line(message);
+}
+
 failed_attempt failure_of(const transfer& ended) {
   if (!ended.succeeded()) {
     std::error_code code(ended.result(), curl_category());
@@ -190,7 +204,7 @@ failed_attempt failure_of(const transfer& ended) {
     return {.code = code, .why = why, .again = is_worth_repeating(ended.result())};
   }
   auto code = status_code(ended.head.status);
-  auto explanation = first_line(ended.refusal);
+  auto explanation = explanation_of(ended.refusal);
   return {.code = code,
           .why = code.message() + (explanation.empty() ? "" : ": " + explanation),
           .again = is_worth_repeating(ended.head.status),

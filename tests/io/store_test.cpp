@@ -1,7 +1,11 @@
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/io/directory.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/store.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/shuffle.hpp>
 #include <lade/sync_wait.hpp>
 
 #include <gmock/gmock.h>
@@ -10,12 +14,14 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../support/temp_dir.hpp"
 
 namespace lade::io {
 
 using testing_support::temp_dir;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -91,6 +97,66 @@ TEST(Store, AtALongerPrefixGoesFirst) {
   EXPECT_EQ(sync_wait(runtime, read_file("nested://b/c")).text(), "Dnested://b/c");
   unmount("nested://b/");
   EXPECT_EQ(sync_wait(runtime, read_file("nested://b/c")).text(), "Anested://b/c");
+}
+
+// A store with these objects.
+class listed final : public store {
+ public:
+  explicit listed(std::vector<std::string> names) : names_(std::move(names)) {}
+
+  task<buffer> read(std::string url) const override { co_return bytes_of(url); }
+  task<std::shared_ptr<const byte_reader>> open(std::string, bool) const override {
+    co_return nullptr;
+  }
+  async_generator<buffer> stream(std::string, stream_options) const override { co_return; }
+  async_generator<object_info> list(std::string prefix) const override {
+    for (auto& name : names_) {
+      object_info found(name, name.size(), "tag");
+      if (name.starts_with(prefix)) co_yield found;
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+static std::vector<std::string> keys_of(const std::vector<sample>& samples) {
+  std::vector<std::string> keys;
+  for (auto& each : samples) keys.push_back(each.key() + " " + std::to_string(each.label()));
+  return keys;
+}
+
+TEST(Store, IsListedLikeADirectory) {
+  mounted here("listed://", std::make_shared<const listed>(std::vector<std::string>{
+                                "listed://b/train/", "listed://b/train/.x/1.jpg",
+                                "listed://b/train/cat/1.jpg", "listed://b/train/cat/2.png",
+                                "listed://b/train/dog/3.jpg", "listed://b/trainer/4.jpg"}));
+  runtime runtime;
+  files jpegs("listed://b/train", "**/*.jpg");
+  labelled_files classes("listed://b/train", "**/*.jpg");
+  EXPECT_THAT(keys_of(sync_wait(runtime, jpegs.load_all())),
+              ElementsAre("listed://b/train/cat/1.jpg -1", "listed://b/train/dog/3.jpg -1"));
+  EXPECT_THAT(keys_of(sync_wait(runtime, classes.load_all())),
+              ElementsAre("listed://b/train/cat/1.jpg 0", "listed://b/train/dog/3.jpg 1"));
+  EXPECT_THAT(sync_wait(runtime, classes.load_class_names()), ElementsAre("cat", "dog"));
+  std::vector<sample> in_order;
+  std::vector<sample> shuffled;
+  for (auto& each : runtime.run(from(classes))) in_order.push_back(each);
+  for (auto& each : runtime.run(from(classes) | shuffle({.seed = 1}))) shuffled.push_back(each);
+  EXPECT_THAT(keys_of(in_order),
+              ElementsAre("listed://b/train/cat/1.jpg 0", "listed://b/train/dog/3.jpg 1"));
+  EXPECT_EQ(shuffled.size(), 2u);
+  EXPECT_EQ(in_order[0].field("size").integer(), 26);
+  EXPECT_EQ(in_order[0].field("etag").text(), "tag");
+}
+
+TEST(Store, AListingWithoutAMatchIsNamed) {
+  mounted here("listed://", std::make_shared<const listed>(std::vector<std::string>{}));
+  runtime runtime;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, files("listed://b", "*.jpg").load_all()); },
+              ThrowsMessage<error>("list listed://b: no object matches *.jpg"));
+  EXPECT_THAT([] { (void)files("listed://b").list_all(); },
+              ThrowsMessage<error>(HasSubstr("await load_all()")));
 }
 
 TEST(Store, ThatIsNotMountedIsNamed) {

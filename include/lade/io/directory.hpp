@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/io/glob.hpp>
 #include <lade/sample.hpp>
+#include <lade/task.hpp>
 
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ struct files_options {
 // that reading it says so. Names that begin with a dot are skipped unless the pattern asks for
 // them. Directories that cannot match are not opened.
 //
+// The root may be a URL of a store that lists objects, "s3://bucket/train" (see store.hpp). The
+// samples have fields then: "size" in bytes, and "etag" if the store says one.
+//
 // A small value that describes a listing; each call of list or list_all lists anew. Both read
 // directories with blocking calls, so they belong on the CPU pool or an ordinary thread. Both
 // throw error, naming the directory, when one (also `root`) cannot be read, and
@@ -48,10 +52,14 @@ class files {
 
   const std::string& root() const noexcept { return root_; }
 
-  // One after the other. Reads a directory when the one before is exhausted.
+  // One after the other. Reads a directory when the one before is exhausted; of a store, a page of
+  // its listing.
   async_generator<sample> list() const;
 
+  // All of them. `list_all` throws error(unsupported) for a root that is a URL, which has to be
+  // waited for.
   std::vector<sample> list_all() const;
+  task<std::vector<sample>> load_all() const;
 
   // What tells a listed file from others, for states.
   std::string identity_of(const sample& file) const;
@@ -61,7 +69,13 @@ class files {
   class walk;
 
   static async_generator<sample> list(files what, bool labelled);
+  static async_generator<sample> list_directory(files what, bool labelled);
+  static async_generator<sample> list_store(files what, bool labelled);
+  static async_generator<sample> list_objects(files what);
+  static task<std::vector<sample>> load_all(files what, bool labelled);
+  static task<std::vector<std::string>> load_class_names(files what);
   std::vector<sample> list_all(bool labelled) const;
+  void require_directory() const;
   std::vector<std::string> directories() const;  // in the root
 
   std::string root_;
@@ -81,11 +95,15 @@ class labelled_files {
                           files_options options = {})
       : files_(std::move(root), pattern, options) {}
 
-  // The names of the directories in `root`, sorted: what labels mean.
+  // The names of the directories in `root`, sorted: what labels mean. `class_names` throws as
+  // list_all of `files` does.
   std::vector<std::string> class_names() const;
+  task<std::vector<std::string>> load_class_names() const;
 
+  // Of a store, `list` lists all objects before the first, since all directories must be known.
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
+  task<std::vector<sample>> load_all() const;
 
   // As of `files`, and the label: a new directory may change the labels of all files.
   std::string identity_of(const sample& file) const;

@@ -57,7 +57,9 @@ class bucket_server {
     std::lock_guard lock(mutex_);
     auto found = objects.find(key);
     if (found == objects.end())
-      return {.status = 404, .body = "<Error><Code>NoSuchKey</Code></Error>"};
+      return {.status = 404,
+              .body = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>The key does "
+                      "not exist.</Message></Error>"};
     return test::file_reply(request, found->second);
   }
 
@@ -146,7 +148,8 @@ TEST(S3, AnAbsentObjectIsNamedByItsUrl) {
   runtime runtime;
   s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
   EXPECT_THAT([&] { (void)sync_wait(runtime, store.read("s3://bucket/a")); },
-              ThrowsMessage<error>(HasSubstr("/bucket/a: 404 Not Found: <Error><Code>NoSuchKey")));
+              ThrowsMessage<error>(HasSubstr("/bucket/a: 404 Not Found: NoSuchKey, The key does not "
+                                             "exist. (attempt 1 of 5)")));
   EXPECT_EQ(sync_wait(runtime, store.open("s3://bucket/a", true)), nullptr);
 }
 

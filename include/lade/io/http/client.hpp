@@ -167,8 +167,10 @@ struct client_statistics {
 // signatures and credentials are sent to the URL's own scheme, host and port only.
 class client {
  public:
+  client() : client(client_options{}) {}
+
   // Throws error(invalid_argument) that names an option that cannot work.
-  explicit client(const client_options& options = {});
+  explicit client(const client_options& options);
 
   // An object or a part of it, in memory of the caller's pool. Throws error(invalid_data) if the
   // server sends another range than asked for, or the whole object instead.
