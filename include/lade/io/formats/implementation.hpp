@@ -1,0 +1,11 @@
+// The compiled part of lade-formats. To use it without building a library, include
+// this in exactly one .cpp file of the program, beside:
+//   lade/implementation.hpp
+// Written by `./dev modules` from modules.ini.
+
+#pragma once
+
+#include "../../../../io/formats/example.cpp"
+#include "../../../../io/formats/json_reader.cpp"
+#include "../../../../io/formats/protobuf_reader.cpp"
+#include "../../../../io/formats/tfrecord.cpp"

@@ -1,0 +1,99 @@
+#include "bytes.hpp"
+#include "tfrecord_reader.hpp"
+
+#include <lade/checksum.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/tfrecord.hpp>
+
+#include <utility>
+
+namespace lade {
+
+namespace io {
+
+static std::string doing_tfrecord(std::string_view name, std::uint64_t offset) {
+  return "read the record at byte " + std::to_string(offset) + " of " + std::string(name);
+}
+
+static std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept {
+  auto crc = crc32c(bytes).value();
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+bool is_tfrecord_data(std::span<const std::byte> data_and_checksum) noexcept {
+  auto bytes = data_and_checksum.size() - tfrecord_checksum_bytes;
+  return masked_crc(data_and_checksum.first(bytes)) ==
+         load_little<std::uint32_t>(data_and_checksum.subspan(bytes));
+}
+
+std::uint64_t parse_tfrecord_header(std::span<const std::byte> header, std::string_view name,
+                                    std::uint64_t offset, std::uint64_t most) {
+  auto length = load_little<std::uint64_t>(header);
+  if (masked_crc(header.first(8)) != load_little<std::uint32_t>(header.subspan(8)))
+    throw error(errc::invalid_data, doing_tfrecord(name, offset),
+                "its length does not match the checksum of the length");
+  if (length > most)
+    throw error(
+        errc::limit_exceeded, doing_tfrecord(name, offset),
+        "it has " + std::to_string(length) + " bytes; max_record_bytes is " + std::to_string(most));
+  return length;
+}
+
+tfrecord_reader::tfrecord_reader(async_generator<buffer> file, std::string name,
+                                 tfrecord_options options)
+    : from_(std::move(file), std::move(name)), options_(options) {
+  // So that the bytes of a record with its checksum can be counted.
+  options_.max_record_bytes = std::min(options.max_record_bytes, ~std::uint64_t{0} / 2);
+}
+
+void tfrecord_reader::skip_or_refuse(std::uint64_t offset) const {
+  if (!options_.skip_damaged)
+    throw error(errc::invalid_data, doing_tfrecord(from_.name(), offset),
+                "its data does not match the checksum");
+  if (options_.damaged) options_.damaged->fetch_add(1, std::memory_order_relaxed);
+}
+
+task<std::optional<buffer>> tfrecord_reader::next() {
+  for (;;) {
+    bool over = co_await from_.at_end();
+    if (over) co_return std::nullopt;
+    auto offset = from_.position();
+    auto header = co_await from_.read(tfrecord_header_bytes, "the head of a record");
+    auto length =
+        parse_tfrecord_header(header.bytes(), from_.name(), offset, options_.max_record_bytes);
+    auto record = co_await from_.read(length + tfrecord_checksum_bytes, "a record");
+    ++read_;
+    if (is_tfrecord_data(record.bytes())) co_return record.slice(0, length);
+    skip_or_refuse(offset);
+  }
+}
+
+async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
+                                       tfrecord_options options) {
+  tfrecord_reader from(std::move(file), std::move(name), options);
+  for (;;) {
+    auto record = co_await from.next();
+    if (!record) break;
+    co_yield *record;
+  }
+}
+
+}  // namespace io
+
+async_generator<sample> detail::read_tfrecord::operator()(sample file) const {
+  return read(std::move(file), options_);
+}
+
+async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_options options) {
+  io::tfrecord_reader from(io::stream(file.key()), file.key(), options);
+  for (;;) {
+    auto record = co_await from.next();
+    if (!record) break;
+    auto key = file.key() + "/" + std::to_string(from.number());
+    auto made = sample(std::move(key), file.label()).with_data(std::move(*record));
+    co_yield made;
+  }
+}
+
+}  // namespace lade
