@@ -5,7 +5,12 @@
 
 #pragma once
 
+#include "../../../../io/formats/csv.cpp"
 #include "../../../../io/formats/example.cpp"
+#include "../../../../io/formats/json_lines.cpp"
 #include "../../../../io/formats/json_reader.cpp"
+#include "../../../../io/formats/manifest.cpp"
+#include "../../../../io/formats/manifest_rows.cpp"
 #include "../../../../io/formats/protobuf_reader.cpp"
+#include "../../../../io/formats/save_manifest.cpp"
 #include "../../../../io/formats/tfrecord.cpp"
