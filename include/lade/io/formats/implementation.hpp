@@ -1,0 +1,15 @@
+// The compiled part of lade-formats. To use it without building a library, include
+// this in exactly one .cpp file of the program, beside:
+//   lade/implementation.hpp
+// Written by `./dev modules` from modules.ini.
+
+#pragma once
+
+#include "../../../../io/formats/decoder.cpp"
+#include "../../../../io/formats/decompress.cpp"
+#include "../../../../io/formats/sample_name.cpp"
+#include "../../../../io/formats/shards.cpp"
+#include "../../../../io/formats/tar.cpp"
+#include "../../../../io/formats/tar_header.cpp"
+#include "../../../../io/formats/tar_walk.cpp"
+#include "../../../../io/formats/webdataset.cpp"
