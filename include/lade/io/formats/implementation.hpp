@@ -6,6 +6,8 @@
 #pragma once
 
 #include "../../../../io/formats/csv.cpp"
+#include "../../../../io/formats/decoder.cpp"
+#include "../../../../io/formats/decompress.cpp"
 #include "../../../../io/formats/example.cpp"
 #include "../../../../io/formats/json_lines.cpp"
 #include "../../../../io/formats/json_reader.cpp"
@@ -14,7 +16,13 @@
 #include "../../../../io/formats/mapped_file.cpp"
 #include "../../../../io/formats/megatron_index.cpp"
 #include "../../../../io/formats/protobuf_reader.cpp"
+#include "../../../../io/formats/sample_name.cpp"
 #include "../../../../io/formats/save_manifest.cpp"
+#include "../../../../io/formats/shards.cpp"
+#include "../../../../io/formats/tar.cpp"
+#include "../../../../io/formats/tar_header.cpp"
+#include "../../../../io/formats/tar_walk.cpp"
 #include "../../../../io/formats/tfrecord.cpp"
 #include "../../../../io/formats/token_windows.cpp"
 #include "../../../../io/formats/tokens.cpp"
+#include "../../../../io/formats/webdataset.cpp"
