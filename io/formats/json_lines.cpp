@@ -4,6 +4,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
+#include <lade/io/formats/decompress.hpp>
 #include <lade/io/formats/json_lines.hpp>
 
 #include <cstring>
@@ -105,7 +106,9 @@ async_generator<sample> detail::read_json_line::operator()(sample file) const {
 }
 
 async_generator<sample> detail::read_json_line::read(sample file, io::json_line_options options) {
-  io::line_reader from(io::stream(file.key()), file.key(), options.max_line_bytes);
+  auto content =
+      io::decompress(io::stream(file.key()), file.key(), {.max_bytes = options.max_file_bytes});
+  io::line_reader from(std::move(content), file.key(), options.max_line_bytes);
   for (;;) {
     auto line = co_await from.next();
     if (!line) break;

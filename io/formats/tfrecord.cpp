@@ -4,6 +4,7 @@
 #include <lade/checksum.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
+#include <lade/io/formats/decompress.hpp>
 #include <lade/io/formats/tfrecord.hpp>
 
 #include <utility>
@@ -69,6 +70,30 @@ task<std::optional<buffer>> tfrecord_reader::next() {
   }
 }
 
+// Whether a file that begins so is not compressed: the head of its first record is whole. The
+// length of a record may begin as gzip does.
+static bool begins_with_tfrecord(const buffer& chunk) noexcept {
+  if (chunk.size() < tfrecord_header_bytes) return false;
+  auto head = chunk.bytes().first(tfrecord_header_bytes);
+  return masked_crc(head.first(8)) == load_little<std::uint32_t>(head.subspan(8));
+}
+
+static async_generator<buffer> put_before(buffer first, async_generator<buffer> rest) {
+  co_yield first;
+  while (auto* chunk = co_await rest.next()) co_yield *chunk;
+}
+
+// The bytes of a file, decompressed if it is compressed.
+static async_generator<buffer> open_tfrecord_file(std::string path, std::uint64_t max_bytes) {
+  auto file = stream(path);
+  auto* first = co_await file.next();
+  if (!first) co_return;
+  bool is_plain = begins_with_tfrecord(*first);
+  auto whole = put_before(std::move(*first), std::move(file));
+  if (!is_plain) whole = decompress(std::move(whole), path, {.max_bytes = max_bytes});
+  while (auto* chunk = co_await whole.next()) co_yield *chunk;
+}
+
 async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
                                        tfrecord_options options) {
   tfrecord_reader from(std::move(file), std::move(name), options);
@@ -86,7 +111,8 @@ async_generator<sample> detail::read_tfrecord::operator()(sample file) const {
 }
 
 async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_options options) {
-  io::tfrecord_reader from(io::stream(file.key()), file.key(), options);
+  auto content = io::open_tfrecord_file(file.key(), options.max_file_bytes);
+  io::tfrecord_reader from(std::move(content), file.key(), options);
   for (;;) {
     auto record = co_await from.next();
     if (!record) break;

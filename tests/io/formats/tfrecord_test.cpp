@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <atomic>
 #include <random>
@@ -25,6 +26,7 @@ using test::texts_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
+using testing_support::temp_dir;
 
 static std::string checksum_of(std::string_view bytes) {
   auto crc = crc32c(std::as_bytes(std::span(bytes))).value();
@@ -142,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Both, TfrecordFile,
                          testing_support::reactor_name);
 
 TEST_P(TfrecordFile, BecomesSamplesThatAreNumbered) {
-  testing_support::temp_dir dir;
+  temp_dir dir;
   auto file = record("abc") + record("def") + record("ghi");
   file[19 + 13] ^= 1;
   auto path = dir.write("a.tfrecord", file);
@@ -155,6 +157,38 @@ TEST_P(TfrecordFile, BecomesSamplesThatAreNumbered) {
   EXPECT_EQ(samples[1].data().text(), "ghi");
   EXPECT_EQ(samples[1].label(), 7);
   EXPECT_THROW(sync_wait(runtime, test::collect(read_tfrecord(sample(path)))), error);
+}
+
+static std::string zstd(const std::string& text) {
+  std::string zipped(ZSTD_compressBound(text.size()), '\0');
+  zipped.resize(ZSTD_compress(zipped.data(), zipped.size(), text.data(), text.size(), 3));
+  return zipped;
+}
+
+TEST_P(TfrecordFile, MayBeCompressed) {
+  temp_dir dir;
+  std::string text(100'000, 'x');
+  auto path = dir.write("a.tfrecord.zst", zstd(record("abc") + record(text)));
+  runtime runtime(options());
+  auto samples = sync_wait(runtime, test::collect(read_tfrecord(sample(path))));
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_TRUE(samples[1].data().text() == text);
+  EXPECT_THAT(
+      [&] {
+        sync_wait(runtime,
+                  test::collect(read_tfrecord.with({.max_file_bytes = 1000})(sample(path))));
+      },
+      ThrowsMessage<error>(HasSubstr(path)));
+}
+
+// 0x088b1f bytes: a length that begins as gzip does.
+TEST_P(TfrecordFile, IsNotTakenForGzipByItsFirstLength) {
+  temp_dir dir;
+  auto path = dir.write("a.tfrecord", record(std::string(0x088b1f, 'x')));
+  runtime runtime(options());
+  auto samples = sync_wait(runtime, test::collect(read_tfrecord(sample(path))));
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_EQ(samples[0].data().size(), 0x088b1fu);
 }
 
 TEST(Example, FeaturesBecomeFields) {

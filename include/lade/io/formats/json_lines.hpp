@@ -7,6 +7,7 @@
 #include <lade/sample.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace lade {
@@ -32,6 +33,9 @@ async_generator<buffer> read_lines(async_generator<buffer> file, std::string nam
 
 struct json_line_options {
   std::size_t max_line_bytes = std::size_t{64} << 20;  // as of line_options
+
+  // How much a compressed file may decompress to. More is refused with error(limit_exceeded).
+  std::uint64_t max_file_bytes = std::uint64_t{1} << 40;
 
   std::size_t max_fields = 4096;  // of one object; more are refused with error(limit_exceeded)
 };
@@ -66,6 +70,7 @@ namespace io {
 // Members become fields: strings text, numbers without fraction and exponent integers, other
 // numbers numbers, true and false the integers 1 and 0, objects and arrays text that is their JSON.
 // A null becomes no field. Empty lines are skipped.
+// Files compressed with gzip or Zstandard are recognized by their first bytes and decompressed.
 //
 // Throws error(invalid_data) that names the file, the line and the byte in it for anything else:
 // what is not JSON or not an object, a name that occurs twice, text that is not UTF-8, an integer

@@ -18,6 +18,9 @@ struct tfrecord_options {
   // Longer records are refused with error(limit_exceeded).
   std::uint64_t max_record_bytes = std::uint64_t{1} << 30;
 
+  // How much a compressed file may decompress to. More is refused with error(limit_exceeded).
+  std::uint64_t max_file_bytes = std::uint64_t{1} << 40;
+
   // Skip records whose data does not match its checksum, and count them in `damaged`. If false,
   // such a record is an error. A damaged length is always an error: nothing after it can be found.
   bool skip_damaged = false;
@@ -93,6 +96,7 @@ namespace io {
 //       | lade::flat_map(lade::io::read_tfrecord)
 //       | lade::map(lade::io::parse_example)
 //
+// Files compressed with gzip or Zstandard are recognized by their first bytes and decompressed.
 // Damaged records that are skipped keep their number.
 inline constexpr detail::read_tfrecord read_tfrecord;
 
