@@ -28,7 +28,7 @@ class mds_index_parser {
   }
 
  private:
-  struct file {
+  struct stored_file {
     std::string name;
     std::uint64_t bytes = 0;
   };
@@ -40,8 +40,8 @@ class mds_index_parser {
     std::vector<std::string> names;
     std::vector<std::string> encodings;
     std::vector<std::optional<std::uint64_t>> sizes;
-    std::optional<file> raw;
-    std::optional<file> zip;
+    std::optional<stored_file> raw;
+    std::optional<stored_file> zip;
     std::optional<std::uint64_t> samples;
 
     bool has_columns_of(const description& other) const {
@@ -98,18 +98,18 @@ class mds_index_parser {
     return json_.unsigned_integer();
   }
 
-  std::optional<file> read_file() {
+  std::optional<stored_file> read_file() {
     if (!has_value()) return std::nullopt;
-    file read;
+    stored_file stored;
     json_.object([&](const std::string& member) {
       if (member == "basename")
-        read.name = json_.string();
+        stored.name = json_.string();
       else if (member == "bytes")
-        read.bytes = json_.unsigned_integer();
+        stored.bytes = json_.unsigned_integer();
       else
         json_.skip();
     });
-    return read;
+    return stored;
   }
 
   // Names stay below the directory.
