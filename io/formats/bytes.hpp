@@ -3,12 +3,17 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
-namespace lade::io {
+namespace lade {
+
+namespace io {
 
 // The number at `from`, which needs not be aligned. Its bytes must be there.
 template <class T>
@@ -28,4 +33,20 @@ T load_little(std::span<const std::byte> from, std::size_t index = 0) noexcept {
   return load_little<T>(from.data() + index * sizeof(T));
 }
 
-}  // namespace lade::io
+}  // namespace io
+
+namespace detail {
+
+// The first bytes of `from` as a number. It has so many.
+template <std::unsigned_integral T>
+T load_little(std::string_view from) noexcept {
+  return io::load_little<T>(reinterpret_cast<const std::byte*>(from.data()));
+}
+
+template <std::unsigned_integral T>
+void append_little(std::string& to, T value) {
+  for (std::size_t i = 0; i < sizeof value; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+}  // namespace detail
+}  // namespace lade

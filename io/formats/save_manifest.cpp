@@ -1,3 +1,5 @@
+#include "new_file.hpp"
+
 #include <lade/detail/json.hpp>
 #include <lade/detail/utf8.hpp>
 #include <lade/error.hpp>
@@ -5,15 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <random>
-#include <utility>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <span>
 
 namespace lade::io {
 
@@ -68,61 +64,20 @@ static std::string manifest_line(const sample& saved) {
   return line + "}\n";
 }
 
-// A file beside another, which it becomes when it is complete; removed otherwise.
-class file_beside {
- public:
-  explicit file_beside(std::string path)
-      : path_(std::move(path)),
-        own_path_(path_ + ".new-" + std::to_string(std::random_device()())),
-        fd_(::open(own_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-    check(fd_ >= 0);
-  }
-  file_beside(const file_beside&) = delete;
-  ~file_beside() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(own_path_.c_str());
-  }
-
-  void write(std::string_view text) {
-    while (!text.empty()) {
-      auto written = ::write(fd_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      check(written >= 0);
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
-  void finish() {
-    check(::fsync(fd_) == 0);
-    check(std::rename(own_path_.c_str(), path_.c_str()) == 0);
-    ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  void check(bool is_done) const {
-    if (!is_done) raise(errno, "write " + path_);
-  }
-
-  std::string path_;
-  std::string own_path_;
-  int fd_;
-};
-
 void save_manifest(const std::string& path, std::span<const sample> samples) {
   if (!path.ends_with(".jsonl") && !path.ends_with(".ndjson"))
     throw error(errc::invalid_argument, "write " + path,
                 "a manifest of JSON lines must end with .jsonl or .ndjson");
-  file_beside file(path);
+  detail::new_file file(path);
   std::string text;
   for (auto& each : samples) {
     text += manifest_line(each);
     if (text.size() < 1 << 20) continue;
-    file.write(text);
+    file.write(std::as_bytes(std::span(text)));
     text.clear();
   }
-  file.write(text);
-  file.finish();
+  file.write(std::as_bytes(std::span(text)));
+  file.publish();
 }
 
 }  // namespace lade::io

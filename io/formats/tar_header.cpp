@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -52,25 +53,33 @@ std::optional<std::int64_t> parse_tar_number(std::string_view field) noexcept {
   return parse_octal(field);
 }
 
-// The sum of unsigned bytes, and how many are negative where they are signed.
-static std::pair<std::int64_t, std::int64_t> sum_of(std::string_view bytes) noexcept {
-  std::uint32_t sum = 0;
-  std::uint32_t high = 0;
-  for (auto c : bytes) {
-    auto byte = static_cast<unsigned char>(c);
-    sum += byte;
-    high += byte >> 7;
+// The sum of the bytes of a block, eight at a time: sums of two columns each in 16 bits, which 64
+// rows do not fill.
+static std::uint32_t sum_of_block(const char* block) noexcept {
+  constexpr std::uint64_t even_columns = 0x00ff00ff00ff00ff;
+  std::uint64_t sums = 0;
+  for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
+    std::uint64_t row;
+    std::memcpy(&row, block + at, sizeof row);
+    sums += (row & even_columns) + (row >> 8 & even_columns);
   }
-  return {sum, high};
+  std::uint32_t sum = 0;
+  for (; sums > 0; sums >>= 16) sum += sums & 0xffff;
+  return sum;
 }
+
+static bool is_negative(char c) noexcept { return static_cast<unsigned char>(c) >= 0x80; }
 
 bool has_tar_checksum(std::string_view block) noexcept {
   auto field = block.substr(tar_checksum_at, tar_checksum_bytes);
   auto said = parse_octal(field);
-  auto [sum, high] = sum_of(block);
-  auto [left_out, high_left_out] = sum_of(field);
-  auto wanted = sum - left_out + std::int64_t{tar_checksum_bytes * ' '};
-  return said && (*said == wanted || *said == wanted - (high - high_left_out) * 256);
+  if (!said) return false;
+  std::int64_t sum = sum_of_block(block.data());
+  for (auto c : field) sum += ' ' - static_cast<unsigned char>(c);
+  if (*said == sum) return true;
+  auto negative =
+      std::ranges::count_if(block, is_negative) - std::ranges::count_if(field, is_negative);
+  return *said == sum - 256 * negative;
 }
 
 static tar_time clamp_time(std::int64_t seconds, std::int64_t nanoseconds) noexcept {

@@ -133,33 +133,40 @@ static std::string archive_of(int shard, int samples) {
   return bytes + tar_end();
 }
 
+static auto samples_in(const temp_dir& dir, unsigned concurrency) {
+  return from(shards(dir / "{0..5}.tar")) | shuffle({.seed = 7}) | shard({.rank = 0, .world = 2}) |
+         flat_map(io::read_tar.with({.label = "cls"}), {.concurrency = concurrency});
+}
+
 // Stopped after every number of samples, and resumed: the same samples as of a run without a stop.
 TEST(Webdataset, ARunGoesOnExactlyWhereItWas) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));
-  for (unsigned concurrency : {1u, 4u}) {
-    auto samples = from(shards(dir / "{0..5}.tar")) | shuffle({.seed = 7}) |
-                   shard({.rank = 0, .world = 2}) |
-                   flat_map(io::read_tar.with({.label = "cls"}), {.concurrency = concurrency}) |
-                   shuffle({.seed = 8, .window = 5});
-    auto whole = keys_of(collect(runtime, samples));
-    ASSERT_GT(whole.size(), 9u);
-    for (std::size_t first = 0; first <= whole.size(); ++first) {
-      auto begun = runtime.run(samples);
+  auto whole = keys_of(collect(runtime, samples_in(dir, 1)));
+  ASSERT_GT(whole.size(), 9u);
+  for (unsigned concurrency : {1u, 4u})
+    for (std::size_t first = 1; first <= whole.size(); ++first) {
+      auto begun = runtime.run(samples_in(dir, concurrency));
       std::vector<std::string> keys;
       while (keys.size() < first) keys.push_back(begun.wait_next()->key());
       auto saved = state_from_json(to_json(begun.state()));
-      auto other = concurrency == 1 ? 4u : 1u;
-      auto again = from(shards(dir / "{0..5}.tar")) | shuffle({.seed = 7}) |
-                   shard({.rank = 0, .world = 2}) |
-                   flat_map(io::read_tar.with({.label = "cls"}), {.concurrency = other}) |
-                   shuffle({.seed = 8, .window = 5});
-      auto rest = keys_of(collect(runtime, first % 2 ? again : samples, {.state = saved}));
+      auto again = samples_in(dir, first % 2 ? concurrency : 5 - concurrency);
+      auto rest = keys_of(collect(runtime, again, {.state = saved}));
       keys.insert(keys.end(), rest.begin(), rest.end());
       EXPECT_EQ(keys, whole) << first << " " << concurrency;
     }
-  }
+}
+
+// Which needs an index.
+TEST(Webdataset, AWindowBehindAStreamHasNoState) {
+  temp_dir dir;
+  runtime runtime({.threads = 3});
+  for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));
+  auto begun = runtime.run(samples_in(dir, 4) | shuffle({.seed = 8, .window = 5}));
+  ASSERT_TRUE(begun.wait_next());
+  EXPECT_THAT([&] { begun.state(); },
+              ThrowsMessage<error>(HasSubstr("read_tar makes several items of one before shuffle")));
 }
 
 static std::string gzipped(const temp_dir& dir, const std::string& archive) {
