@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <random>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,15 +13,17 @@
 
 namespace lade::detail {
 
+// Another on each machine that shares the directory; processes in containers have equal numbers.
 static std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> count = 0;
-  return path + ".tmp-" + std::to_string(getpid()) + "-" + std::to_string(++count);
+  return path + ".tmp-" + std::to_string(std::random_device()()) + "-" + std::to_string(getpid()) +
+         "-" + std::to_string(++count);
 }
 
 new_file::new_file(std::string path)
     : path_(std::move(path)),
       temporary_(temporary_name(path_)),
-      fd_(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+      fd_(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
   if (fd_ < 0) raise(errno, "write " + path_);
 }
 
