@@ -28,10 +28,10 @@ void line_reader::keep(buffer part) {
 }
 
 // The parts of a line in one buffer.
-task<buffer> line_reader::join(std::size_t bytes) {
+task<buffer> line_reader::join() {
   ++number_;
   auto parts = std::exchange(parts_, {});
-  bytes_ = 0;
+  auto bytes = std::exchange(bytes_, 0);
   if (parts.empty()) co_return buffer();
   if (parts.size() == 1) co_return without_carriage_return(std::move(parts.front()));
   auto line = co_await allocate(bytes);
@@ -43,13 +43,27 @@ task<buffer> line_reader::join(std::size_t bytes) {
   co_return without_carriage_return(std::move(line));
 }
 
+// The next `bytes` bytes, without the end of line behind them.
+buffer line_reader::take_line(std::size_t bytes) {
+  auto line = ready_.slice(0, bytes);
+  ready_ = ready_.slice(bytes + 1, ready_.size() - bytes - 1);
+  return line;
+}
+
+std::optional<buffer> line_reader::try_next() {
+  auto end = ready_.text().find('\n');
+  if (!parts_.empty() || end == std::string_view::npos || end > max_line_bytes_)
+    return std::nullopt;
+  ++number_;
+  return without_carriage_return(take_line(end));
+}
+
 task<std::optional<buffer>> line_reader::next() {
   for (;;) {
     auto end = ready_.text().find('\n');
     if (end != std::string_view::npos) {
-      keep(ready_.slice(0, end));
-      ready_ = ready_.slice(end + 1, ready_.size() - end - 1);
-      co_return co_await join(bytes_);
+      keep(take_line(end));
+      co_return co_await join();
     }
     keep(std::exchange(ready_, {}));
     auto* chunk = co_await from_.next();
@@ -58,7 +72,7 @@ task<std::optional<buffer>> line_reader::next() {
       continue;
     }
     if (bytes_ == 0) co_return std::nullopt;
-    co_return co_await join(bytes_);
+    co_return co_await join();
   }
 }
 
@@ -66,7 +80,8 @@ async_generator<buffer> read_lines(async_generator<buffer> file, std::string nam
                                    line_options options) {
   line_reader from(std::move(file), std::move(name), options.max_line_bytes);
   for (;;) {
-    auto line = co_await from.next();
+    auto line = from.try_next();
+    if (!line) line = co_await from.next();
     if (!line) break;
     co_yield *line;
   }
@@ -110,7 +125,8 @@ async_generator<sample> detail::read_json_line::read(sample file, io::json_line_
       io::decompress(io::stream(file.key()), file.key(), {.max_bytes = options.max_file_bytes});
   io::line_reader from(std::move(content), file.key(), options.max_line_bytes);
   for (;;) {
-    auto line = co_await from.next();
+    auto line = from.try_next();
+    if (!line) line = co_await from.next();
     if (!line) break;
     if (line->empty()) continue;
     auto fields =

@@ -22,12 +22,16 @@ class line_reader {
   // The next line, or nothing at the end.
   task<std::optional<buffer>> next();
 
+  // The same if all of it is in the stream's buffer; otherwise nothing, and next() must be called.
+  std::optional<buffer> try_next();
+
   // That of the line that next() returned last, from 1 on.
   std::uint64_t number() const noexcept { return number_; }
 
  private:
-  task<buffer> join(std::size_t bytes);
+  task<buffer> join();
   void keep(buffer part);
+  buffer take_line(std::size_t bytes);
 
   async_generator<buffer> from_;
   std::string name_;

@@ -48,25 +48,51 @@ tfrecord_reader::tfrecord_reader(async_generator<buffer> file, std::string name,
   options_.max_record_bytes = std::min(options.max_record_bytes, ~std::uint64_t{0} / 2);
 }
 
-void tfrecord_reader::skip_or_refuse(std::uint64_t offset) const {
+void tfrecord_reader::begin(const buffer& header) {
+  offset_ = from_.position() - tfrecord_header_bytes;
+  length_ = parse_tfrecord_header(header.bytes(), from_.name(), offset_, options_.max_record_bytes);
+  is_begun_ = true;
+}
+
+// The data of the record that was begun, or nothing if it is damaged and skipped.
+std::optional<buffer> tfrecord_reader::finish(const buffer& data_and_checksum) {
+  is_begun_ = false;
+  ++read_;
+  if (is_tfrecord_data(data_and_checksum.bytes())) return data_and_checksum.slice(0, length_);
   if (!options_.skip_damaged)
-    throw error(errc::invalid_data, doing_tfrecord(from_.name(), offset),
+    throw error(errc::invalid_data, doing_tfrecord(from_.name(), offset_),
                 "its data does not match the checksum");
   if (options_.damaged) options_.damaged->fetch_add(1, std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+std::optional<buffer> tfrecord_reader::try_next() {
+  for (;;) {
+    if (!is_begun_) {
+      auto header = from_.try_read(tfrecord_header_bytes);
+      if (!header) return std::nullopt;
+      begin(*header);
+    }
+    auto record = from_.try_read(length_ + tfrecord_checksum_bytes);
+    if (!record) return std::nullopt;
+    auto data = finish(*record);
+    if (data) return data;
+  }
 }
 
 task<std::optional<buffer>> tfrecord_reader::next() {
   for (;;) {
-    bool over = co_await from_.at_end();
-    if (over) co_return std::nullopt;
-    auto offset = from_.position();
-    auto header = co_await from_.read(tfrecord_header_bytes, "the head of a record");
-    auto length =
-        parse_tfrecord_header(header.bytes(), from_.name(), offset, options_.max_record_bytes);
-    auto record = co_await from_.read(length + tfrecord_checksum_bytes, "a record");
-    ++read_;
-    if (is_tfrecord_data(record.bytes())) co_return record.slice(0, length);
-    skip_or_refuse(offset);
+    auto data = try_next();
+    if (data) co_return data;
+    if (!is_begun_) {
+      bool over = co_await from_.at_end();
+      if (over) co_return std::nullopt;
+      auto header = co_await from_.read(tfrecord_header_bytes, "the head of a record");
+      begin(header);
+    }
+    auto record = co_await from_.read(length_ + tfrecord_checksum_bytes, "a record");
+    data = finish(record);
+    if (data) co_return data;
   }
 }
 
@@ -98,7 +124,8 @@ async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string
                                        tfrecord_options options) {
   tfrecord_reader from(std::move(file), std::move(name), options);
   for (;;) {
-    auto record = co_await from.next();
+    auto record = from.try_next();
+    if (!record) record = co_await from.next();
     if (!record) break;
     co_yield *record;
   }
@@ -114,7 +141,8 @@ async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_op
   auto content = io::open_tfrecord_file(file.key(), options.max_file_bytes);
   io::tfrecord_reader from(std::move(content), file.key(), options);
   for (;;) {
-    auto record = co_await from.next();
+    auto record = from.try_next();
+    if (!record) record = co_await from.next();
     if (!record) break;
     auto key = file.key() + "/" + std::to_string(from.number());
     auto made = sample(std::move(key), file.label()).with_data(std::move(*record));

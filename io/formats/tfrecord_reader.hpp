@@ -34,15 +34,24 @@ class tfrecord_reader {
   // The next record, or nothing at the end.
   task<std::optional<buffer>> next();
 
+  // The same if it is in the stream's buffer; otherwise nothing, and next() must be called.
+  std::optional<buffer> try_next();
+
   // The number of the record that next() returned last, from 0 on.
   std::uint64_t number() const noexcept { return read_ - 1; }
 
  private:
-  void skip_or_refuse(std::uint64_t offset) const;
+  void begin(const buffer& header);
+  std::optional<buffer> finish(const buffer& data_and_checksum);
 
   stream_reader from_;
   tfrecord_options options_;
   std::uint64_t read_ = 0;  // also those that were skipped
+
+  // The record whose header has been read, and its data not.
+  bool is_begun_ = false;
+  std::uint64_t offset_ = 0;
+  std::uint64_t length_ = 0;
 };
 
 }  // namespace lade::io

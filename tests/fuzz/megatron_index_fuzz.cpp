@@ -10,7 +10,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const std::uint64_t bin_bytes = data[0] | data[1] << 8;
+  const auto bin_bytes = std::uint64_t{data[1]} << 8 | data[0];
   try {
     const lade::io::megatron_index index(std::as_bytes(std::span(data + 2, size - 2)), "index",
                                          bin_bytes);

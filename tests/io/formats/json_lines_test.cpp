@@ -54,7 +54,7 @@ TEST(Lines, AreThoseOfTheTextHoweverItIsCut) {
 }
 
 TEST(Lines, ThatAreTooLongAreRefusedByNumber) {
-  for (std::size_t chunk : {1, 3, 100})
+  for (std::size_t chunk : {1u, 3u, 100u})
     EXPECT_THAT(
         [&] {
           sync_wait(texts_of(
