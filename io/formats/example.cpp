@@ -134,9 +134,9 @@ class example_parser {
   std::size_t count(const example_feature& feature) const {
     std::size_t values = 0;
     auto list = reader(feature.list);
-    auto count_number = [&](auto read) {
-      return [&values, read](protobuf_reader& at) {
-        read(at);
+    auto count_number = [&](auto read_number) {
+      return [&values, read_number](protobuf_reader& at) {
+        read_number(at);
         ++values;
       };
     };
