@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -115,6 +116,13 @@ class stream_reader {
   // to be read and the position. A copy is allocated in steps, so that a size that only a damaged
   // header claims costs no more than twice the bytes that are there.
   task<buffer> read(std::size_t bytes, std::string_view what);
+
+  // The same if they are in the stream's buffer; otherwise nothing, and nothing is waited for. For
+  // loops over many small pieces.
+  std::optional<buffer> try_read(std::size_t bytes) {
+    if (bytes > ready_.size()) return std::nullopt;
+    return take(bytes);
+  }
 
   // The rest of what the stream has ready, at most `most` bytes and at least one; empty at the end.
   task<buffer> read_some(std::size_t most);

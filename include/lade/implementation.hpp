@@ -23,6 +23,7 @@
 #include "../../lib/buffer_pool.cpp"
 #include "../../lib/byte_reader.cpp"
 #include "../../lib/cache.cpp"
+#include "../../lib/checksum.cpp"
 #include "../../lib/concurrent_core.cpp"
 #include "../../lib/counted.cpp"
 #include "../../lib/dashboard.cpp"

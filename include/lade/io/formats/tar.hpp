@@ -1,0 +1,108 @@
+// Tar archives, read member by member from a stream of bytes.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/buffer.hpp>
+#include <lade/error.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lade::io {
+
+// A regular file in an archive. Copies share the content.
+class tar_member {
+ public:
+  using time = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+  tar_member(std::string name, buffer content, std::uint64_t offset, time modified,
+             std::uint32_t mode)
+      : name_(std::move(name)),
+        content_(std::move(content)),
+        offset_(offset),
+        modified_(modified),
+        mode_(mode) {}
+
+  const std::string& name() const noexcept { return name_; }  // its bytes as they are archived
+  const buffer& content() const noexcept { return content_; }
+  std::uint64_t offset() const noexcept { return offset_; }   // of the content, in the archive
+  time modified() const noexcept { return modified_; }        // clamped to 1678..2262
+  std::uint32_t mode() const noexcept { return mode_; }       // permission bits
+
+ private:
+  std::string name_;
+  buffer content_;
+  std::uint64_t offset_;
+  time modified_;
+  std::uint32_t mode_;
+};
+
+// What to do where an archive is damaged: a wrong checksum, an archive that is cut short, a member
+// that is refused (sparse, too large, of an unknown type).
+enum class on_damage : std::uint8_t {
+  fail,         // throw
+  skip_member,  // report, and go on at the next header that has a valid checksum
+  end_archive,  // report, and end the archive there
+};
+
+// Collects reports of damage. Any thread may use one.
+class damage_log {
+ public:
+  static constexpr std::size_t max_reports = 1000;
+
+  void add(const error& what);
+
+  std::uint64_t count() const;                // of all reports
+  std::vector<std::string> reports() const;   // the texts of the first max_reports
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t count_ = 0;
+  std::vector<std::string> reports_;
+};
+
+struct tar_options {
+  // A larger member is refused before it is read.
+  std::uint64_t max_member_bytes = std::uint64_t{4} << 30;
+
+  io::on_damage on_damage = io::on_damage::fail;
+
+  // Where damage is reported that does not fail. Required then. Must outlive the generators, which
+  // may share it.
+  damage_log* log = nullptr;
+
+  // Zero blocks do not end the archive: reads archives that were appended to each other.
+  bool ignore_zeros = false;
+};
+
+// The regular files in an archive, in its order:
+//
+//   auto members = lade::io::tar_members(lade::io::stream("a.tar"), "a.tar");
+//   while (auto* member = co_await members.next()) use(member->name(), member->content());
+//
+// Reads ustar, pax (path, size, mtime), GNU tar (long names, base 256) and Unix V7. Directories,
+// links and devices are passed over. Sparse files are refused by name.
+//
+// The content of a member is a view of the stream's buffer where it is in one buffer, which lives
+// as long as the member; otherwise it is a copy in memory of the caller's pool. A size that only a
+// header claims allocates no more than twice the bytes that are there.
+//
+// Two zero blocks end an archive, and only zeros may follow. The stream is read to its end, so that
+// checksums of a compressed archive are verified.
+//
+// `name`: what errors call the archive. Throws error(invalid_data, unsupported or limit_exceeded)
+// that names archive, member and offset, as `options.on_damage` says; error(invalid_argument) for a
+// policy that reports, without a log. After a damaged header, members are recognized by valid
+// headers at multiples of 512 bytes. In an archive of archives, these may be headers of an inner
+// one. A member whose long name may have been lost is left out. Errors of the stream that are not
+// damage (a disk that fails) are always thrown.
+async_generator<tar_member> tar_members(async_generator<buffer> archive, std::string name,
+                                        tar_options options = {});
+
+}  // namespace lade::io

@@ -1,0 +1,105 @@
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "indexed_shards.hpp"
+
+namespace lade::detail {
+
+indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& options)
+    : which_(std::move(which)),
+      fields_{divide_list(options.read.fields), divide_list(options.read.data),
+              std::string(options.read.label)} {
+  shards_.reserve(which_.names().size());
+  for (const auto& name : which_.names()) {
+    shards_.push_back({name});
+    bool is_new = by_name_.emplace(shards_.back().name, shards_.size() - 1).second;
+    if (!is_new) throw error(errc::invalid_argument, "index shards", name + " comes twice");
+  }
+}
+
+[[noreturn]] static void refuse_group(const std::string& shard, const std::string& why) {
+  throw error(errc::invalid_data, "index " + shard, why);
+}
+
+void indexed_shards::add(std::size_t at, const io::tar_index& index) {
+  auto& shard = shards_[at];
+  shard.archive_bytes = index.archive_bytes();
+  for (const auto& entry : index.entries()) {
+    auto name = divide_member_name(entry.name());
+    if (!name) continue;
+    if (shard.groups.empty() || shard.groups.back().key != name->key())
+      shard.groups.push_back({name->key(), {}});
+    auto& fields = shard.groups.back().fields;
+    if (std::ranges::find(fields, name->field(), &place::field) != fields.end())
+      refuse_group(shard.name, "member " + entry.name() + " at byte " +
+                                   std::to_string(entry.offset()) +
+                                   ": its sample has such a field already");
+    fields.push_back({name->field(), entry.offset(), entry.bytes()});
+  }
+  for (std::size_t i = 0; i < shard.groups.size(); ++i) {
+    auto& group = shard.groups[i];
+    std::erase_if(group.fields, [&](const place& p) { return !fields_.contains(p.field); });
+    if (!shard.by_key.emplace(group.key, i).second)
+      refuse_group(shard.name, "two samples have the key " + group.key +
+                                   "; only a stream tells them apart");
+  }
+}
+
+std::size_t indexed_shards::size() const noexcept {
+  std::size_t samples = 0;
+  for (const auto& shard : shards_) samples += shard.groups.size();
+  return samples;
+}
+
+std::string indexed_shards::key_of(const one_shard& from, const sample_places& sample) const {
+  return from.name + "/" + sample.key;
+}
+
+// A name of a shard may begin like that of another one: the longest that fits decides.
+std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_places*> indexed_shards::find(
+    const std::string& key) const {
+  std::string_view text = key;
+  for (auto slash = text.rfind('/'); slash != text.npos && slash > 0;
+       slash = text.rfind('/', slash - 1)) {
+    auto shard = by_name_.find(text.substr(0, slash));
+    if (shard == by_name_.end()) continue;
+    auto& found = shards_[shard->second];
+    auto group = found.by_key.find(text.substr(slash + 1));
+    if (group != found.by_key.end()) return {&found, &found.groups[group->second]};
+  }
+  throw error(errc::invalid_argument, "read " + key, "no indexed shard has such a sample");
+}
+
+std::shared_ptr<const byte_reader> indexed_shards::opened(const one_shard& which) {
+  std::lock_guard lock(mutex_);
+  auto found = std::ranges::find(open_, &which, [](auto& each) { return each.first; });
+  if (found == open_.end()) return nullptr;
+  std::rotate(found, found + 1, open_.end());
+  return open_.back().second;
+}
+
+void indexed_shards::keep(const one_shard& which, std::shared_ptr<const byte_reader> archive) {
+  std::shared_ptr<const byte_reader> closed;  // outside of the lock
+  std::lock_guard lock(mutex_);
+  if (open_.size() == most_open) {
+    closed = std::move(open_.front().second);
+    open_.erase(open_.begin());
+  }
+  open_.emplace_back(&which, std::move(archive));
+}
+
+task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& which) {
+  if (auto archive = opened(which)) co_return archive;
+  auto archive = co_await io::open_reader(which.name);
+  if (archive->size() != which.archive_bytes)
+    throw error(errc::invalid_data, "read " + which.name,
+                "it has " + std::to_string(archive->size()) + " bytes; when it was indexed, it had " +
+                    std::to_string(which.archive_bytes));
+  keep(which, archive);
+  co_return archive;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,72 @@
+// Which samples are where in which archive.
+
+#pragma once
+
+#include <lade/byte_reader.hpp>
+#include <lade/io/formats/tar_samples.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sample_name.hpp"
+
+namespace lade::detail {
+
+class indexed_shards {
+ public:
+  // A value in an archive.
+  struct place {
+    std::string field;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  struct sample_places {
+    std::string key;
+    std::vector<place> fields;
+  };
+  struct one_shard {
+    std::string name;
+    std::uint64_t archive_bytes = 0;
+    std::vector<sample_places> groups = {};
+    std::unordered_map<std::string_view, std::size_t> by_key = {};  // views of the groups' keys
+  };
+
+  indexed_shards(io::shards which, const io::tar_samples_options& options);
+
+  std::size_t count() const noexcept { return shards_.size(); }
+  const std::string& name(std::size_t shard) const { return shards_[shard].name; }
+  const io::shards& listed() const noexcept { return which_; }
+  const sample_fields& fields() const noexcept { return fields_; }
+
+  // Throws error(invalid_data) for two samples of one key, or fields of one name.
+  void add(std::size_t shard, const io::tar_index& index);
+
+  std::size_t size() const noexcept;
+  std::string key_of(const one_shard& from, const sample_places& sample) const;
+  const std::vector<one_shard>& all() const noexcept { return shards_; }
+
+  // Throws error(invalid_argument) for a key that is none of these.
+  std::pair<const one_shard*, const sample_places*> find(const std::string& key) const;
+
+  // An open archive of the size that was indexed.
+  task<std::shared_ptr<const byte_reader>> open(const one_shard& which);
+
+ private:
+  static constexpr std::size_t most_open = 64;
+
+  std::shared_ptr<const byte_reader> opened(const one_shard& which);
+  void keep(const one_shard& which, std::shared_ptr<const byte_reader> archive);
+
+  io::shards which_;
+  sample_fields fields_;
+  std::vector<one_shard> shards_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::pair<const one_shard*, std::shared_ptr<const byte_reader>>> open_;  // latest last
+};
+
+}  // namespace lade::detail

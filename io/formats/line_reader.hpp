@@ -1,0 +1,45 @@
+// The lines of a stream, with their numbers.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/buffer.hpp>
+#include <lade/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lade::io {
+
+class line_reader {
+ public:
+  line_reader(async_generator<buffer> from, std::string name, std::size_t max_line_bytes)
+      : from_(std::move(from)), name_(std::move(name)), max_line_bytes_(max_line_bytes) {}
+
+  // The next line, or nothing at the end.
+  task<std::optional<buffer>> next();
+
+  // The same if all of it is in the stream's buffer; otherwise nothing, and next() must be called.
+  std::optional<buffer> try_next();
+
+  // That of the line that next() returned last, from 1 on.
+  std::uint64_t number() const noexcept { return number_; }
+
+ private:
+  task<buffer> join();
+  void keep(buffer part);
+  buffer take_line(std::size_t bytes);
+
+  async_generator<buffer> from_;
+  std::string name_;
+  std::size_t max_line_bytes_;
+  std::uint64_t number_ = 0;
+  buffer ready_;               // not yet read
+  std::vector<buffer> parts_;  // of the line that is being read
+  std::size_t bytes_ = 0;      // in parts_
+};
+
+}  // namespace lade::io

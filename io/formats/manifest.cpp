@@ -1,0 +1,239 @@
+#include "csv.hpp"
+#include "json_fields.hpp"
+#include "manifest_rows.hpp"
+
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/manifest.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lade {
+
+namespace io {
+
+static manifest_format format_of(std::string_view path, manifest_format given) {
+  if (given != manifest_format::automatic) return given;
+  if (path.ends_with(".csv")) return manifest_format::csv;
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return manifest_format::json_lines;
+  throw error(errc::invalid_argument, "list " + std::string(path),
+              "a manifest must end with .csv, .jsonl or .ndjson, or be given a format");
+}
+
+// Reads the rows of one manifest as samples.
+class manifest::rows {
+ public:
+  explicit rows(manifest what)
+      : what_(std::move(what)),
+        from_(what_.path_, what_.format_ == manifest_format::csv, what_.max_row_bytes_) {
+    if (what_.format_ == manifest_format::csv) read_header();
+  }
+
+  std::optional<sample> next() {
+    auto row = from_.next();
+    if (!row) return std::nullopt;
+    cells_ = {};
+    if (what_.format_ == manifest_format::csv)
+      read_csv(*row);
+    else
+      read_json(*row);
+    return make();
+  }
+
+ private:
+  enum class role : std::uint8_t { field, key, label, offset, length };
+
+  static constexpr std::size_t max_columns = 4096;
+
+  // What has been read of a row.
+  struct cells {
+    std::optional<std::string> key;
+    std::optional<std::int64_t> label;
+    std::optional<std::int64_t> offset;
+    std::optional<std::int64_t> length;
+    std::vector<field> fields;
+  };
+
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw error(errc::invalid_data, "read " + what_.path_,
+                "line " + std::to_string(from_.line()) + ": " + std::string(why));
+  }
+
+  role role_of(std::string_view name) const {
+    bool is_key =
+        what_.key_.empty() ? name == "path" || name == "url" || name == "key" : name == what_.key_;
+    if (is_key) return role::key;
+    if (name.empty()) return role::field;
+    if (name == what_.label_) return role::label;
+    if (name == what_.offset_) return role::offset;
+    return name == what_.length_ ? role::length : role::field;
+  }
+
+  // The columns, of which exactly one has the keys.
+  void read_header() {
+    auto row = from_.next();
+    if (!row) refuse("there is no line that names the columns");
+    if (row->starts_with("\xef\xbb\xbf")) row->remove_prefix(3);  // as spreadsheets write
+    columns_ = parse_csv_record(*row, what_.path_, from_.line());
+    if (columns_.size() > max_columns) refuse("more than 4096 columns");
+    auto sorted = columns_;
+    std::sort(sorted.begin(), sorted.end());
+    auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) refuse("two columns are called \"" + *twice + '"');
+    for (auto& name : columns_) roles_.push_back(role_of(name));
+    if (std::count(roles_.begin(), roles_.end(), role::key) != 1)
+      refuse("there must be one column " + key_names());
+  }
+
+  std::string key_names() const {
+    return what_.key_.empty() ? "\"path\", \"url\" or \"key\"" : '"' + what_.key_ + '"';
+  }
+
+  void read_csv(std::string_view row) {
+    auto texts = parse_csv_record(row, what_.path_, from_.line());
+    if (texts.size() != columns_.size())
+      refuse(std::to_string(texts.size()) + " cells; there are " + std::to_string(columns_.size()) +
+             " columns");
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (roles_[i] == role::field)
+        cells_.fields.emplace_back(columns_[i], std::move(texts[i]));
+      else if (!texts[i].empty())
+        set(roles_[i], columns_[i], field(columns_[i], std::move(texts[i])));
+    }
+  }
+
+  void read_json(std::string_view row) {
+    json_reader json(row, what_.path_, from_.line());
+    json.object([&](const std::string& name) {
+      auto value = read_json_field(json, name);
+      if (!value) return;
+      auto wanted = role_of(name);
+      if (wanted != role::field) return set(wanted, name, *value);
+      if (cells_.fields.size() == max_columns) refuse("more than 4096 fields");
+      cells_.fields.push_back(std::move(*value));
+    });
+    json.end();
+  }
+
+  void set(role wanted, const std::string& name, const field& value) {
+    switch (wanted) {
+      case role::field: break;
+      case role::key: set_key(name, value); break;
+      case role::label: cells_.label = integer_of(name, value); break;
+      case role::offset: cells_.offset = position_of(name, value); break;
+      case role::length: cells_.length = position_of(name, value); break;
+    }
+  }
+
+  void set_key(const std::string& name, const field& value) {
+    if (value.type() != field::kind::text) refuse('"' + name + "\" is not text");
+    if (cells_.key) refuse("there must be one member " + key_names());
+    std::string key(value.text());
+    bool whole = key.starts_with('/') || key.find("://") != key.npos || what_.root_.empty();
+    if (!whole) key = what_.root_ + (what_.root_.ends_with('/') ? "" : "/") + key;
+    cells_.key = std::move(key);
+  }
+
+  std::int64_t integer_of(const std::string& name, const field& value) const {
+    if (value.type() == field::kind::integer) return value.integer();
+    if (value.type() == field::kind::text) {
+      auto text = value.text();
+      std::int64_t number = 0;
+      auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (failure == std::errc() && end == text.data() + text.size()) return number;
+    }
+    refuse('"' + name + "\" is not an integer of 64 bits");
+  }
+
+  std::int64_t position_of(const std::string& name, const field& value) const {
+    auto number = integer_of(name, value);
+    if (number < 0) refuse('"' + name + "\" is negative");
+    return number;
+  }
+
+  sample make() {
+    if (!cells_.key || cells_.key->empty()) refuse("there is no " + key_names());
+    auto offset = cells_.offset.value_or(0);
+    if (cells_.length.value_or(0) > std::numeric_limits<std::int64_t>::max() - offset)
+      refuse("the offset and the length together have more than 63 bits");
+    if (cells_.offset) cells_.fields.emplace_back("offset", *cells_.offset);
+    if (cells_.length) cells_.fields.emplace_back("length", *cells_.length);
+    auto made = sample(std::move(*cells_.key), cells_.label.value_or(sample::no_label));
+    if (cells_.fields.empty()) return made;
+    return std::move(made).with_fields(std::move(cells_.fields));
+  }
+
+  manifest what_;
+  manifest_rows from_;
+  std::vector<std::string> columns_;
+  std::vector<role> roles_;  // of the columns
+  cells cells_;
+};
+
+manifest::manifest(std::string path, const manifest_options& options)
+    : path_(std::move(path)),
+      format_(format_of(path_, options.format)),
+      key_(options.key),
+      label_(options.label),
+      offset_(options.offset),
+      length_(options.length),
+      root_(options.root),
+      max_row_bytes_(options.max_row_bytes) {}
+
+async_generator<sample> manifest::list() const { return list(*this); }
+
+async_generator<sample> manifest::list(manifest what) {
+  rows from(std::move(what));
+  while (auto next = from.next()) co_yield *next;
+}
+
+std::vector<sample> manifest::list_all() const {
+  std::vector<sample> samples;
+  rows from(*this);
+  while (auto next = from.next()) samples.push_back(std::move(*next));
+  return samples;
+}
+
+// "" if the sample has no such field.
+static std::string position_text(const sample& listed, std::string_view name) {
+  auto* found = listed.find_field(name);
+  bool is_there = found && found->type() == field::kind::integer;
+  return is_there ? std::to_string(found->integer()) : std::string();
+}
+
+std::string manifest::identity_of(const sample& listed) const {
+  return listed.key() + " " + position_text(listed, "offset") + "+" +
+         position_text(listed, "length");
+}
+
+// The value of an integer field, of a sample that may have it.
+static std::optional<std::uint64_t> range_field(const sample& from, std::string_view name) {
+  auto* found = from.find_field(name);
+  if (!found) return std::nullopt;
+  if (found->type() != field::kind::integer || found->integer() < 0)
+    throw error(errc::invalid_argument, "read " + from.key(),
+                "its " + std::string(name) + " is not an integer from 0 on");
+  return static_cast<std::uint64_t>(found->integer());
+}
+
+}  // namespace io
+
+task<sample> detail::read_range::operator()(sample from) const {
+  auto offset = io::range_field(from, "offset").value_or(0);
+  auto length = io::range_field(from, "length");
+  auto file = co_await io::open_reader(from.key());
+  auto size = file->size();
+  if (!length && offset > size)
+    throw error(
+        errc::invalid_data, "read " + from.key(),
+        "it has " + std::to_string(size) + " bytes, and begins at " + std::to_string(offset));
+  auto bytes = co_await file->read_at(offset, length ? *length : size - offset);
+  co_return std::move(from).with_data(std::move(bytes));
+}
+
+}  // namespace lade

@@ -1,0 +1,144 @@
+#include "bytes.hpp"
+#include "mds_index.hpp"
+#include "mds_sample.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/checksum.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/decompress.hpp>
+#include <lade/io/formats/mds.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lade::io {
+
+struct mds::content {
+  content(std::string directory, std::vector<mds_shard> parsed)
+      : prefix(std::move(directory)), shards(std::move(parsed)) {}
+
+  std::uint64_t samples() const noexcept { return shards.empty() ? 0 : shards.back().end; }
+  std::string path_of(const mds_shard& shard) const { return prefix + shard.file; }
+
+  std::string prefix;  // of the paths of the shards
+  std::vector<mds_shard> shards;
+};
+
+[[noreturn]] static void refuse_mds_shard(const std::string& path, const std::string& why) {
+  throw error(errc::invalid_data, "read the shard " + path, why);
+}
+
+// A sample of a shard. It begins behind the offsets.
+static task<sample> make_mds_sample(std::string key, std::int64_t label, buffer bytes,
+                                    mds_columns columns) {
+  auto values = split_mds_sample(bytes.bytes(), *columns, key);
+  auto unaligned = unaligned_bytes(values);
+  buffer copies;
+  if (unaligned > 0) copies = co_await allocate(unaligned);
+  auto fields = mds_fields(values, bytes, copies, key);
+  auto made = sample(std::move(key), label).with_fields(std::move(fields));
+  co_return made;
+}
+
+task<mds> open_mds(std::string directory) {
+  if (!directory.empty() && !directory.ends_with('/')) directory += '/';
+  auto file = co_await open_reader(directory + "index.json");
+  auto text = co_await file->read_at(0, file->size());
+  auto shards = parse_mds_index(text.text(), file->name());
+  co_return mds(std::make_shared<const mds::content>(std::move(directory), std::move(shards)));
+}
+
+std::uint64_t mds::size() const noexcept { return content_->samples(); }
+
+std::vector<sample> mds::shards() const {
+  std::vector<sample> files;
+  files.reserve(content_->shards.size());
+  for (auto& shard : content_->shards)
+    files.push_back(sample(content_->path_of(shard)).with_field(field("shard", files.size())));
+  return files;
+}
+
+std::string mds::identity() const {
+  crc64nvme names;
+  for (auto& shard : content_->shards) {
+    auto text =
+        shard.file + ' ' + std::to_string(shard.samples) + ' ' + std::to_string(shard.bytes) + '\n';
+    names.update(std::as_bytes(std::span(text)));
+  }
+  return "MDS of " + std::to_string(size()) + " samples in " +
+         std::to_string(content_->shards.size()) + " shards, checksum " +
+         std::to_string(names.value());
+}
+
+task<sample> mds::operator()(std::uint64_t index) const { return read(content_, index); }
+
+task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index) {
+  if (index >= from->samples())
+    throw error(
+        errc::invalid_argument, "read a sample of " + from->prefix + "index.json",
+        "there is no sample " + std::to_string(index) + " of " + std::to_string(from->samples()));
+  auto& shard = *std::upper_bound(
+      from->shards.begin(), from->shards.end(), index,
+      [](std::uint64_t wanted, const mds_shard& each) { return wanted < each.end; });
+  auto path = from->path_of(shard);
+  auto number = index - (shard.end - shard.samples);
+  if (shard.compressed)
+    throw error(errc::unsupported, "read sample " + std::to_string(number) + " of " + path,
+                "the shard is compressed; read it as a whole, with read_mds_shard");
+  auto file = co_await open_reader(path);
+  if (file->size() != shard.bytes)
+    refuse_mds_shard(path, "it has " + std::to_string(file->size()) + " bytes; the index says " +
+                               std::to_string(shard.bytes));
+  auto offsets = co_await file->read_at(4 * (number + 1), 8);
+  auto begin = load_little<std::uint32_t>(offsets.bytes(), 0);
+  auto end = load_little<std::uint32_t>(offsets.bytes(), 1);
+  if (begin > end || end > shard.bytes || begin < 4 * (shard.samples + 2))
+    refuse_mds_shard(path, "sample " + std::to_string(number) + " is at bytes " +
+                               std::to_string(begin) + " to " + std::to_string(end));
+  auto bytes = co_await file->read_at(begin, end - begin);
+  co_return co_await make_mds_sample(path + "/" + std::to_string(number), sample::no_label,
+                                     std::move(bytes), shard.columns);
+}
+
+async_generator<sample> read_mds_shard::operator()(sample shard) const {
+  return mds::read_shard(dataset_.content_, std::move(shard));
+}
+
+async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sample file) {
+  auto& path = file.key();
+  auto* which = file.find_field("shard");
+  auto number = which && which->type() == field::kind::integer ? which->integer() : -1;
+  if (number < 0 || static_cast<std::uint64_t>(number) >= from->shards.size() ||
+      from->path_of(from->shards[static_cast<std::size_t>(number)]) != path)
+    throw error(errc::invalid_argument, "read the shard " + path,
+                "it is none of " + from->prefix + "index.json");
+  auto& shard = from->shards[static_cast<std::size_t>(number)];
+  auto content = stream(path);
+  if (shard.compressed) content = decompress(std::move(content), path, {.max_bytes = shard.bytes});
+  stream_reader bytes(std::move(content), path);
+  auto count = co_await bytes.read(4, "the number of samples");
+  if (load_little<std::uint32_t>(count.bytes()) != shard.samples)
+    refuse_mds_shard(path, "it has " + std::to_string(load_little<std::uint32_t>(count.bytes())) +
+                               " samples; the index says " + std::to_string(shard.samples));
+  auto offsets = co_await bytes.read(4 * (shard.samples + 1), "the offsets of samples");
+  for (std::uint64_t i = 0; i < shard.samples; ++i) {
+    std::uint64_t begin = load_little<std::uint32_t>(offsets.bytes(), i);
+    std::uint64_t end = load_little<std::uint32_t>(offsets.bytes(), i + 1);
+    bool follows = i == 0 ? begin >= bytes.position() : begin == bytes.position();
+    if (!follows || end < begin || end > shard.bytes)
+      refuse_mds_shard(path, "sample " + std::to_string(i) + " is at bytes " +
+                                 std::to_string(begin) + " to " + std::to_string(end));
+    co_await bytes.skip(begin - bytes.position(), "what is before the samples");
+    auto row = co_await bytes.read(end - begin, "a sample");
+    auto made = co_await make_mds_sample(path + "/" + std::to_string(i), file.label(),
+                                         std::move(row), shard.columns);
+    co_yield made;
+  }
+  auto left = co_await bytes.read_some(1);
+  if (shard.samples > 0 && !left.empty())
+    refuse_mds_shard(path, "there is more behind its last sample");
+}
+
+}  // namespace lade::io

@@ -1,0 +1,68 @@
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "sample_name.hpp"
+
+namespace lade::detail {
+
+sample_name::sample_name(std::string_view key, std::string_view extension)
+    : key_(key), field_(extension) {
+  for (auto& c : field_)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+}
+
+std::optional<sample_name> divide_member_name(std::string_view name) {
+  auto first = name.substr(0, name.find('/'));
+  if (first.size() >= 4 && first.starts_with("__") && first.ends_with("__")) return std::nullopt;
+  auto begin = name.rfind('/') + 1;
+  auto dot = name.find('.', begin);
+  if (dot == name.npos || dot == begin) return std::nullopt;
+  return sample_name(name.substr(0, dot), name.substr(dot + 1));
+}
+
+std::vector<std::string> divide_list(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    auto word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (!word.empty()) words.emplace_back(word);
+  }
+  return words;
+}
+
+bool sample_fields::contains(const std::string& field) const {
+  return wanted.empty() || field == label || std::ranges::find(wanted, field) != wanted.end() ||
+         std::ranges::find(data, field) != data.end();
+}
+
+static std::int64_t label_of(const std::string& key, const field& from) {
+  auto text = from.text();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  std::int64_t label = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), label);
+  if (failure != std::errc() || end != text.data() + text.size() || label < 0)
+    throw error(errc::invalid_data, "read the label of " + key,
+                "its field " + from.name() + " is no integer from 0 on");
+  return label;
+}
+
+sample sample_fields::make(std::string key, std::vector<field> fields) const {
+  auto find = [&](const std::string& name) {
+    return std::ranges::find(fields, name, &field::name);
+  };
+  auto label_from = label.empty() ? fields.end() : find(label);
+  auto value = label_from == fields.end() ? sample::no_label : label_of(key, *label_from);
+  sample made(std::move(key), value);
+  for (const auto& name : data) {
+    auto from = find(name);
+    if (from == fields.end()) continue;
+    made = std::move(made).with_data(from->bytes());
+    break;
+  }
+  return std::move(made).with_fields(std::move(fields));
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,144 @@
+// How an index is kept:
+//
+//   "LADETAR1"  size of the archive  identity  number of entries  entries  checksum
+//
+// Numbers are of 64 bits, little-endian; texts are their size and their bytes; an entry is its name,
+// offset and size. The checksum is FNV-1a of everything before it.
+
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/tar_index.hpp>
+
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "bytes.hpp"
+#include "new_file.hpp"
+
+namespace lade::io {
+
+static constexpr std::string_view index_magic = "LADETAR1";
+
+static std::uint64_t fnv1a(std::string_view bytes) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (auto c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+[[noreturn]] static void refuse_index(const char* why) {
+  throw error(errc::invalid_data, "read an index", why);
+}
+
+static void append_text(std::string& to, std::string_view text) {
+  detail::append_little<std::uint64_t>(to, text.size());
+  to += text;
+}
+
+std::string to_bytes(const tar_index& index) {
+  std::string bytes(index_magic);
+  detail::append_little(bytes, index.archive_bytes());
+  append_text(bytes, index.identity());
+  detail::append_little<std::uint64_t>(bytes, index.entries().size());
+  for (const auto& each : index.entries()) {
+    append_text(bytes, each.name());
+    detail::append_little(bytes, each.offset());
+    detail::append_little(bytes, each.bytes());
+  }
+  detail::append_little(bytes, fnv1a(bytes));
+  return bytes;
+}
+
+static std::uint64_t take_number(std::string_view& from) {
+  if (from.size() < sizeof(std::uint64_t)) refuse_index("it is cut short");
+  auto value = detail::load_little<std::uint64_t>(from);
+  from.remove_prefix(sizeof value);
+  return value;
+}
+
+static std::string take_text(std::string_view& from) {
+  auto bytes = take_number(from);
+  if (bytes > from.size()) refuse_index("a text is longer than the file");
+  std::string text(from.substr(0, bytes));
+  from.remove_prefix(bytes);
+  return text;
+}
+
+tar_index tar_index_from_bytes(std::string_view bytes) {
+  constexpr auto checksum_bytes = sizeof(std::uint64_t);
+  if (!bytes.starts_with(index_magic)) refuse_index("it is none, or of another version");
+  if (bytes.size() < index_magic.size() + checksum_bytes) refuse_index("it is cut short");
+  auto content = bytes.substr(0, bytes.size() - checksum_bytes);
+  if (fnv1a(content) != detail::load_little<std::uint64_t>(bytes.substr(content.size())))
+    refuse_index("its checksum is wrong");
+  content.remove_prefix(index_magic.size());
+  auto archive_bytes = take_number(content);
+  auto identity = take_text(content);
+  auto count = take_number(content);
+  constexpr auto least_entry_bytes = 3 * sizeof(std::uint64_t);
+  if (count > content.size() / least_entry_bytes) refuse_index("it has fewer entries than it says");
+  std::vector<tar_entry> entries;
+  entries.reserve(count);
+  while (entries.size() < count) {
+    auto name = take_text(content);
+    auto offset = take_number(content);
+    entries.emplace_back(std::move(name), offset, take_number(content));
+  }
+  if (!content.empty()) refuse_index("it has more entries than it says");
+  return {archive_bytes, std::move(identity), std::move(entries)};
+}
+
+static std::string hex(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string index_path(const std::string& archive, const std::string& directory) {
+  constexpr auto extension = ".lade-index";
+  if (directory.empty()) return archive + extension;
+  return directory + "/" + archive.substr(archive.rfind('/') + 1) + "-" + hex(fnv1a(archive)) +
+         extension;
+}
+
+void save(const tar_index& index, const std::string& path) {
+  auto bytes = to_bytes(index);
+  detail::new_file file(path);
+  file.write(std::as_bytes(std::span(bytes)));
+  file.publish();
+}
+
+static task<std::optional<tar_index>> try_load_index(std::string path) {
+  std::optional<tar_index> found;
+  try {
+    auto file = co_await try_open(path);
+    if (file) {
+      auto bytes = co_await file->read_at(0, static_cast<std::size_t>(file->size()));
+      found = tar_index_from_bytes(bytes.text());
+    }
+  } catch (const error& failure) {
+    if (failure.code() == errc::stopped || failure.code() == errc::no_runtime) throw;
+  }
+  co_return found;
+}
+
+static void try_save(const tar_index& index, const std::string& path) {
+  try {
+    save(index, path);
+  } catch (const error&) {}
+}
+
+task<tar_index> load_or_index_tar(std::shared_ptr<const byte_reader> archive, std::string identity,
+                                  std::string path, tar_options options) {
+  auto found = co_await try_load_index(path);
+  if (found && found->archive_bytes() == archive->size() && found->identity() == identity)
+    co_return std::move(*found);
+  auto reported = options.log ? options.log->count() : 0;
+  auto made = co_await index_tar(std::move(archive), std::move(identity), options);
+  bool is_whole = !options.log || options.log->count() == reported;
+  if (is_whole) try_save(made, path);
+  co_return made;
+}
+
+}  // namespace lade::io

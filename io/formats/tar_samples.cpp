@@ -1,0 +1,124 @@
+#include <lade/detail/require.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/tar_samples.hpp>
+#include <lade/scope.hpp>
+#include <lade/this_context.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "indexed_shards.hpp"
+
+namespace lade::io {
+
+using detail::indexed_shards;
+
+// Which version of a file it is; of anything else, its size has to do.
+static task<std::string> identity_of_archive(std::string name) {
+  if (name.find("://") != name.npos) co_return std::string();
+  auto found = co_await stat(std::move(name));
+  co_return std::to_string(found.modified.time_since_epoch().count());
+}
+
+// Indexes one shard after the other, as long as there are any that nobody has begun.
+static task<> index_some_shards(indexed_shards& shards, std::atomic<std::size_t>& next,
+                                const std::string& directory, tar_options options) {
+  for (auto i = next++; i < shards.count(); i = next++) {
+    auto& name = shards.name(i);
+    auto identity = co_await identity_of_archive(name);
+    auto archive = co_await open_reader(name);
+    auto path = index_path(name, directory);
+    auto index = co_await load_or_index_tar(std::move(archive), std::move(identity),
+                                            std::move(path), options);
+    shards.add(i, index);
+  }
+}
+
+static task<> index_all_shards(indexed_shards& shards, const std::string& directory,
+                               unsigned concurrency, tar_options options) {
+  std::atomic<std::size_t> next = 0;
+  auto tasks = std::min<std::size_t>(concurrency, shards.count());
+  scope children(co_await this_context());
+  for (std::size_t i = 0; i < tasks; ++i)
+    children.start(index_some_shards(shards, next, directory, options));
+  co_await children.join();
+}
+
+task<tar_samples> tar_samples::make(std::shared_ptr<indexed_shards> shards, std::string directory,
+                                    unsigned concurrency, tar_options options) {
+  co_await index_all_shards(*shards, directory, concurrency, options);
+  co_return tar_samples(std::move(shards));
+}
+
+task<tar_samples> index_shards(shards which, const tar_samples_options& options) {
+  lade::detail::require_count("index_shards", "concurrency", options.concurrency, {.least = 1});
+  auto made = std::make_shared<indexed_shards>(std::move(which), options);
+  return tar_samples::make(std::move(made), std::string(options.index_directory),
+                           options.concurrency, options.read.tar);
+}
+
+std::size_t tar_samples::size() const noexcept { return shards_->size(); }
+
+static async_generator<sample> list_groups(std::shared_ptr<const indexed_shards> shards) {
+  for (const auto& shard : shards->all())
+    for (const auto& group : shard.groups) {
+      sample listed(shards->key_of(shard, group));
+      co_yield std::move(listed);
+    }
+}
+
+async_generator<sample> tar_samples::list() const { return list_groups(shards_); }
+
+std::vector<sample> tar_samples::list_all() const {
+  std::vector<sample> all;
+  all.reserve(size());
+  for (const auto& shard : shards_->all())
+    for (const auto& group : shard.groups) all.emplace_back(shards_->key_of(shard, group));
+  return all;
+}
+
+std::string tar_samples::identity_of(const sample& listed) const {
+  return shards_->listed().identity_of(listed);
+}
+
+lade::detail::tar_sample_reader tar_samples::read() const {
+  return lade::detail::tar_sample_reader(shards_);
+}
+
+}  // namespace lade::io
+
+namespace lade::detail {
+
+using places = std::vector<indexed_shards::place>;
+
+// How many of the places from `first` on are read at once: gaps are smaller than a request is worth.
+static std::size_t run_length(const places& all, std::size_t first) {
+  constexpr std::uint64_t most_gap = 64 << 10;
+  auto next = first + 1;
+  while (next < all.size() &&
+         all[next].offset - (all[next - 1].offset + all[next - 1].bytes) <= most_gap)
+    ++next;
+  return next - first;
+}
+
+task<sample> tar_sample_reader::operator()(sample listed) const {
+  auto shards = shards_;
+  auto [shard, group] = shards->find(listed.key());
+  auto archive = co_await shards->open(*shard);
+  std::vector<field> fields;
+  for (std::size_t first = 0; first < group->fields.size();) {
+    auto count = run_length(group->fields, first);
+    auto begin = group->fields[first].offset;
+    auto& last = group->fields[first + count - 1];
+    auto run = co_await archive->read_at(begin, static_cast<std::size_t>(last.offset + last.bytes - begin));
+    for (auto end = first + count; first < end; ++first) {
+      auto& place = group->fields[first];
+      fields.emplace_back(place.field, run.slice(static_cast<std::size_t>(place.offset - begin),
+                                                 static_cast<std::size_t>(place.bytes)));
+    }
+  }
+  co_return shards->fields().make(listed.key(), std::move(fields));
+}
+
+}  // namespace lade::detail

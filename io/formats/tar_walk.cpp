@@ -1,0 +1,136 @@
+#include "tar_walk.hpp"
+
+#include <utility>
+
+namespace lade::detail {
+
+static bool is_damage(const error& failure) {
+  auto code = failure.code();
+  return code == errc::invalid_data || code == errc::unsupported || code == errc::limit_exceeded;
+}
+
+tar_walk::tar_walk(const std::string& archive, io::tar_options options)
+    : archive_(archive), options_(options) {
+  if (options.on_damage != io::on_damage::fail && !options.log)
+    throw error(errc::invalid_argument, "read " + archive,
+                "on_damage that reports needs a log, which is null");
+}
+
+error tar_walk::make_error(errc code, const std::string& why) const {
+  auto behind = before_.empty() ? "" : ", behind " + before_;
+  return error(code, "read " + archive_,
+               "header at byte " + std::to_string(offset_) + behind + ": " + why);
+}
+
+void tar_walk::report(const error& what) {
+  if (options_.on_damage == io::on_damage::fail) throw what;
+  options_.log->add(what);
+}
+
+tar_walk::step tar_walk::fault(const tar_fault& what) {
+  report(make_error(what.code(), what.what()));
+  if (options_.on_damage == io::on_damage::end_archive) return step::over;
+  auto padded = what.skip() ? tar_padded(*what.skip()) : std::nullopt;
+  place_ = padded ? place::at_header : place::lost;
+  lost_blocks_ = 0;
+  behind_damage_.clear();
+  padded_ = padded.value_or(0);
+  return padded ? step::skip : step::header;
+}
+
+void tar_walk::end(std::uint64_t offset) {
+  offset_ = offset;
+  if (place_ == place::ended || place_ == place::lost) return;
+  if (options_.ignore_zeros && place_ == place::one_zero) return;
+  report(make_error(errc::invalid_data,
+                    "the archive ends here, without the two zero blocks at its end"));
+}
+
+void tar_walk::end(const error& failure) {
+  if (!is_damage(failure)) throw failure;
+  report(failure);
+}
+
+tar_walk::step tar_walk::add_zero_block() {
+  if (place_ == place::at_header)
+    place_ = place::one_zero;
+  else if (place_ == place::one_zero && !options_.ignore_zeros)
+    place_ = place::ended;
+  return step::header;
+}
+
+tar_walk::step tar_walk::add_block(std::string_view block, std::uint64_t offset) {
+  offset_ = offset;
+  if (place_ == place::lost) {
+    if (lost_blocks_++ == 0) behind_damage_ = block;
+    if (!has_tar_checksum(block)) return step::header;
+  } else {
+    if (block[0] == 0 && is_zero_block(block)) return add_zero_block();
+    if (place_ == place::ended)
+      report(make_error(errc::invalid_data,
+                        "data behind the end of the archive; ignore_zeros reads archives that "
+                        "were appended"));
+    else if (place_ == place::one_zero && !options_.ignore_zeros)
+      report(make_error(errc::invalid_data, "one zero block alone"));
+    if (place_ != place::at_header && !options_.ignore_zeros) {
+      if (options_.on_damage == io::on_damage::end_archive) return step::over;
+      place_ = place::lost;
+      lost_blocks_ = 0;
+      return add_block(block, offset);
+    }
+  }
+  return add_header(block);
+}
+
+tar_walk::step tar_walk::add_header(std::string_view block) {
+  try {
+    auto found = parser_.add_header(block);
+    auto padded = tar_padded(parser_.data_bytes());
+    if (!padded) throw tar_fault(errc::invalid_data, "its size is beyond 64 bits");
+    padded_ = *padded;
+    if (found == tar_parser::found::member) return add_member(block);
+    place_ = place::at_header;
+    if (found == tar_parser::found::other) lost_extension_ = false;
+    return found == tar_parser::found::other ? step::skip : step::extension;
+  } catch (const tar_fault& what) {
+    lost_extension_ = false;
+    if (place_ == place::lost && !what.skip()) return step::header;  // no header, or of no use
+    return fault(what);
+  }
+}
+
+// Behind damage, the name in a header may be only the beginning of that in a lost extension.
+bool tar_walk::may_lack_its_name(std::string_view name) const {
+  return lost_extension_ ||
+         (place_ == place::lost && lost_blocks_ > 1 && looks_like_extension(behind_damage_, name));
+}
+
+tar_walk::step tar_walk::add_member(std::string_view block) {
+  auto& found = parser_.entry();
+  if (may_lack_its_name(block.substr(0, 100)))
+    throw tar_fault(errc::invalid_data,
+                    found.name + " is left out: the extension of its header is damaged",
+                    found.bytes);
+  if (found.bytes > options_.max_member_bytes)
+    throw tar_fault(errc::limit_exceeded,
+                    found.name + " has " + std::to_string(found.bytes) +
+                        " bytes; max_member_bytes is " + std::to_string(options_.max_member_bytes),
+                    found.bytes);
+  place_ = place::at_header;
+  entry_ = parser_.take_entry();
+  before_ = entry_.name;
+  return step::member;
+}
+
+tar_walk::step tar_walk::add_extension(std::string_view data) {
+  try {
+    parser_.add_extension(data.substr(0, parser_.data_bytes()));
+    return step::header;
+  } catch (const tar_fault& what) {
+    parser_.forget();
+    lost_extension_ = true;
+    return fault(tar_fault(what.code(), what.what(), 0));
+  }
+}
+
+}  // namespace lade::detail

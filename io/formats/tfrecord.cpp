@@ -1,0 +1,153 @@
+#include "bytes.hpp"
+#include "tfrecord_reader.hpp"
+
+#include <lade/checksum.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/decompress.hpp>
+#include <lade/io/formats/tfrecord.hpp>
+
+#include <utility>
+
+namespace lade {
+
+namespace io {
+
+static std::string doing_tfrecord(std::string_view name, std::uint64_t offset) {
+  return "read the record at byte " + std::to_string(offset) + " of " + std::string(name);
+}
+
+static std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept {
+  auto crc = crc32c(bytes).value();
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+bool is_tfrecord_data(std::span<const std::byte> data_and_checksum) noexcept {
+  auto bytes = data_and_checksum.size() - tfrecord_checksum_bytes;
+  return masked_crc(data_and_checksum.first(bytes)) ==
+         load_little<std::uint32_t>(data_and_checksum.subspan(bytes));
+}
+
+std::uint64_t parse_tfrecord_header(std::span<const std::byte> header, std::string_view name,
+                                    std::uint64_t offset, std::uint64_t most) {
+  auto length = load_little<std::uint64_t>(header);
+  if (masked_crc(header.first(8)) != load_little<std::uint32_t>(header.subspan(8)))
+    throw error(errc::invalid_data, doing_tfrecord(name, offset),
+                "its length does not match the checksum of the length");
+  if (length > most)
+    throw error(
+        errc::limit_exceeded, doing_tfrecord(name, offset),
+        "it has " + std::to_string(length) + " bytes; max_record_bytes is " + std::to_string(most));
+  return length;
+}
+
+tfrecord_reader::tfrecord_reader(async_generator<buffer> file, std::string name,
+                                 tfrecord_options options)
+    : from_(std::move(file), std::move(name)), options_(options) {
+  // So that the bytes of a record with its checksum can be counted.
+  options_.max_record_bytes = std::min(options.max_record_bytes, ~std::uint64_t{0} / 2);
+}
+
+void tfrecord_reader::begin(const buffer& header) {
+  offset_ = from_.position() - tfrecord_header_bytes;
+  length_ = parse_tfrecord_header(header.bytes(), from_.name(), offset_, options_.max_record_bytes);
+  is_begun_ = true;
+}
+
+// The data of the record that was begun, or nothing if it is damaged and skipped.
+std::optional<buffer> tfrecord_reader::finish(const buffer& data_and_checksum) {
+  is_begun_ = false;
+  ++read_;
+  if (is_tfrecord_data(data_and_checksum.bytes())) return data_and_checksum.slice(0, length_);
+  if (!options_.skip_damaged)
+    throw error(errc::invalid_data, doing_tfrecord(from_.name(), offset_),
+                "its data does not match the checksum");
+  if (options_.damaged) options_.damaged->fetch_add(1, std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+std::optional<buffer> tfrecord_reader::try_next() {
+  for (;;) {
+    if (!is_begun_) {
+      auto header = from_.try_read(tfrecord_header_bytes);
+      if (!header) return std::nullopt;
+      begin(*header);
+    }
+    auto record = from_.try_read(length_ + tfrecord_checksum_bytes);
+    if (!record) return std::nullopt;
+    auto data = finish(*record);
+    if (data) return data;
+  }
+}
+
+task<std::optional<buffer>> tfrecord_reader::next() {
+  for (;;) {
+    auto data = try_next();
+    if (data) co_return data;
+    if (!is_begun_) {
+      bool over = co_await from_.at_end();
+      if (over) co_return std::nullopt;
+      auto header = co_await from_.read(tfrecord_header_bytes, "the head of a record");
+      begin(header);
+    }
+    auto record = co_await from_.read(length_ + tfrecord_checksum_bytes, "a record");
+    data = finish(record);
+    if (data) co_return data;
+  }
+}
+
+// Whether a file that begins so is not compressed: the head of its first record is whole. The
+// length of a record may begin as gzip does.
+static bool begins_with_tfrecord(const buffer& chunk) noexcept {
+  if (chunk.size() < tfrecord_header_bytes) return false;
+  auto head = chunk.bytes().first(tfrecord_header_bytes);
+  return masked_crc(head.first(8)) == load_little<std::uint32_t>(head.subspan(8));
+}
+
+static async_generator<buffer> put_before(buffer first, async_generator<buffer> rest) {
+  co_yield first;
+  while (auto* chunk = co_await rest.next()) co_yield *chunk;
+}
+
+// The bytes of a file, decompressed if it is compressed.
+static async_generator<buffer> open_tfrecord_file(std::string path, std::uint64_t max_bytes) {
+  auto file = stream(path);
+  auto* first = co_await file.next();
+  if (!first) co_return;
+  bool is_plain = begins_with_tfrecord(*first);
+  auto whole = put_before(std::move(*first), std::move(file));
+  if (!is_plain) whole = decompress(std::move(whole), path, {.max_bytes = max_bytes});
+  while (auto* chunk = co_await whole.next()) co_yield *chunk;
+}
+
+async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
+                                       tfrecord_options options) {
+  tfrecord_reader from(std::move(file), std::move(name), options);
+  for (;;) {
+    auto record = from.try_next();
+    if (!record) record = co_await from.next();
+    if (!record) break;
+    co_yield *record;
+  }
+}
+
+}  // namespace io
+
+async_generator<sample> detail::read_tfrecord::operator()(sample file) const {
+  return read(std::move(file), options_);
+}
+
+async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_options options) {
+  auto content = io::open_tfrecord_file(file.key(), options.max_file_bytes);
+  io::tfrecord_reader from(std::move(content), file.key(), options);
+  for (;;) {
+    auto record = from.try_next();
+    if (!record) record = co_await from.next();
+    if (!record) break;
+    auto key = file.key() + "/" + std::to_string(from.number());
+    auto made = sample(std::move(key), file.label()).with_data(std::move(*record));
+    co_yield made;
+  }
+}
+
+}  // namespace lade

@@ -1,0 +1,128 @@
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/io/formats/tokens.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace lade::io {
+
+static std::string doing_windows(const token_file& file) {
+  return "read windows of " + file.name();
+}
+
+// Whether an integer type can hold a value.
+static bool can_hold(element_type type, std::int64_t value) noexcept {
+  switch (type) {
+    case element_type::u8: return std::in_range<std::uint8_t>(value);
+    case element_type::i8: return std::in_range<std::int8_t>(value);
+    case element_type::u16: return std::in_range<std::uint16_t>(value);
+    case element_type::i16: return std::in_range<std::int16_t>(value);
+    case element_type::u32: return std::in_range<std::uint32_t>(value);
+    case element_type::i32: return std::in_range<std::int32_t>(value);
+    case element_type::u64: return value >= 0;
+    default: return true;
+  }
+}
+
+token_windows::token_windows(token_file file, const token_window_options& options)
+    : file_(std::move(file)), options_(options) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 48;
+  if (options.length == 0 || options.length > most || options.stride > most)
+    throw error(errc::invalid_argument, doing_windows(file_),
+                "length and stride must be at most 2^48, and length at least 1");
+  if (options_.stride == 0) options_.stride = options_.length;
+  if (options.pad && !can_hold(file_.type(), options.padding))
+    throw error(errc::invalid_argument, doing_windows(file_),
+                "padding is " + std::to_string(options.padding) + ", which no " +
+                    std::string(lade::name(file_.type())) + " can hold");
+  if (options.cross_documents) {
+    windows_ = windows_in(file_.size());
+    return;
+  }
+  ends_.reserve(file_.documents());
+  for (std::uint64_t i = 0; i < file_.documents(); ++i) {
+    windows_ += windows_in(file_.document_begin(i + 1) - file_.document_begin(i));
+    ends_.push_back(windows_);
+  }
+}
+
+// A window that is padded begins before the end, and the one before it does not reach the end.
+std::uint64_t token_windows::windows_in(std::uint64_t tokens) const noexcept {
+  auto length = options_.length;
+  auto stride = options_.stride;
+  if (!options_.pad) return tokens < length ? 0 : (tokens - length) / stride + 1;
+  auto rest = tokens > length ? tokens - length : 0;
+  return std::min((tokens + stride - 1) / stride, (rest + stride - 1) / stride + 1);
+}
+
+std::uint64_t token_windows::size() const noexcept { return windows_; }
+
+token_windows::place token_windows::place_of(std::uint64_t i) const {
+  if (i >= windows_)
+    throw error(errc::invalid_argument, doing_windows(file_),
+                "there is no window " + std::to_string(i) + " of " + std::to_string(windows_));
+  std::uint64_t begin = 0;
+  auto end = file_.size();
+  if (!options_.cross_documents) {
+    auto document = std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin();
+    if (document > 0) i -= ends_[static_cast<std::size_t>(document) - 1];
+    begin = file_.document_begin(static_cast<std::uint64_t>(document));
+    end = file_.document_begin(static_cast<std::uint64_t>(document) + 1);
+  }
+  auto first = begin + i * options_.stride;
+  return {first, std::min(options_.length, end - first)};
+}
+
+tensor token_windows::padded(const tensor& tokens) const {
+  auto item = element_bytes(tokens.type());
+  auto count = static_cast<std::size_t>(tokens.shape()[0]);
+  tensor whole({tokens.type(), {static_cast<std::int64_t>(options_.length)}},
+               allocate_now(options_.length * item));
+  std::memcpy(whole.bytes(), tokens.bytes(), count * item);
+  // The low bytes of the number are those of the narrower type.
+  for (auto i = count; i < options_.length; ++i)
+    std::memcpy(whole.bytes() + i * item, &options_.padding, item);
+  return whole;
+}
+
+tensor token_windows::operator()(std::uint64_t i) const {
+  auto where = place_of(i);
+  auto tokens = file_.tokens(where.first, where.count);
+  return where.count == options_.length ? tokens : padded(tokens);
+}
+
+std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const {
+  auto where = place_of(i);
+  // The first document that begins behind the window's first token.
+  std::uint64_t low = 0;
+  for (auto high = file_.documents(); low < high;) {
+    auto middle = low + (high - low) / 2;
+    if (file_.document_begin(middle) > where.first)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  std::vector<std::int64_t> begins;
+  for (; low < file_.documents(); ++low) {
+    auto begin = file_.document_begin(low);
+    if (begin >= where.first + where.count) break;
+    auto in_window = static_cast<std::int64_t>(begin - where.first);
+    if (begins.empty() || begins.back() != in_window) begins.push_back(in_window);
+  }
+  return begins;
+}
+
+std::string token_windows::identity() const {
+  // Not its folder: a copy elsewhere is the same data set.
+  auto& path = file_.name();
+  return path.substr(path.rfind('/') + 1) + ": " + std::to_string(file_.size()) + " " +
+         std::string(lade::name(file_.type())) + " in windows of " +
+         std::to_string(options_.length) + " every " + std::to_string(options_.stride) +
+         (options_.cross_documents ? "" : ", by document") +
+         (options_.pad ? ", padded with " + std::to_string(options_.padding) : "");
+}
+
+}  // namespace lade::io

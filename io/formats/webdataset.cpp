@@ -1,0 +1,105 @@
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/webdataset.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sample_name.hpp"
+#include "tar_walk.hpp"
+
+namespace lade::detail {
+
+// Options that own what they are made of.
+struct read_tar_settings {
+  explicit read_tar_settings(const io::read_tar_options& options)
+      : fields{divide_list(options.fields), divide_list(options.data), std::string(options.label)},
+        chunk_bytes(options.chunk_bytes),
+        tar(options.tar),
+        decompress(options.decompress) {
+    require_count("read_tar", "chunk_bytes", chunk_bytes, {.least = 1});
+    tar_walk("shards", tar);
+  }
+
+  sample_fields fields;
+  std::size_t chunk_bytes;
+  io::tar_options tar;
+  io::decompress_options decompress;
+};
+
+// The fields of one sample, as they come.
+class sample_group {
+ public:
+  explicit sample_group(const std::string& shard) : shard_(shard) {}
+
+  bool is(const std::string& key) const noexcept { return begun_ && key_ == key; }
+  bool has_begun() const noexcept { return begun_; }
+
+  void begin(const std::string& key) {
+    key_ = key;
+    begun_ = true;
+    names_.clear();
+    fields_.clear();
+  }
+
+  // Throws error(invalid_data) for a field that comes twice.
+  void add(const std::string& name, const io::tar_member& member, const sample_fields& wanted) {
+    if (std::ranges::find(names_, name) != names_.end())
+      throw error(errc::invalid_data, "read " + shard_,
+                  "member " + member.name() + " at byte " + std::to_string(member.offset()) +
+                      ": its sample has a field " + name + " already");
+    names_.push_back(name);
+    if (wanted.contains(name)) fields_.emplace_back(name, member.content());
+  }
+
+  sample end(const sample_fields& wanted) {
+    begun_ = false;
+    return wanted.make(shard_ + "/" + key_, std::exchange(fields_, {}));
+  }
+
+ private:
+  std::string shard_;
+  std::string key_;
+  bool begun_ = false;
+  std::vector<std::string> names_;  // of all fields, also those that are not kept
+  std::vector<field> fields_;
+};
+
+static async_generator<sample> group_members(
+    async_generator<io::tar_member> members, std::string shard,
+    std::shared_ptr<const read_tar_settings> settings) {
+  sample_group group(shard);
+  while (auto* member = co_await members.next()) {
+    auto name = divide_member_name(member->name());
+    if (!name) continue;
+    if (!group.is(name->key())) {
+      if (group.has_begun()) {
+        auto made = group.end(settings->fields);
+        co_yield std::move(made);
+      }
+      group.begin(name->key());
+    }
+    group.add(name->field(), *member, settings->fields);
+  }
+  if (!group.has_begun()) co_return;
+  auto made = group.end(settings->fields);
+  co_yield std::move(made);
+}
+
+async_generator<sample> read_tar::operator()(sample shard) const {
+  auto settings = settings_ ? settings_ : std::make_shared<const read_tar_settings>(
+                                              io::read_tar_options{});
+  auto bytes = io::stream(shard.key(), {.chunk_bytes = settings->chunk_bytes});
+  auto archive = io::decompress(std::move(bytes), shard.key(), settings->decompress);
+  auto members = io::tar_members(std::move(archive), shard.key(), settings->tar);
+  return group_members(std::move(members), shard.key(), std::move(settings));
+}
+
+read_tar read_tar::with(const io::read_tar_options& options) const {
+  return read_tar(std::make_shared<const read_tar_settings>(options));
+}
+
+}  // namespace lade::detail

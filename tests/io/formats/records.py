@@ -1,0 +1,334 @@
+"""Random files of records, each beside what must be read from them.
+
+records.py SEED DIRECTORY writes NAME and NAME.expected, in which a line describes a sample: its
+fields in order, as kind:value, separated by spaces. Values are in hexadecimal digits but integers.
+"""
+
+import csv
+import gzip
+import json
+import math
+import os
+import random
+import struct
+import sys
+
+import numpy
+
+rng = random.Random(int(sys.argv[1]))
+directory = sys.argv[2]
+
+
+def write(name, data, samples):
+    path = os.path.join(directory, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+    expect(name, samples)
+
+
+def expect(name, samples):
+    with open(os.path.join(directory, name + ".expected"), "w") as file:
+        for fields in samples:
+            file.write(" ".join(fields) + "\n")
+
+
+def random_bytes(most):
+    return rng.randbytes(rng.randrange(most + 1))
+
+
+def random_text(most=20):
+    kinds = ["abc", ' ,"\\/\t', "\r\n\x00\x1f\x7f", "\u00e4\u20ac\u2028", "\U0001f600\U0010ffff"]
+    return "".join(rng.choice(rng.choice(kinds)) for _ in range(rng.randrange(most + 1)))
+
+
+def of_bytes(value):
+    return "bytes:" + value.hex()
+
+
+def of_text(value):
+    return "text:" + value.encode().hex()
+
+
+def of_integer(value):
+    return "integer:%d" % value
+
+
+def of_number(value):
+    return "number:" + ("nan" if math.isnan(value) else struct.pack("<d", value).hex())
+
+
+def of_array(value):
+    kind = value.dtype.name.replace("uint", "u").replace("int", "i").replace("float", "f")
+    return "tensor:%s:%s:%s" % (kind, ",".join(map(str, value.shape)), value.tobytes().hex())
+
+
+# TFRecord and tf.train.Example.
+
+def crc_table():
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        yield byte
+
+
+crc_of_byte = list(crc_table())
+
+
+def masked_crc(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ crc_of_byte[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + masked_crc(length) + data + masked_crc(data)
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    data = b""
+    while value > 127:
+        data += bytes([value & 127 | 128])
+        value >>= 7
+    return data + bytes([value])
+
+
+def message(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def int64_list(values):
+    if rng.random() < 0.5:
+        return b"".join(b"\x08" + varint(value) for value in values)
+    return message(1, b"".join(map(varint, values))) if values else b""
+
+
+def float_list(values):
+    if rng.random() < 0.5:
+        return b"".join(b"\x0d" + struct.pack("<f", value) for value in values)
+    return message(1, struct.pack("<%df" % len(values), *values)) if values else b""
+
+
+def random_feature():
+    kind = rng.randrange(3)
+    if kind == 0:
+        values = [random_bytes(40) for _ in range(rng.randrange(4))]
+        data = b"".join(message(1, value) for value in values)
+        return message(1, data), [of_bytes(value) for value in values]
+    if kind == 1:
+        values = numpy.frombuffer(rng.randbytes(4 * rng.randrange(5)), numpy.float32)
+        values = numpy.nan_to_num(values)
+        one = of_number(float(values[0])) if len(values) == 1 else of_array(values)
+        return message(2, float_list(values.tolist())), [one]
+    values = [rng.randrange(-2 ** rng.randrange(64), 2 ** rng.randrange(64)) for _ in range(rng.randrange(5))]
+    one = of_integer(values[0]) if len(values) == 1 else of_array(numpy.array(values, numpy.int64))
+    return message(3, int64_list(values)), [one]
+
+
+def random_example():
+    features, fields = b"", []
+    for i in range(rng.randrange(6)):
+        data, values = random_feature()
+        entry = [message(1, b"feature %d" % i), message(2, data)]
+        rng.shuffle(entry)
+        features += message(1, b"".join(entry))
+        fields += values
+    return message(1, features), fields
+
+
+def write_tfrecord(i):
+    examples = [random_example() for _ in range(rng.randrange(30))]
+    data = b"".join(record(example) for example, _ in examples)
+    if i % 3 == 0:
+        data = gzip.compress(data)
+    write("%d.tfrecord" % i, data, [fields for _, fields in examples])
+
+
+# Megatron's .bin and .idx.
+
+def write_tokens(i):
+    code, kind = rng.choice([(1, "uint8"), (2, "int8"), (3, "int16"), (4, "int32"), (5, "int64"), (8, "uint16")])
+    lengths = [rng.randrange(30) for _ in range(rng.randrange(20))]
+    kind = numpy.dtype(kind)
+    tokens = numpy.frombuffer(rng.randbytes(sum(lengths) * kind.itemsize), kind)
+    ends = sorted(rng.sample(range(1, len(lengths)), rng.randrange(len(lengths)))) if len(lengths) > 1 else []
+    documents = [0] + ends + ([len(lengths)] if lengths else [])
+    pointers = numpy.cumsum([0] + lengths)[:-1] * kind.itemsize
+    index = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, code, len(lengths), len(documents))
+    index += numpy.array(lengths, numpy.int32).tobytes() + pointers.astype(numpy.int64).tobytes()
+    index += numpy.array(documents, numpy.int64).tobytes()
+    write("%d.bin" % i, tokens.tobytes(), [])
+    write("%d.idx" % i, index, [])
+    begins = numpy.cumsum([0] + lengths)[documents]
+    samples = [[of_array(tokens[a:b])] for a, b in zip(begins, begins[1:])]
+    expect("%d.idx" % i, samples)
+
+
+# MDS.
+
+scalars = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+
+
+def random_array(kind, shape):
+    count = int(numpy.prod(shape))
+    return numpy.frombuffer(rng.randbytes(count * numpy.dtype(kind).itemsize), kind).reshape(shape)
+
+
+def random_shape():
+    return tuple(rng.randrange(1, 5) for _ in range(rng.randrange(1, 4)))
+
+
+def array_head(shape):
+    width = rng.randrange(4)
+    extents = numpy.array(shape, ["uint8", "uint16", "uint32", "uint64"][width])
+    return bytes([len(shape) << 2 | width]) + extents.tobytes()
+
+
+# Encoding, size, and a function that makes a value: its bytes and its field.
+def random_column():
+    kind = rng.choice(scalars)
+    shape = random_shape()
+    size = int(numpy.prod(shape)) * numpy.dtype(kind).itemsize
+    codes = {"uint": 0, "int": 1, "float": 2}
+
+    def scalar(kind=kind):
+        value = random_array(kind, (1,)) & numpy.uint64(2**63 - 1) if kind == "uint64" else random_array(kind, (1,))
+        field = of_number(float(value[0])) if kind.startswith("float") else of_integer(int(value[0]))
+        return value.tobytes(), field
+
+    def array():
+        value = random_array(kind, shape)
+        return value.tobytes(), of_array(value)
+
+    def shaped():
+        value = random_array(kind, random_shape())
+        return array_head(value.shape) + value.tobytes(), of_array(value)
+
+    def typed():
+        data, field = shaped()
+        name = kind.rstrip("0123456789")
+        return bytes([int(kind[len(name):]) | codes[name]]) + data, field
+
+    def of(make, field):
+        value = make()
+        return value if isinstance(value, bytes) else str(value).encode(), field(value)
+
+    return rng.choice([
+        ("bytes", None, lambda: of(lambda: random_bytes(30), of_bytes)),
+        ("jpeg:80", None, lambda: of(lambda: random_bytes(30), of_bytes)),
+        ("str", None, lambda: of(random_text, of_text)),
+        ("json", None, lambda: of(lambda: json.dumps({"a": random_text()}), of_text)),
+        ("str_int", None, lambda: of(lambda: rng.randrange(-2**63, 2**63), of_integer)),
+        ("str_float", None, lambda: of(lambda: rng.uniform(-1, 1) * 10.0 ** rng.randrange(-300, 300), of_number)),
+        ("int", 8, lambda: scalar("int64")),
+        (kind, numpy.dtype(kind).itemsize, scalar),
+        ("ndarray:%s:%s" % (kind, ",".join(map(str, shape))), size, array),
+        ("ndarray:" + kind, None, shaped),
+        ("ndarray", None, typed),
+    ])
+
+
+def mds_shard(columns, samples):
+    rows = []
+    for values in samples:
+        heads = b"".join(struct.pack("<I", len(data)) for (_, size, _), (data, _) in zip(columns, values) if size is None)
+        rows.append(heads + b"".join(data for data, _ in values))
+    config = b'{"any": "thing"}'
+    offsets = numpy.cumsum([4 * (len(rows) + 2) + len(config)] + [len(row) for row in rows]).astype(numpy.uint32)
+    return struct.pack("<I", len(rows)) + offsets.tobytes() + config + b"".join(rows)
+
+
+def write_mds(i):
+    compress = i % 2 == 1
+    columns = [random_column() for _ in range(rng.randrange(1, 6))]
+    shards, expected = [], []
+    for k in range(rng.randrange(1, 4)):
+        samples = [[make() for _, _, make in columns] for _ in range(rng.randrange(8))]
+        expected += [[field for _, field in values] for values in samples]
+        data = mds_shard(columns, samples)
+        name = "shard.%05d.mds" % k
+        stored = gzip.compress(data) if compress else data
+        write("%d.mds/%s" % (i, name + ".gz" * compress), stored, [])
+        shards.append({
+            "column_encodings": [encoding for encoding, _, _ in columns],
+            "column_names": ["column %d" % c for c in range(len(columns))],
+            "column_sizes": [size for _, size, _ in columns],
+            "compression": "gz:6" if compress else None, "format": "mds", "hashes": [],
+            "raw_data": {"basename": name, "bytes": len(data), "hashes": {}},
+            "samples": len(samples), "size_limit": 1 << 26, "version": 2,
+            "zip_data": {"basename": name + ".gz", "bytes": len(stored), "hashes": {}} if compress else None,
+        })
+    index = json.dumps({"shards": shards, "version": 2}, indent=rng.choice([None, 2]))
+    write("%d.mds/index.json" % i, index.encode(), [])
+    expect("%d.mds" % i, expected)
+
+
+# JSON lines and CSV.
+
+def random_value(levels):
+    kind = rng.randrange(8 if levels else 6)
+    if kind == 0:
+        return None
+    if kind == 1:
+        return rng.random() < 0.5
+    if kind == 2:
+        return rng.randrange(-2**63, 2**63) >> rng.randrange(64)
+    if kind == 3:
+        return rng.uniform(-1, 1) * 10.0 ** rng.randrange(-300, 300)
+    if kind < 6:
+        return random_text()
+    if kind == 6:
+        return [random_value(levels - 1) for _ in range(rng.randrange(4))]
+    return {random_text() + str(i): random_value(levels - 1) for i in range(rng.randrange(4))}
+
+
+def of_value(value, dump):
+    if isinstance(value, bool) or isinstance(value, int):
+        return of_integer(value)
+    if isinstance(value, float):
+        return of_number(value)
+    return of_text(value if isinstance(value, str) else dump(value))
+
+
+def write_json_lines(i):
+    ascii = rng.random() < 0.5
+    separators = rng.choice([(",", ":"), (", ", ": "), (" ,\t", " : ")])
+
+    def dump(value):
+        return json.dumps(value, ensure_ascii=ascii, separators=separators)
+
+    text, samples = "", []
+    for _ in range(rng.randrange(30)):
+        row = {random_text() + str(c): random_value(3) for c in range(rng.randrange(6))}
+        text += dump(row) + rng.choice(["\n", "\r\n", "\n\n"])
+        samples.append([of_value(value, dump) for value in row.values() if value is not None])
+    data = text.encode()
+    write("%d.jsonl" % i, gzip.compress(data) if i % 3 == 0 else data, samples)
+
+
+def write_csv(i):
+    path = os.path.join(directory, "%d.csv" % i)
+    columns = rng.randrange(1, 6)
+    # With "\n" alone, Python leaves cells without quotes that have a "\r".
+    quoting, end = rng.choice([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\n")])
+    rows = [["".join(c for c in random_text() if c != "\0") for _ in range(columns)] for _ in range(rng.randrange(30))]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=quoting, lineterminator=end)
+        writer.writerow(["path"] + ["column %d" % c for c in range(columns)])
+        writer.writerows(["file"] + row for row in rows)
+    with open(path, newline="", encoding="utf-8") as file:
+        read = list(csv.reader(file, strict=True))[1:]
+    assert [row[1:] for row in read] == rows
+    expect("%d.csv" % i, [[of_text(cell) for cell in row] for row in rows])
+
+
+for i in range(30):
+    write_tfrecord(i)
+    write_tokens(i)
+    write_mds(i)
+    write_json_lines(i)
+    write_csv(i)

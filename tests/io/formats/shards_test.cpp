@@ -1,0 +1,55 @@
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/io/formats/shards.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "../../support/pipelines.hpp"
+
+namespace lade::io {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(Shards, BracesAreRangesAndLists) {
+  EXPECT_THAT(shards("a.tar").names(), ElementsAre("a.tar"));
+  EXPECT_THAT(shards("s-{008..010}.tar").names(),
+              ElementsAre("s-008.tar", "s-009.tar", "s-010.tar"));
+  EXPECT_THAT(shards("{8..10}").names(), ElementsAre("8", "9", "10"));
+  EXPECT_THAT(shards("{02..0}").names(), ElementsAre("02", "01", "00"));
+  EXPECT_THAT(shards("{a,b,}{0..1}x").names(),
+              ElementsAre("a0x", "a1x", "b0x", "b1x", "0x", "1x"));
+}
+
+TEST(Shards, APatternThatMakesNoSenseIsRefused) {
+  for (auto pattern : {"{", "a}", "{0..1}}", "{}", "{a}", "{a..b}", "{1..}", "{0..1..2}", "{-1..1}",
+                       "{a,{b,c}}", "", "{,a}", "{0..99999999999999999999}"})
+    EXPECT_THAT([&] { shards all(pattern); }, testing::Throws<error>()) << pattern;
+  EXPECT_THAT([] { shards all("s-{0..1"); },
+              ThrowsMessage<error>("expand shards s-{0..1: a brace that is not closed"));
+  EXPECT_THAT([] { shards all(std::vector<std::string>{}); },
+              ThrowsMessage<error>(HasSubstr("there are none")));
+}
+
+TEST(Shards, TooManyAreRefusedBeforeTheyAreMade) {
+  for (auto pattern : {"{0..999999999999}", "{0..9999}{0..9999}{0..9999}"})
+    EXPECT_THAT([&] { shards all(pattern); }, ThrowsMessage<error>(HasSubstr("more than 10000000")))
+        << pattern;
+}
+
+TEST(Shards, AreASourceWhoseNamesAreComparedWithoutTheirDirectory) {
+  runtime runtime({.threads = 2});
+  shards all("data/{0..2}.tar");
+  std::vector<std::string> keys;
+  for (auto& shard : test::collect(runtime, from(all))) keys.push_back(shard.key());
+  EXPECT_EQ(keys, all.names());
+  EXPECT_EQ(all.identity_of(all.list_all()[1]), "1.tar");
+  EXPECT_EQ(shards("x/{a,b}/0.tar").identity_of(sample("x/b/0.tar")), "b/0.tar");
+}
+
+}  // namespace lade::io

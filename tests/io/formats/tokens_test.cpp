@@ -1,0 +1,257 @@
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/io/formats/tokens.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/shuffle.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../../../io/formats/megatron_index.hpp"
+#include "../../support/seed.hpp"
+#include "../../support/temp_dir.hpp"
+#include "bytes.hpp"
+
+namespace lade::io {
+
+using test::little;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+using testing_support::temp_dir;
+
+template <class T>
+static std::string tokens_up_to(std::size_t count) {
+  std::string bytes;
+  for (std::size_t i = 0; i < count; ++i) bytes += little(static_cast<T>(i));
+  return bytes;
+}
+
+template <class T = std::uint16_t>
+static std::vector<T> values_of(const tensor& tokens) {
+  return {tokens.data<T>(), tokens.data<T>() + tokens.shape()[0]};
+}
+
+static std::vector<std::vector<std::uint16_t>> all_of(const token_windows& windows) {
+  std::vector<std::vector<std::uint16_t>> all;
+  for (std::uint64_t i = 0; i < windows.size(); ++i) all.push_back(values_of(windows(i)));
+  return all;
+}
+
+// An index of sequences of these lengths, whose tokens have so many bytes.
+static std::string index_of(const std::vector<int>& lengths, const std::vector<int>& documents,
+                            unsigned code = 8, std::size_t token_bytes = 2) {
+  auto index = std::string("MMIDIDX\0\0", 9) + little<std::uint64_t>(1) +
+               little(static_cast<std::uint8_t>(code)) + little<std::uint64_t>(lengths.size()) +
+               little<std::uint64_t>(documents.size());
+  for (auto length : lengths) index += little<std::int32_t>(length);
+  std::int64_t begin = 0;
+  for (auto length : lengths) {
+    index += little<std::int64_t>(begin);
+    begin += static_cast<std::int64_t>(token_bytes) * length;
+  }
+  for (auto document : documents) index += little<std::int64_t>(document);
+  return index;
+}
+
+// Documents of 5, 0, 2 + 1 and 4 tokens.
+static token_file four_documents(const temp_dir& dir) {
+  dir.write("four.bin", tokens_up_to<std::uint16_t>(12));
+  dir.write("four.idx", index_of({5, 2, 1, 4}, {0, 1, 1, 3, 4}));
+  return token_file::open_megatron(dir / "four");
+}
+
+TEST(TokenFile, OfPlainIntegersIsMapped) {
+  temp_dir dir;
+  auto wide =
+      token_file::open(dir.write("a.bin", tokens_up_to<std::uint32_t>(9)), element_type::u32);
+  EXPECT_EQ(wide.size(), 9u);
+  EXPECT_EQ(wide.documents(), 1u);
+  EXPECT_EQ(wide.document_begin(1), 9u);
+  EXPECT_THAT(values_of<std::uint32_t>(wide.tokens(7, 2)), ElementsAre(7, 8));
+  EXPECT_EQ(wide.tokens(7, 2).bytes() - wide.tokens(0, 1).bytes(), 28);
+  auto path = wide.name();
+  EXPECT_THAT([&] { (void)wide.tokens(8, 2); },
+              ThrowsMessage<error>("read " + path + ": 2 tokens at 8; it has 9"));
+  EXPECT_THROW((void)wide.tokens(~std::uint64_t{0}, 2), error);
+  auto empty = token_file::open(dir.write("b.bin", ""), element_type::u16);
+  EXPECT_EQ(empty.size(), 0u);
+  EXPECT_EQ(empty.tokens(0, 0).shape(), dimensions({0}));
+}
+
+TEST(TokenFile, ThatCannotBeOneIsRefused) {
+  temp_dir dir;
+  auto odd = dir.write("a.bin", "abc");
+  EXPECT_THAT([&] { (void)token_file::open(odd, element_type::u16); },
+              ThrowsMessage<error>("open " + odd + ": its 3 bytes are no whole number of u16"));
+  EXPECT_THAT([&] { (void)token_file::open(odd, element_type::f16); },
+              ThrowsMessage<error>(HasSubstr("tokens are integers, not f16")));
+  EXPECT_THAT([&] { (void)token_file::open(dir / "absent", element_type::u16); },
+              ThrowsMessage<error>("open " + (dir / "absent") + ": No such file or directory"));
+  EXPECT_THAT([&] { (void)token_file::open(dir.path().string(), element_type::u16); },
+              ThrowsMessage<error>(HasSubstr("Is a directory")));
+  EXPECT_THROW((void)token_file::open_megatron(dir / "absent"), error);
+}
+
+TEST(TokenFile, OfMegatronHasDocuments) {
+  temp_dir dir;
+  auto file = four_documents(dir);
+  EXPECT_EQ(file.type(), element_type::u16);
+  EXPECT_EQ(file.documents(), 4u);
+  std::vector<std::uint64_t> begins;
+  for (std::uint64_t i = 0; i <= 4; ++i) begins.push_back(file.document_begin(i));
+  EXPECT_THAT(begins, ElementsAre(0, 5, 5, 8, 12));
+}
+
+TEST(MegatronIndex, ThatContradictsItselfIsRefused) {
+  auto refusal = [](const std::string& index, std::uint64_t bin_bytes = 24) -> std::string {
+    try {
+      megatron_index(std::as_bytes(std::span(index)), "a.idx", bin_bytes);
+    } catch (const error& refused) {
+      return refused.what();
+    }
+    return "none";
+  };
+  auto good = index_of({5, 2, 1, 4}, {0, 1, 1, 3, 4});
+  EXPECT_EQ(refusal(good), "none");
+  EXPECT_EQ(refusal(good + "abcd"), "none");  // modes of the sequences
+  EXPECT_THAT(refusal(good + "abc"), HasSubstr("are not what 4 sequences and 5 entries"));
+  EXPECT_THAT(refusal(good, 26),
+              HasSubstr("its sequences end at byte 24 of the .bin, which has 26"));
+  EXPECT_THAT(refusal(good, 22), HasSubstr("sequence 3 has 4 tokens, more than the .bin"));
+  for (std::size_t bytes = 0; bytes < good.size(); ++bytes)
+    EXPECT_NE(refusal(good.substr(0, bytes)), "none");
+  auto changed = [&](std::size_t at, const std::string& bytes) {
+    auto index = good;
+    return refusal(index.replace(at, bytes.size(), bytes));
+  };
+  EXPECT_THAT(refusal("TNTIDX\0\0"), HasSubstr("too old"));
+  EXPECT_THAT(changed(9, little<std::uint64_t>(2)), HasSubstr("its version is 2"));
+  EXPECT_THAT(changed(17, "\x07"), HasSubstr("of type 7"));
+  EXPECT_THAT(changed(18, little(~std::uint64_t{0})), HasSubstr("are not what"));
+  EXPECT_THAT(changed(26, little(~std::uint64_t{0} / 8)), HasSubstr("are not what"));
+  EXPECT_THAT(changed(34, little<std::int32_t>(-1)), HasSubstr("sequence 0 has -1"));
+  EXPECT_THAT(changed(34 + 16 + 8, little<std::int64_t>(9)),
+              HasSubstr("sequence 1 begins at byte 9"));
+  EXPECT_THAT(changed(34 + 48, little<std::int64_t>(1)), HasSubstr("entry 0 of documents is 1"));
+  EXPECT_THAT(changed(34 + 48 + 24, little<std::int64_t>(0)),
+              HasSubstr("entry 3 of documents is 0"));
+  EXPECT_THAT(refusal(index_of({12}, {0, 0})), HasSubstr("0 of 1 sequences"));
+  EXPECT_THAT(refusal(index_of({12}, {})), HasSubstr("no entry for documents"));
+}
+
+TEST(TokenWindows, AreViewsOfTheFile) {
+  temp_dir dir;
+  auto file =
+      token_file::open(dir.write("a.bin", tokens_up_to<std::uint16_t>(8)), element_type::u16);
+  token_windows windows(file, {.length = 3});
+  EXPECT_THAT(all_of(windows), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 5)));
+  EXPECT_EQ(windows(1).bytes() - windows(0).bytes(), 6);
+  EXPECT_THAT(
+      all_of(token_windows(file, {.length = 4, .stride = 2})),
+      ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(2, 3, 4, 5), ElementsAre(4, 5, 6, 7)));
+  EXPECT_THAT(all_of(token_windows(file, {.length = 2, .stride = 5})),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(5, 6)));
+  EXPECT_THAT(all_of(token_windows(file, {.length = 9})), IsEmpty());
+  EXPECT_THAT([&] { (void)windows(2); }, ThrowsMessage<error>("read windows of " + file.name() +
+                                                              ": there is no window 2 of 2"));
+}
+
+TEST(TokenWindows, CanBePadded) {
+  temp_dir dir;
+  auto file =
+      token_file::open(dir.write("a.bin", tokens_up_to<std::uint16_t>(5)), element_type::u16);
+  EXPECT_THAT(all_of(token_windows(file, {.length = 3, .pad = true, .padding = 65535})),
+              ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 65535)));
+  EXPECT_THAT(all_of(token_windows(file, {.length = 3, .stride = 2, .pad = true})),
+              ElementsAre(ElementsAre(0, 1, 2), ElementsAre(2, 3, 4)));
+  EXPECT_THAT(all_of(token_windows(file, {.length = 2, .stride = 4, .pad = true})),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(4, 0)));
+  EXPECT_THAT([&] { token_windows(file, {.length = 3, .pad = true, .padding = -1}); },
+              ThrowsMessage<error>(HasSubstr("padding is -1, which no u16 can hold")));
+  EXPECT_THROW(token_windows(file, {}), error);
+}
+
+TEST(TokenWindows, CanEndWithTheirDocuments) {
+  temp_dir dir;
+  auto file = four_documents(dir);
+  EXPECT_THAT(all_of(token_windows(file, {.length = 2, .cross_documents = false})),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(5, 6),
+                          ElementsAre(8, 9), ElementsAre(10, 11)));
+  token_windows padded(file, {.length = 3, .cross_documents = false, .pad = true, .padding = 99});
+  EXPECT_THAT(all_of(padded),
+              ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 99), ElementsAre(5, 6, 7),
+                          ElementsAre(8, 9, 10), ElementsAre(11, 99, 99)));
+}
+
+TEST(TokenWindows, KnowWhereDocumentsBegin) {
+  temp_dir dir;
+  token_windows windows(four_documents(dir), {.length = 6});
+  EXPECT_THAT(windows.document_begins(0), ElementsAre(5));
+  EXPECT_THAT(windows.document_begins(1), ElementsAre(2));
+}
+
+// Against a plain loop.
+TEST(TokenWindows, CoverRandomDocumentsAsALoopDoes) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    temp_dir dir;
+    std::vector<int> lengths(random() % 20);
+    for (auto& length : lengths) length = static_cast<int>(random() % 15);
+    std::vector<int> documents(lengths.size() + 1);
+    std::iota(documents.begin(), documents.end(), 0);
+    auto tokens = static_cast<std::size_t>(std::accumulate(lengths.begin(), lengths.end(), 0));
+    dir.write("a.bin", tokens_up_to<std::uint16_t>(tokens));
+    dir.write("a.idx", index_of(lengths, documents));
+    token_window_options options{.length = 1 + random() % 8,
+                                 .stride = 1 + random() % 10,
+                                 .cross_documents = random() % 2 == 0,
+                                 .pad = random() % 2 == 0,
+                                 .padding = 7};
+    if (options.cross_documents) lengths = {static_cast<int>(tokens)};
+    std::vector<std::vector<std::uint16_t>> expected;
+    std::size_t begin = 0;
+    for (auto length : lengths) {
+      auto end = begin + static_cast<std::size_t>(length);
+      for (auto first = begin; first < end; first += options.stride) {
+        bool is_whole = first + options.length <= end;
+        if (!is_whole && !options.pad) break;
+        std::vector<std::uint16_t> window(options.length, 7);
+        for (std::size_t i = 0; i < options.length && first + i < end; ++i)
+          window[i] = static_cast<std::uint16_t>(first + i);
+        expected.push_back(window);
+        if (first + options.length >= end) break;
+      }
+      begin = end;
+    }
+    ASSERT_EQ(all_of(token_windows(token_file::open_megatron(dir / "a"), options)), expected);
+  }
+}
+
+TEST(TokenWindows, AreASourceByIndex) {
+  temp_dir dir;
+  auto file =
+      token_file::open(dir.write("a.bin", tokens_up_to<std::uint16_t>(100)), element_type::u16);
+  token_windows windows(file, {.length = 10});
+  runtime runtime({.threads = 1});
+  auto source = from_index(windows.size(), windows, {.identity = windows.identity()});
+  std::vector<std::uint16_t> firsts;
+  for (auto& window : runtime.run(source | shuffle({.seed = 3})))
+    firsts.push_back(values_of(window)[0]);
+  std::sort(firsts.begin(), firsts.end());
+  EXPECT_THAT(firsts, ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80, 90));
+  EXPECT_EQ(windows.identity(), "a.bin: 100 u16 in windows of 10 every 10");
+}
+
+}  // namespace lade::io
