@@ -97,7 +97,8 @@ static bool is_digits(std::string_view text) noexcept {
 // The first nine digits behind the point.
 static std::int64_t fraction_of(std::string_view digits) noexcept {
   std::int64_t value = 0;
-  for (std::size_t i = 0; i < 9; ++i) value = value * 10 + (i < digits.size() ? digits[i] - '0' : 0);
+  for (std::size_t i = 0; i < 9; ++i)
+    value = value * 10 + (i < digits.size() ? digits[i] - '0' : 0);
   return value;
 }
 
@@ -175,8 +176,7 @@ tar_parser::found tar_parser::read_header(std::string_view block) {
                         "it announces a name or attributes of " + std::to_string(data_bytes_) +
                             " bytes; the limit is " + std::to_string(max_extension_bytes));
       return found::extension;
-    default:
-      return read_entry(block, type_);
+    default: return read_entry(block, type_);
   }
 }
 
