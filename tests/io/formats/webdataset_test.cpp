@@ -157,7 +157,7 @@ TEST(Webdataset, ARunGoesOnExactlyWhereItWas) {
     }
 }
 
-// Which needs an index.
+// For which there is from_shards.
 TEST(Webdataset, AWindowBehindAStreamHasNoState) {
   temp_dir dir;
   runtime runtime({.threads = 3});

@@ -7,6 +7,7 @@
 
 #include "../../../../io/formats/decoder.cpp"
 #include "../../../../io/formats/decompress.cpp"
+#include "../../../../io/formats/from_shards.cpp"
 #include "../../../../io/formats/indexed_shards.cpp"
 #include "../../../../io/formats/new_file.cpp"
 #include "../../../../io/formats/sample_name.cpp"
