@@ -82,10 +82,11 @@ bool has_tar_checksum(std::string_view block) noexcept {
   return *said == sum - 256 * negative;
 }
 
-static tar_time clamp_time(std::int64_t seconds, std::int64_t nanoseconds) noexcept {
+// `rest`: nanoseconds.
+static tar_time clamp_time(std::int64_t seconds, std::int64_t rest) noexcept {
   std::int64_t time;
   if (__builtin_mul_overflow(seconds, std::int64_t{1'000'000'000}, &time) ||
-      __builtin_add_overflow(time, nanoseconds, &time))
+      __builtin_add_overflow(time, rest, &time))
     return seconds < 0 ? tar_time::min() : tar_time::max();
   return tar_time(std::chrono::nanoseconds(time));
 }
