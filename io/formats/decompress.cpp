@@ -45,8 +45,7 @@ static task<std::size_t> fill_decompressed(async_generator<buffer>& compressed,
       in = std::move(*next);
       continue;
     }
-    if (!from.may_end())
-      throw error(errc::invalid_data, "decompress " + name, "it is cut short");
+    if (!from.may_end()) throw error(errc::invalid_data, "decompress " + name, "it is cut short");
     break;
   }
   co_return done;

@@ -43,8 +43,8 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
     auto& group = shard.groups[i];
     std::erase_if(group.fields, [&](const place& p) { return !fields_.contains(p.field); });
     if (!shard.by_key.emplace(group.key, i).second)
-      refuse_group(shard.name, "two samples have the key " + group.key +
-                                   "; only a stream tells them apart");
+      refuse_group(shard.name,
+                   "two samples have the key " + group.key + "; only a stream tells them apart");
   }
 }
 
@@ -59,8 +59,8 @@ std::string indexed_shards::key_of(const one_shard& from, const sample_places& s
 }
 
 // A name of a shard may begin like that of another one: the longest that fits decides.
-std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_places*> indexed_shards::find(
-    const std::string& key) const {
+std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_places*>
+indexed_shards::find(const std::string& key) const {
   std::string_view text = key;
   for (auto slash = text.rfind('/'); slash != text.npos && slash > 0;
        slash = text.rfind('/', slash - 1)) {
@@ -96,8 +96,8 @@ task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& w
   auto archive = co_await io::open_reader(which.name);
   if (archive->size() != which.archive_bytes)
     throw error(errc::invalid_data, "read " + which.name,
-                "it has " + std::to_string(archive->size()) + " bytes; when it was indexed, it had " +
-                    std::to_string(which.archive_bytes));
+                "it has " + std::to_string(archive->size()) +
+                    " bytes; when it was indexed, it had " + std::to_string(which.archive_bytes));
   keep(which, archive);
   co_return archive;
 }

@@ -66,7 +66,8 @@ class indexed_shards {
   std::unordered_map<std::string_view, std::size_t> by_name_;
 
   std::mutex mutex_;  // guards what follows
-  std::vector<std::pair<const one_shard*, std::shared_ptr<const byte_reader>>> open_;  // latest last
+  std::vector<std::pair<const one_shard*, std::shared_ptr<const byte_reader>>>
+      open_;  // latest last
 };
 
 }  // namespace lade::detail

@@ -47,8 +47,7 @@ void new_file::write(std::span<const std::byte> bytes) {
 }
 
 void new_file::publish() {
-  if (close(std::exchange(fd_, -1)) != 0 ||
-      std::rename(temporary_.c_str(), path_.c_str()) != 0)
+  if (close(std::exchange(fd_, -1)) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0)
     raise(errno, "write " + path_);
   temporary_.clear();
 }

@@ -8,8 +8,8 @@
 
 namespace lade::detail {
 
-// Written under a temporary name in the same directory, which the destructor removes unless the file
-// has been published. One thread at a time.
+// Written under a temporary name in the same directory, which the destructor removes unless the
+// file has been published. One thread at a time.
 class new_file {
  public:
   // Throws error that names `path`, as the others do.

@@ -82,10 +82,11 @@ bool has_tar_checksum(std::string_view block) noexcept {
   return *said == sum - 256 * negative;
 }
 
-static tar_time clamp_time(std::int64_t seconds, std::int64_t nanoseconds) noexcept {
+// `rest`: nanoseconds.
+static tar_time clamp_time(std::int64_t seconds, std::int64_t rest) noexcept {
   std::int64_t time;
   if (__builtin_mul_overflow(seconds, std::int64_t{1'000'000'000}, &time) ||
-      __builtin_add_overflow(time, nanoseconds, &time))
+      __builtin_add_overflow(time, rest, &time))
     return seconds < 0 ? tar_time::min() : tar_time::max();
   return tar_time(std::chrono::nanoseconds(time));
 }
@@ -97,7 +98,8 @@ static bool is_digits(std::string_view text) noexcept {
 // The first nine digits behind the point.
 static std::int64_t fraction_of(std::string_view digits) noexcept {
   std::int64_t value = 0;
-  for (std::size_t i = 0; i < 9; ++i) value = value * 10 + (i < digits.size() ? digits[i] - '0' : 0);
+  for (std::size_t i = 0; i < 9; ++i)
+    value = value * 10 + (i < digits.size() ? digits[i] - '0' : 0);
   return value;
 }
 
@@ -175,8 +177,7 @@ tar_parser::found tar_parser::read_header(std::string_view block) {
                         "it announces a name or attributes of " + std::to_string(data_bytes_) +
                             " bytes; the limit is " + std::to_string(max_extension_bytes));
       return found::extension;
-    default:
-      return read_entry(block, type_);
+    default: return read_entry(block, type_);
   }
 }
 

@@ -38,8 +38,8 @@ class header_window {
   // Throws error(invalid_data) that names `what` if the archive ends before.
   task<buffer> read(std::uint64_t offset, std::uint64_t bytes, std::string_view what) {
     require(offset, bytes, what);
-    bool inside = offset >= at_ && offset - at_ <= window_.size() &&
-                  bytes <= window_.size() - (offset - at_);
+    bool inside =
+        offset >= at_ && offset - at_ <= window_.size() && bytes <= window_.size() - (offset - at_);
     if (!inside) {
       constexpr std::uint64_t least = 4096;
       auto wanted = std::min(std::max(bytes, least), size_ - offset);

@@ -2,8 +2,8 @@
 //
 //   "LADETAR1"  size of the archive  identity  number of entries  entries  checksum
 //
-// Numbers are of 64 bits, little-endian; texts are their size and their bytes; an entry is its name,
-// offset and size. The checksum is FNV-1a of everything before it.
+// Numbers are of 64 bits, little-endian; texts are their size and their bytes; an entry is its
+// name, offset and size. The checksum is FNV-1a of everything before it.
 
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>

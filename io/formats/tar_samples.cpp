@@ -92,7 +92,8 @@ namespace lade::detail {
 
 using places = std::vector<indexed_shards::place>;
 
-// How many of the places from `first` on are read at once: gaps are smaller than a request is worth.
+// How many of the places from `first` on are read at once: gaps are smaller than a request is
+// worth.
 static std::size_t run_length(const places& all, std::size_t first) {
   constexpr std::uint64_t most_gap = 64 << 10;
   auto next = first + 1;
@@ -111,7 +112,8 @@ task<sample> tar_sample_reader::operator()(sample listed) const {
     auto count = run_length(group->fields, first);
     auto begin = group->fields[first].offset;
     auto& last = group->fields[first + count - 1];
-    auto run = co_await archive->read_at(begin, static_cast<std::size_t>(last.offset + last.bytes - begin));
+    auto run = co_await archive->read_at(
+        begin, static_cast<std::size_t>(last.offset + last.bytes - begin));
     for (auto end = first + count; first < end; ++first) {
       auto& place = group->fields[first];
       fields.emplace_back(place.field, run.slice(static_cast<std::size_t>(place.offset - begin),

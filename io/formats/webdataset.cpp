@@ -68,9 +68,9 @@ class sample_group {
   std::vector<field> fields_;
 };
 
-static async_generator<sample> group_members(
-    async_generator<io::tar_member> members, std::string shard,
-    std::shared_ptr<const read_tar_settings> settings) {
+static async_generator<sample> group_members(async_generator<io::tar_member> members,
+                                             std::string shard,
+                                             std::shared_ptr<const read_tar_settings> settings) {
   sample_group group(shard);
   while (auto* member = co_await members.next()) {
     auto name = divide_member_name(member->name());
@@ -90,8 +90,8 @@ static async_generator<sample> group_members(
 }
 
 async_generator<sample> read_tar::operator()(sample shard) const {
-  auto settings = settings_ ? settings_ : std::make_shared<const read_tar_settings>(
-                                              io::read_tar_options{});
+  auto settings =
+      settings_ ? settings_ : std::make_shared<const read_tar_settings>(io::read_tar_options{});
   auto bytes = io::stream(shard.key(), {.chunk_bytes = settings->chunk_bytes});
   auto archive = io::decompress(std::move(bytes), shard.key(), settings->decompress);
   auto members = io::tar_members(std::move(archive), shard.key(), settings->tar);

@@ -126,8 +126,9 @@ TEST(Decompress, DamageIsFound) {
 
 TEST(Decompress, ABombIsRefusedByName) {
   for (auto bomb : {gzip(std::string(10'000'000, 'a')), zstd(std::string(10'000'000, 'a'))}) {
-    EXPECT_THAT([&] { decompressed(bomb, {.max_bytes = 9'999'999}); },
-                ThrowsMessage<error>("decompress a.gz: it expands to more than max_bytes, 9999999"));
+    EXPECT_THAT(
+        [&] { decompressed(bomb, {.max_bytes = 9'999'999}); },
+        ThrowsMessage<error>("decompress a.gz: it expands to more than max_bytes, 9999999"));
     EXPECT_EQ(decompressed(bomb, {.max_bytes = 10'000'000}).size(), 10'000'000u);
   }
 }
@@ -140,9 +141,9 @@ TEST(Decompress, AWindowBeyondTheLimitIsRefused) {
 }
 
 TEST(Decompress, OptionsThatCannotWorkAreRefused) {
-  for (auto options : {decompress_options{.chunk_bytes = 0},
-                       decompress_options{.max_window_bytes = 1000},
-                       decompress_options{.max_window_bytes = 1}})
+  for (auto options :
+       {decompress_options{.chunk_bytes = 0}, decompress_options{.max_window_bytes = 1000},
+        decompress_options{.max_window_bytes = 1}})
     EXPECT_THAT([&] { decompressed(zstd("text"), options); }, testing::Throws<error>());
 }
 

@@ -22,8 +22,7 @@ TEST(Shards, BracesAreRangesAndLists) {
               ElementsAre("s-008.tar", "s-009.tar", "s-010.tar"));
   EXPECT_THAT(shards("{8..10}").names(), ElementsAre("8", "9", "10"));
   EXPECT_THAT(shards("{02..0}").names(), ElementsAre("02", "01", "00"));
-  EXPECT_THAT(shards("{a,b,}{0..1}x").names(),
-              ElementsAre("a0x", "a1x", "b0x", "b1x", "0x", "1x"));
+  EXPECT_THAT(shards("{a,b,}{0..1}x").names(), ElementsAre("a0x", "a1x", "b0x", "b1x", "0x", "1x"));
 }
 
 TEST(Shards, APatternThatMakesNoSenseIsRefused) {

@@ -48,6 +48,14 @@ def random_member(draw, form):
     return member
 
 
+def fits(member, form):
+    try:
+        member.tobuf(form)
+    except ValueError:  # ustar has no room for the name
+        return False
+    return True
+
+
 def random_archive(draw):
     form = draw.choice(FORMATS)
     headers = {"comment": "of all"} if form == tarfile.PAX_FORMAT and draw.random() < 0.3 else {}
@@ -55,6 +63,8 @@ def random_archive(draw):
     with tarfile.open(fileobj=file, mode="w", format=form, pax_headers=headers) as archive:
         for _ in range(draw.randrange(1, 12)):
             member = random_member(draw, form)
+            while not fits(member, form):
+                member = random_member(draw, form)
             content = draw.randbytes(draw.choice([0, 1, 511, 512, 513, draw.randrange(20000)]))
             member.size = len(content) if member.isreg() else 0
             archive.addfile(member, io.BytesIO(content))

@@ -35,8 +35,8 @@ static std::string hex(std::string_view text) {
 
 static std::string line_of(const tar_member& member) {
   auto content = member.content();
-  auto sum = crc32(0, reinterpret_cast<const Bytef*>(content.data()),
-                   static_cast<uInt>(content.size()));
+  auto sum =
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
   return hex(member.name()) + " " + std::to_string(member.offset()) + " " +
          std::to_string(content.size()) + " " +
          std::to_string(member.modified().time_since_epoch().count()) + " " +

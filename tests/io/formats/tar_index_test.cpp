@@ -117,16 +117,18 @@ TEST(TarIndex, DamageIsThatOfTheStream) {
     }
     return "none";
   };
-  EXPECT_THAT(failure(good), HasSubstr("a.tar: header at byte 5632, behind good: the archive ends"));
+  EXPECT_THAT(failure(good),
+              HasSubstr("a.tar: header at byte 5632, behind good: the archive ends"));
   EXPECT_THAT(failure(good.substr(0, 3000)), HasSubstr("read good of a.tar: it ends at byte 3000"));
   EXPECT_THAT(failure(good + "more"), HasSubstr("a header of a.tar: it ends at byte 5636"));
-  EXPECT_THAT(failure(tar_header("x", ~std::uint64_t{0} >> 31) + tar_end()), HasSubstr("x has 8589934591 bytes; max_member"));
+  EXPECT_THAT(failure(tar_header("x", ~std::uint64_t{0} >> 31) + tar_end()),
+              HasSubstr("x has 8589934591 bytes; max_member"));
   EXPECT_THAT(failure("\x1f\x8b\x08 and so on"), HasSubstr("it is compressed"));
   auto bad = tar_file("bad", "content");
   bad[0] = 'B';
   damage_log log;
-  auto index = index_of(good + bad + good + tar_end(),
-                        {.on_damage = on_damage::skip_member, .log = &log});
+  auto index =
+      index_of(good + bad + good + tar_end(), {.on_damage = on_damage::skip_member, .log = &log});
   EXPECT_THAT(names_in(index), ElementsAre("good", "good"));
   EXPECT_EQ(log.count(), 1u);
 }
@@ -164,7 +166,8 @@ TEST(TarIndex, AnIndexThatIsStaleOrDamagedIsReplaced) {
   EXPECT_EQ(reader->reads(), reads);
   auto other = std::make_shared<counted_reader>(tar_file("b", "1") + tar_end());
   EXPECT_THAT(names(other, "v2"), ElementsAre("b"));
-  auto longer = std::make_shared<counted_reader>(tar_file("c", "1") + tar_file("d", "") + tar_end());
+  auto longer =
+      std::make_shared<counted_reader>(tar_file("c", "1") + tar_file("d", "") + tar_end());
   EXPECT_THAT(names(longer, "v2"), ElementsAre("c", "d"));
   dir.write("a.tar.lade-index", "nonsense");
   EXPECT_THAT(names(longer, "v2"), ElementsAre("c", "d"));

@@ -123,9 +123,9 @@ TEST(TarSamples, ErrorsNameShardAndSample) {
   };
   EXPECT_THAT([&] { index(tar_file("a.b", "") + tar_file("a.B", "") + tar_end()); },
               ThrowsMessage<error>(HasSubstr("a.tar: member a.B at byte 1024: its sample has")));
-  EXPECT_THAT([&] { index(tar_file("a.b", "") + tar_file("c.b", "") + tar_file("a.b", "") +
-                          tar_end()); },
-              ThrowsMessage<error>(HasSubstr("a.tar: two samples have the key a")));
+  EXPECT_THAT(
+      [&] { index(tar_file("a.b", "") + tar_file("c.b", "") + tar_file("a.b", "") + tar_end()); },
+      ThrowsMessage<error>(HasSubstr("a.tar: two samples have the key a")));
   EXPECT_THAT([&] { index("nonsense"); }, ThrowsMessage<error>(HasSubstr("a.tar")));
   EXPECT_THAT([&] { sync_wait(runtime, index_shards(shards(dir / "absent.tar"))); },
               ThrowsMessage<error>(HasSubstr("absent.tar: No such file")));

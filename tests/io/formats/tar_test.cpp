@@ -215,8 +215,8 @@ TEST(Tar, BehindDamageTheNextMemberIsRead) {
 TEST(Tar, AMemberWhoseLongNameIsLostIsLeftOut) {
   std::string name(150, 'n');
   auto cut = name.substr(0, 100);
-  for (auto extension : {tar_file("@x", pax_record("path", name), 'x'),
-                         tar_file("@LongLink", name + '\0', 'L')}) {
+  for (auto extension :
+       {tar_file("@x", pax_record("path", name), 'x'), tar_file("@LongLink", name + '\0', 'L')}) {
     for (auto damage : {std::string(512, '\0'), std::string(512, '?')}) {
       auto damaged = damage + extension.substr(512);
       auto bytes = damaged + tar_file(cut, "1") + tar_file("b", "2") + tar_end();
@@ -228,9 +228,8 @@ TEST(Tar, AMemberWhoseLongNameIsLostIsLeftOut) {
   }
   damage_log log;
   auto bytes = tar_file("@x", "nonsense", 'x') + tar_file(cut, "1") + tar_file("b", "2");
-  EXPECT_THAT(
-      texts(read(bytes + tar_end(), {.on_damage = on_damage::skip_member, .log = &log})),
-      ElementsAre("b=2"));
+  EXPECT_THAT(texts(read(bytes + tar_end(), {.on_damage = on_damage::skip_member, .log = &log})),
+              ElementsAre("b=2"));
   EXPECT_EQ(log.count(), 2u);
 }
 
@@ -294,8 +293,8 @@ TEST(Tar, BytesThatChangeLoseNoMoreThanTheirMembers) {
     EXPECT_GE(got.size() + 1, expected.size()) << block;
     for (auto& member : got) {
       auto name = member.substr(0, member.find('='));
-      EXPECT_TRUE(std::ranges::any_of(
-          expected, [&](auto& each) { return each.starts_with(name + '='); }))
+      EXPECT_TRUE(
+          std::ranges::any_of(expected, [&](auto& each) { return each.starts_with(name + '='); }))
           << name << " " << block;
     }
     EXPECT_TRUE(got.size() == expected.size() || log.count() > 0) << block;

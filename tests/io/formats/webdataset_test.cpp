@@ -92,9 +92,8 @@ TEST(Webdataset, FieldsBecomeDataAndLabel) {
 TEST(Webdataset, ALabelThatIsNoIntegerIsRefusedByName) {
   temp_dir dir;
   for (auto text : {"cat", "", "-1", "1.5", "99999999999999999999"})
-    EXPECT_THAT(
-        [&] { read(dir, tar_file("a.cls", text) + tar_end(), {.label = "cls"}); },
-        ThrowsMessage<error>(HasSubstr("a.tar/a: its field cls is no integer from 0 on")));
+    EXPECT_THAT([&] { read(dir, tar_file("a.cls", text) + tar_end(), {.label = "cls"}); },
+                ThrowsMessage<error>(HasSubstr("a.tar/a: its field cls is no integer from 0 on")));
 }
 
 TEST(Webdataset, OptionsThatCannotWorkAreRefused) {
@@ -158,15 +157,16 @@ TEST(Webdataset, ARunGoesOnExactlyWhereItWas) {
     }
 }
 
-// Which needs an index.
+// For which there is from_shards.
 TEST(Webdataset, AWindowBehindAStreamHasNoState) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));
   auto begun = runtime.run(samples_in(dir, 4) | shuffle({.seed = 8, .window = 5}));
   ASSERT_TRUE(begun.wait_next());
-  EXPECT_THAT([&] { begun.state(); },
-              ThrowsMessage<error>(HasSubstr("read_tar makes several items of one before shuffle")));
+  EXPECT_THAT(
+      [&] { begun.state(); },
+      ThrowsMessage<error>(HasSubstr("read_tar makes several items of one before shuffle")));
 }
 
 static std::string gzipped(const temp_dir& dir, const std::string& archive) {

@@ -9,6 +9,7 @@
 #include "../../../../io/formats/decoder.cpp"
 #include "../../../../io/formats/decompress.cpp"
 #include "../../../../io/formats/example.cpp"
+#include "../../../../io/formats/from_shards.cpp"
 #include "../../../../io/formats/indexed_shards.cpp"
 #include "../../../../io/formats/json_lines.cpp"
 #include "../../../../io/formats/json_reader.cpp"

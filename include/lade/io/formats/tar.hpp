@@ -31,9 +31,9 @@ class tar_member {
 
   const std::string& name() const noexcept { return name_; }  // its bytes as they are archived
   const buffer& content() const noexcept { return content_; }
-  std::uint64_t offset() const noexcept { return offset_; }   // of the content, in the archive
-  time modified() const noexcept { return modified_; }        // clamped to 1678..2262
-  std::uint32_t mode() const noexcept { return mode_; }       // permission bits
+  std::uint64_t offset() const noexcept { return offset_; }  // of the content, in the archive
+  time modified() const noexcept { return modified_; }       // clamped to 1678..2262
+  std::uint32_t mode() const noexcept { return mode_; }      // permission bits
 
  private:
   std::string name_;
@@ -58,8 +58,8 @@ class damage_log {
 
   void add(const error& what);
 
-  std::uint64_t count() const;                // of all reports
-  std::vector<std::string> reports() const;   // the texts of the first max_reports
+  std::uint64_t count() const;               // of all reports
+  std::vector<std::string> reports() const;  // the texts of the first max_reports
 
  private:
   mutable std::mutex mutex_;

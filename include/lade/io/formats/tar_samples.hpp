@@ -26,8 +26,8 @@ class tar_sample_reader;
 namespace io {
 
 struct tar_samples_options {
-  // Where the indexes of archives are kept: beside them if empty, otherwise in this directory, which
-  // must exist.
+  // Where the indexes of archives are kept: beside them if empty, otherwise in this directory,
+  // which must exist.
   std::string_view index_directory = {};
 
   unsigned concurrency = 16;  // archives that are indexed at a time; at least 1
@@ -38,8 +38,9 @@ struct tar_samples_options {
 
 // The samples of shards as a listing without data, in the order of the shards:
 //
-//   auto samples = lade::sync_wait(runtime, lade::io::index_shards(lade::io::shards("{00..99}.tar")));
-//   lade::from(samples) | lade::shuffle({.seed = 7}) | lade::shard(lade::rank_from_environment()) |
+//   auto samples = lade::sync_wait(runtime,
+//   lade::io::index_shards(lade::io::shards("{00..99}.tar"))); lade::from(samples) |
+//   lade::shuffle({.seed = 7}) | lade::shard(lade::rank_from_environment()) |
 //       lade::map(samples.read(), {.concurrency = 64})
 //
 // Keys and fields are those of io::read_tar. A small value: copies share the index.

@@ -12,8 +12,8 @@
 namespace lade::io {
 
 struct tar_writer_options {
-  std::int64_t modified = 0;   // of all members, in seconds since 1970; not negative
-  std::uint32_t mode = 0644;   // of all members
+  std::int64_t modified = 0;  // of all members, in seconds since 1970; not negative
+  std::uint32_t mode = 0644;  // of all members
 };
 
 // Writes an archive of regular files in the ustar format, with pax headers for names and sizes that
