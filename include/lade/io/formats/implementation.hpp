@@ -1,0 +1,13 @@
+// The compiled part of lade-formats. To use it without building a library, include
+// this in exactly one .cpp file of the program, beside:
+//   lade/implementation.hpp
+// Written by `./dev modules` from modules.ini.
+
+#pragma once
+
+#include "../../../../io/formats/inflate.cpp"
+#include "../../../../io/formats/npy.cpp"
+#include "../../../../io/formats/npy_header.cpp"
+#include "../../../../io/formats/npz.cpp"
+#include "../../../../io/formats/zip.cpp"
+#include "../../../../io/formats/zip_directory.cpp"
