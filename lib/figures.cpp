@@ -1,7 +1,7 @@
 #include "figures.hpp"
-#include "utf8.hpp"
 
 #include <lade/detail/json.hpp>
+#include <lade/detail/utf8.hpp>
 
 #include <algorithm>
 #include <cstddef>

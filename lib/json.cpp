@@ -1,6 +1,5 @@
-#include "utf8.hpp"
-
 #include <lade/detail/json.hpp>
+#include <lade/detail/utf8.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,4 @@
-#include "utf8.hpp"
-
+#include <lade/detail/utf8.hpp>
 #include <lade/printable.hpp>
 
 #include <algorithm>
