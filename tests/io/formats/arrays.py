@@ -8,6 +8,7 @@ order and little endian. Bytes are of the type "bytes", and their shape is their
 """
 
 import io
+import json
 import random
 import struct
 import sys
@@ -92,6 +93,62 @@ def zip(draw):
                 member.write(members[name])
         archive.comment = b"k" * draw.choice([0, 0, 7, 65535])
     return file.getvalue(), b"".join(described_bytes(*each) for each in members.items())
+
+
+# A WAV file with chunks of any size in front of its data.
+def with_chunks(file, draw):
+    at = 12
+    while file[at:at + 4] != b"data":
+        at += 8 + struct.unpack("<I", file[at + 4:at + 8])[0]
+    chunks = b""
+    for _ in range(draw.choice([0, 1, 3])):
+        size = draw.choice([0, 1, 2, 7, 5000])
+        chunks += b"junk" + struct.pack("<I", size) + bytes(size + size % 2)
+    riff = struct.unpack("<I", file[4:8])[0] + len(chunks)
+    return file[:4] + struct.pack("<I", riff) + file[8:at] + chunks + file[at:]
+
+
+def wav(draw):
+    import soundfile
+
+    subtype = draw.choice(["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
+    channels, frames = draw.choice([1, 1, 2, 6]), draw.choice([0, 1, 2, draw.randrange(3000)])
+    raw = numpy.frombuffer(draw.randbytes(frames * channels * 4), numpy.int32).reshape(frames, channels)
+    raw = raw / 2.0**31 if subtype in ["FLOAT", "DOUBLE"] else raw
+    file = io.BytesIO()
+    kind = draw.choice(["WAV", "WAVEX", "RF64"])
+    soundfile.write(file, raw, draw.choice([8000, 44100]), subtype, format=kind)
+    content = file.getvalue() if kind == "RF64" else with_chunks(file.getvalue(), draw)
+
+    def read(dtype):
+        return soundfile.read(io.BytesIO(content), dtype=dtype, always_2d=True)[0]
+
+    samples = {"PCM_U8": lambda: ((read("int16") >> 8) + 128).astype("u1"),
+               "PCM_16": lambda: read("int16"), "PCM_24": lambda: read("int32") >> 8,
+               "PCM_32": lambda: read("int32"), "FLOAT": lambda: read("float32"),
+               "DOUBLE": lambda: read("float64")}[subtype]()
+    return content, described("audio", samples) + described("f32", read("float32"))
+
+
+# In the order of the reference implementation, which aligns them, or in any other.
+def safetensors(draw):
+    arrays = {f"t{i}.{'ä' * draw.randrange(3)}": some_array(draw) for i in range(draw.randrange(6))}
+    order = list(arrays.items())
+    if draw.random() < 0.5:
+        order.sort(key=lambda each: -each[1].dtype.itemsize)
+    header, data = {}, b""
+    if draw.random() < 0.5:
+        header["__metadata__"] = {"format": "pt", "x": "\u20ac\n"}
+    for name, array in order:
+        elements = array.astype(array.dtype.newbyteorder("<")).tobytes("C")
+        header[name] = {"dtype": NAMES[array.dtype.str[1:]].upper(), "shape": list(array.shape),
+                        "data_offsets": [len(data), len(data) + len(elements)]}
+        data += elements
+    members = list(header.items())
+    draw.shuffle(members)
+    text = json.dumps(dict(members), ensure_ascii=draw.random() < 0.5).encode()
+    text += b" " * (-len(text) % draw.choice([1, 8]))
+    return struct.pack("<Q", len(text)) + text + data, b"".join(described(*each) for each in sorted(order))
 
 
 def main(kind, count, seed):
