@@ -1,4 +1,4 @@
-// Inflating data whose size is known (RFC 1951), and their checksum.
+// Inflating data whose size is known (RFC 1951) by libdeflate, and their checksum.
 
 #pragma once
 

@@ -6,6 +6,8 @@
 #include <lade/io/formats/wav.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <utility>
 
 namespace lade::io {
@@ -59,8 +61,15 @@ task<wav_info> read_wav_info(std::string path) {
   co_return co_await read_wav_info(std::move(from));
 }
 
+// A whole file is read at once.
 task<tensor> read_wav(std::string path, wav_options options) {
-  auto from = co_await open_reader(std::move(path));
+  std::shared_ptr<const byte_reader> from;
+  if (options.offset_seconds == 0 && std::isinf(options.duration_seconds)) {
+    auto content = co_await read_file(path);
+    from = std::make_shared<const memory_reader>(std::move(content), std::move(path));
+  } else {
+    from = co_await open_reader(std::move(path));
+  }
   co_return co_await read_wav(std::move(from), options);
 }
 

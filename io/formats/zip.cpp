@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace lade::io {
 
 struct zip_archive::state {
-  auto name_of() const {
-    return [this](std::size_t i) -> std::string_view { return members[i].name(); };
-  }
+  std::string_view name_of(std::size_t i) const noexcept { return members[i].name(); }
 
   state(std::shared_ptr<const byte_reader> reader, const zip_options& limits,
         std::vector<zip_member> listed)
@@ -23,7 +22,7 @@ struct zip_archive::state {
         members(std::move(listed)),
         by_name(members.size()) {
     std::iota(by_name.begin(), by_name.end(), std::size_t{0});
-    std::ranges::stable_sort(by_name, {}, name_of());
+    std::ranges::sort(by_name, {}, [this](std::size_t i) { return std::pair(name_of(i), i); });
   }
 
   std::shared_ptr<const byte_reader> from;
@@ -38,7 +37,8 @@ std::span<const zip_member> zip_archive::members() const noexcept { return state
 
 const zip_member* zip_archive::find(std::string_view name) const noexcept {
   auto& order = state_->by_name;
-  auto behind = std::ranges::upper_bound(order, name, {}, state_->name_of());
+  auto behind = std::ranges::upper_bound(order, name, {},
+                                         [this](std::size_t i) { return state_->name_of(i); });
   if (behind == order.begin()) return nullptr;
   auto& last = state_->members[*std::prev(behind)];
   return last.name() == name ? &last : nullptr;
