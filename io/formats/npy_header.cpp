@@ -239,7 +239,7 @@ void require_booleans(std::span<const std::byte> elements, std::string_view name
 }
 
 template <class T>
-static void swap_elements(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+static void swap_npy_elements(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
   for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
     T element;
     std::memcpy(&element, from + i, sizeof(T));
@@ -250,16 +250,16 @@ static void swap_elements(const std::byte* from, std::byte* to, std::size_t byte
   }
 }
 
-static void copy_elements(const npy_header& header, const std::byte* from, std::byte* to,
-                          std::size_t bytes) noexcept {
+static void copy_npy_elements(const npy_header& header, const std::byte* from, std::byte* to,
+                              std::size_t bytes) noexcept {
   if (!header.swapped) {
     std::memcpy(to, from, bytes);
     return;
   }
   switch (element_bytes(header.spec.type)) {
-    case 2: return swap_elements<std::uint16_t>(from, to, bytes);
-    case 4: return swap_elements<std::uint32_t>(from, to, bytes);
-    default: return swap_elements<std::uint64_t>(from, to, bytes);
+    case 2: return swap_npy_elements<std::uint16_t>(from, to, bytes);
+    case 4: return swap_npy_elements<std::uint32_t>(from, to, bytes);
+    default: return swap_npy_elements<std::uint64_t>(from, to, bytes);
   }
 }
 
@@ -269,7 +269,7 @@ tensor make_npy_tensor(const npy_header& header, const buffer& file, buffer copy
   if (header.spec.type == element_type::boolean) require_booleans(stored.bytes(), name);
   if (header.is_usable(stored.data()))
     return make_stored_tensor(header.spec, header.fortran_order, std::move(stored));
-  if (!stored.empty()) copy_elements(header, stored.data(), copy.data(), stored.size());
+  if (!stored.empty()) copy_npy_elements(header, stored.data(), copy.data(), stored.size());
   return make_stored_tensor(header.spec, header.fortran_order, std::move(copy));
 }
 

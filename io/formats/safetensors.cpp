@@ -47,7 +47,7 @@ task<tensor> safetensors_file::read(std::string name) const {
   return read(*found);
 }
 
-static bool is_aligned(const buffer& elements, element_type type) noexcept {
+static bool is_aligned_safetensor(const buffer& elements, element_type type) noexcept {
   return reinterpret_cast<std::uintptr_t>(elements.data()) % element_bytes(type) == 0;
 }
 
@@ -55,7 +55,7 @@ static bool is_aligned(const buffer& elements, element_type type) noexcept {
 static tensor make_safetensor(const tensor_spec& spec, buffer elements, buffer copy,
                               const std::string& name) {
   if (spec.type == element_type::boolean) require_booleans(elements.bytes(), name);
-  if (is_aligned(elements, spec.type)) return tensor(spec, std::move(elements));
+  if (is_aligned_safetensor(elements, spec.type)) return tensor(spec, std::move(elements));
   std::memcpy(copy.data(), elements.data(), elements.size());
   return tensor(spec, std::move(copy));
 }
@@ -65,7 +65,7 @@ task<tensor> safetensors_file::read_entry(std::shared_ptr<const state> file,
   auto& spec = entry.spec();
   auto elements = co_await file->from->read_at(entry.offset(), spec.bytes());
   buffer copy;
-  if (!is_aligned(elements, spec.type)) copy = co_await allocate(spec.bytes());
+  if (!is_aligned_safetensor(elements, spec.type)) copy = co_await allocate(spec.bytes());
   co_return make_safetensor(spec, std::move(elements), std::move(copy),
                             file->from->name() + "/" + entry.name());
 }
@@ -97,7 +97,7 @@ std::vector<field> parse_safetensors(const buffer& file, std::string_view name) 
   for (auto& each : header.tensors) {
     auto elements = file.slice(each.offset(), each.spec().bytes());
     buffer copy;
-    if (!is_aligned(elements, each.spec().type)) copy = allocate_now(elements.size());
+    if (!is_aligned_safetensor(elements, each.spec().type)) copy = allocate_now(elements.size());
     fields.emplace_back(each.name(),
                         make_safetensor(each.spec(), std::move(elements), std::move(copy),
                                         std::string(name) + "/" + each.name()));

@@ -73,8 +73,9 @@ static std::optional<std::uint64_t> bytes_of_spec(const tensor_spec& spec) noexc
 }
 
 // The tensor of a member of a file whose data begin at `data_offset`.
-static safetensors_entry entry_of(const std::string& tensor, const safetensors_member& member,
-                                  std::uint64_t data_offset, std::string_view name) {
+static safetensors_entry safetensors_entry_of(const std::string& tensor,
+                                              const safetensors_member& member,
+                                              std::uint64_t data_offset, std::string_view name) {
   auto full_name = std::string(name) + "/" + tensor;
   auto type = type_of_safetensors(member.type);
   if (!type)
@@ -96,8 +97,9 @@ static safetensors_entry entry_of(const std::string& tensor, const safetensors_m
 
 // Sorts tensors by their offsets. Throws unless each begins where the one before it ends, and the
 // last ends with the file.
-static void require_cover(std::vector<safetensors_entry>& tensors, std::uint64_t data_offset,
-                          std::uint64_t size, std::string_view name) {
+static void require_safetensors_cover(std::vector<safetensors_entry>& tensors,
+                                      std::uint64_t data_offset, std::uint64_t size,
+                                      std::string_view name) {
   auto end_of = [](const safetensors_entry& of) { return of.offset() + of.spec().bytes(); };
   auto range_of = [&](const safetensors_entry& of) { return std::pair(of.offset(), end_of(of)); };
   std::ranges::sort(tensors, {}, range_of);
@@ -125,10 +127,11 @@ safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t
     if (key == "__metadata__")
       json.object([&](const std::string& of) { header.metadata.emplace_back(of, json.string()); });
     else
-      header.tensors.push_back(entry_of(key, read_safetensors_member(json), data_offset, name));
+      header.tensors.push_back(
+          safetensors_entry_of(key, read_safetensors_member(json), data_offset, name));
   });
   json.end();
-  require_cover(header.tensors, data_offset, size, name);
+  require_safetensors_cover(header.tensors, data_offset, size, name);
   return header;
 }
 

@@ -20,11 +20,11 @@ wav_info parse_wav_info(const buffer& file, std::string_view name) {
 
 tensor parse_wav(const buffer& file, std::string_view name, wav_options options) {
   auto info = parse_wav_info(file, name);
-  auto window = frames_of(info, options, name);
-  auto frame = frame_bytes(info);
+  auto window = wav_frames_of(info, options, name);
+  auto frame = wav_frame_bytes(info);
   auto samples = file.slice(info.data_offset + window.first * frame, window.count * frame);
-  auto spec = spec_of(info, window.count, options.to_f32);
-  if (is_usable(info, samples.data(), options.to_f32)) return tensor(spec, std::move(samples));
+  auto spec = wav_spec_of(info, window.count, options.to_f32);
+  if (is_usable_wav(info, samples.data(), options.to_f32)) return tensor(spec, std::move(samples));
   tensor converted(spec, allocate_now(spec.bytes()));
   convert_wav(info.encoding, samples.bytes(), converted);
   return converted;
@@ -44,12 +44,13 @@ task<wav_info> read_wav_info(std::shared_ptr<const byte_reader> from) {
 
 task<tensor> read_wav(std::shared_ptr<const byte_reader> from, wav_options options) {
   auto info = co_await read_wav_info(from);
-  auto window = frames_of(info, options, from->name());
-  auto frame = frame_bytes(info);
+  auto window = wav_frames_of(info, options, from->name());
+  auto frame = wav_frame_bytes(info);
   auto samples =
       co_await from->read_at(info.data_offset + window.first * frame, window.count * frame);
-  auto spec = spec_of(info, window.count, options.to_f32);
-  if (is_usable(info, samples.data(), options.to_f32)) co_return tensor(spec, std::move(samples));
+  auto spec = wav_spec_of(info, window.count, options.to_f32);
+  if (is_usable_wav(info, samples.data(), options.to_f32))
+    co_return tensor(spec, std::move(samples));
   auto memory = co_await allocate(spec.bytes());
   tensor converted(spec, std::move(memory));
   convert_wav(info.encoding, samples.bytes(), converted);

@@ -75,7 +75,7 @@ void wav_header::take_chunk(std::span<const std::byte> part) {
 }
 
 // The format of samples by their tag and the bits of each.
-static std::optional<wav_encoding> encoding_of(unsigned tag, unsigned bits) noexcept {
+static std::optional<wav_encoding> wav_encoding_of(unsigned tag, unsigned bits) noexcept {
   using enum wav_encoding;
   constexpr unsigned pcm = 1;
   constexpr unsigned floats = 3;
@@ -102,7 +102,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
                   "an extensible encoding that is not Microsoft's is not supported");
     tag = u16(24);
   }
-  auto encoding = encoding_of(tag, bits);
+  auto encoding = wav_encoding_of(tag, bits);
   if (!encoding)
     throw error(errc::unsupported, "read " + std::string(name_),
                 "encoding " + std::to_string(tag) + " with samples of " + std::to_string(bits) +
@@ -112,10 +112,10 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
   info_.sample_rate = load_little<std::uint32_t>(chunk.data() + 4);
   if (info_.channels == 0) refuse("it has no channels");
   if (info_.sample_rate == 0) refuse("its sample rate is 0");
-  if (u16(12) != frame_bytes(info_))
+  if (u16(12) != wav_frame_bytes(info_))
     refuse("its frames are said to have " + std::to_string(u16(12)) + " bytes; " +
            std::to_string(info_.channels) + " samples of " + std::to_string(bits) + " bits have " +
-           std::to_string(frame_bytes(info_)));
+           std::to_string(wav_frame_bytes(info_)));
 }
 
 // The bytes of the data, which begin at offset_. Throws if they are not there.
@@ -135,7 +135,7 @@ std::uint64_t wav_header::bytes_of_data(std::uint32_t stored) const {
 
 void wav_header::take_data(std::uint64_t bytes) {
   if (!format_found_) refuse("its data come before their format");
-  auto frame = frame_bytes(info_);
+  auto frame = wav_frame_bytes(info_);
   if (bytes % frame != 0)
     refuse("its data of " + std::to_string(bytes) + " bytes are no whole frames of " +
            std::to_string(frame));
@@ -144,28 +144,28 @@ void wav_header::take_data(std::uint64_t bytes) {
   data_found_ = true;
 }
 
-static std::size_t sample_bytes(wav_encoding encoding) noexcept {
+static std::size_t wav_sample_bytes(wav_encoding encoding) noexcept {
   constexpr std::uint8_t bytes[]{1, 2, 3, 4, 4, 8};
   return bytes[static_cast<std::size_t>(encoding)];
 }
 
-std::size_t frame_bytes(const wav_info& info) noexcept {
-  return info.channels * sample_bytes(info.encoding);
+std::size_t wav_frame_bytes(const wav_info& info) noexcept {
+  return info.channels * wav_sample_bytes(info.encoding);
 }
 
-static void require_window(bool condition, std::string_view name, const std::string& why) {
+static void require_wav_window(bool condition, std::string_view name, const std::string& why) {
   if (!condition) throw error(errc::invalid_argument, "read a window of " + std::string(name), why);
 }
 
-wav_frames frames_of(const wav_info& info, const wav_options& options, std::string_view name) {
-  require_window(options.offset_seconds >= 0, name,
-                 "offset_seconds is " + std::to_string(options.offset_seconds));
-  require_window(options.duration_seconds >= 0, name,
-                 "duration_seconds is " + std::to_string(options.duration_seconds));
+wav_frames wav_frames_of(const wav_info& info, const wav_options& options, std::string_view name) {
+  require_wav_window(options.offset_seconds >= 0, name,
+                     "offset_seconds is " + std::to_string(options.offset_seconds));
+  require_wav_window(options.duration_seconds >= 0, name,
+                     "duration_seconds is " + std::to_string(options.duration_seconds));
   auto first = std::round(options.offset_seconds * info.sample_rate);
-  require_window(first <= static_cast<double>(info.frames), name,
-                 "offset_seconds is " + std::to_string(options.offset_seconds) + "; it has " +
-                     std::to_string(info.seconds()));
+  require_wav_window(first <= static_cast<double>(info.frames), name,
+                     "offset_seconds is " + std::to_string(options.offset_seconds) + "; it has " +
+                         std::to_string(info.seconds()));
   wav_frames frames;
   frames.first = std::min(static_cast<std::uint64_t>(first), info.frames);
   frames.count = info.frames - frames.first;
@@ -174,21 +174,21 @@ wav_frames frames_of(const wav_info& info, const wav_options& options, std::stri
   return frames;
 }
 
-static element_type element_of(wav_encoding encoding) noexcept {
+static element_type wav_element_of(wav_encoding encoding) noexcept {
   using enum element_type;
   constexpr element_type types[]{u8, i16, i32, i32, f32, f64};
   return types[static_cast<std::size_t>(encoding)];
 }
 
-tensor_spec spec_of(const wav_info& info, std::uint64_t frames, bool to_f32) {
-  return {to_f32 ? element_type::f32 : element_of(info.encoding),
+tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32) {
+  return {to_f32 ? element_type::f32 : wav_element_of(info.encoding),
           {static_cast<std::int64_t>(frames), info.channels}};
 }
 
-bool is_usable(const wav_info& info, const std::byte* samples, bool to_f32) noexcept {
+bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept {
   if (info.encoding == wav_encoding::i24) return false;
   if (to_f32 && info.encoding != wav_encoding::f32) return false;
-  return reinterpret_cast<std::uintptr_t>(samples) % sample_bytes(info.encoding) == 0;
+  return reinterpret_cast<std::uintptr_t>(samples) % wav_sample_bytes(info.encoding) == 0;
 }
 
 // One sample of each encoding.
@@ -199,7 +199,7 @@ static std::int32_t load_i24(const std::byte* from) noexcept {
 }
 
 template <std::size_t Bytes, class T, class F>
-static void convert_samples(std::span<const std::byte> samples, T* into, F sample) noexcept {
+static void convert_wav_samples(std::span<const std::byte> samples, T* into, F sample) noexcept {
   auto* from = samples.data();
   for (std::size_t i = 0; i < samples.size() / Bytes; ++i) into[i] = sample(from + i * Bytes);
 }
@@ -210,23 +210,23 @@ static void convert_to_f32(wav_encoding encoding, std::span<const std::byte> sam
   auto scaled = [](int value, float by) { return static_cast<float>(value) * by; };
   switch (encoding) {
     case u8:
-      return convert_samples<1>(samples, into, [=](const std::byte* from) {
+      return convert_wav_samples<1>(samples, into, [=](const std::byte* from) {
         return scaled(std::to_integer<int>(*from) - 128, 0x1p-7F);
       });
     case i16:
-      return convert_samples<2>(samples, into, [=](const std::byte* from) {
+      return convert_wav_samples<2>(samples, into, [=](const std::byte* from) {
         return scaled(load_little<std::int16_t>(from), 0x1p-15F);
       });
     case i24:
-      return convert_samples<3>(
+      return convert_wav_samples<3>(
           samples, into, [=](const std::byte* from) { return scaled(load_i24(from), 0x1p-23F); });
     case i32:
-      return convert_samples<4>(samples, into, [=](const std::byte* from) {
+      return convert_wav_samples<4>(samples, into, [=](const std::byte* from) {
         return scaled(load_little<std::int32_t>(from), 0x1p-31F);
       });
     case f32: return;  // which are as they must be
     case f64:
-      return convert_samples<8>(samples, into, [](const std::byte* from) {
+      return convert_wav_samples<8>(samples, into, [](const std::byte* from) {
         return static_cast<float>(load_little<double>(from));
       });
   }
@@ -236,7 +236,7 @@ void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, cons
   if (into.type() == element_type::f32 && encoding != wav_encoding::f32)
     convert_to_f32(encoding, samples, into.data<float>());
   else if (encoding == wav_encoding::i24)
-    convert_samples<3>(samples, into.data<std::int32_t>(), load_i24);
+    convert_wav_samples<3>(samples, into.data<std::int32_t>(), load_i24);
   else if (!samples.empty())
     std::memcpy(into.bytes(), samples.data(), samples.size());
 }

@@ -54,20 +54,20 @@ class wav_header {
   wav_info info_;
 };
 
-std::size_t frame_bytes(const wav_info& info) noexcept;
+std::size_t wav_frame_bytes(const wav_info& info) noexcept;
 
 // The frames [first, first + count) of a window. Throws error(invalid_argument).
 struct wav_frames {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
 };
-wav_frames frames_of(const wav_info& info, const wav_options& options, std::string_view name);
+wav_frames wav_frames_of(const wav_info& info, const wav_options& options, std::string_view name);
 
 // The tensor that so many frames become.
-tensor_spec spec_of(const wav_info& info, std::uint64_t frames, bool to_f32);
+tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32);
 
 // Whether samples at this address can be used where they are.
-bool is_usable(const wav_info& info, const std::byte* samples, bool to_f32) noexcept;
+bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept;
 
 // Converts samples to the elements of a tensor of that spec, which has as many.
 void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, const tensor& into);

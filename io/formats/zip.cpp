@@ -65,8 +65,8 @@ task<buffer> zip_archive::read(std::string name) const {
 
 // The data of a member as they are stored. Those of a file are read together with their header if
 // they are few; otherwise by themselves, so that they are aligned.
-static task<buffer> read_stored(const byte_reader& from, const zip_member& member,
-                                std::string_view name) {
+static task<buffer> read_zip_data(const byte_reader& from, const zip_member& member,
+                                  std::string_view name) {
   constexpr std::uint64_t few = std::uint64_t{128} << 10;
   constexpr std::uint64_t usual_header = 512;
   auto& values = member.values();
@@ -80,7 +80,7 @@ static task<buffer> read_stored(const byte_reader& from, const zip_member& membe
         "its header of " + std::to_string(header_bytes) + " bytes leaves no room for its data");
   if (header_bytes > begin.size())
     begin = co_await from.read_at(values.header_offset, header_bytes);
-  require_same(begin.bytes().first(header_bytes), member, name);
+  require_same_header(begin.bytes().first(header_bytes), member, name);
   if (values.compressed_bytes <= begin.size() - header_bytes)
     co_return begin.slice(header_bytes, values.compressed_bytes);
   co_return co_await from.read_at(values.header_offset + header_bytes, values.compressed_bytes);
@@ -89,7 +89,7 @@ static task<buffer> read_stored(const byte_reader& from, const zip_member& membe
 task<buffer> zip_archive::read_member(std::shared_ptr<const state> archive, zip_member member) {
   auto name = archive->from->name() + "/" + member.name();
   require_readable(member, archive->options, name);
-  auto content = co_await read_stored(*archive->from, member, name);
+  auto content = co_await read_zip_data(*archive->from, member, name);
   if (member.method() == zip_method::deflated) {
     auto inflated = co_await allocate(static_cast<std::size_t>(member.size()));
     if (!inflate_exactly(content.bytes(), inflated.bytes()))

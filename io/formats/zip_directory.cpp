@@ -59,7 +59,7 @@ static std::size_t find_zip_end_record(std::span<const std::byte> tail, std::str
 
 // Whether a field of the short record agrees with that of zip64.
 template <class T>
-static bool agrees(T brief, std::uint64_t whole) noexcept {
+static bool agrees_with_zip64(T brief, std::uint64_t whole) noexcept {
   return brief == static_cast<T>(~T{0}) || brief == whole;
 }
 
@@ -91,8 +91,9 @@ zip_end find_zip_end(std::span<const std::byte> tail, std::uint64_t size, std::s
     zip_record record{tail.subspan(*wide)};
     require_one_disk(record.u32(16), record.u32(20), record.u64(24), record.u64(32), name);
     end = {record.u64(32), record.u64(48), record.u64(40), 0};
-    if (!agrees(brief.u16(10), end.members) || !agrees(brief.u32(12), end.directory_bytes) ||
-        !agrees(brief.u32(16), end.directory_offset))
+    if (!agrees_with_zip64(brief.u16(10), end.members) ||
+        !agrees_with_zip64(brief.u32(12), end.directory_bytes) ||
+        !agrees_with_zip64(brief.u32(16), end.directory_offset))
       refuse_zip(name, "its two ends of the central directory differ");
   } else {
     require_one_disk(brief.u16(4), brief.u16(6), brief.u16(8), brief.u16(10), name);
@@ -129,8 +130,8 @@ static bool take_zip64(std::span<const std::byte> extra,
 }
 
 // The same for the sizes of a header and, in the directory, its offset.
-static bool widen(zip_member::numbers& values, bool with_offset,
-                  std::span<const std::byte> extra) noexcept {
+static bool widen_by_zip64(zip_member::numbers& values, bool with_offset,
+                           std::span<const std::byte> extra) noexcept {
   std::uint64_t* wanted[3];
   std::size_t count = 0;
   for (auto* each : {&values.bytes, &values.compressed_bytes})
@@ -142,8 +143,8 @@ static bool widen(zip_member::numbers& values, bool with_offset,
 static constexpr std::size_t zip_central_bytes = 46;  // without name, extra fields and comment
 
 // The member that a directory goes on with, which is cut off behind it.
-static zip_member take_member(std::span<const std::byte>& directory, const zip_end& end,
-                              std::string_view name) {
+static zip_member take_zip_member(std::span<const std::byte>& directory, const zip_end& end,
+                                  std::string_view name) {
   auto refuse_here = [&](const std::string& why) {
     auto at = end.directory_offset + end.directory_bytes - directory.size();
     refuse_zip(name, why + " (at byte " + std::to_string(at) + ")");
@@ -161,7 +162,7 @@ static zip_member take_member(std::span<const std::byte>& directory, const zip_e
       record.u16(8)};
   if (record.u16(34) != 0 && record.u16(34) != zip_full16)
     refuse_zip(name, "archives of several disks are not supported", errc::unsupported);
-  if (!widen(values, true, directory.subspan(zip_central_bytes + name_bytes, extra_bytes)))
+  if (!widen_by_zip64(values, true, directory.subspan(zip_central_bytes + name_bytes, extra_bytes)))
     refuse_here("the extra fields of " + member + " are damaged");
   if (__builtin_add_overflow(values.header_offset, end.prefix_bytes, &values.header_offset))
     refuse_here("the offset of " + member + " is beyond all files");
@@ -171,7 +172,7 @@ static zip_member take_member(std::span<const std::byte>& directory, const zip_e
 
 // The bytes of a member that the directory tells: its header without extra fields, and its data.
 // Returns where they end; nothing if that is no offset.
-static std::optional<std::uint64_t> least_end(const zip_member& member) noexcept {
+static std::optional<std::uint64_t> least_zip_end(const zip_member& member) noexcept {
   std::uint64_t end = 0;
   if (__builtin_add_overflow(member.values().header_offset, zip_local_bytes + member.name().size(),
                              &end) ||
@@ -181,8 +182,8 @@ static std::optional<std::uint64_t> least_end(const zip_member& member) noexcept
 }
 
 // Tells each member where the next one begins. Throws if one reaches beyond that.
-static void bound_members(std::vector<zip_member>& members, const zip_end& end,
-                          std::string_view name) {
+static void bound_zip_members(std::vector<zip_member>& members, const zip_end& end,
+                              std::string_view name) {
   std::vector<std::size_t> order(members.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   auto offset_of = [&](std::size_t i) { return members[i].values().header_offset; };
@@ -192,7 +193,7 @@ static void bound_members(std::vector<zip_member>& members, const zip_end& end,
     bool last = i + 1 == order.size();
     auto values = member.values();
     values.end = last ? end.directory_offset : offset_of(order[i + 1]);
-    auto least = least_end(member);
+    auto least = least_zip_end(member);
     if (!least || *least > values.end)
       refuse_zip(name, member.name() + " of " + std::to_string(member.compressed_size()) +
                            " bytes at " + std::to_string(values.header_offset) + " overlaps " +
@@ -208,9 +209,9 @@ std::vector<zip_member> parse_zip_directory(std::span<const std::byte> directory
                          " bytes claims " + std::to_string(end.members) + " members");
   std::vector<zip_member> members;
   members.reserve(end.members);
-  while (members.size() < end.members) members.push_back(take_member(directory, end, name));
+  while (members.size() < end.members) members.push_back(take_zip_member(directory, end, name));
   if (!directory.empty()) refuse_zip(name, "its central directory has bytes behind its members");
-  bound_members(members, end, name);
+  bound_zip_members(members, end, name);
   return members;
 }
 
@@ -247,8 +248,8 @@ std::size_t zip_header_bytes(std::span<const std::byte> bytes, std::string_view 
 }
 
 // Where sizes and checksum follow the data, the header may have zeros.
-void require_same(std::span<const std::byte> bytes, const zip_member& member,
-                  std::string_view name) {
+void require_same_header(std::span<const std::byte> bytes, const zip_member& member,
+                         std::string_view name) {
   zip_record header{bytes};
   std::size_t name_bytes = header.u16(26);
   auto& listed = member.values();
@@ -257,7 +258,7 @@ void require_same(std::span<const std::byte> bytes, const zip_member& member,
   auto differ = [later](auto here, auto there) { return here != there && !(later && here == 0); };
   if (header.text(zip_local_bytes, name_bytes) != member.name())
     refuse_zip(name, "its local header has another name");
-  if (!widen(values, false, bytes.subspan(zip_local_bytes + name_bytes)))
+  if (!widen_by_zip64(values, false, bytes.subspan(zip_local_bytes + name_bytes)))
     refuse_zip(name, "the extra fields of its local header are damaged");
   if (header.u16(8) != listed.method || ((header.u16(6) ^ listed.flags) & zip_encrypted) != 0 ||
       differ(values.crc32, listed.crc32) || differ(values.bytes, listed.bytes) ||

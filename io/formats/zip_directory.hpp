@@ -45,7 +45,7 @@ void require_readable(const zip_member& member, const zip_options& options, std:
 std::size_t zip_header_bytes(std::span<const std::byte> bytes, std::string_view name);
 
 // Compares a whole local header with the directory. `header` is as long as zip_header_bytes says.
-void require_same(std::span<const std::byte> header, const zip_member& member,
-                  std::string_view name);
+void require_same_header(std::span<const std::byte> header, const zip_member& member,
+                         std::string_view name);
 
 }  // namespace lade::io

@@ -13,7 +13,8 @@ namespace lade::test {
 
 inline std::string little(std::uint64_t value, std::size_t bytes) {
   std::string text;
-  for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 0xff);
+  for (std::size_t i = 0; i < bytes; ++i)
+    text += static_cast<char>(i < 8 ? value >> 8 * i & 0xff : 0);
   return text;
 }
 
