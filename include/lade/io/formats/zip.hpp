@@ -80,8 +80,7 @@ class zip_archive {
   // All members in the order of the directory, directories included.
   std::span<const zip_member> members() const noexcept;
 
-  // The member of that name, the last if there are several, or null. Needs a search in a sorted
-  // list.
+  // The member of that name, the last if there are several, or null. A binary search.
   const zip_member* find(std::string_view name) const noexcept;
 
   // The content of a member: a view of the archive's memory if the member is stored and the archive
