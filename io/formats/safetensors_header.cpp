@@ -1,0 +1,138 @@
+#include "safetensors_header.hpp"
+
+#include "bytes.hpp"
+#include "json_reader.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+namespace lade::io {
+
+[[noreturn]] static void refuse_safetensors(std::string_view name, const std::string& why,
+                                            errc code = errc::invalid_data) {
+  throw error(code, "read " + std::string(name), why);
+}
+
+std::size_t safetensors_header_bytes(std::span<const std::byte> begin, std::uint64_t size,
+                                     std::string_view name) {
+  constexpr std::uint64_t most = 100'000'000;
+  if (begin.size() < safetensors_length_bytes)
+    refuse_safetensors(name, "it has only " + std::to_string(begin.size()) + " bytes");
+  auto bytes = load_little<std::uint64_t>(begin.data());
+  auto there = size - safetensors_length_bytes;
+  if (bytes > there)
+    refuse_safetensors(name, "its header claims " + std::to_string(bytes) + " bytes, and " +
+                                 std::to_string(there) + " follow");
+  if (bytes > most)
+    refuse_safetensors(name, "its header has " + std::to_string(bytes) + " bytes, more than 100 MB",
+                       errc::limit_exceeded);
+  return static_cast<std::size_t>(bytes);
+}
+
+// A tensor as the header has it.
+struct safetensors_member {
+  std::string type;
+  std::vector<std::int64_t> shape;
+  std::vector<std::uint64_t> range;
+};
+
+static safetensors_member read_safetensors_member(json_reader& json) {
+  safetensors_member member;
+  json.object([&](const std::string& key) {
+    if (key == "dtype")
+      member.type = json.string();
+    else if (key == "shape")
+      json.array([&] { member.shape.push_back(json.integer()); });
+    else if (key == "data_offsets")
+      json.array([&] { member.range.push_back(json.unsigned_integer()); });
+    else
+      json.skip();
+  });
+  return member;
+}
+
+static std::optional<element_type> type_of_safetensors(std::string_view text) noexcept {
+  constexpr std::array<std::string_view, element_types> names{
+      "BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "BF16", "F32", "F64"};
+  auto found = std::ranges::find(names, text);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<element_type>(found - names.begin());
+}
+
+// The bytes of the elements; nothing if that is no number of bytes.
+static std::optional<std::uint64_t> bytes_of_spec(const tensor_spec& spec) noexcept {
+  std::uint64_t bytes = element_bytes(spec.type);
+  for (auto extent : spec.shape)
+    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+// The tensor of a member of a file whose data begin at `data_offset`.
+static safetensors_entry safetensors_entry_of(const std::string& tensor,
+                                              const safetensors_member& member,
+                                              std::uint64_t data_offset, std::string_view name) {
+  auto full_name = std::string(name) + "/" + tensor;
+  auto type = type_of_safetensors(member.type);
+  if (!type)
+    refuse_safetensors(full_name, "elements of type '" + member.type + "' are not supported",
+                       errc::unsupported);
+  if (member.shape.size() > dimensions::max_rank)
+    refuse_safetensors(full_name, "it has more than 8 dimensions", errc::unsupported);
+  tensor_spec spec{*type, dimensions(std::span<const std::int64_t>(member.shape))};
+  if (member.range.size() != 2 || member.range[0] > member.range[1])
+    refuse_safetensors(full_name, "its data_offsets are no range");
+  if (bytes_of_spec(spec) != member.range[1] - member.range[0])
+    refuse_safetensors(full_name, "its shape " + to_string(spec.shape) + " is not one of " +
+                                      std::to_string(member.range[1] - member.range[0]) + " bytes");
+  auto offset = data_offset;
+  if (__builtin_add_overflow(offset, member.range[1], &offset))
+    refuse_safetensors(full_name, "its data_offsets are beyond all files");
+  return safetensors_entry(tensor, spec, data_offset + member.range[0]);
+}
+
+// Sorts tensors by their offsets. Throws unless each begins where the one before it ends, and the
+// last ends with the file.
+static void require_safetensors_cover(std::vector<safetensors_entry>& tensors,
+                                      std::uint64_t data_offset, std::uint64_t size,
+                                      std::string_view name) {
+  auto end_of = [](const safetensors_entry& of) { return of.offset() + of.spec().bytes(); };
+  auto range_of = [&](const safetensors_entry& of) { return std::pair(of.offset(), end_of(of)); };
+  std::ranges::sort(tensors, {}, range_of);
+  auto end = data_offset;
+  for (auto& each : tensors) {
+    if (each.offset() != end)
+      refuse_safetensors(std::string(name) + "/" + each.name(),
+                         "it begins at byte " + std::to_string(each.offset()) +
+                             ", and what is before it ends at " + std::to_string(end));
+    end = end_of(each);
+  }
+  if (end != size)
+    refuse_safetensors(name, "its tensors end at byte " + std::to_string(end) + ", and it has " +
+                                 std::to_string(size) + " bytes");
+}
+
+safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t size,
+                                            std::string_view name) {
+  auto data_offset = safetensors_length_bytes + text.size();
+  auto header_name = "the header of " + std::string(name);
+  if (!text.starts_with('{')) refuse_safetensors(name, "its header does not begin with '{'");
+  json_reader json(text, header_name);
+  safetensors_header header;
+  json.object([&](const std::string& key) {
+    if (key == "__metadata__")
+      json.object([&](const std::string& of) { header.metadata.emplace_back(of, json.string()); });
+    else
+      header.tensors.push_back(
+          safetensors_entry_of(key, read_safetensors_member(json), data_offset, name));
+  });
+  json.end();
+  require_safetensors_cover(header.tensors, data_offset, size, name);
+  return header;
+}
+
+}  // namespace lade::io

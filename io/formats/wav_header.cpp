@@ -1,0 +1,244 @@
+#include "wav_header.hpp"
+
+#include "bytes.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+namespace lade::io {
+
+static constexpr std::uint32_t wav_unknown_bytes = 0xffffffff;
+
+static std::string_view wav_text(std::span<const std::byte> bytes, std::size_t at,
+                                 std::size_t length) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()) + at, length};
+}
+
+void wav_header::refuse(std::string_view why) const {
+  throw error(errc::invalid_data, "read " + std::string(name_),
+              std::string(why) + " (at byte " + std::to_string(offset_) + ")");
+}
+
+// Throws unless `part` has so many bytes of what begins there.
+void wav_header::require(std::uint64_t bytes, std::span<const std::byte> part,
+                         std::string_view what) const {
+  if (bytes > part.size()) refuse("it ends in " + std::string(what));
+}
+
+void wav_header::take(std::span<const std::byte> part) {
+  auto begin = offset_;
+  bool is_rest = part.size() == size_ - begin;
+  if (begin == 0) take_riff(part);
+  while (wants()) {
+    if (offset_ >= size_) refuse("it ends before its data");
+    auto passed = offset_ - begin;
+    if (passed >= part.size() || (!is_rest && part.size() - passed < part_bytes)) return;
+    take_chunk(part.subspan(static_cast<std::size_t>(passed)));
+  }
+}
+
+void wav_header::take_riff(std::span<const std::byte> part) {
+  require(12, part, "the header of RIFF");
+  auto mark = wav_text(part, 0, 4);
+  if (mark == "RIFX")
+    throw error(errc::unsupported, "read " + std::string(name_), "RIFX is not supported");
+  is_wide_ = mark == "RF64" || mark == "BW64";
+  if ((mark != "RIFF" && !is_wide_) || wav_text(part, 8, 4) != "WAVE")
+    refuse("it does not begin as a WAV file does");
+  auto bytes = load_little<std::uint32_t>(part.data() + 4);
+  is_streamed_ = !is_wide_ && (bytes == 0 || bytes == wav_unknown_bytes);
+  offset_ = 12;
+}
+
+void wav_header::take_chunk(std::span<const std::byte> part) {
+  require(8, part, "the header of a chunk");
+  auto mark = wav_text(part, 0, 4);
+  auto bytes = load_little<std::uint32_t>(part.data() + 4);
+  part = part.subspan(8);
+  if (mark == "data") {
+    offset_ += 8;
+    return take_data(bytes_of_data(bytes));
+  }
+  if (mark == "ds64" && is_wide_) {
+    require(24, part, "its ds64 chunk");
+    wide_bytes_ = load_little<std::uint64_t>(part.data() + 8);
+  } else if (mark == "fmt ") {
+    auto known = std::min<std::size_t>(bytes, 40);
+    require(known, part, "its format");
+    take_format(part.first(known));
+  }
+  offset_ += 8 + std::uint64_t{bytes} + bytes % 2;
+}
+
+// The format of samples by their tag and the bits of each.
+static std::optional<wav_encoding> wav_encoding_of(unsigned tag, unsigned bits) noexcept {
+  using enum wav_encoding;
+  constexpr unsigned pcm = 1;
+  constexpr unsigned floats = 3;
+  if (tag == floats && bits == 32) return f32;
+  if (tag == floats && bits == 64) return f64;
+  if (tag != pcm || bits % 8 != 0 || bits < 8 || bits > 32) return std::nullopt;
+  constexpr wav_encoding integers[]{u8, i16, i24, i32};
+  return integers[bits / 8 - 1];
+}
+
+void wav_header::take_format(std::span<const std::byte> chunk) {
+  constexpr unsigned extensible = 0xfffe;
+  constexpr std::string_view rest_of_guid("\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 14);
+  if (format_found_) refuse("it has two formats");
+  format_found_ = true;
+  if (chunk.size() < 16) refuse("its format has only " + std::to_string(chunk.size()) + " bytes");
+  auto u16 = [&](std::size_t at) { return load_little<std::uint16_t>(chunk.data() + at); };
+  unsigned tag = u16(0);
+  unsigned bits = u16(14);
+  if (tag == extensible) {
+    if (chunk.size() < 40) refuse("its extensible format is cut off");
+    if (wav_text(chunk, 26, 14) != rest_of_guid)
+      throw error(errc::unsupported, "read " + std::string(name_),
+                  "an extensible encoding that is not Microsoft's is not supported");
+    tag = u16(24);
+  }
+  auto encoding = wav_encoding_of(tag, bits);
+  if (!encoding)
+    throw error(errc::unsupported, "read " + std::string(name_),
+                "encoding " + std::to_string(tag) + " with samples of " + std::to_string(bits) +
+                    " bits is not supported");
+  info_.encoding = *encoding;
+  info_.channels = u16(2);
+  info_.sample_rate = load_little<std::uint32_t>(chunk.data() + 4);
+  if (info_.channels == 0) refuse("it has no channels");
+  if (info_.sample_rate == 0) refuse("its sample rate is 0");
+  if (u16(12) != wav_frame_bytes(info_))
+    refuse("its frames are said to have " + std::to_string(u16(12)) + " bytes; " +
+           std::to_string(info_.channels) + " samples of " + std::to_string(bits) + " bits have " +
+           std::to_string(wav_frame_bytes(info_)));
+}
+
+// The bytes of the data, which begin at offset_. Throws if they are not there.
+std::uint64_t wav_header::bytes_of_data(std::uint32_t stored) const {
+  auto there = size_ - offset_;
+  if (is_streamed_ && (stored == 0 || stored == wav_unknown_bytes)) return there;
+  std::uint64_t bytes = stored;
+  if (is_wide_ && stored == wav_unknown_bytes) {
+    if (!wide_bytes_) refuse("its ds64 chunk is missing");
+    bytes = *wide_bytes_;
+  }
+  if (bytes > there)
+    refuse("its data claim " + std::to_string(bytes) + " bytes, and " + std::to_string(there) +
+           " follow");
+  return bytes;
+}
+
+void wav_header::take_data(std::uint64_t bytes) {
+  if (!format_found_) refuse("its data come before their format");
+  auto frame = wav_frame_bytes(info_);
+  if (bytes % frame != 0)
+    refuse("its data of " + std::to_string(bytes) + " bytes are no whole frames of " +
+           std::to_string(frame));
+  info_.frames = bytes / frame;
+  info_.data_offset = offset_;
+  data_found_ = true;
+}
+
+static std::size_t wav_sample_bytes(wav_encoding encoding) noexcept {
+  constexpr std::uint8_t bytes[]{1, 2, 3, 4, 4, 8};
+  return bytes[static_cast<std::size_t>(encoding)];
+}
+
+std::size_t wav_frame_bytes(const wav_info& info) noexcept {
+  return info.channels * wav_sample_bytes(info.encoding);
+}
+
+static void require_wav_window(bool condition, std::string_view name, const std::string& why) {
+  if (!condition) throw error(errc::invalid_argument, "read a window of " + std::string(name), why);
+}
+
+wav_frames wav_frames_of(const wav_info& info, const wav_options& options, std::string_view name) {
+  require_wav_window(options.offset_seconds >= 0, name,
+                     "offset_seconds is " + std::to_string(options.offset_seconds));
+  require_wav_window(options.duration_seconds >= 0, name,
+                     "duration_seconds is " + std::to_string(options.duration_seconds));
+  auto first = std::round(options.offset_seconds * info.sample_rate);
+  require_wav_window(first <= static_cast<double>(info.frames), name,
+                     "offset_seconds is " + std::to_string(options.offset_seconds) + "; it has " +
+                         std::to_string(info.seconds()));
+  wav_frames frames;
+  frames.first = std::min(static_cast<std::uint64_t>(first), info.frames);
+  frames.count = info.frames - frames.first;
+  auto most = std::round(options.duration_seconds * info.sample_rate);
+  if (most < static_cast<double>(frames.count)) frames.count = static_cast<std::uint64_t>(most);
+  return frames;
+}
+
+static element_type wav_element_of(wav_encoding encoding) noexcept {
+  using enum element_type;
+  constexpr element_type types[]{u8, i16, i32, i32, f32, f64};
+  return types[static_cast<std::size_t>(encoding)];
+}
+
+tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32) {
+  return {to_f32 ? element_type::f32 : wav_element_of(info.encoding),
+          {static_cast<std::int64_t>(frames), info.channels}};
+}
+
+bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept {
+  if (info.encoding == wav_encoding::i24) return false;
+  if (to_f32 && info.encoding != wav_encoding::f32) return false;
+  return reinterpret_cast<std::uintptr_t>(samples) % wav_sample_bytes(info.encoding) == 0;
+}
+
+// One sample of each encoding.
+static std::int32_t load_i24(const std::byte* from) noexcept {
+  auto low = static_cast<std::uint32_t>(load_little<std::uint16_t>(from));
+  auto all = low << 8 | std::to_integer<std::uint32_t>(from[2]) << 24;
+  return static_cast<std::int32_t>(all) >> 8;
+}
+
+template <std::size_t Bytes, class T, class F>
+static void convert_wav_samples(std::span<const std::byte> samples, T* into, F sample) noexcept {
+  auto* from = samples.data();
+  for (std::size_t i = 0; i < samples.size() / Bytes; ++i) into[i] = sample(from + i * Bytes);
+}
+
+static void convert_to_f32(wav_encoding encoding, std::span<const std::byte> samples,
+                           float* into) noexcept {
+  using enum wav_encoding;
+  auto scaled = [](int value, float by) { return static_cast<float>(value) * by; };
+  switch (encoding) {
+    case u8:
+      return convert_wav_samples<1>(samples, into, [=](const std::byte* from) {
+        return scaled(std::to_integer<int>(*from) - 128, 0x1p-7F);
+      });
+    case i16:
+      return convert_wav_samples<2>(samples, into, [=](const std::byte* from) {
+        return scaled(load_little<std::int16_t>(from), 0x1p-15F);
+      });
+    case i24:
+      return convert_wav_samples<3>(
+          samples, into, [=](const std::byte* from) { return scaled(load_i24(from), 0x1p-23F); });
+    case i32:
+      return convert_wav_samples<4>(samples, into, [=](const std::byte* from) {
+        return scaled(load_little<std::int32_t>(from), 0x1p-31F);
+      });
+    case f32: return;  // which are as they must be
+    case f64:
+      return convert_wav_samples<8>(samples, into, [](const std::byte* from) {
+        return static_cast<float>(load_little<double>(from));
+      });
+  }
+}
+
+void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, const tensor& into) {
+  if (into.type() == element_type::f32 && encoding != wav_encoding::f32)
+    convert_to_f32(encoding, samples, into.data<float>());
+  else if (encoding == wav_encoding::i24)
+    convert_wav_samples<3>(samples, into.data<std::int32_t>(), load_i24);
+  else if (!samples.empty())
+    std::memcpy(into.bytes(), samples.data(), samples.size());
+}
+
+}  // namespace lade::io

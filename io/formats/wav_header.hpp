@@ -1,0 +1,75 @@
+// The header of a WAV file.
+
+#pragma once
+
+#include <lade/io/formats/wav.hpp>
+#include <lade/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace lade::io {
+
+// Walks over the chunks of a file, of which it sees one part after the other:
+//
+//   wav_header header(size, name);
+//   while (header.wants()) header.take(bytes from header.offset() on);
+//   header.info()
+class wav_header {
+ public:
+  // How many bytes are enough for each part, or all to the end if those are fewer.
+  static constexpr std::size_t part_bytes = 128;
+
+  wav_header(std::uint64_t size, std::string_view name) noexcept : size_(size), name_(name) {}
+
+  bool wants() const noexcept { return !data_found_; }
+  std::uint64_t offset() const noexcept { return offset_; }
+
+  // Takes as many chunks as `part` has headers of. Throws error(invalid_data) or
+  // error(unsupported).
+  void take(std::span<const std::byte> part);
+
+  const wav_info& info() const noexcept { return info_; }
+
+ private:
+  void take_riff(std::span<const std::byte> part);
+  void take_chunk(std::span<const std::byte> part);
+  void take_format(std::span<const std::byte> chunk);
+  void take_data(std::uint64_t bytes);
+  std::uint64_t bytes_of_data(std::uint32_t stored) const;
+  void require(std::uint64_t bytes, std::span<const std::byte> part, std::string_view what) const;
+  [[noreturn]] void refuse(std::string_view why) const;
+
+  std::uint64_t size_;
+  std::string_view name_;
+  std::uint64_t offset_ = 0;  // of the next chunk
+  bool is_wide_ = false;      // RF64 or BW64
+  bool is_streamed_ = false;
+  bool format_found_ = false;
+  bool data_found_ = false;
+  std::optional<std::uint64_t> wide_bytes_;  // of the data, in RF64
+  wav_info info_;
+};
+
+std::size_t wav_frame_bytes(const wav_info& info) noexcept;
+
+// The frames [first, first + count) of a window. Throws error(invalid_argument).
+struct wav_frames {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+wav_frames wav_frames_of(const wav_info& info, const wav_options& options, std::string_view name);
+
+// The tensor that so many frames become.
+tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32);
+
+// Whether samples at this address can be used where they are.
+bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept;
+
+// Converts samples to the elements of a tensor of that spec, which has as many.
+void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, const tensor& into);
+
+}  // namespace lade::io

@@ -1,0 +1,133 @@
+#include "../../support/reactors.hpp"
+#include "../../support/seed.hpp"
+#include "../../support/temp_dir.hpp"
+#include "oracle.hpp"
+#include "zip_writer.hpp"
+
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/formats/npz.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lade::io {
+
+using namespace lade::test;
+using namespace testing_support;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// An array of bytes.
+static std::string npy_of(const std::string& elements) {
+  auto header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" +
+                std::to_string(elements.size()) + ",)}";
+  return std::string("\x93NUMPY\1\0", 8) + little(header.size(), 2) + header + elements;
+}
+
+static std::vector<field> read_all(const buffer& file, zip_options options = {}) {
+  return sync_wait(read_npz(std::make_shared<memory_reader>(file, "a.npz"), options));
+}
+
+static std::string described(const std::string& name, const std::string& elements) {
+  return name + "\nu8\n" + std::to_string(elements.size()) + "\n" + elements;
+}
+
+TEST(Npz, ArraysBecomeFieldsAndOtherMembersBytes) {
+  auto fields = read_all(buffer_of(zip_of({{"x.npy", npy_of("abc")},
+                                           {"d/", ""},
+                                           {"notes.txt", "text"},
+                                           {"y.npy", npy_of("d"), true}})));
+  EXPECT_EQ(describe(fields),
+            described("x", "abc") + "notes.txt\nbytes\n4\ntext" + described("y", "d"));
+}
+
+TEST(Npz, TwoArraysOfOneNameAreRefused) {
+  auto file = buffer_of(zip_of({{"x.npy", npy_of("a")}, {"x", "b"}}));
+  EXPECT_THAT([&] { read_all(file); }, ThrowsMessage<error>("read a.npz: two arrays are called x"));
+}
+
+TEST(Npz, CompressedArraysAreBoundedTogether) {
+  auto array = npy_of(std::string(1000, 'x'));
+  auto file = buffer_of(zip_of({{"x.npy", array, true}, {"y.npy", array, true}, {"z.npy", array}}));
+  EXPECT_EQ(read_all(file, {.max_bytes = 2 * array.size()}).size(), 3u);
+  EXPECT_THAT([&] { read_all(file, {.max_bytes = 2 * array.size() - 1}); },
+              ThrowsMessage<error>(HasSubstr("more than max_bytes")));
+}
+
+TEST(Npz, AnArrayThatIsNoneIsNamed) {
+  EXPECT_THAT([] { read_all(buffer_of(zip_of({{"x.npy", "text"}}))); },
+              ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
+}
+
+TEST(Npz, ASampleGetsAFieldForEachArray) {
+  auto from = sample("a.npz", 7)
+                  .with_data(buffer_of(zip_of({{"x.npy", npy_of("abc")}})))
+                  .with_field(field("id", 5));
+  auto decoded = sync_wait(decode_npz()(from));
+  EXPECT_EQ(decoded.label(), 7);
+  EXPECT_FALSE(decoded.has_data());
+  EXPECT_EQ(decoded.field("id").integer(), 5);
+  EXPECT_EQ(decoded.field("x").tensor().shape(), dimensions{3});
+  EXPECT_THAT([] { sync_wait(decode_npz()(sample("none.npz"))); },
+              ThrowsMessage<error>(HasSubstr("read none.npz: it has no end")));
+}
+
+class NpzFile : public ReactorTest {};
+INSTANTIATE_TEST_SUITE_P(Both, NpzFile,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+TEST_P(NpzFile, SmallAndLargeFilesAreRead) {
+  temp_dir dir;
+  runtime runtime(options());
+  for (std::size_t bytes : {10u, 1'000'000u}) {
+    std::string elements(bytes, 'x');
+    auto path = dir.write("a.npz",
+                          zip_of({{"x.npy", npy_of(elements)}, {"y.npy", npy_of(elements), true}}));
+    EXPECT_TRUE(describe(sync_wait(runtime, read_npz(path))) ==
+                described("x", elements) + described("y", elements));
+  }
+  EXPECT_THAT([&] { sync_wait(runtime, read_npz(dir.write("bad", "?"))); },
+              ThrowsMessage<error>(HasSubstr(dir / "bad")));
+}
+
+TEST_P(NpzFile, APipelineDecodesWithinItsMemory) {
+  temp_dir dir;
+  auto small = options();
+  small.memory_bytes = 8 << 20;
+  runtime runtime(small);
+  std::vector<sample> paths;
+  for (int i = 0; i < 50; ++i) {
+    std::string elements(300'000, static_cast<char>('0' + i));
+    auto file = zip_of({{"x.npy", npy_of(elements), true}, {"y.npy", npy_of(elements)}});
+    paths.emplace_back(dir.write(std::to_string(i), file));
+  }
+  int count = 0;
+  auto decoded = runtime.run(from(paths) | map(read) | map(decode_npz(), {.concurrency = 4}));
+  for (auto& each : decoded) {
+    EXPECT_EQ(each.field("x").tensor().data<std::uint8_t>()[299'999], '0' + count);
+    EXPECT_EQ(each.field("y").tensor().data<std::uint8_t>()[299'999], '0' + count);
+    ++count;
+  }
+  EXPECT_EQ(count, 50);
+}
+
+TEST(Npz, ReadsAllFilesThatNumPyWrites) {
+  if (!have_python("numpy")) GTEST_SKIP() << "NumPy is not installed";
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (auto& file : make_files("npz", 700, seed))
+    ASSERT_EQ(describe(read_all(file.content)), file.described);
+}
+
+}  // namespace lade::io
