@@ -304,9 +304,7 @@ std::string labelled_files::identity_of(const sample& file) const {
 std::vector<std::string> labelled_files::class_names() const { return files_.directories(); }
 async_generator<sample> labelled_files::list() const { return files::list(files_, true); }
 std::vector<sample> labelled_files::list_all() const { return files_.list_all(true); }
-task<std::vector<sample>> labelled_files::load_all() const {
-  return files::load_all(files_, true);
-}
+task<std::vector<sample>> labelled_files::load_all() const { return files::load_all(files_, true); }
 task<std::vector<std::string>> labelled_files::load_class_names() const {
   return files::load_class_names(files_);
 }

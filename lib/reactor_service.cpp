@@ -71,8 +71,7 @@ void reactor_service::disarm(detail::polled& armed) noexcept {
 
 void reactor_service::happened(detail::polled& armed) noexcept {
   auto result = armed.result;
-  if (result != -EINTR)
-    ready(armed.fd, result < 0 ? POLLERR : static_cast<unsigned>(result));
+  if (result != -EINTR) ready(armed.fd, result < 0 ? POLLERR : static_cast<unsigned>(result));
   if (!armed.owner) return reactor_.remove_poll(armed);
   armed.armed = true;
   reactor_.submit(armed);

@@ -1,9 +1,12 @@
 #include <lade/error.hpp>
 #include <lade/sample.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 
 namespace lade {
+
+std::string sample::name() const { return without_secrets(key()); }
 
 const field* sample::find_field(std::string_view name) const noexcept {
   for (auto& each : fields())
@@ -20,7 +23,7 @@ static std::string names_of(std::span<const field> fields) {
 
 const field& sample::field(std::string_view name) const {
   if (auto* found = find_field(name)) return *found;
-  throw error(errc::invalid_argument, "find field " + std::string(name) + " of " + key(),
+  throw error(errc::invalid_argument, "find field " + std::string(name) + " of " + this->name(),
               names_of(fields()));
 }
 
@@ -45,10 +48,9 @@ sample sample::without_field(std::string_view name) && {
 
 sample sample::with_fields(std::vector<lade::field> fields) && {
   for (auto each = fields.begin(); each != fields.end(); ++each)
-    if (std::find_if(fields.begin(), each, [&](auto& other) {
-          return other.name() == each->name();
-        }) != each)
-      throw error(errc::invalid_argument, "give fields to " + key(),
+    if (std::find_if(fields.begin(), each,
+                     [&](auto& other) { return other.name() == each->name(); }) != each)
+      throw error(errc::invalid_argument, "give fields to " + name(),
                   "two are called " + each->name());
   fields_ = std::make_shared<const std::vector<lade::field>>(std::move(fields));
   return std::move(*this);

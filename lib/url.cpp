@@ -24,9 +24,9 @@ static bool is_short_number(std::string_view value) noexcept {
 
 // Parameters of the S3 interface whose values are names of objects or markers.
 static bool names_objects(std::string_view parameter) noexcept {
-  constexpr std::array<std::string_view, 8> names{"delimiter", "encoding-type", "prefix",
-                                                  "start-after", "uploadId",     "uploads",
-                                                  "versionId", "fetch-owner"};
+  constexpr std::array<std::string_view, 8> names{"delimiter",   "encoding-type", "prefix",
+                                                  "start-after", "uploadId",      "uploads",
+                                                  "versionId",   "fetch-owner"};
   return std::ranges::find(names, parameter) != names.end();
 }
 

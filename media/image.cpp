@@ -162,7 +162,7 @@ template <class F>
 static tensor decode_into(const sample& in, const image_options& options,
                           std::atomic<std::uint64_t>& warnings, random draw, F slot_of) {
   auto& worker = decoders::of_this_thread();
-  const auto doing = "decode " + in.key();
+  const auto doing = "decode " + in.name();
   if (!in.has_data())
     throw error(errc::invalid_argument, doing,
                 "the sample has no data: read it first (lade::io::read)");

@@ -108,9 +108,7 @@ class readiness {
    public:
     awaiter(int fd, unsigned events, waits::clock::duration limit)
         : fd_(fd), events_(events), limit_(limit) {
-      resume = [](waiting& self) noexcept {
-        static_cast<awaiter&>(self).complete("after a wait");
-      };
+      resume = [](waiting& self) noexcept { static_cast<awaiter&>(self).complete("after a wait"); };
     }
     unsigned await_resume() const {
       if (ended_early() || stopped()) throw error(errc::stopped, "wait");

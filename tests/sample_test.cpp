@@ -83,8 +83,7 @@ TEST(Sample, AFieldThatItLacksIsNamedWithThoseItHas) {
   EXPECT_THAT([] { (void)sample("a").field("cls"); },
               ThrowsMessage<error>("find field cls of a: it has none"));
   EXPECT_THAT([] { (void)captioned().field("cls"); },
-              ThrowsMessage<error>(
-                  "find field cls of a: it has jpg, caption, class, score, mask"));
+              ThrowsMessage<error>("find field cls of a: it has jpg, caption, class, score, mask"));
 }
 
 TEST(Sample, AFieldOfAnotherKindIsRefused) {

@@ -1,5 +1,5 @@
-// Bytes that can be read at any offset, and bytes that come one after the other: what files, objects
-// in a store, members of archives and memory have in common.
+// Bytes that can be read at any offset, and bytes that come one after the other: what files,
+// objects in a store, members of archives and memory have in common.
 
 #pragma once
 
@@ -85,8 +85,8 @@ class part_reader final : public byte_reader {
 };
 
 struct stream_options {
-  std::uint64_t offset = 0;                            // where to begin
-  std::size_t chunk_bytes = std::size_t{1} << 20;      // size of each buffer but the last
+  std::uint64_t offset = 0;                        // where to begin
+  std::size_t chunk_bytes = std::size_t{1} << 20;  // size of each buffer but the last
 };
 
 // The bytes of a reader in order, as buffers in memory of the caller's pool, none of them empty. A

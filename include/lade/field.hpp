@@ -33,8 +33,7 @@ class field {
       : field(std::move(name), content(static_cast<double>(number))) {}
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  field(std::string name, T integer)
-      : field(std::move(name), content(to_integer(integer))) {}
+  field(std::string name, T integer) : field(std::move(name), content(to_integer(integer))) {}
 
   const std::string& name() const noexcept { return name_; }
   kind type() const noexcept { return static_cast<kind>(content_.index()); }

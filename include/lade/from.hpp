@@ -380,12 +380,11 @@ auto from(Source source, const from_options& options = {}) {
     using range = detail::range_of<Source>;
     using value = std::ranges::range_value_t<range>;
     if constexpr (detail::list_range<range>)
-      return detail::make_indexed<value>(
-          {name,
-           [source = detail::shared_const(std::move(source))] {
-             return detail::load_range<range>((*source)());
-           },
-           nullptr, identity});
+      return detail::make_indexed<value>({name,
+                                          [source = detail::shared_const(std::move(source))] {
+                                            return detail::load_range<range>((*source)());
+                                          },
+                                          nullptr, identity});
     else
       return detail::make_source<value>(
           options, [source = std::move(source)] { return detail::each_of<range>(source()); });

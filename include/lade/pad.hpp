@@ -248,7 +248,8 @@ class pad_stage {
 };
 
 // Makes one tensor of a batch of sequences, each with as many elements behind its own as are
-// missing to the longest. A sequence is a std::vector of numbers of 8 to 64 bits, or a tensor; of tensors, the first dimension is the length, and all others are the same. Throws
+// missing to the longest. A sequence is a std::vector of numbers of 8 to 64 bits, or a tensor; of
+// tensors, the first dimension is the length, and all others are the same. Throws
 // error(invalid_argument) for a length that is not a multiple of `multiple_of`.
 //
 // A batch fails if it is empty, if its sequences do not fit together, if one is longer than

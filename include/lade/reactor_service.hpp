@@ -24,8 +24,8 @@ namespace lade {
 //   };
 //
 // In each turn the reactor calls ready() for every descriptor with events, then expired() if the
-// timer is due, then end_turn() once. A service resumes coroutines in end_turn() only: they may call
-// the service again.
+// timer is due, then end_turn() once. A service resumes coroutines in end_turn() only: they may
+// call the service again.
 //
 // When the runtime ends, the reactor destroys its services. Polls that are still armed then, as
 // those of idle connections are, end with them; they do not keep a runtime alive.

@@ -17,8 +17,8 @@
 
 namespace lade {
 
-// One training sample: its key (a path, a URL, a member's name), its label, its bytes once they have
-// been read, and fields by name, where a reader yields several values for one sample:
+// One training sample: its key (a path, a URL, a member's name), its label, its bytes once they
+// have been read, and fields by name, where a reader yields several values for one sample:
 //
 //   sample.field("jpg").bytes()        sample.field("caption").text()
 //
@@ -34,6 +34,10 @@ class sample {
   sample(const std::filesystem::path& path) : sample(path.string()) {}
 
   const std::string& key() const noexcept { return *key_; }
+
+  // What errors call the sample: its key, without secrets if that is a URL (see url.hpp).
+  std::string name() const;
+
   std::int64_t label() const noexcept { return label_; }
   const buffer& data() const noexcept { return data_; }
 

@@ -17,10 +17,22 @@
 
 namespace lade {
 
-// A boolean is a byte, 0 or 1. f16 is IEEE 754 binary16, bf16 the upper half of a binary32. Both are
-// stored as 16 bits.
+// A boolean is a byte, 0 or 1. f16 is IEEE 754 binary16, bf16 the upper half of a binary32. Both
+// are stored as 16 bits.
 enum class element_type : std::uint8_t {
-  boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64
+  boolean,
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  u64,
+  i64,
+  f16,
+  bf16,
+  f32,
+  f64
 };
 
 inline constexpr std::size_t element_types = 13;  // how many there are

@@ -256,7 +256,7 @@ class example_fields {
 
 sample detail::parse_example::operator()(sample record) const {
   auto features =
-      io::parse_example_features(record.data().bytes(), record.key(), options_.max_fields);
+      io::parse_example_features(record.data().bytes(), record.name(), options_.max_fields);
   auto fields = io::example_fields(record.data(), options_.scalars).make(features);
   return std::move(record).without_data().with_fields(std::move(fields));
 }

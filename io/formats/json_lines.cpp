@@ -122,16 +122,16 @@ async_generator<sample> detail::read_json_line::operator()(sample file) const {
 
 async_generator<sample> detail::read_json_line::read(sample file, io::json_line_options options) {
   auto content =
-      io::decompress(io::stream(file.key()), file.key(), {.max_bytes = options.max_file_bytes});
-  io::line_reader from(std::move(content), file.key(), options.max_line_bytes);
+      io::decompress(io::stream(file.key()), file.name(), {.max_bytes = options.max_file_bytes});
+  io::line_reader from(std::move(content), file.name(), options.max_line_bytes);
   for (;;) {
     auto line = from.try_next();
     if (!line) line = co_await from.next();
     if (!line) break;
     if (line->empty()) continue;
     auto fields =
-        io::parse_json_fields(line->text(), file.key(), from.number(), options.max_fields);
-    auto key = file.key() + "/" + std::to_string(from.number());
+        io::parse_json_fields(line->text(), file.name(), from.number(), options.max_fields);
+    auto key = file.name() + "/" + std::to_string(from.number());
     auto made = sample(std::move(key), file.label()).with_fields(std::move(fields));
     co_yield made;
   }

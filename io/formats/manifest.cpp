@@ -216,7 +216,7 @@ static std::optional<std::uint64_t> range_field(const sample& from, std::string_
   auto* found = from.find_field(name);
   if (!found) return std::nullopt;
   if (found->type() != field::kind::integer || found->integer() < 0)
-    throw error(errc::invalid_argument, "read " + from.key(),
+    throw error(errc::invalid_argument, "read " + from.name(),
                 "its " + std::string(name) + " is not an integer from 0 on");
   return static_cast<std::uint64_t>(found->integer());
 }
@@ -230,7 +230,7 @@ task<sample> detail::read_range::operator()(sample from) const {
   auto size = file->size();
   if (!length && offset > size)
     throw error(
-        errc::invalid_data, "read " + from.key(),
+        errc::invalid_data, "read " + from.name(),
         "it has " + std::to_string(size) + " bytes, and begins at " + std::to_string(offset));
   auto bytes = co_await file->read_at(offset, length ? *length : size - offset);
   co_return std::move(from).with_data(std::move(bytes));

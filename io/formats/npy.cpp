@@ -29,7 +29,7 @@ task<tensor> read_npy(std::string path) {
 }
 
 sample decode_npy::operator()(sample from) const {
-  auto array = parse_npy(from.data(), from.key());
+  auto array = parse_npy(from.data(), from.name());
   return std::move(from).without_data().with_field(field(field_, std::move(array)));
 }
 

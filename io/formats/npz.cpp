@@ -68,7 +68,7 @@ task<std::vector<field>> read_npz(std::string path, zip_options options) {
 
 task<sample> decode_npz::operator()(sample from) const {
   std::shared_ptr<const byte_reader> content =
-      std::make_shared<memory_reader>(from.data(), from.key());
+      std::make_shared<memory_reader>(from.data(), from.name());
   auto arrays = co_await read_npz(std::move(content), options_);
   std::vector<field> fields(from.fields().begin(), from.fields().end());
   std::ranges::move(arrays, std::back_inserter(fields));

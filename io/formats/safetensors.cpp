@@ -118,7 +118,7 @@ task<std::vector<field>> read_safetensors(std::string path) {
 }
 
 sample decode_safetensors::operator()(sample from) const {
-  auto tensors = parse_safetensors(from.data(), from.key());
+  auto tensors = parse_safetensors(from.data(), from.name());
   std::vector<field> fields(from.fields().begin(), from.fields().end());
   std::ranges::move(tensors, std::back_inserter(fields));
   return std::move(from).without_data().with_fields(std::move(fields));

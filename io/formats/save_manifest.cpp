@@ -14,7 +14,7 @@
 namespace lade::io {
 
 [[noreturn]] static void refuse_to_save(const sample& refused, const std::string& why) {
-  throw error(errc::invalid_argument, "save " + refused.key() + " to a manifest", why);
+  throw error(errc::invalid_argument, "save " + refused.name() + " to a manifest", why);
 }
 
 static bool is_utf8(std::string_view text) noexcept {

@@ -6,6 +6,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/formats/decompress.hpp>
 #include <lade/io/formats/tfrecord.hpp>
+#include <lade/url.hpp>
 
 #include <utility>
 
@@ -116,7 +117,8 @@ static async_generator<buffer> open_tfrecord_file(std::string path, std::uint64_
   if (!first) co_return;
   bool is_plain = begins_with_tfrecord(*first);
   auto whole = put_before(std::move(*first), std::move(file));
-  if (!is_plain) whole = decompress(std::move(whole), path, {.max_bytes = max_bytes});
+  if (!is_plain)
+    whole = decompress(std::move(whole), without_secrets(path), {.max_bytes = max_bytes});
   while (auto* chunk = co_await whole.next()) co_yield *chunk;
 }
 
@@ -139,12 +141,12 @@ async_generator<sample> detail::read_tfrecord::operator()(sample file) const {
 
 async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_options options) {
   auto content = io::open_tfrecord_file(file.key(), options.max_file_bytes);
-  io::tfrecord_reader from(std::move(content), file.key(), options);
+  io::tfrecord_reader from(std::move(content), file.name(), options);
   for (;;) {
     auto record = from.try_next();
     if (!record) record = co_await from.next();
     if (!record) break;
-    auto key = file.key() + "/" + std::to_string(from.number());
+    auto key = file.name() + "/" + std::to_string(from.number());
     auto made = sample(std::move(key), file.label()).with_data(std::move(*record));
     co_yield made;
   }

@@ -75,8 +75,8 @@ task<tensor> read_wav(std::string path, wav_options options) {
 }
 
 sample decode_wav::operator()(sample from) const {
-  auto rate = parse_wav_info(from.data(), from.key()).sample_rate;
-  auto audio = parse_wav(from.data(), from.key(), options_);
+  auto rate = parse_wav_info(from.data(), from.name()).sample_rate;
+  auto audio = parse_wav(from.data(), from.name(), options_);
   return std::move(from)
       .without_data()
       .with_field(field("audio", std::move(audio)))

@@ -93,9 +93,9 @@ async_generator<sample> read_tar::operator()(sample shard) const {
   auto settings =
       settings_ ? settings_ : std::make_shared<const read_tar_settings>(io::read_tar_options{});
   auto bytes = io::stream(shard.key(), {.chunk_bytes = settings->chunk_bytes});
-  auto archive = io::decompress(std::move(bytes), shard.key(), settings->decompress);
-  auto members = io::tar_members(std::move(archive), shard.key(), settings->tar);
-  return group_members(std::move(members), shard.key(), std::move(settings));
+  auto archive = io::decompress(std::move(bytes), shard.name(), settings->decompress);
+  auto members = io::tar_members(std::move(archive), shard.name(), settings->tar);
+  return group_members(std::move(members), shard.name(), std::move(settings));
 }
 
 read_tar read_tar::with(const io::read_tar_options& options) const {

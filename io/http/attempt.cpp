@@ -62,8 +62,8 @@ live_transfer::~live_transfer() {
     client_->handles.give_back(std::move(easy_));
     return;
   }
-  auto* last = new ended_elsewhere{std::move(transfer_), std::move(easy_), *reactor_,
-                                   std::move(client_)};
+  auto* last =
+      new ended_elsewhere{std::move(transfer_), std::move(easy_), *reactor_, std::move(client_)};
   reactor_->post({[](void* self) noexcept {
                     const std::unique_ptr<ended_elsewhere> owned(
                         static_cast<ended_elsewhere*>(self));
@@ -139,7 +139,8 @@ task<> set_up(client::state& client, transfer& hop, const request& what, const s
 
   for (auto& [name, value] : headers) {
     require_one_line(name, value);
-    hop.headers = with_line(std::move(hop.headers), name + ":" + (value.empty() ? "" : " ") + value);
+    hop.headers =
+        with_line(std::move(hop.headers), name + ":" + (value.empty() ? "" : " ") + value);
   }
   auto* easy = hop.handle();
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
@@ -155,8 +156,8 @@ task<> set_up(client::state& client, transfer& hop, const request& what, const s
 
 static bool is_worth_repeating(CURLcode result) noexcept {
   constexpr std::array passing{
-      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,  CURLE_RECV_ERROR,
-      CURLE_SEND_ERROR,           CURLE_GOT_NOTHING,      CURLE_PARTIAL_FILE,
+      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,   CURLE_RECV_ERROR,
+      CURLE_SEND_ERROR,           CURLE_GOT_NOTHING,       CURLE_PARTIAL_FILE,
       CURLE_OPERATION_TIMEDOUT,   CURLE_SSL_CONNECT_ERROR, CURLE_HTTP2,
       CURLE_HTTP2_STREAM,         CURLE_SEND_FAIL_REWIND};
   return std::ranges::find(passing, result) != passing.end();
@@ -211,10 +212,35 @@ failed_attempt failure_of(const transfer& ended) {
           .retry_after = retry_after(ended.head)};
 }
 
-// "bytes 0-499/1234" (RFC 9110, section 14.4).
-bool is_part_from(const response_head& head, std::uint64_t offset) noexcept {
+// Takes a number off the beginning of a text.
+static std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
+  std::uint64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+static bool take_prefix(std::string_view& text, std::string_view prefix) noexcept {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+// "bytes 0-499/1234", or "bytes 0-499/*" (RFC 9110, section 14.4).
+std::optional<std::uint64_t> part_bytes(const response_head& head,
+                                        const byte_range& asked) noexcept {
   auto text = head.value("content-range");
-  return head.status == 206 && text.starts_with("bytes " + std::to_string(offset) + "-");
+  if (head.status != 206 || !take_prefix(text, "bytes ")) return std::nullopt;
+  auto first = take_number(text);
+  auto last = take_prefix(text, "-") ? take_number(text) : std::nullopt;
+  if (!first || !last || !take_prefix(text, "/") || *last < *first || first != asked.offset)
+    return std::nullopt;
+  auto bytes = *last - *first + 1;
+  if (bytes == asked.bytes) return bytes;
+  auto total = take_number(text);
+  bool is_rest = total ? *last + 1 == *total : asked.bytes == byte_range::to_end;
+  return is_rest && bytes < asked.bytes ? std::optional(bytes) : std::nullopt;
 }
 
 static bool is_redirect(const response_head& head) noexcept {
@@ -239,7 +265,8 @@ static task<> make_room(transfer& paused, received& into, std::uint64_t most) {
 // Why a paused transfer cannot have more memory; empty if it can.
 static std::string excess_of(const transfer& paused, bool is_part, std::uint64_t most) {
   if (is_part) return "the server sent more than the part that was asked for";
-  if (std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0)) > most)
+  if (std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0)) >
+      most)
     return "the body is longer than max_bytes, " + std::to_string(most);
   return {};
 }
@@ -259,9 +286,9 @@ static task<std::optional<failed_attempt>> run_to_end(live_transfer& hop, receiv
     co_await hop.step();
     if (running.at() == transfer::stage::over) break;
     if (auto why = excess_of(running, is_part, most); !why.empty())
-      co_return failed_attempt{.code = make_error_code(is_part ? errc::invalid_data
-                                                               : errc::limit_exceeded),
-                               .why = std::move(why)};
+      co_return failed_attempt{
+          .code = make_error_code(is_part ? errc::invalid_data : errc::limit_exceeded),
+          .why = std::move(why)};
     co_await make_room(running, into, most);
   }
   if (!running.content.empty()) into.content = std::move(running.content);
@@ -312,21 +339,30 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   if (ended.succeeded() && head.status == 412 && is_continued)
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object has changed while it was read"});
-  bool is_other_part = ended.misfits || (ended.succeeded() && ended.expects_part &&
-                                         head.status < 300 && !is_part_from(head, asked.offset));
-  if (is_other_part) {
+  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300;
+  auto part = is_part ? part_bytes(head, asked) : std::nullopt;
+  if (ended.misfits || (is_part && !part)) {
     if (is_continued) so_far.begin_anew();
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = misfit_text(asked),
                    .again = is_continued});
+  }
+  if (part && *part != ended.filled) {
+    auto why = "the server sent " + std::to_string(ended.filled) + " of " + std::to_string(*part) +
+               " bytes";
+    keep(so_far, ended);
+    return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
   }
   if (!ended.succeeded() || head.status >= 300 || head.status < 200) {
     keep(so_far, ended);
     return failed(failure_of(ended));
   }
   so_far.filled += ended.filled;
-  auto body = so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled)
-                                                       : buffer();
+  if (so_far.filled < so_far.room.size())
+    return failed({.code = make_error_code(errc::invalid_data),
+                   .why = "the object has become shorter while it was read"});
+  auto body =
+      so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled) : buffer();
   attempt_result result;
   result.answer.emplace(without_secrets(url), head.status, std::move(head.headers),
                         std::move(body));

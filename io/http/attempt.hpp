@@ -70,8 +70,8 @@ class live_transfer {
   detail::runtime_use use_;
 };
 
-// What attempts have received of a body so far. `room`: where it goes, if the caller has the memory;
-// otherwise it is allocated as `content`.
+// What attempts have received of a body so far. `room`: where it goes, if the caller has the
+// memory; otherwise it is allocated as `content`.
 struct received {
   std::span<std::byte> room;
   buffer content;
@@ -148,7 +148,8 @@ class host_share {
 
 // The pause before another attempt.
 std::chrono::nanoseconds pause_before_next(const client_settings& settings,
-                                           const failed_attempt& failure, unsigned attempt) noexcept;
+                                           const failed_attempt& failure,
+                                           unsigned attempt) noexcept;
 
 // Adds a transfer to the client's statistics.
 void count(client::state& client, const transfer& ended);
@@ -161,7 +162,9 @@ failed_attempt failure_of(const transfer& ended);
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
                              received& so_far);
 
-// The body of a part of an object, from `range.offset` on.
-bool is_part_from(const response_head& head, std::uint64_t offset) noexcept;
+// How long the part is that a response says to be, if that is the one that was asked for: it begins
+// where it should, and ends there or with the object. Nothing for another part, or none.
+std::optional<std::uint64_t> part_bytes(const response_head& head,
+                                        const byte_range& asked) noexcept;
 
 }  // namespace lade::io::http

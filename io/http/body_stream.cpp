@@ -17,10 +17,10 @@ namespace lade::io::http {
 // A body that is given away while it comes, over as many attempts as it takes.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request what;                 // its range is what is still to come
-  std::string etag = {};        // of what has been given: strong, or empty
-  bool has_begun = false;       // some of it has been given
-  unsigned attempts = 0;        // since the last byte
+  request what;            // its range is what is still to come
+  std::string etag = {};   // of what has been given: strong, or empty
+  bool has_begun = false;  // some of it has been given
+  unsigned attempts = 0;   // since the last byte
 };
 
 // The consumer may take as long as it likes.
@@ -52,7 +52,7 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
     co_return failed_attempt{.code = make_error_code(errc::invalid_data),
                              .why = "the object has changed while it was read"};
   bool is_body = head.status >= 200 && head.status < 300 && !(*hop)->misfits &&
-                 (range.is_all() || is_part_from(head, range.offset));
+                 (range.is_all() || part_bytes(head, range));
   if (is_body) co_return std::nullopt;
   if (head.status >= 300 || head.status < 200) co_return failure_of(**hop);
   co_return failed_attempt{
@@ -65,8 +65,8 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
   auto& options = body.owner->settings.options;
   throw error(failure.code, "stream " + without_secrets(body.what.url()),
               failure.why + " (at byte " + std::to_string(body.what.range.offset) + ", attempt " +
-                  std::to_string(body.attempts) + " of " +
-                  std::to_string(options.retry.attempts) + ")");
+                  std::to_string(body.attempts) + " of " + std::to_string(options.retry.attempts) +
+                  ")");
 }
 
 // What the next chunk can be at most, of a body that says its length.
@@ -89,7 +89,8 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
     std::optional<live_transfer> hop;
     auto failure = co_await begin_body(body, hop, *here.runtime);
     auto& running = **hop;
-    if (!failure) body.etag = is_strong(running.head.value("etag")) ? running.head.value("etag") : "";
+    if (!failure)
+      body.etag = is_strong(running.head.value("etag")) ? running.head.value("etag") : "";
     std::uint64_t given = 0;
     while (!failure && running.at() == transfer::stage::paused) {
       auto bytes = std::max(next_chunk_bytes(running, given, chunk_bytes), running.wanted);

@@ -73,8 +73,8 @@ std::chrono::nanoseconds pause_before_next(const client_settings& settings,
 }
 
 // Attempts until one succeeds. `into` is where the body goes, if the caller has the memory.
-static task<response> send_until_answered(std::shared_ptr<client::state> client, const request& what,
-                                          std::span<std::byte> into) {
+static task<response> send_until_answered(std::shared_ptr<client::state> client,
+                                          const request& what, std::span<std::byte> into) {
   auto& here = co_await detail::this_context_reference();
   received so_far{.room = into, .content = {}, .etag = {}};
   auto begun = detail::clock::now();
@@ -87,8 +87,7 @@ static task<response> send_until_answered(std::shared_ptr<client::state> client,
       co_return *std::move(result.answer);
     }
     auto& failure = *result.failure;
-    if (!failure.again || !what.may_repeat ||
-        number == client->settings.options.retry.attempts)
+    if (!failure.again || !what.may_repeat || number == client->settings.options.retry.attempts)
       give_up(*client, what, failure, number);
     ++client->retries;
     co_await sleep(pause_before_next(client->settings, failure, number));
@@ -110,7 +109,8 @@ static task<response> send_named(std::shared_ptr<client::state> client, const re
     code = failure.code();
     why = failure.what();
   }
-  if (why.starts_with(doing)) throw error(code, doing, why.substr(std::min(why.size(), doing.size() + 2)));
+  if (why.starts_with(doing))
+    throw error(code, doing, why.substr(std::min(why.size(), doing.size() + 2)));
   throw error(code, doing, why);
 }
 

@@ -71,6 +71,7 @@ void easy_handles::set_options(CURL* easy) const {
   set_modes(easy);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);  // keys of objects may have components ".."
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(options.connect_timeout.count()));

@@ -64,9 +64,8 @@ std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
 void resolver::forget_old_answers() {
   constexpr std::size_t many = 4096;
   if (answers_.size() < many) return;
-  std::erase_if(answers_, [now = clock::now()](auto& kept) {
-    return kept.second->fresh_until < now;
-  });
+  std::erase_if(answers_,
+                [now = clock::now()](auto& kept) { return kept.second->fresh_until < now; });
 }
 
 // On a thread of its own. Failures are not kept.

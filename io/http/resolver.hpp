@@ -19,8 +19,8 @@ namespace lade::io::http {
 // getaddrinfo, but for tests that put their own in its place.
 int look_up_host(const char* host, addrinfo** found);
 
-// The resolver of the process. Its threads outlive whoever has asked, and the runtime, since nothing
-// can interrupt getaddrinfo; so it is never destroyed.
+// The resolver of the process. Its threads outlive whoever has asked, and the runtime, since
+// nothing can interrupt getaddrinfo; so it is never destroyed.
 class resolver {
  public:
   static resolver& of_process();

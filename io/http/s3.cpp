@@ -93,7 +93,7 @@ struct s3_store::state {
   s3_credentials_function credentials;
 
   mutable std::mutex mutex;
-  mutable std::optional<s3_credentials> kept;     // guarded by mutex
+  mutable std::optional<s3_credentials> kept;      // guarded by mutex
   mutable std::shared_ptr<event> being_refreshed;  // guarded by mutex; null: by nobody
 };
 
@@ -206,8 +206,7 @@ static task<std::shared_ptr<const byte_reader>> open_s3_object(
   co_return nullptr;
 }
 
-task<std::shared_ptr<const byte_reader>> s3_store::open(std::string url,
-                                                        bool may_be_absent) const {
+task<std::shared_ptr<const byte_reader>> s3_store::open(std::string url, bool may_be_absent) const {
   return open_s3_object(state_, std::move(url), may_be_absent);
 }
 
@@ -223,8 +222,8 @@ async_generator<buffer> s3_store::stream(std::string url, stream_options options
 }
 
 static std::string listing_query(const std::string& key_prefix, const std::string& next) {
-  auto query = std::string("encoding-type=url&list-type=2&prefix=") +
-               percent_encoded(key_prefix, false);
+  auto query =
+      std::string("encoding-type=url&list-type=2&prefix=") + percent_encoded(key_prefix, false);
   if (!next.empty()) query = "continuation-token=" + percent_encoded(next, false) + "&" + query;
   return query;
 }

@@ -86,13 +86,15 @@ static listed_key parse_listed_key(std::string_view xml, bool is_encoded) {
   if (failure != std::errc() || end != size->data() + size->size())
     refuse_listing("a size that is no number");
   auto tag = unescaped_xml(element_of(xml, "ETag").value_or(""));
-  if (tag.size() >= 2 && tag.front() == '"' && tag.back() == '"') tag = tag.substr(1, tag.size() - 2);
+  if (tag.size() >= 2 && tag.front() == '"' && tag.back() == '"')
+    tag = tag.substr(1, tag.size() - 2);
   listed.etag = std::move(tag);
   return listed;
 }
 
 listed_page parse_listed_page(std::string_view xml) {
-  if (xml.find("<ListBucketResult") == std::string_view::npos) refuse_listing("no ListBucketResult");
+  if (xml.find("<ListBucketResult") == std::string_view::npos)
+    refuse_listing("no ListBucketResult");
   constexpr std::string_view end = "</Contents>";
   listed_page page;
   bool is_encoded = element_of(xml, "EncodingType").value_or("") == "url";

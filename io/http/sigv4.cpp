@@ -124,8 +124,7 @@ void s3_signer::sign(std::string_view method, std::string_view url, http::header
   auto day = time.substr(0, 8);
   headers.emplace_back("x-amz-content-sha256", body_hash);
   headers.emplace_back("x-amz-date", time);
-  if (!as.session_token().empty())
-    headers.emplace_back("x-amz-security-token", as.session_token());
+  if (!as.session_token().empty()) headers.emplace_back("x-amz-security-token", as.session_token());
 
   const signed_url parts(url);
   http::header_list covered{{"host", std::string(parts.host)}};
@@ -142,10 +141,9 @@ void s3_signer::sign(std::string_view method, std::string_view url, http::header
   auto scope = day + "/" + region_ + "/s3/aws4_request";
   auto text = "AWS4-HMAC-SHA256\n" + time + "\n" + scope + "\n" + sha256_text(canonical);
   auto signature = hmac(view_of_key(day_key(as, day)), text);
-  headers.emplace_back("Authorization",
-                       "AWS4-HMAC-SHA256 Credential=" + as.access_key() + "/" + scope +
-                           ",SignedHeaders=" + names + ",Signature=" +
-                           hexadecimal(signature.data(), signature.size()));
+  headers.emplace_back("Authorization", "AWS4-HMAC-SHA256 Credential=" + as.access_key() + "/" +
+                                            scope + ",SignedHeaders=" + names + ",Signature=" +
+                                            hexadecimal(signature.data(), signature.size()));
 }
 
 }  // namespace lade::io::http

@@ -58,7 +58,8 @@ struct response_head {
 //   idle --advance--> running --no room--> paused --advance--> running --end--> over
 //
 // All of it but making and destroying happens on the thread of one reactor. Made and destroyed
-// anywhere: what is still running or paused then is ended on that thread, where its handle lives on.
+// anywhere: what is still running or paused then is ended on that thread, where its handle lives
+// on.
 class transfer {
  public:
   enum class stage : std::uint8_t { idle, running, paused, over };
@@ -206,7 +207,7 @@ class engine final : public reactor_service {
   void end_if_stalled(transfer& running) noexcept;
 
   CURLM* multi_;
-  bool due_now_ = false;  // libcurl's timer has run out already
+  bool due_now_ = false;   // libcurl's timer has run out already
   transfer_list stepped_;  // whose steps have ended, to be told at the end of the turn
 };
 

@@ -42,8 +42,8 @@ std::shared_ptr<const store> web_store(client requests) {
   return std::make_shared<const web_objects>(std::move(requests));
 }
 
-// A store that is made when it is first needed: libcurl is not to be initialised, nor the environment
-// read, by programs that only include a header.
+// A store that is made when it is first needed: libcurl is not to be initialised, nor the
+// environment read, by programs that only include a header.
 class lazy_store final : public store {
  public:
   explicit lazy_store(std::shared_ptr<const store> (*make)()) noexcept : make_(make) {}

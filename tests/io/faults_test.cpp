@@ -412,7 +412,8 @@ static task<> open_files_and_read(std::string path, int files, std::size_t& byte
   std::vector<io::file> held;
   for (int i = 0; i < files; ++i) held.push_back(co_await io::open(path));
   std::string into(10, '?');
-  for (auto& from : held) bytes += co_await from.read_at(std::as_writable_bytes(std::span(into)), 0);
+  for (auto& from : held)
+    bytes += co_await from.read_at(std::as_writable_bytes(std::span(into)), 0);
 }
 
 static task<> run_under(const context& surroundings, task<> work) {

@@ -127,8 +127,7 @@ TEST_P(File, StreamsInChunks) {
   auto path = dir.write("file", "0123456789");
   EXPECT_THAT(sync_wait(runtime, texts_of(io::stream(path, {.offset = 1, .chunk_bytes = 4}))),
               testing::ElementsAre("1234", "5678", "9"));
-  EXPECT_THAT(sync_wait(runtime, texts_of(io::stream(dir.write("empty", "")))),
-              testing::IsEmpty());
+  EXPECT_THAT(sync_wait(runtime, texts_of(io::stream(dir.write("empty", "")))), testing::IsEmpty());
 }
 
 TEST_P(File, AStreamThatCannotBeNamesTheFile) {

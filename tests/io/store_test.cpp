@@ -20,10 +20,10 @@
 
 namespace lade::io {
 
-using testing_support::temp_dir;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
+using testing_support::temp_dir;
 
 static buffer bytes_of(std::string_view text) {
   buffer bytes(text.size());
@@ -166,7 +166,8 @@ TEST(Store, ThatIsNotMountedIsNamed) {
                                    "<lade/io/http/urls.hpp>"));
   EXPECT_THAT([&] { (void)sync_wait(runtime, read(sample("hdfs://host/a"))); },
               ThrowsMessage<error>("open hdfs://host/a: no store is mounted at hdfs://"));
-  EXPECT_THAT([] { mount("/data", nullptr); }, ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
+  EXPECT_THAT([] { mount("/data", nullptr); },
+              ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
 }
 
 TEST(Store, ThatCannotListSaysSo) {

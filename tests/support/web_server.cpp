@@ -177,8 +177,8 @@ bool web_server::send_reply(int fd, const web_request& to, const web_reply& repl
   if (to.method == "HEAD") return true;
 
   auto body = std::string_view(reply.body);
-  auto end = std::min({body.size(), reply.cut_at.value_or(body.size()),
-                       reply.stall_at.value_or(body.size())});
+  auto end = std::min(
+      {body.size(), reply.cut_at.value_or(body.size()), reply.stall_at.value_or(body.size())});
   body = body.substr(0, end);
   if (reply.is_chunked) {
     std::string chunked;

@@ -73,7 +73,7 @@ class web_server {
   int port_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
-  bool ending_ = false;                // guarded by mutex_, as all that follows
+  bool ending_ = false;  // guarded by mutex_, as all that follows
   std::list<connection> connections_;
   std::vector<web_request> seen_;
   std::thread accepting_;

@@ -94,8 +94,8 @@ class file final : public byte_reader {
   const std::string& path() const noexcept { return path_; }
   const std::string& name() const noexcept override { return path_; }
 
-  // What the file system knows of the open file now; of an object behind a URL, its size when it was
-  // opened. Does not wait.
+  // What the file system knows of the open file now; of an object behind a URL, its size when it
+  // was opened. Does not wait.
   file_info info() const;
   std::uint64_t size() const override { return info().size_bytes; }
 
@@ -119,10 +119,11 @@ class file final : public byte_reader {
   std::shared_ptr<const byte_reader> object_;  // null for a file
 };
 
-// Opens a file for reading; the name is a path or a URL. Where the process has no descriptor left, waits for the next close of
-// a file of lade, as long as one is held by somebody who does not wait for a descriptor; where all
-// holders wait, it throws the system's error. So a program that keeps more files open than it may
-// have waits for ever: read files and close them in the stage that opens them.
+// Opens a file for reading; the name is a path or a URL. Where the process has no descriptor left,
+// waits for the next close of a file of lade, as long as one is held by somebody who does not wait
+// for a descriptor; where all holders wait, it throws the system's error. So a program that keeps
+// more files open than it may have waits for ever: read files and close them in the stage that
+// opens them.
 task<file> open(std::string path);
 
 // The same, or nothing if there is no such file. Any other failure is thrown.
@@ -138,14 +139,14 @@ async_generator<buffer> stream(std::string path, stream_options options = {});
 // What the file system knows of a file or directory, or a store of an object.
 task<file_info> stat(std::string path);
 
-// The content of a whole file, or object behind a URL, in memory from the pool of the surroundings (see allocate). The
-// file's size when it is opened decides how much that is: of a file that grows meanwhile, what it
-// had; of one that shrinks, what is left. After a wait for memory it is opened again; if it has
-// grown in each of three waits, its memory goes beyond the limit. Files that do not know their size
-// (those of /proc, pipes) are read to their end. At most half of the descriptors that the process
-// may open are in use by such reads; further ones wait. Pipes that wait for memory stay open,
-// beside these at most a quarter of the descriptors; the memory of further ones goes beyond the
-// limit.
+// The content of a whole file, or object behind a URL, in memory from the pool of the surroundings
+// (see allocate). The file's size when it is opened decides how much that is: of a file that grows
+// meanwhile, what it had; of one that shrinks, what is left. After a wait for memory it is opened
+// again; if it has grown in each of three waits, its memory goes beyond the limit. Files that do
+// not know their size (those of /proc, pipes) are read to their end. At most half of the
+// descriptors that the process may open are in use by such reads; further ones wait. Pipes that
+// wait for memory stay open, beside these at most a quarter of the descriptors; the memory of
+// further ones goes beyond the limit.
 task<buffer> read_file(std::string path, read_options options = {});
 
 }  // namespace io

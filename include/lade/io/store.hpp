@@ -48,8 +48,9 @@ class store {
 
 // Puts a store at all names that begin with `prefix`: a scheme, "https://", or a part of one,
 // "s3://bucket/train/". A longer prefix goes before a shorter one; a store that is mounted at the
-// same prefix is replaced. For the whole process, since names mean the same everywhere in it; before
-// runs that use the names begin. Any thread. Throws error(invalid_argument) for what is no URL.
+// same prefix is replaced. For the whole process, since names mean the same everywhere in it;
+// before runs that use the names begin. Any thread. Throws error(invalid_argument) for what is no
+// URL.
 void mount(std::string_view prefix, std::shared_ptr<const store> where);
 
 // The same, but where a store is mounted at that prefix it stays. Returns whether it was mounted.

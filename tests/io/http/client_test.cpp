@@ -148,9 +148,8 @@ TEST_P(Client, SendsTheHeadersOfTheProgram) {
 }
 
 TEST_P(Client, NamesTheRefusalOfAServerWithoutSecrets) {
-  web_server server([](auto&) {
-    return web_reply{.status = 403, .body = "Signature is wrong\nsecond line"};
-  });
+  web_server server(
+      [](auto&) { return web_reply{.status = 403, .body = "Signature is wrong\nsecond line"}; });
   runtime runtime(options());
   auto url = "http://user:secret@" + server.host() + "/a?prefix=b&X-Amz-Signature=secret";
   EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url)); },
@@ -250,8 +249,64 @@ TEST_P(Client, AServerThatIgnoresRangesIsNoticed) {
   web_server server([&](auto&) { return web_reply{.body = content}; });
   runtime runtime(options());
   EXPECT_THAT(
-      [&] { (void)sync_wait(runtime, client(quick()).get(server.url(), {.offset = 5, .bytes = 7})); },
+      [&] {
+        (void)sync_wait(runtime, client(quick()).get(server.url(), {.offset = 5, .bytes = 7}));
+      },
       ThrowsMessage<error>(HasSubstr("the server sent another part than bytes 5-11")));
+}
+
+TEST_P(Client, APartThatIsShorterThanAskedForIsAnError) {
+  const std::string ranges[] = {"bytes 5-9/100", "bytes 5-20/100", "bytes 6-11/100", "bytes 5-11",
+                                "bytes */100",   "5-11/100",       "bytes 5-x/100"};
+  for (auto& range : ranges) {
+    web_server server([&](auto&) {
+      return web_reply{.status = 206, .headers = {{"Content-Range", range}}, .body = "01234"};
+    });
+    runtime runtime(options());
+    EXPECT_THAT(
+        [&] {
+          (void)sync_wait(runtime, client(quick()).get(server.url(), {.offset = 5, .bytes = 7}));
+        },
+        ThrowsMessage<error>(HasSubstr("the server sent another part than bytes 5-11")));
+  }
+}
+
+TEST_P(Client, APartThatIsCutShortIsAnError) {
+  web_server server([&](auto&) {
+    return web_reply{.status = 206,
+                     .headers = {{"Content-Range", "bytes 5-11/100"}},
+                     .body = "01234",
+                     .is_chunked = true};
+  });
+  runtime runtime(options());
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime, client(quick()).get(server.url(), {.offset = 5, .bytes = 7}));
+      },
+      ThrowsMessage<error>(HasSubstr("the server sent 5 of 7 bytes (attempt 5 of 5)")));
+}
+
+TEST_P(Client, APartThatReachesBeyondTheEndIsTheRest) {
+  web_server server([](auto& request) { return file_reply(request, "0123456789"); });
+  runtime runtime(options());
+  auto got = sync_wait(runtime, client().get(server.url(), {.offset = 7, .bytes = 100}));
+  EXPECT_EQ(got.body().text(), "789");
+}
+
+static task<std::string> read_after_shrinking(client web, std::string url, std::string& content) {
+  auto from = co_await web.open(std::move(url));
+  content.resize(50);
+  auto part = co_await from->read_at(40, 20);
+  co_return std::string(part.text());
+}
+
+TEST_P(Client, AnObjectThatShrinksWhileItIsOpenIsAnError) {
+  std::string content = content_of(100);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, read_after_shrinking(client(), server.url(), content)); },
+      ThrowsMessage<error>(HasSubstr("the object has become shorter while it was read")));
 }
 
 TEST_P(Client, EachFaultIsMendedByAnotherAttempt) {
@@ -265,9 +320,8 @@ TEST_P(Client, EachFaultIsMendedByAnotherAttempt) {
                               {.status = 500}};
   for (auto& fault : faults) {
     std::atomic<int> calls = 0;
-    web_server server([&](auto& request) {
-      return ++calls == 1 ? fault : file_reply(request, content);
-    });
+    web_server server(
+        [&](auto& request) { return ++calls == 1 ? fault : file_reply(request, content); });
     runtime runtime(options());
     EXPECT_TRUE(sync_wait(runtime, client(quick()).get(server.url())).body().text() == content);
   }
@@ -323,9 +377,8 @@ TEST_P(Client, AsksForAnotherTokenOnceAfterARefusal) {
   });
   runtime runtime(options());
   client web;
-  web.authorize("127.0.0.1", [](bool refused) -> task<std::string> {
-    co_return refused ? "new" : "old";
-  });
+  web.authorize("127.0.0.1",
+                [](bool refused) -> task<std::string> { co_return refused ? "new" : "old"; });
   EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "there");
   client refused;
   refused.authorize("127.0.0.1", [](bool) -> task<std::string> { co_return "old"; });

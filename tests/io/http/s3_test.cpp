@@ -58,8 +58,9 @@ class bucket_server {
     auto found = objects.find(key);
     if (found == objects.end())
       return {.status = 404,
-              .body = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>The key does "
-                      "not exist.</Message></Error>"};
+              .body =
+                  "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>The key does "
+                  "not exist.</Message></Error>"};
     return test::file_reply(request, found->second);
   }
 
@@ -116,8 +117,7 @@ TEST(S3, ReadsAndWritesObjectsBySignedRequests) {
   EXPECT_EQ(sync_wait(runtime, store.put("s3://bucket/new", buffer(5))).status(), 200);
   EXPECT_EQ(server.objects["new"].size(), 5u);
   for (auto& request : server.seen())
-    EXPECT_THAT(request.headers.at("authorization"),
-                HasSubstr("AWS4-HMAC-SHA256 Credential=id/"));
+    EXPECT_THAT(request.headers.at("authorization"), HasSubstr("AWS4-HMAC-SHA256 Credential=id/"));
 }
 
 TEST(S3, ListsPageByPage) {
@@ -134,8 +134,9 @@ TEST(S3, ListsPageByPage) {
 
 TEST(S3, AListingThatComesBackToAPageIsAnError) {
   web_server server([](auto&) {
-    return web_reply{.body = "<ListBucketResult><IsTruncated>true</IsTruncated>"
-                             "<NextContinuationToken>x</NextContinuationToken>"};
+    return web_reply{.body =
+                         "<ListBucketResult><IsTruncated>true</IsTruncated>"
+                         "<NextContinuationToken>x</NextContinuationToken>"};
   });
   runtime runtime;
   s3_store store({.endpoint = server.url(""), .anonymous = true});
@@ -147,9 +148,10 @@ TEST(S3, AnAbsentObjectIsNamedByItsUrl) {
   bucket_server server;
   runtime runtime;
   s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
-  EXPECT_THAT([&] { (void)sync_wait(runtime, store.read("s3://bucket/a")); },
-              ThrowsMessage<error>(HasSubstr("/bucket/a: 404 Not Found: NoSuchKey, The key does not "
-                                             "exist. (attempt 1 of 5)")));
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, store.read("s3://bucket/a")); },
+      ThrowsMessage<error>(HasSubstr("/bucket/a: 404 Not Found: NoSuchKey, The key does not "
+                                     "exist. (attempt 1 of 5)")));
   EXPECT_EQ(sync_wait(runtime, store.open("s3://bucket/a", true)), nullptr);
 }
 
@@ -174,11 +176,13 @@ TEST(S3, OneRequestGetsNewCredentialsForAll) {
   server.objects["a"] = "content";
   runtime runtime;
   auto calls = std::make_shared<std::atomic<int>>(0);
-  auto expiring = [calls]() -> task<s3_credentials> { return [](auto count) -> task<s3_credentials> {
+  auto expiring = [calls]() -> task<s3_credentials> {
+    return [](auto count) -> task<s3_credentials> {
       ++*count;
       co_return s3_credentials("id", "secret", "token",
                                std::chrono::system_clock::now() + std::chrono::hours(1));
-    }(calls); };
+    }(calls);
+  };
   s3_store store({.endpoint = server.endpoint()}, client(), expiring);
   sync_wait(runtime, read_many(store, 50));
   EXPECT_EQ(*calls, 1);
@@ -230,9 +234,10 @@ TEST(S3Listing, ThatIsDamagedIsRefused) {
           "a size that is no number");
   refused("<ListBucketResult><Contents><Key>&nbsp;</Key><Size>1</Size></Contents>",
           "an entity that XML does not have");
-  refused("<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size>"
-          "</Contents>",
-          "a key that is not encoded as asked");
+  refused(
+      "<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size>"
+      "</Contents>",
+      "a key that is not encoded as asked");
   refused("<ListBucketResult><IsTruncated>true</IsTruncated>",
           "more to come, and no token to ask for it by");
 }

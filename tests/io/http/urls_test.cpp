@@ -40,7 +40,8 @@ TEST_F(Urls, AreReadByAPipeline) {
 }
 
 TEST_F(Urls, OfAbsentObjectsAreErrorsThatNameThem) {
-  test::web_server server([](auto&) { return test::web_reply{.status = 404, .body = "no such key"}; });
+  test::web_server server(
+      [](auto&) { return test::web_reply{.status = 404, .body = "no such key"}; });
   std::vector<sample> samples{sample(server.url("/a?token=secret"))};
   runtime runtime;
   EXPECT_THAT(
@@ -53,9 +54,8 @@ TEST_F(Urls, OfAbsentObjectsAreErrorsThatNameThem) {
 }
 
 TEST_F(Urls, MayBeReadWithOptionsOfTheirOwn) {
-  test::web_server server([](auto& request) {
-    return test::file_reply(request, request.headers.at("user-agent"));
-  });
+  test::web_server server(
+      [](auto& request) { return test::file_reply(request, request.headers.at("user-agent")); });
   io::mount(server.url("/"), web_store(client({.user_agent = "trainer/2"})));
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), "trainer/2");

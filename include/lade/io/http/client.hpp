@@ -31,8 +31,8 @@ struct client_options {
 
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);  // without a byte
-  std::chrono::milliseconds timeout = {};     // of an attempt, waits for memory included; 0: none
-  std::chrono::nanoseconds deadline = {};     // of all attempts; 0: none
+  std::chrono::milliseconds timeout = {};  // of an attempt, waits for memory included; 0: none
+  std::chrono::nanoseconds deadline = {};  // of all attempts; 0: none
 
   unsigned connections_per_host = 128;  // requests to one host that run at a time
   unsigned requests = 512;              // to all hosts
@@ -159,9 +159,9 @@ struct client_statistics {
 // error(stopped) if the caller is cancelled, error(timed_out) at the deadline.
 //
 // Attempts. Connection errors, stalls, bodies that end early, and the statuses 408, 425, 429 and
-// 5xx are tried again. If a body has ended early and its entity tag is strong, the next attempt asks
-// for the rest of the same entity (Range, If-Match); where the object has changed meanwhile it is an
-// error, not a mixture. Without a strong tag it begins anew.
+// 5xx are tried again. If a body has ended early and its entity tag is strong, the next attempt
+// asks for the rest of the same entity (Range, If-Match); where the object has changed meanwhile it
+// is an error, not a mixture. Without a strong tag it begins anew.
 //
 // Redirects are followed for GET and HEAD, not from https to http. Headers of the program,
 // signatures and credentials are sent to the URL's own scheme, host and port only.

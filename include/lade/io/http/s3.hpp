@@ -85,8 +85,8 @@ class s3_store final : public store {
   task<std::shared_ptr<const byte_reader>> open(std::string url, bool may_be_absent) const override;
   async_generator<buffer> stream(std::string url, stream_options options) const override;
 
-  // All objects whose keys begin with that of `prefix`, a page of up to 1,000 at a time (ListObjects
-  // version 2). The next page is asked for when the last one has been consumed.
+  // All objects whose keys begin with that of `prefix`, a page of up to 1,000 at a time
+  // (ListObjects version 2). The next page is asked for when the last one has been consumed.
   async_generator<object_info> list(std::string prefix) const override;
 
   // A part of an object; its size and entity tag; writing one of up to 5 GiB; and removing one.
