@@ -73,7 +73,10 @@ class waits final : public reactor_service {
     who_ = &who;
     set_timer(when);
   }
-  void forget() { poll(fd_, 0); }
+  void forget() {
+    poll(fd_, 0);
+    who_ = nullptr;
+  }
   using reactor_service::poll;
 
   static inline std::atomic<int> made = 0;
