@@ -4,6 +4,8 @@
 
 #include <lade/io/directory.hpp>
 #include <lade/io/file.hpp>
+#include <lade/io/formats/from_shards.hpp>
+#include <lade/io/http/urls.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -127,3 +130,8 @@ inline auto batches = some<tokens>();
 void train(const tokens& batch);
 lade::task<> step(tokens batch);
 }  // namespace page_8_life_of_a_run
+
+namespace page_11_shards_and_records {
+inline auto samples = some<lade::sample>();
+void train_on(const lade::buffer& image, std::string_view caption);
+}  // namespace page_11_shards_and_records
