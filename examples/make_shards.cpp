@@ -35,7 +35,9 @@ static std::vector<std::string> names_below(const std::string& root) {
   std::vector<std::string> names;
   for (auto& file : lade::io::files(root).list_all())
     names.push_back(std::filesystem::path(file.key()).lexically_relative(root).string());
-  std::ranges::stable_sort(names, {}, key_of);
+  std::ranges::sort(names, {}, [](const std::string& name) {
+    return std::pair(key_of(name), std::string_view(name));
+  });
   return names;
 }
 

@@ -23,17 +23,17 @@ class field {
  public:
   enum class kind : std::uint8_t { bytes, text, integer, number, tensor };
 
-  field(std::string name, buffer bytes) : field(std::move(name), content(std::move(bytes))) {}
-  field(std::string name, std::string text) : field(std::move(name), content(std::move(text))) {}
+  field(std::string name, buffer bytes) : name_(std::move(name)), content_(std::move(bytes)) {}
+  field(std::string name, std::string text) : name_(std::move(name)), content_(std::move(text)) {}
   field(std::string name, const char* text) : field(std::move(name), std::string(text)) {}
   field(std::string name, lade::tensor tensor)
-      : field(std::move(name), content(std::move(tensor))) {}
+      : name_(std::move(name)), content_(std::move(tensor)) {}
   template <std::floating_point T>
   field(std::string name, T number)
-      : field(std::move(name), content(static_cast<double>(number))) {}
+      : name_(std::move(name)), content_(static_cast<double>(number)) {}
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  field(std::string name, T integer) : field(std::move(name), content(to_integer(integer))) {}
+  field(std::string name, T integer) : name_(std::move(name)), content_(to_integer(integer)) {}
 
   const std::string& name() const noexcept { return name_; }
   kind type() const noexcept { return static_cast<kind>(content_.index()); }
@@ -51,8 +51,6 @@ class field {
 
  private:
   using content = std::variant<buffer, std::string, std::int64_t, double, lade::tensor>;
-
-  field(std::string name, content value) : name_(std::move(name)), content_(std::move(value)) {}
 
   // Throws error(limit_exceeded) for an integer that does not fit into 64 bits with a sign.
   template <class T>
