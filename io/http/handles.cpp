@@ -25,6 +25,10 @@ client_settings::client_settings(const client_options& given)
       no_proxy(given.no_proxy),
       netrc_file(given.netrc_file),
       user_agent(given.user_agent) {
+  for (auto* text :
+       {&options.ca_file, &options.ca_directory, &options.certificate, &options.private_key,
+        &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
+    *text = {};  // the caller's memory may die; their copies are used
   constexpr auto stage = "make an HTTP client";
   if (options.retry.attempts == 0) options.retry.attempts = 5;
   detail::require_retry(stage, options.retry);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -54,7 +55,11 @@ std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
                 "no answer yet for " + std::to_string(threads_) + " other hosts");
   forget_old_answers();
   auto asked = std::make_shared<answer>();
-  std::thread([this, host, asked] { look_up(host, *asked); }).detach();
+  try {
+    std::thread([this, host, asked] { look_up(host, *asked); }).detach();
+  } catch (const std::system_error& refusal) {
+    throw error(refusal.code(), "resolve " + host, "no thread for it");
+  }
   ++threads_;
   answers_[host] = asked;
   return asked;

@@ -5,6 +5,7 @@
 
 #include <lade/buffer.hpp>
 #include <lade/context.hpp>
+#include <lade/io/http/client.hpp>
 #include <lade/reactor_service.hpp>
 
 #include <array>
@@ -17,8 +18,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <curl/curl.h>
 
@@ -26,8 +25,6 @@ namespace lade::io::http {
 
 class engine;
 class transfer_step;
-
-using header_list = std::vector<std::pair<std::string, std::string>>;
 
 struct free_curl_list {
   void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }

@@ -38,10 +38,11 @@ struct tar_samples_options {
 
 // The samples of shards as a listing without data, in the order of the shards:
 //
-//   auto samples = lade::sync_wait(runtime,
-//   lade::io::index_shards(lade::io::shards("{00..99}.tar"))); lade::from(samples) |
-//   lade::shuffle({.seed = 7}) | lade::shard(lade::rank_from_environment()) |
-//       lade::map(samples.read(), {.concurrency = 64})
+//   lade::io::shards shards("train-{00..99}.tar");
+//   auto samples = lade::sync_wait(runtime, lade::io::index_shards(shards));
+//   lade::from(samples) | lade::shuffle({.seed = 7})
+//       | lade::shard(lade::rank_from_environment())
+//       | lade::map(samples.read(), {.concurrency = 64})
 //
 // Keys and fields are those of io::read_tar. A small value: copies share the index.
 class tar_samples {

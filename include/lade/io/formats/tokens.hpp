@@ -75,9 +75,10 @@ struct token_window_options {
 
 // The windows of a file of tokens, by index, so that shuffle, shard and states are exact and free:
 //
-//   lade::io::token_windows windows(lade::io::token_file::open_megatron("train"), {.length =
-//   4096}); lade::from_index(windows.size(), windows, {.identity = windows.identity()}) |
-//   lade::shuffle()
+//   auto file = lade::io::token_file::open_megatron("train");
+//   lade::io::token_windows windows(file, {.length = 4096});
+//   lade::from_index(windows.size(), windows, {.identity = windows.identity()})
+//       | lade::shuffle()
 //
 // Keeps 8 bytes for each document if windows do not cross them. Any thread may use it.
 class token_windows {
