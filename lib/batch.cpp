@@ -2,6 +2,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/require.hpp>
+#include <lade/detail/stacked_fields.hpp>
 #include <lade/error.hpp>
 #include <lade/this_context.hpp>
 
@@ -15,26 +16,69 @@ batch_stage::batch_stage(const batch_options& options) : options_(options) {
   detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_in_batch});
 }
 
-tensor sample_batch::labels() const {
-  lade::tensor labels(element_type::i64, {static_cast<std::int64_t>(size())});
-  auto* next = labels.data<std::int64_t>();
-  for (auto& each : samples_) *next++ = each.label();
-  return labels;
-}
-
 namespace detail {
 
+std::size_t assigned::bytes() const {
+  std::size_t sum = 0;
+  for (auto& each : batch_->tensors)
+    if (each.rank() > 0) sum += each.spec().bytes() / batch_->layout->size;
+  return sum;
+}
+
+void assigned::write_fields() const {
+  auto& layout = *batch_->layout;
+  for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+    auto& name = layout.fields[i];
+    stackable_field(sample_, name);  // whoever lacks it has perhaps no slot
+    write_field(sample_, name, slot(layout.writers.size() + i));
+  }
+}
+
+assigned assigned::without_contents() && {
+  sample_ = lade::detail::without_contents(std::move(sample_), batch_->layout->fields);
+  return std::move(*this);
+}
+
+static tensor_spec spec_of_batch(const tensor_spec& of_sample, std::size_t size) {
+  return {of_sample.type, of_sample.shape.prepend(static_cast<std::int64_t>(size))};
+}
+
+static task<tensor> allocate_slots(tensor_spec of_sample, std::size_t size) {
+  auto spec = spec_of_batch(of_sample, size);
+  auto memory = co_await allocate(spec.bytes());
+  co_return tensor(spec, std::move(memory));
+}
+
+// The slots of the fields that this sample is the first of its batch to have.
+static task<> make_field_slots(open_batch& batch, const sample& first) {
+  auto& layout = *batch.layout;
+  for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+    auto& slots = batch.tensors[layout.writers.size() + i];
+    bool is_made = slots.rank() > 0;
+    auto* value = is_made ? nullptr : first.find_field(layout.fields[i]);
+    auto spec = value ? stacked_spec(*value) : std::nullopt;
+    if (spec) slots = co_await allocate_slots(*spec, layout.size);
+  }
+}
+
+static task<std::shared_ptr<open_batch>> begin_batch(std::shared_ptr<const batch_layout> layout) {
+  auto batch = std::make_shared<open_batch>(layout);
+  for (std::size_t i = 0; i < layout->writers.size(); ++i)
+    batch->tensors[i] = co_await allocate_slots(layout->writers[i].spec, layout->size);
+  co_return batch;
+}
+
 // Gives every sample its slot; begins a new batch when one has no slots left.
-static async_generator<assigned> assign_slots(async_generator<sample> in, tensor_spec batch) {
-  auto size = static_cast<std::size_t>(batch.shape[0]);
+static async_generator<assigned> assign_slots(async_generator<sample> in,
+                                              std::shared_ptr<const batch_layout> layout) {
   std::shared_ptr<open_batch> current;
-  std::size_t slot = size;
+  std::size_t slot = layout->size;
   while (auto item = co_await in.next()) {
-    if (slot == size) {
-      auto memory = co_await allocate(batch.bytes());
-      current = std::make_shared<open_batch>(tensor(batch, std::move(memory)));
+    if (slot == layout->size) {
+      current = co_await begin_batch(layout);
       slot = 0;
     }
+    if (!layout->fields.empty()) co_await make_field_slots(*current, *item);
     current->origin.merge(in.origin());
     assigned next(std::move(*item), current, slot++);
     current->assigned = slot;
@@ -44,7 +88,6 @@ static async_generator<assigned> assign_slots(async_generator<sample> in, tensor
 
 // Moves the sample in slot `from` to slot `to`, which is before it.
 static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
-  if (from == to) return;
   auto part = batch[0];
   auto bytes = part.spec().bytes();
   std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
@@ -66,7 +109,8 @@ class gathered_batch {
     else
       positions_.merge(origin);
     batch_ = item.batch();
-    move_sample(batch_->data, item.slot_number(), samples_.size());
+    if (item.slot_number() != samples_.size())
+      for (auto& each : batch_->tensors) move_sample(each, item.slot_number(), samples_.size());
     samples_.push_back(item.sample());
   }
 
@@ -79,9 +123,12 @@ class gathered_batch {
   // At any time: only the samples that have come.
   sample_batch take_begun() {
     origin_ = std::exchange(positions_, {});
-    auto used = batch_->data.slice(0, static_cast<std::int64_t>(samples_.size()));
-    batch_.reset();
-    return {std::move(used), std::exchange(samples_, {})};
+    auto batch = std::exchange(batch_, nullptr);
+    auto used = static_cast<std::int64_t>(samples_.size());
+    std::vector<named_tensor> tensors;
+    for (std::size_t i = 0; i < batch->tensors.size(); ++i)
+      tensors.emplace_back(batch->layout->name(i), batch->tensors[i].slice(0, used));
+    return {std::move(tensors), std::exchange(samples_, {})};
   }
 
   // Of the batch that was taken last.
@@ -123,25 +170,42 @@ static async_generator<sample_batch> collect_slots(async_generator<assigned> in,
   if (failure) std::rethrow_exception(failure);
 }
 
+static void require_elements(const batch_layout::written& writer, const std::string& stage) {
+  if (writer.spec.elements() > 0) return;
+  throw error(errc::invalid_argument, stage,
+              "samples become tensors " + to_string(writer.spec.shape) +
+                  ", which have no elements: a batch needs samples of one size that is given");
+}
+
+static void require_different_names(const batch_layout& layout, const std::string& stage) {
+  for (std::size_t i = 0; i < layout.tensors(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (layout.name(i) == layout.name(j))
+        throw error(errc::invalid_argument, stage,
+                    "two tensors of a batch would be called " + layout.name(i));
+}
+
 slot_batching::slot_batching(const batch_into_options& options, std::string name,
-                             const tensor_spec& of_sample, slot_function writer)
-    : options_(options), name_(std::move(name)), spec_(of_sample), writer_(std::move(writer)) {
+                             std::vector<batch_layout::written> written, slot_function writer)
+    : options_(options), name_(std::move(name)), writer_(std::move(writer)) {
   require_count(name_, "size", options.size, {.least = 1});
   require_concurrency(name_, options.concurrency);
   require_count(name_, "buffer", options.buffer.value_or(0));
   require_retry(name_, options.retry);
   require_budget(name_, options.error_budget);
   require_limits(name_, options.timeout, options.deadline);
-  if (of_sample.elements() == 0)
-    throw error(errc::invalid_argument, name_,
-                "samples become tensors " + to_string(of_sample.shape) +
-                    ", which have no elements: a batch needs samples of one size that is given");
-  spec_.shape = spec_.shape.prepend(static_cast<std::int64_t>(options.size));
+  batch_layout layout{options.size, std::move(written), field_names(options.fields, name_)};
+  for (auto& each : layout.writers) {
+    require_elements(each, name_);
+    spec_of_batch(each.spec, layout.size).bytes();  // throws if they are too many
+  }
+  require_different_names(layout, name_);
+  layout_ = std::make_shared<const batch_layout>(std::move(layout));
 }
 
 pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
-  auto slots = make_pipeline<assigned>(in.length(), [in, spec = spec_](const opening& run) {
-    return assign_slots(in.open(run.mixing_parts("batch_into")), spec);
+  auto slots = make_pipeline<assigned>(in.length(), [in, layout = layout_](const opening& run) {
+    return assign_slots(in.open(run.mixing_parts("batch_into")), layout);
   });
   return make_pipeline<sample_batch>(in.length() + 1, [slots, self = *this](const opening& run) {
     run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);

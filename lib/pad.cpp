@@ -124,6 +124,12 @@ void require_rows(const pack_rows_options& options, const std::string& stage) {
   require_budget(stage, options.error_budget);
 }
 
+void require_fields(std::span<const std::string> fields, const std::string& stage) {
+  if (fields.empty())
+    throw error(errc::invalid_argument, stage,
+                "of samples, the fields that become tensors have to be given (fields)");
+}
+
 // The least multiple that is not less. Throws error(limit_exceeded) where no tensor is so long.
 static std::int64_t round_up_length(std::uint64_t length, std::uint64_t multiple) {
   auto missing = length % multiple ? multiple - length % multiple : 0;
@@ -164,6 +170,37 @@ padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_o
     *length++ = each.length;
   }
   return {std::move(data), std::move(lengths)};
+}
+
+static void pad_field(std::span<const sample> samples, const std::string& name,
+                      const pad_options& options, const context& surroundings,
+                      std::vector<named_tensor>& out) {
+  std::vector<sequence_view> sequences;
+  for (auto& each : samples) {
+    auto& value = stackable_field(each, name);
+    if (value.type() != field::kind::tensor)
+      throw error(errc::invalid_data, "pad field " + name + " of " + each.name(),
+                  "it is a number, and a tensor in other samples");
+    sequences.push_back(view_of(value.tensor()));
+  }
+  auto padded = pad_sequences(sequences, options, surroundings);
+  out.emplace_back(name, padded.data());
+  out.emplace_back(name + ".lengths", padded.lengths());
+}
+
+sample_batch pad_samples(std::vector<sample> samples, std::span<const std::string> fields,
+                         const pad_options& options, const context& surroundings) {
+  if (samples.empty()) throw error(errc::invalid_data, "pad samples", "none");
+  std::vector<named_tensor> tensors;
+  for (auto& name : fields) {
+    auto& first = stackable_field(samples.front(), name);
+    if (first.type() == field::kind::tensor && first.tensor().rank() > 0)
+      pad_field(samples, name, options, surroundings, tensors);
+    else
+      tensors.emplace_back(name, stack_field(samples, name, surroundings));
+  }
+  for (auto& each : samples) each = without_contents(std::move(each), fields);
+  return {std::move(tensors), std::move(samples)};
 }
 
 packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& surroundings) {

@@ -53,6 +53,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.stop = std::move(stop);
   result.memory = &runtime_.memory();
   result.claim = &claim_;
+  result.run = this;
   result.trace = options_.trace;
   return result;
 }
@@ -114,6 +115,11 @@ void run_state::note_epoch_dependent(const void* step, std::string_view name,
 std::vector<run_state::epoch_chooser> run_state::epoch_dependent() const {
   std::lock_guard lock(mutex_);
   return epoch_dependent_;
+}
+
+bool run_state::begins_background(const void* work) {
+  std::lock_guard lock(mutex_);
+  return background_.insert(work).second;
 }
 
 void run_state::warn(const std::string& text) const {

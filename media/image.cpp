@@ -157,16 +157,23 @@ class image_closer {
   bool large_ = false;
 };
 
+static std::span<const std::byte> encoded_bytes(const sample& in, const image_options& options,
+                                                std::string_view doing) {
+  if (!options.field.empty()) return in.field(options.field).bytes().bytes();
+  if (!in.has_data())
+    throw error(errc::invalid_argument, doing,
+                in.fields().empty() ? "the sample has no data: read it first (lade::io::read)"
+                                    : "the sample has no data, but fields: say which (field)");
+  return in.data().bytes();
+}
+
 // Decodes `in` into the tensor that slot_of gives for the size of the result.
 template <class F>
 static tensor decode_into(const sample& in, const image_options& options,
                           std::atomic<std::uint64_t>& warnings, random draw, F slot_of) {
   auto& worker = decoders::of_this_thread();
   const auto doing = "decode " + in.name();
-  if (!in.has_data())
-    throw error(errc::invalid_argument, doing,
-                "the sample has no data: read it first (lade::io::read)");
-  const image_file file{.bytes = in.data().bytes(),
+  const image_file file{.bytes = encoded_bytes(in, options, doing),
                         .doing = doing,
                         .max_pixels = options.max_pixels,
                         .strict = options.strict};
@@ -183,9 +190,11 @@ static tensor decode_into(const sample& in, const image_options& options,
 }
 
 decode_image::decode_image(const image_options& options)
-    : options_(options),
+    : field_(std::make_shared<const std::string>(options.field)),
+      options_(options),
       spec_(spec_of(options, options.width, options.height)),
       warnings_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
+  options_.field = *field_;
   check_options(options);
   check_elements(options);
   if (options.shorter_side == 0)

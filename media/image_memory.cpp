@@ -263,8 +263,16 @@ static double turned_bytes(byte_view file, const image_header& header,
   return options.colour == image_colour::grey ? 1 : 3;
 }
 
+// Of a sample that will be refused: none.
+static byte_view encoded_bytes_of(const sample& in, std::string_view name) {
+  if (name.empty()) return byte_view(in.data().bytes());
+  auto* found = in.find_field(name);
+  if (!found || found->type() != field::kind::bytes) return {};
+  return byte_view(found->bytes().bytes());
+}
+
 std::size_t decode_image::memory_to_write(const sample& in) const {
-  const byte_view file(in.data().bytes());
+  const auto file = encoded_bytes_of(in, options_.field);
   const auto header = header_of(file);
   const auto pixels = pixels_of(header, options_);
   if (pixels == 0) return 0;
@@ -281,7 +289,7 @@ std::size_t decode_image::memory_needed(const sample& in) const {
   if (options_.width > 0) return spec_.bytes() + memory_to_write(in);
   auto element = tensor_spec{options_.type, {}}.bytes();
   auto channels = options_.colour == image_colour::grey ? 1u : 3u;
-  auto pixels = pixels_of(header_of(byte_view(in.data().bytes())), options_);
+  auto pixels = pixels_of(header_of(encoded_bytes_of(in, options_.field)), options_);
   return static_cast<std::size_t>(pixels) * element * channels + memory_to_write(in);
 }
 

@@ -1,5 +1,6 @@
 #include <lade/autotune.hpp>
 #include <lade/batch.hpp>
+#include <lade/bucket.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/flat_map.hpp>
@@ -400,6 +401,52 @@ TEST(PackRows, TakesTheMemoryOfTheRun) {
   auto row = items.wait_next();
   EXPECT_GE(runtime.memory().stats().used_bytes, row->bytes());
   EXPECT_EQ(items.statistics().stages.back().bytes, row->bytes());
+}
+
+static sample sentence(const std::string& key, std::int64_t length) {
+  std::vector<field> fields;
+  tensor ids(element_type::i32, {length});
+  std::iota(ids.data<std::int32_t>(), ids.data<std::int32_t>() + length, 1);
+  fields.emplace_back("tokens", ids);
+  fields.emplace_back("weight", 0.5);
+  fields.emplace_back("text", key);
+  return sample(key).with_fields(std::move(fields));
+}
+
+TEST(Pad, MakesNamedTensorsOfTheFieldsOfSamples) {
+  auto padded = one(std::vector<sample>{sentence("a", 3), sentence("b", 1)},
+                    pad({.value = -1, .fields = "tokens,weight"}));
+  EXPECT_THAT(elements<std::int32_t>(padded["tokens"]), ElementsAre(1, 2, 3, 1, -1, -1));
+  EXPECT_THAT(elements<std::int64_t>(padded["tokens.lengths"]), ElementsAre(3, 1));
+  EXPECT_THAT(elements<double>(padded["weight"]), ElementsAre(0.5, 0.5));
+  EXPECT_EQ(padded.samples()[1].field("text").text(), "b");
+  EXPECT_EQ(padded.samples()[1].find_field("tokens"), nullptr);
+}
+
+TEST(Pad, SeesTheFieldsOfSamplesInBuckets) {
+  runtime runtime({.threads = 1});
+  std::vector<sample> sentences;
+  for (int i = 0; i < 8; ++i) sentences.push_back(sentence(std::to_string(i), i % 2 ? 10 : 2));
+  auto length = [](const sample& each) { return each.field("tokens").tensor().shape()[0]; };
+  auto batches = collect(runtime, from(sentences) | bucket(length, {.boundaries = {4}, .size = 4}) |
+                                      pad({.fields = "tokens"}));
+  ASSERT_EQ(batches.size(), 2u);
+  for (auto& batch : batches) {
+    auto longest = batch["tokens"].shape()[1];
+    EXPECT_THAT(elements<std::int64_t>(batch["tokens.lengths"]), testing::Each(longest));
+  }
+}
+
+TEST(Pad, RefusesSamplesWhoseFieldsCannotBePadded) {
+  auto refuses = [](std::vector<sample> samples, std::string_view why) {
+    EXPECT_THAT([&] { one(samples, pad({.fields = "tokens"})); },
+                ThrowsMessage<error>(HasSubstr(std::string(why))));
+  };
+  refuses({sentence("a", 2), sample("b")}, "of b into a tensor: the sample has no such field");
+  refuses({sentence("a", 2), sample("b").with_field(field("tokens", 1))},
+          "pad field tokens of b: it is a number, and a tensor in other samples");
+  EXPECT_THAT([] { one(std::vector<sample>{sentence("a", 2)}, pad()); },
+              ThrowsMessage<error>(HasSubstr("have to be given (fields)")));
 }
 
 }  // namespace lade

@@ -11,6 +11,7 @@
 #include <lade/detail/shared_const.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
+#include <lade/sample_batch.hpp>
 #include <lade/tensor.hpp>
 #include <lade/thread_pool.hpp>
 
@@ -24,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -107,30 +109,14 @@ class unbatch_stage {
 // Takes vectors apart. Each item has the positions of its whole vector.
 inline unbatch_stage unbatch() noexcept { return {}; }
 
-// Samples as one tensor: what a trainer gets.
-class sample_batch {
- public:
-  sample_batch(lade::tensor data, std::vector<sample> samples)
-      : tensor_(std::move(data)), samples_(std::move(samples)) {}
-
-  // [size(), ...]: the samples' tensors, one after the other.
-  const lade::tensor& tensor() const noexcept { return tensor_; }
-  std::size_t size() const noexcept { return samples_.size(); }
-
-  // Keys and labels, without the bytes.
-  const std::vector<sample>& samples() const noexcept { return samples_; }
-
-  // The labels as i64 [size()].
-  lade::tensor labels() const;
-
- private:
-  lade::tensor tensor_;
-  std::vector<sample> samples_;
-};
-
 struct batch_into_options {
   std::size_t size = 1;    // samples in a batch: 1 to 1,048,576
   bool drop_last = false;  // leaves out a last batch that is not full
+
+  // Fields that become tensors of the batch too, separated by commas: "mask,boxes". A field that is
+  // an integer becomes i64 [size], a number f64 [size], a tensor [size, ...]. All samples must have
+  // it, with the same type and shape; one that does not fails.
+  std::string_view fields = {};
 
   // How many samples are decoded at a time, up to 1,048,576; 0: as many as the CPU pool has
   // threads; `automatic`: as many as the run may use CPUs for its automatic stages, all together
@@ -158,7 +144,8 @@ struct batch_into_options {
 
 // Writes a sample's tensor: `spec()` says what it becomes, a call writes it to a slot of a batch.
 // The call may take a `random` as third argument. If there is a `memory_to_write(in)`, the stage
-// waits for so much memory before a call; see tells_memory in buffer_pool.hpp.
+// waits for so much memory before a call; see tells_memory in buffer_pool.hpp. If there is a
+// `field()` that is not empty, the tensor has that name, otherwise "data".
 template <class W>
 concept sample_writer =
     requires(const W& writer, const sample& in, const tensor& slot) {
@@ -166,13 +153,56 @@ concept sample_writer =
     } && (std::invocable<const W&, const sample&, const tensor&> ||
           std::invocable<const W&, const sample&, const tensor&, random>);
 
+// Several writers for batch_into, made by writers().
+template <sample_writer... W>
+class writer_list {
+ public:
+  explicit writer_list(W... all) : all_(std::move(all)...) {}
+  const std::tuple<W...>& all() const noexcept { return all_; }
+
+ private:
+  std::tuple<W...> all_;
+};
+
+// Each writes a tensor of its own for every sample, one after the other on one thread. They get the
+// same random numbers: images and their masks are cropped alike.
+//
+//   lade::batch_into(lade::writers(decode_image({.field = "jpg", .width = 224, .height = 224}),
+//                                  decode_image({.field = "png", .width = 224, .height = 224})),
+//                    {.size = 256})
+template <sample_writer... W>
+writer_list<W...> writers(W... all) {
+  return writer_list<W...>(std::move(all)...);
+}
+
 namespace detail {
+
+// The tensors of a batch: those that writers write, then those that are stacked fields.
+struct batch_layout {
+  struct written {
+    std::string name;
+    tensor_spec spec;  // of one sample
+  };
+
+  std::size_t size = 1;
+  std::vector<written> writers;
+  std::vector<std::string> fields;
+
+  std::size_t tensors() const noexcept { return writers.size() + fields.size(); }
+  const std::string& name(std::size_t i) const {
+    return i < writers.size() ? writers[i].name : fields[i - writers.size()];
+  }
+};
 
 // A batch that is being written.
 struct open_batch {
-  explicit open_batch(tensor memory) : data(std::move(memory)) {}
+  explicit open_batch(std::shared_ptr<const batch_layout> of)
+      : layout(std::move(of)), tensors(layout->tensors()) {}
 
-  tensor data;
+  std::shared_ptr<const batch_layout> layout;
+
+  // That of a field is made with the first sample that has it; until then it has no dimensions.
+  std::vector<tensor> tensors;
   std::atomic<std::size_t> assigned = 0;  // slots; samples of some of them may be dropped
   lineage origin;                         // of these; read when no more are to come
 };
@@ -187,14 +217,14 @@ class assigned {
   const lade::sample& sample() const noexcept { return sample_; }
   const std::shared_ptr<open_batch>& batch() const noexcept { return batch_; }
   std::size_t slot_number() const noexcept { return slot_; }
-  std::size_t bytes() const { return slot().spec().bytes(); }  // that were written
-  tensor slot() const { return batch_->data[static_cast<std::int64_t>(slot_)]; }
+  std::size_t bytes() const;  // that were written
+  tensor slot(std::size_t i) const { return batch_->tensors[i][static_cast<std::int64_t>(slot_)]; }
 
-  // The same without the sample's bytes, which have been decoded.
-  assigned without_data() && {
-    sample_ = std::move(sample_).without_data();
-    return std::move(*this);
-  }
+  // Copies the fields that are stacked into their tensors.
+  void write_fields() const;
+
+  // The same without what has become a part of the tensors.
+  assigned without_contents() &&;
 
  private:
   lade::sample sample_;
@@ -203,53 +233,95 @@ class assigned {
 };
 
 // The function of a stage that writes samples into slots.
-template <class W>
+template <class... W>
 class slot_writer {
+  template <class V>
   static constexpr bool takes_random =
-      std::invocable<const W&, const sample&, const tensor&, random>;
+      std::invocable<const V&, const sample&, const tensor&, random>;
+  template <class V>
+  static constexpr bool tells =
+      requires(const V& writer, const sample& in) { writer.memory_to_write(in); };
 
  public:
-  explicit slot_writer(W writer) : writer_(std::move(writer)) {}
+  explicit slot_writer(std::tuple<W...> writers) : writers_(std::move(writers)) {}
 
-  tensor_spec spec() const { return writer_.spec(); }
+  std::vector<batch_layout::written> layout() const {
+    std::vector<batch_layout::written> all;
+    std::apply([&](const W&... each) { (all.push_back({name_of(each), each.spec()}), ...); },
+               writers_);
+    return all;
+  }
 
   assigned operator()(assigned&& item, const random& draw) const
-    requires takes_random
+    requires(takes_random<W> || ...)
   {
-    writer_(item.sample(), item.slot(), draw);
-    return std::move(item).without_data();
+    return write(std::move(item), [&](const auto& writer, const tensor& slot) {
+      if constexpr (takes_random<std::remove_cvref_t<decltype(writer)>>)
+        writer(item.sample(), slot, draw);
+      else
+        writer(item.sample(), slot);
+    });
   }
   assigned operator()(assigned&& item) const
-    requires(!takes_random)
+    requires(!(takes_random<W> || ...))
   {
-    writer_(item.sample(), item.slot());
-    return std::move(item).without_data();
+    return write(std::move(item),
+                 [&](const auto& writer, const tensor& slot) { writer(item.sample(), slot); });
   }
 
-  bool is_random() const
-    requires requires(const W& writer) { writer.is_random(); }
-  {
-    return writer_.is_random();
+  bool is_random() const {
+    return std::apply([](const W&... each) { return (draws(each) || ...); }, writers_);
   }
   std::size_t memory_needed(const assigned& item) const
-    requires requires(const W& writer, const sample& in) { writer.memory_to_write(in); }
+    requires(tells<W> || ...)
   {
-    return writer_.memory_to_write(item.sample());
+    return std::apply([&](const W&... each) { return (needed(each, item.sample()) + ...); },
+                      writers_);
   }
 
  private:
-  W writer_;
+  template <class V>
+  static std::string name_of(const V& writer) {
+    if constexpr (requires {
+                    { writer.field() } -> std::convertible_to<std::string_view>;
+                  }) {
+      if (std::string_view name = writer.field(); !name.empty()) return std::string(name);
+    }
+    return "data";
+  }
+
+  template <class V>
+  static bool draws([[maybe_unused]] const V& writer) {
+    if constexpr (takes_random<V> && requires { writer.is_random(); }) return writer.is_random();
+    return takes_random<V>;
+  }
+
+  template <class V>
+  static std::size_t needed([[maybe_unused]] const V& writer, [[maybe_unused]] const sample& in) {
+    if constexpr (tells<V>) return writer.memory_to_write(in);
+    return 0;
+  }
+
+  template <class Call>
+  assigned write(assigned&& item, const Call& call) const {
+    std::size_t i = 0;
+    std::apply([&](const W&... each) { (call(each, item.slot(i++)), ...); }, writers_);
+    item.write_fields();
+    return std::move(item).without_contents();
+  }
+
+  std::tuple<W...> writers_;
 };
 
 using slot_function = counted_ptr<const stage_function<plain_calls<assigned, assigned>>>;
 
-// A batch_into, whatever its writer.
+// A batch_into, whatever its writers.
 class slot_batching {
  public:
   // Throws error(invalid_argument) that names the stage and the option that cannot work, or if what
-  // the writer makes has no size.
-  slot_batching(const batch_into_options& options, std::string name, const tensor_spec& of_sample,
-                slot_function writer);
+  // a writer makes has no size.
+  slot_batching(const batch_into_options& options, std::string name,
+                std::vector<batch_layout::written> written, slot_function writer);
 
   pipeline<sample_batch> attach(const pipeline<sample>& in) const;
 
@@ -258,26 +330,28 @@ class slot_batching {
 
   batch_into_options options_;
   std::string name_;
-  tensor_spec spec_;  // of a batch
+  std::shared_ptr<const batch_layout> layout_;
   slot_function writer_;
 };
 
 }  // namespace detail
 
-template <sample_writer W>
+template <sample_writer... W>
 class batch_into_stage {
  public:
-  batch_into_stage(W writer, const batch_into_options& options)
-      : batch_into_stage(detail::shared_const(detail::slot_writer<W>(std::move(writer))), options) {
-  }
+  batch_into_stage(std::tuple<W...> writers, const batch_into_options& options)
+      : batch_into_stage(detail::shared_const(detail::slot_writer<W...>(std::move(writers))),
+                         options) {}
 
   pipeline<sample_batch> attach(const pipeline<sample>& in) const { return stage_.attach(in); }
 
  private:
-  batch_into_stage(const detail::shared_const<detail::slot_writer<W>>& writer,
+  batch_into_stage(const detail::shared_const<detail::slot_writer<W...>>& writer,
                    const batch_into_options& options)
-      : stage_(options, detail::stage_name<W>(options.name, "batch_into"), writer->spec(),
-               detail::function_for<detail::assigned>(writer)) {}
+      : stage_(options,
+               detail::stage_name<std::tuple_element_t<0, std::tuple<W...>>>(options.name,
+                                                                             "batch_into"),
+               writer->layout(), detail::function_for<detail::assigned>(writer)) {}
 
   detail::slot_batching stage_;
 };
@@ -292,7 +366,16 @@ class batch_into_stage {
 // spec has no elements, such as a decode_image without a width and a height.
 template <sample_writer W>
 batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
-  return {std::move(writer), options};
+  return {std::tuple<W>(std::move(writer)), options};
+}
+
+// The same with several writers, see writers(): a batch has a tensor of each. Two of the same name
+// are refused.
+template <sample_writer... W>
+  requires(sizeof...(W) > 0)
+batch_into_stage<W...> batch_into(const writer_list<W...>& writers,
+                                  const batch_into_options& options) {
+  return {writers.all(), options};
 }
 
 }  // namespace lade

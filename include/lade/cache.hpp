@@ -60,7 +60,9 @@ std::uint64_t bytes_of(const T& item) {
   } else if constexpr (std::same_as<T, sample>) {
     return item.key().size() + item.content_bytes();
   } else if constexpr (std::same_as<T, sample_batch>) {
-    return bytes_of(item.tensor()) + bytes_of(item.samples());
+    std::uint64_t sum = bytes_of(item.samples());
+    for (auto& each : item.tensors()) sum += bytes_of(each.tensor());
+    return sum;
   } else if constexpr (std::ranges::sized_range<const T>) {
     if constexpr (std::is_trivially_copyable_v<std::ranges::range_value_t<const T>>)
       return std::ranges::size(item) * sizeof(std::ranges::range_value_t<const T>);

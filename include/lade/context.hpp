@@ -16,6 +16,7 @@ class trace;
 
 namespace detail {
 class memory_claim;
+class run_state;
 class stage_counters;
 struct path_place;
 }  // namespace detail
@@ -31,6 +32,7 @@ struct context {
   detail::stage_counters* stage = nullptr;    // whose statistics it adds to
   std::uint64_t stage_number = 0;             // of that stage, which no other ever has; 0: none
   unsigned distance = 0;                      // of that stage from the end of its pipeline
+  detail::run_state* run = nullptr;           // the run that it works for; null: none
   lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere
   const detail::path_place* place = nullptr;  // which path of a tee it is in; null: in none
 };

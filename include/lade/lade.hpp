@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/background.hpp>
 #include <lade/batch.hpp>
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
@@ -47,6 +48,7 @@
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
+#include <lade/stack.hpp>
 #include <lade/state.hpp>
 #include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>

@@ -8,7 +8,10 @@
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/run_state.hpp>
+#include <lade/detail/stacked_fields.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/sample.hpp>
+#include <lade/sample_batch.hpp>
 #include <lade/tensor.hpp>
 #include <lade/thread_pool.hpp>
 
@@ -74,6 +77,9 @@ struct pad_options {
   std::size_t multiple_of = 1;
 
   double value = 0;  // which fills up; 0 for f16 and bf16
+
+  // Of batches of samples: the fields that become tensors, separated by commas: "tokens,mask".
+  std::string_view fields = {};
 
   // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may
   // use CPUs for its automatic stages, all together (see autotune.hpp).
@@ -155,6 +161,7 @@ std::vector<sequence_view> views_of(const std::vector<S>& sequences) {
 void require_padding(const pad_options& options, const std::string& stage);
 void require_packing(const pack_options& options, const std::string& stage);
 void require_rows(const pack_rows_options& options, const std::string& stage);
+void require_fields(std::span<const std::string> fields, const std::string& stage);
 
 // Throw error(invalid_data) for sequences that do not fit together, and error(limit_exceeded) for
 // those that are too long. The tensors are in memory of the surroundings.
@@ -162,8 +169,12 @@ padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_o
                            const context& surroundings);
 packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& surroundings);
 
-// A stage of workers, with as much room for finished batches, each of which calls make(views of the
-// sequences, surroundings) for a batch.
+// The same of samples: a tensor for every field, and one of the lengths for those that are padded.
+sample_batch pad_samples(std::vector<sample> samples, std::span<const std::string> fields,
+                         const pad_options& options, const context& surroundings);
+
+// A stage of workers, with as much room for finished batches, each of which calls
+// make(batch, surroundings).
 template <class Out, class S, class Options, class Make>
 async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const opening& run,
                                     const std::string& name, const Options& options, Make make) {
@@ -173,7 +184,7 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
   auto surroundings = run.run->surroundings();
   work_for(run.add_stage(name), surroundings);
   auto collate = [make, surroundings](std::vector<S>&& batch) {
-    return make(views_of(batch), surroundings);
+    return make(std::move(batch), surroundings);
   };
   return open_concurrent<Out>(in, run, name,
                               {.slots = 2 * workers,
@@ -225,7 +236,9 @@ class row_packer {
 class pad_stage {
  public:
   explicit pad_stage(const pad_options& options)
-      : options_(options), name_(options.name.empty() ? "pad" : options.name) {
+      : options_(options),
+        name_(options.name.empty() ? "pad" : options.name),
+        fields_(detail::field_names(options.fields, name_)) {
     detail::require_padding(options, name_);
   }
 
@@ -235,9 +248,22 @@ class pad_stage {
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           return detail::open_collating<padded_batch>(
               in, run, self.name_, self.options_,
-              [options = self.options_](std::span<const detail::sequence_view> sequences,
-                                        const context& surroundings) {
-                return detail::pad_sequences(sequences, options, surroundings);
+              [options = self.options_](const std::vector<S>& batch, const context& surroundings) {
+                return detail::pad_sequences(detail::views_of(batch), options, surroundings);
+              });
+        });
+  }
+
+  // Throws error(invalid_argument) if no fields were given.
+  pipeline<sample_batch> attach(const pipeline<std::vector<sample>>& in) const {
+    detail::require_fields(fields_, name_);
+    return detail::make_pipeline<sample_batch>(
+        in.length() + 1, [in, self = *this](const detail::opening& run) {
+          return detail::open_collating<sample_batch>(
+              in, run, self.name_, self.options_,
+              [options = self.options_, fields = self.fields_](std::vector<sample>&& batch,
+                                                               const context& surroundings) {
+                return detail::pad_samples(std::move(batch), fields, options, surroundings);
               });
         });
   }
@@ -245,6 +271,7 @@ class pad_stage {
  private:
   pad_options options_;
   std::string name_;
+  std::vector<std::string> fields_;
 };
 
 // Makes one tensor of a batch of sequences, each with as many elements behind its own as are
@@ -254,6 +281,14 @@ class pad_stage {
 //
 // A batch fails if it is empty, if its sequences do not fit together, if one is longer than
 // `length`, or if `value` is none of their type. Works on the CPU pool, in the memory of the run.
+//
+// Batches of samples become a sample_batch. Of each field in `fields`, tensors are padded to the
+// longest of the field, under the name of the field, and "<field>.lengths" has their lengths as i64
+// [size()]; integers become i64 [size()], numbers f64 [size()]:
+//
+//   lade::bucket(length_of_tokens, {.size = 64}) | lade::pad({.fields = "tokens,weight"})
+//
+//   batch["tokens"], batch["tokens.lengths"], batch["weight"]
 inline pad_stage pad(const pad_options& options = {}) { return pad_stage(options); }
 
 class pack_stage {
@@ -269,8 +304,8 @@ class pack_stage {
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           return detail::open_collating<packed_batch>(
               in, run, self.name_, self.options_,
-              [](std::span<const detail::sequence_view> sequences, const context& surroundings) {
-                return detail::pack_sequences(sequences, surroundings);
+              [](const std::vector<S>& batch, const context& surroundings) {
+                return detail::pack_sequences(detail::views_of(batch), surroundings);
               });
         });
   }

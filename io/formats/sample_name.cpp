@@ -23,16 +23,6 @@ std::optional<sample_name> divide_member_name(std::string_view name) {
   return sample_name(name.substr(0, dot), name.substr(dot + 1));
 }
 
-std::vector<std::string> divide_list(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    auto word = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    if (!word.empty()) words.emplace_back(word);
-  }
-  return words;
-}
-
 bool sample_fields::contains(const std::string& field) const {
   return wanted.empty() || field == label || std::ranges::find(wanted, field) != wanted.end() ||
          std::ranges::find(data, field) != data.end();

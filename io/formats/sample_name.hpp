@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <lade/detail/stacked_fields.hpp>
 #include <lade/field.hpp>
 #include <lade/sample.hpp>
 
@@ -28,9 +29,6 @@ class sample_name {
 
 // Nothing for a member that belongs to no sample.
 std::optional<sample_name> divide_member_name(std::string_view name);
-
-// The words between commas.
-std::vector<std::string> divide_list(std::string_view text);
 
 // Which fields a sample gets, and what becomes of them.
 struct sample_fields {

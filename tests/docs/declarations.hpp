@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -104,6 +105,8 @@ class dialogue {
   int speaker() const;
   void push_back(utterance next);
 };
+inline auto shards = some<lade::sample>();
+void train(const lade::tensor& images, const lade::tensor& depths, const lade::tensor& boxes);
 inline auto sentences = some<std::vector<int>>();
 inline auto tokens = some<std::vector<int>>();
 inline auto utterances = some<utterance>();
@@ -121,6 +124,10 @@ void train(const lade::sample& page);
 }  // namespace page_7_autotune
 
 namespace page_8_life_of_a_run {
+struct credentials {
+  lade::task<> fetch();
+};
+inline std::shared_ptr<credentials> shared;
 struct tokens {};
 struct message {};
 struct queue {

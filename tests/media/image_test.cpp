@@ -539,4 +539,45 @@ TEST(Image, RandomCropsAreNoticedInASecondRunWithoutAnEpochAndOthersAreNot) {
   EXPECT_THAT(warnings_of(photo | batch_into(at_the_centre, {.size = 1})), IsEmpty());
 }
 
+TEST(Image, DecodesTheFieldThatItIsToldOf) {
+  const auto photo = load(photos()[0]);
+  auto of_fields = [&](const char* name) {
+    return sample("a.tar/7").with_field(field(name, photo.data()));
+  };
+  const decode_image decode({.field = "jpg", .width = 32, .height = 24});
+  const decode_image copied = decode;
+  EXPECT_EQ(copied.field(), "jpg");
+  EXPECT_EQ(difference(copied(of_fields("jpg")), decode_image({.width = 32, .height = 24})(photo)),
+            0);
+  EXPECT_EQ(decode.memory_needed(of_fields("jpg")),
+            decode_image({.width = 32, .height = 24}).memory_needed(photo));
+  EXPECT_EQ(decode.memory_to_write(of_fields("png")), 0u);
+  EXPECT_THAT([&] { decode(of_fields("png")); },
+              ThrowsMessage<error>(HasSubstr("find field jpg of a.tar/7: it has png")));
+  EXPECT_THAT([&] { decode_image({.width = 8, .height = 8})(of_fields("jpg")); },
+              ThrowsMessage<error>(HasSubstr("no data, but fields: say which")));
+}
+
+TEST(Image, CropsTheFieldsOfASampleAlike) {
+  const auto photo = load(photos()[0]);
+  std::vector<field> fields;
+  fields.emplace_back("jpg", photo.data());
+  fields.emplace_back("same", photo.data());
+  const std::vector<sample> samples{sample("a").with_fields(fields),
+                                    sample("b").with_fields(fields)};
+  const image_options options{.width = 16, .height = 16, .fit = image_fit::random_crop};
+  auto of = [&](std::string_view name) {
+    auto each = options;
+    each.field = name;
+    return decode_image(each);
+  };
+  runtime runtime({.threads = 2});
+  auto batches = from(samples) | batch_into(writers(of("jpg"), of("same")), {.size = 2});
+  for (auto& batch : runtime.run(batches)) {
+    EXPECT_EQ(difference(batch["jpg"], batch["same"]), 0);
+    EXPECT_GT(difference(batch["jpg"][0], batch["jpg"][1]), 0);
+    EXPECT_EQ(batch.samples()[0].find_field("jpg"), nullptr);
+  }
+}
+
 }  // namespace lade::media

@@ -39,6 +39,7 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,9 @@ class run_state {
   void note_epoch_dependent(const void* step, std::string_view name,
                             std::optional<std::uint64_t> seed);
   std::vector<epoch_chooser> epoch_dependent() const;
+
+  // Whether work that lives as long as the run is to be started: of each, true once.
+  bool begins_background(const void* work);
 
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
   void warn(const std::string& text) const;
@@ -223,7 +227,8 @@ class run_state {
   std::unordered_map<stage_key, stage_counters*, stage_key_hash> opened_;  // stages_ by key
   std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes_;  // how many
   std::vector<epoch_chooser> epoch_dependent_;
-  std::vector<const overviewed*> watched_;  // from the sink on
+  std::unordered_set<const void*> background_;  // that has been started
+  std::vector<const overviewed*> watched_;      // from the sink on
   std::deque<failure_record> failures_;
   // A failure that ends the run: the exception as thrown, and its parts for the text of others().
   struct final_failure {

@@ -25,6 +25,9 @@ enum class image_fit : std::uint8_t {
 enum class image_colour : std::uint8_t { rgb, grey };
 
 struct image_options {
+  // The field of a sample that is decoded; its data if empty. Gives the tensor of a batch its name.
+  std::string_view field = {};
+
   // The size of the result. Neither given: the image keeps its own.
   int width = 0;
   int height = 0;
@@ -105,6 +108,9 @@ class decode_image {
 
   const image_options& options() const noexcept { return options_; }
 
+  // The field that is decoded; empty if it is the sample's data.
+  std::string_view field() const noexcept { return options_.field; }
+
   // What one image becomes: u8 [224, 224, 3], f32 [3, 224, 224]. Where images keep their size, its
   // height and width are 0.
   const tensor_spec& spec() const noexcept { return spec_; }
@@ -117,11 +123,11 @@ class decode_image {
   // Whether the result depends on `draw`.
   bool is_random() const noexcept { return options_.fit == image_fit::random_crop; }
 
-  // Decodes in.data() into `slot`, a contiguous tensor of that spec. `draw` decides the random
-  // crop: equal draws, equal crops. Throws errors that name the sample: invalid_data (with the
-  // decoder's reason), unsupported (an unknown format), limit_exceeded (max_pixels), or
-  // invalid_argument (a slot of another spec, a sample that has not been read). A failure may leave
-  // part of an image in the slot.
+  // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of that spec. `draw`
+  // decides the random crop: equal draws, equal crops. Throws errors that name the sample:
+  // invalid_data (with the decoder's reason), unsupported (an unknown format), limit_exceeded
+  // (max_pixels), or invalid_argument (a slot of another spec, a sample that has not been read). A
+  // failure may leave part of an image in the slot.
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
@@ -134,6 +140,7 @@ class decode_image {
   std::size_t memory_needed(const sample& in) const;
 
  private:
+  std::shared_ptr<const std::string> field_;  // what options_ refers to
   image_options options_;
   tensor_spec spec_;
   std::shared_ptr<std::atomic<std::uint64_t>> warnings_;
