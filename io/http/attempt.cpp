@@ -339,6 +339,12 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   if (ended.succeeded() && head.status == 412 && is_continued)
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object has changed while it was read"});
+  if (ended.succeeded() && head.status == 416 && is_continued) {
+    so_far.begin_anew();
+    return failed({.code = make_error_code(errc::invalid_data),
+                   .why = "the object is shorter than the server has said",
+                   .again = true});
+  }
   bool is_part = ended.succeeded() && ended.expects_part && head.status < 300;
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {

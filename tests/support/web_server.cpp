@@ -24,7 +24,8 @@ std::pair<std::size_t, std::size_t> web_request::range(std::size_t size) const {
   return {std::min<std::size_t>(first, size), std::min<std::size_t>(last, size)};
 }
 
-web_server::web_server(answer_function answer) : answer_(std::move(answer)) {
+web_server::web_server(answer_function answer, bool keeps_requests)
+    : answer_(std::move(answer)), keeps_requests_(keeps_requests) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -45,7 +46,6 @@ web_server::~web_server() {
     for (auto& each : connections_)
       if (each.fd >= 0) shutdown(each.fd, SHUT_RDWR);
   }
-  ended_.notify_all();
   shutdown(listener_, SHUT_RDWR);
   accepting_.join();
   close(listener_);
@@ -58,12 +58,12 @@ std::string web_server::url(std::string_view target) const {
 
 std::size_t web_server::requests() const {
   std::lock_guard lock(mutex_);
-  return seen_.size();
+  return requests_;
 }
 
 std::size_t web_server::connections() const {
   std::lock_guard lock(mutex_);
-  return connections_.size();
+  return accepted_;
 }
 
 std::vector<web_request> web_server::seen() const {
@@ -79,6 +79,8 @@ void web_server::accept_all() {
       if (fd >= 0) close(fd);
       return;
     }
+    join_closed();
+    ++accepted_;
     auto& added = connections_.emplace_back();
     added.fd = fd;
     int on = 1;
@@ -89,6 +91,13 @@ void web_server::accept_all() {
       close(std::exchange(added.fd, -1));
     });
   }
+}
+
+void web_server::join_closed() {
+  std::erase_if(connections_, [](connection& each) {
+    if (each.fd < 0) each.thread.join();
+    return each.fd < 0;
+  });
 }
 
 static bool send_all(int fd, std::string_view text) {
@@ -145,20 +154,25 @@ void web_server::serve(int fd) {
     received.erase(0, length);
     {
       std::lock_guard lock(mutex_);
-      seen_.push_back(request);
+      ++requests_;
+      if (keeps_requests_) seen_.push_back(request);
     }
     if (!send_reply(fd, request, answer_(request))) return;
   }
 }
 
-void web_server::wait_for_end() {
-  std::unique_lock lock(mutex_);
-  ended_.wait(lock, [&] { return ending_; });
+// Until the client closes the connection, or the server ends.
+static void wait_for_end(int fd) {
+  std::string ignored;
+  while (receive_more(fd, ignored)) {}
 }
 
 // Returns whether the connection may be used again.
 bool web_server::send_reply(int fd, const web_request& to, const web_reply& reply) {
-  if (reply.is_silent) wait_for_end();
+  if (reply.is_silent) {
+    wait_for_end(fd);
+    return false;
+  }
   if (reply.resets) {
     linger at_once{.l_onoff = 1, .l_linger = 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -193,8 +207,8 @@ bool web_server::send_reply(int fd, const web_request& to, const web_reply& repl
   } else if (!send_all(fd, body)) {
     return false;
   }
-  if (reply.stall_at) wait_for_end();
-  return !reply.cut_at && reply.says_length;
+  if (reply.stall_at) wait_for_end(fd);
+  return !reply.cut_at && !reply.stall_at && reply.says_length;
 }
 
 web_reply file_reply(const web_request& to, std::string_view content, const std::string& etag) {

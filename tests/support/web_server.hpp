@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -47,7 +46,8 @@ class web_server {
  public:
   using answer_function = std::function<web_reply(const web_request&)>;
 
-  explicit web_server(answer_function answer);
+  // `keeps_requests`: whether seen() has them.
+  explicit web_server(answer_function answer, bool keeps_requests = true);
   web_server(const web_server&) = delete;
   ~web_server();
 
@@ -66,15 +66,17 @@ class web_server {
   void accept_all();
   void serve(int fd);
   bool send_reply(int fd, const web_request& to, const web_reply& reply);
-  void wait_for_end();
+  void join_closed();
 
   answer_function answer_;
+  bool keeps_requests_;
   int listener_ = -1;
   int port_ = 0;
   mutable std::mutex mutex_;
-  std::condition_variable ended_;
   bool ending_ = false;  // guarded by mutex_, as all that follows
   std::list<connection> connections_;
+  std::size_t accepted_ = 0;
+  std::size_t requests_ = 0;
   std::vector<web_request> seen_;
   std::thread accepting_;
 };
