@@ -12,56 +12,35 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "training_log.hpp"
+
 using batch = std::vector<std::uint64_t>;
 
-// What belongs together is saved together: the model, here the length of the log, and the state of
-// the data. A file is replaced as a whole, so that a checkpoint is either the old or the new one.
-static void save(const std::string& path, std::uintmax_t model, const lade::state& data) {
-  auto fresh = path + ".new";
-  std::ofstream(fresh) << model << '\n' << to_json(data) << '\n';
-  std::filesystem::rename(fresh, path);
-}
-
-static std::optional<lade::state> load(const std::string& path, std::uintmax_t& model) {
-  std::ifstream file(path);
-  std::string data;
-  if (!(file >> model >> std::ws) || !std::getline(file, data)) return std::nullopt;
-  return lade::state_from_json(data);
-}
-
-static void train(std::ofstream& log, const batch& numbers) {
-  for (auto number : numbers) log << number << ' ';
-  log << std::endl;
+static std::string line_of(const batch& numbers) {
+  std::string line;
+  for (auto number : numbers) line += std::to_string(number) + ' ';
+  return line;
 }
 
 static std::uint64_t number(std::uint64_t index) { return index; }
 static std::uint64_t square(std::uint64_t i) { return i * i; }
 
-static void run(const std::string& checkpoint, const std::string& log_path, unsigned concurrency) {
-  std::uintmax_t model = 0;
-  auto state = load(checkpoint, model);
-  std::ofstream(log_path, std::ios::app).flush();
-  std::filesystem::resize_file(log_path, model);  // what came after the checkpoint is forgotten
-  std::ofstream log(log_path, std::ios::app);
-
+static void run(const std::string& checkpoint, const std::string& log, unsigned concurrency) {
+  training_log training(checkpoint, log);
   lade::runtime runtime({.threads = concurrency});
   auto batches = lade::from_index(10'000, number, {.identity = "numbers below 10,000"}) |
                  lade::shuffle({.seed = 7}) | lade::map(square, {.concurrency = concurrency}) |
                  lade::batch(16);
 
-  for (std::uint64_t epoch = state ? state->epoch : 0; epoch < 2; ++epoch) {
-    auto steps = runtime.run(batches, {.epoch = epoch, .state = state, .require_state = true});
-    state.reset();
+  for (auto epoch = training.epoch(); epoch < 2; ++epoch) {
+    auto steps = runtime.run(
+        batches, {.epoch = epoch, .state = training.take_state(), .require_state = true});
     for (std::uint64_t step = 1; auto& numbers : steps) {
-      train(log, numbers);
-      if (step++ % 3 == 0) save(checkpoint, std::filesystem::file_size(log_path), steps.state());
+      training.step(line_of(numbers));
+      if (step++ % 3 == 0) training.save(steps.state());
     }
   }
 }

@@ -35,8 +35,8 @@ pipeline<sample_batch> stack_stage::attach(const pipeline<std::vector<sample>>& 
       in.length() + 1, [in, self = *this](const detail::opening& run) {
         return detail::open_collating<sample_batch>(
             in, run, self.name_, self.options_,
-            [fields = self.fields_](std::vector<sample>&& batch, const context& surroundings) {
-              return detail::stack_samples(std::move(batch), fields, surroundings);
+            [fields = self.fields_](std::vector<sample>&& samples, const context& surroundings) {
+              return detail::stack_samples(std::move(samples), fields, surroundings);
             });
       });
 }

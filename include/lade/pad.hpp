@@ -261,9 +261,9 @@ class pad_stage {
         in.length() + 1, [in, self = *this](const detail::opening& run) {
           return detail::open_collating<sample_batch>(
               in, run, self.name_, self.options_,
-              [options = self.options_, fields = self.fields_](std::vector<sample>&& batch,
+              [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
                                                                const context& surroundings) {
-                return detail::pad_samples(std::move(batch), fields, options, surroundings);
+                return detail::pad_samples(std::move(samples), fields, options, surroundings);
               });
         });
   }

@@ -6,6 +6,8 @@ import sys
 import tempfile
 import unittest
 
+import killing
+
 PROGRAM = sys.argv[1]
 
 
@@ -20,38 +22,12 @@ class Resume(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
 
-    def log_of(self, name):
-        return (self.directory / name / "log").read_text()
-
-    # Lets the program write so many lines more before it is killed. Returns whether it still ran.
-    def kill_after(self, lines, concurrency):
-        log = self.directory / "killed" / "log"
-        program = start(log.parent, concurrency)
-        count = lambda: log.read_text().count("\n") if log.exists() else 0
-        before = None
-        while program.poll() is None:
-            if (self.directory / "killed" / "log").exists() and before is None:
-                before = count()
-            if before is not None and count() >= before + lines:
-                break
-        ran = program.poll() is None
-        program.kill()
-        program.wait()
-        return ran
-
     def test_killed_at_any_time_it_ends_as_if_it_had_not_been(self):
-        for name in ("whole", "killed"):
-            (self.directory / name).mkdir()
-        self.assertEqual(start(self.directory / "whole").wait(), 0)
-        seed = random.randrange(2**32)
-        print("seed", seed)
-        draw = random.Random(seed)
-        kills = 0
-        while kills < 20 and self.kill_after(draw.randrange(150), draw.randint(1, 8)):
-            kills += 1
-        self.assertEqual(start(self.directory / "killed").wait(), 0)
+        draw = random.Random(0)
+        whole, killed, kills = killing.run_with_kills(
+            lambda directory: start(directory, draw.randint(1, 8)), kills=20, most_lines=150)
         self.assertGreater(kills, 2)
-        self.assertEqual(self.log_of("killed"), self.log_of("whole"))
+        self.assertEqual(killed, whole)
 
     def test_a_checkpoint_that_is_none_is_an_error(self):
         (self.directory / "checkpoint").write_text("12\nnonsense\n")
