@@ -15,7 +15,7 @@
 
 namespace lade::io::http {
 
-static bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::ranges::equal(
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> response_head::length() const noexcept {
   return bytes;
 }
 
-static std::string_view without_blanks(std::string_view text) noexcept {
+std::string_view without_blanks(std::string_view text) noexcept {
   constexpr std::string_view blanks = " \t\r\n";
   auto begin = std::min(text.find_first_not_of(blanks), text.size());
   text.remove_prefix(begin);
@@ -57,14 +57,15 @@ std::size_t transfer::take_header(std::string_view line) {
   return line.size();
 }
 
-// For a body of a known length, if its memory need not be waited for.
-void transfer::allocate_room(const context& where) {
+void transfer::begin_body() {
   auto length = head.value("content-encoding").empty() ? head.length() : std::nullopt;
-  if (!length || *length > most_bytes) return;
-  auto memory = try_allocate(where, static_cast<std::size_t>(*length));
-  if (!memory) return;
-  content = *std::move(memory);
-  room = content.bytes();
+  if (allocates_in && length && *length <= most_bytes) {
+    if (auto taken = try_allocate(*allocates_in, static_cast<std::size_t>(*length))) {
+      content = *std::move(taken);
+      memory = content.bytes();
+    }
+  }
+  if (share && !memory.empty() && share->try_acquire(memory.size())) room = memory;
 }
 
 std::size_t transfer::take_body(const char* data, std::size_t bytes) {
@@ -78,7 +79,7 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
     misfits = true;
     return 0;
   }
-  if (auto* where = std::exchange(allocates_in, nullptr)) allocate_room(*where);
+  if (!std::exchange(has_begun_, true)) begin_body();
   if (bytes > room.size() - filled) {
     wanted = bytes;
     stage_ = stage::paused;
