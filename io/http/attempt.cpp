@@ -1,18 +1,15 @@
 #include "attempt.hpp"
 
-#include "resolver.hpp"
+#include "hops.hpp"
+#include "ranges.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
-#include <lade/printable.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace lade::io::http {
@@ -72,212 +69,52 @@ live_transfer::~live_transfer() {
                   last});
 }
 
-std::string describe_request(std::string_view method, std::string_view url) {
-  std::string text(method);
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text + " " + without_secrets(url);
-}
-
-bool is_strong(std::string_view etag) noexcept {
-  return etag.size() > 2 && etag.starts_with('"') && etag.ends_with('"');
-}
-
-static curl_list with_line(curl_list list, const std::string& line) {
-  auto* longer = curl_slist_append(list.get(), line.c_str());
-  if (!longer) throw std::bad_alloc();
-  (void)list.release();
-  return curl_list(longer);
-}
-
-static void set_method(transfer& hop, const request& what) {
-  auto* easy = hop.handle();
-  if (what.method() == "GET") {
-    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-  } else if (what.method() == "HEAD") {
-    curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-  } else if (what.method() == "DELETE") {
-    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "DELETE");
-  } else {
-    hop.outgoing = what.body;
-    auto bytes = static_cast<curl_off_t>(what.body.size());
-    bool is_put = what.method() == "PUT";
-    curl_easy_setopt(easy, is_put ? CURLOPT_UPLOAD : CURLOPT_POST, 1L);
-    curl_easy_setopt(easy, is_put ? CURLOPT_INFILESIZE_LARGE : CURLOPT_POSTFIELDSIZE_LARGE, bytes);
-  }
-}
-
-static std::string range_text(const byte_range& range) {
-  auto text = std::to_string(range.offset) + "-";
-  if (range.bytes != byte_range::to_end) text += std::to_string(range.offset + range.bytes - 1);
-  return text;
-}
-
-// A line break in a header would be another header.
-static void require_one_line(const std::string& name, const std::string& value) {
-  if ((name + value).find_first_of("\r\n") == std::string::npos && !name.empty()) return;
-  throw error(errc::invalid_argument, "send header " + printable(name), "a line break in it");
-}
-
-static task<> add_own_headers(client::state& client, const request& what, const origin& to,
-                              header_list& headers, bool token_was_refused) {
-  headers.insert(headers.end(), what.headers.begin(), what.headers.end());
-  if (auto* token = client.token_for(to)) {
-    auto bearer = co_await (*token)(token_was_refused);
-    headers.emplace_back("Authorization", "Bearer " + bearer);
-  }
-  if (what.sign) what.sign(what, headers);
-}
-
-task<> set_up(client::state& client, transfer& hop, const request& what, const std::string& url,
-              const byte_range& range, std::string if_match, bool token_was_refused) {
-  origin to(url);
-  header_list headers;
-  if (!if_match.empty()) headers.emplace_back("If-Match", std::move(if_match));
-  bool is_own = to == origin(what.url());
-  if (is_own) co_await add_own_headers(client, what, to, headers, token_was_refused);
-  if (what.method() == "PUT" || what.method() == "POST") headers.emplace_back("Expect", "");
-
-  for (auto& [name, value] : headers) {
-    require_one_line(name, value);
-    hop.headers =
-        with_line(std::move(hop.headers), name + ":" + (value.empty() ? "" : " ") + value);
-  }
-  auto* easy = hop.handle();
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
-  set_method(hop, what);
-  if (!range.is_all()) curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
-  if (!is_own) curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-  if (curl_easy_setopt(easy, CURLOPT_URL, url.c_str()) != CURLE_OK) throw std::bad_alloc();
-  if (to.is_address() || client.settings.may_use_proxy()) co_return;
-  auto addresses = co_await resolver::of_process().resolve(to.host);
-  hop.addresses = with_line({}, "+" + to.authority() + ":" + addresses);
-  curl_easy_setopt(easy, CURLOPT_RESOLVE, hop.addresses.get());
-}
-
-static bool is_worth_repeating(CURLcode result) noexcept {
-  constexpr std::array passing{
-      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,   CURLE_RECV_ERROR,
-      CURLE_SEND_ERROR,           CURLE_GOT_NOTHING,       CURLE_PARTIAL_FILE,
-      CURLE_OPERATION_TIMEDOUT,   CURLE_SSL_CONNECT_ERROR, CURLE_HTTP2,
-      CURLE_HTTP2_STREAM,         CURLE_SEND_FAIL_REWIND};
-  return std::ranges::find(passing, result) != passing.end();
-}
-
-static bool is_worth_repeating(int status) noexcept {
-  return status == 408 || status == 425 || status == 429 || status >= 500;
-}
-
-// Seconds; a date counts as not given (RFC 9110, section 10.2.3).
-static std::optional<std::chrono::seconds> retry_after(const response_head& head) noexcept {
-  auto text = head.value("retry-after");
-  std::uint32_t seconds = 0;
-  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (text.empty() || failure != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return std::chrono::seconds(seconds);
-}
-
-static std::string first_line(std::string_view text) {
-  constexpr std::size_t most = 200;
-  text = text.substr(0, text.find_first_of("\r\n"));
-  return printable(text.substr(0, most)) + (text.size() > most ? "..." : "");
-}
-
-static std::string_view xml_element(std::string_view body, const std::string& name) {
-  auto begin = body.find("<" + name + ">");
-  if (begin == std::string_view::npos) return {};
-  body.remove_prefix(begin + name.size() + 2);
-  return body.substr(0, body.find("</"));
-}
-
-// What the body of a refusal says: the code and message of an object store, else its first line.
-static std::string explanation_of(std::string_view body) {
-  auto message = xml_element(body, "Message");
-  if (message.empty()) return first_line(body);
-  return std::string(first_line(xml_element(body, "Code"))) + ", " + first_line(message);
-}
-
-failed_attempt failure_of(const transfer& ended) {
-  if (!ended.succeeded()) {
-    std::error_code code(ended.result(), curl_category());
-    auto why = code.message();
-    if (!ended.reason().empty() && ended.reason() != why) why += ": " + first_line(ended.reason());
-    return {.code = code, .why = why, .again = is_worth_repeating(ended.result())};
-  }
-  auto code = status_code(ended.head.status);
-  auto explanation = explanation_of(ended.refusal);
-  return {.code = code,
-          .why = code.message() + (explanation.empty() ? "" : ": " + explanation),
-          .again = is_worth_repeating(ended.head.status),
-          .retry_after = retry_after(ended.head)};
-}
-
-// Takes a number off the beginning of a text.
-static std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
-  std::uint64_t value = 0;
-  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-static bool take_prefix(std::string_view& text, std::string_view prefix) noexcept {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-// "bytes 0-499/1234", or "bytes 0-499/*" (RFC 9110, section 14.4).
-std::optional<std::uint64_t> part_bytes(const response_head& head,
-                                        const byte_range& asked) noexcept {
-  auto text = head.value("content-range");
-  if (head.status != 206 || !take_prefix(text, "bytes ")) return std::nullopt;
-  auto first = take_number(text);
-  auto last = take_prefix(text, "-") ? take_number(text) : std::nullopt;
-  if (!first || !last || !take_prefix(text, "/") || *last < *first || first != asked.offset)
-    return std::nullopt;
-  auto bytes = *last - *first + 1;
-  if (bytes == asked.bytes) return bytes;
-  auto total = take_number(text);
-  bool is_rest = total ? *last + 1 == *total : asked.bytes == byte_range::to_end;
-  return is_rest && bytes < asked.bytes ? std::optional(bytes) : std::nullopt;
-}
-
-static bool is_redirect(const response_head& head) noexcept {
-  constexpr std::array statuses{301, 302, 303, 307, 308};
-  return std::ranges::find(statuses, head.status) != statuses.end() &&
-         !head.value("location").empty();
-}
-
 // Memory for the next piece of a body: for all of it where the length is known, else twice as much
-// as there is.
+// as there is. What has been received, in earlier attempts too, moves there.
 static task<> make_room(transfer& paused, received& into, std::uint64_t most) {
   auto is_encoded = !paused.head.value("content-encoding").empty();
   auto length = is_encoded ? std::nullopt : paused.head.length();
   auto done = paused.filled;
   auto needed = std::max<std::uint64_t>(length.value_or(2 * done), done + paused.wanted);
-  auto larger = co_await allocate(static_cast<std::size_t>(std::min(needed, most)));
-  if (done > 0) std::memcpy(larger.data(), paused.room.data(), done);
+  auto larger = co_await allocate(
+      static_cast<std::size_t>(std::min<std::uint64_t>(into.filled + needed, most)));
+  if (into.filled > 0) std::memcpy(larger.data(), into.content.data(), into.filled);
+  if (done > 0) std::memcpy(larger.data() + into.filled, paused.room.data(), done);
   into.content = std::move(larger);
-  paused.room = into.content.bytes();
+  paused.memory = into.content.bytes().subspan(into.filled);
 }
 
 // Why a paused transfer cannot have more memory; empty if it can.
-static std::string excess_of(const transfer& paused, bool is_part, std::uint64_t most) {
-  if (is_part) return "the server sent more than the part that was asked for";
-  if (std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0)) >
-      most)
-    return "the body is longer than max_bytes, " + std::to_string(most);
-  return {};
+static std::string excess_of(const transfer& paused, const received& into, std::uint64_t most) {
+  if (!into.room.empty()) return "the server sent more than the part that was asked for";
+  auto needed =
+      std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0));
+  if (needed <= most - into.filled) return {};
+  return "the body is longer than max_bytes, " + std::to_string(most);
+}
+
+// Lets a paused transfer fill the memory that it has, when so many bytes may be in flight. Memory
+// comes first: who has these permits waits for nothing but the server, so others get theirs.
+static task<> use_memory(transfer& paused, byte_share& share) {
+  auto more = paused.memory.size() - paused.room.size();
+  if (share.empty()) {
+    co_await share.permits().acquire(more);
+    share.add(more);
+  } else {
+    share.extend(more);
+  }
+  paused.room = paused.memory;
 }
 
 // Runs a transfer to its end. Returns why it was not, if it was not.
-static task<std::optional<failed_attempt>> run_to_end(live_transfer& hop, received& into,
-                                                      const context& where, std::uint64_t most) {
+static task<std::optional<failed_attempt>> run_to_end(client::state& client, live_transfer& hop,
+                                                      received& into, const context& where) {
   auto& running = *hop;
-  bool is_part = !into.memory().empty();
-  if (is_part) {
-    running.room = into.memory().subspan(into.filled);
+  auto most = client.settings.options.max_bytes;
+  byte_share share(client.bytes);
+  running.share = &share;
+  if (!into.memory().empty()) {
+    running.memory = into.memory().subspan(into.filled);
   } else {
     running.allocates_in = &where;
     running.most_bytes = static_cast<std::size_t>(most);
@@ -285,11 +122,14 @@ static task<std::optional<failed_attempt>> run_to_end(live_transfer& hop, receiv
   while (true) {
     co_await hop.step();
     if (running.at() == transfer::stage::over) break;
-    if (auto why = excess_of(running, is_part, most); !why.empty())
-      co_return failed_attempt{
-          .code = make_error_code(is_part ? errc::invalid_data : errc::limit_exceeded),
-          .why = std::move(why)};
-    co_await make_room(running, into, most);
+    if (running.room.size() == running.memory.size()) {
+      if (auto why = excess_of(running, into, most); !why.empty())
+        co_return failed_attempt{
+            .code = make_error_code(into.room.empty() ? errc::limit_exceeded : errc::invalid_data),
+            .why = std::move(why)};
+      co_await make_room(running, into, most);
+    }
+    co_await use_memory(running, share);
   }
   if (!running.content.empty()) into.content = std::move(running.content);
   co_return std::nullopt;
@@ -302,12 +142,6 @@ void count(client::state& client, const transfer& ended) {
   ++client.requests;
   client.bytes_in += ended.filled;
   client.bytes_out += ended.sent;
-}
-
-// The part that is left to ask for.
-static byte_range rest_of(const byte_range& range, std::size_t filled) noexcept {
-  auto bytes = range.bytes == byte_range::to_end ? range.bytes : range.bytes - filled;
-  return {range.offset + filled, bytes};
 }
 
 static attempt_result failed(failed_attempt how) {
@@ -375,25 +209,26 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   return result;
 }
 
-bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
-              std::optional<failed_attempt>& refused) {
-  if (!ended.succeeded()) return false;
-  bool is_read = what.method() == "GET" || what.method() == "HEAD";
-  if (is_redirect(ended.head) && is_read) {
-    auto next = redirected(way.url, std::string(ended.head.value("location")));
-    auto most = client.settings.options.redirects;
-    auto refuse = [&](std::string why) {
-      refused = failed_attempt{.code = status_code(ended.head.status), .why = std::move(why)};
-      return false;
-    };
-    if (++way.redirects > most) return refuse("more than " + std::to_string(most) + " redirects");
-    if (way.url.starts_with("https:") && !next.starts_with("https:"))
-      return refuse("redirected from https to " + without_secrets(next));
-    way.url = std::move(next);
-    return true;
-  }
-  bool is_unauthorized = ended.head.status == 401 && client.token_for(origin(way.url));
-  return is_unauthorized && !std::exchange(way.token_was_refused, true);
+// What the bytes of a whole object must come to, if its response states that.
+static void expect_checksum(const client::state& client, const request& what, const transfer& ended,
+                            received& so_far) {
+  bool is_decoded =
+      client.settings.options.decompress && !ended.head.value("content-encoding").empty();
+  bool is_whole = what.method() == "GET" && what.range.is_all() && so_far.filled == 0;
+  if (client.settings.options.verify_checksums && is_whole && !is_decoded)
+    so_far.checksum = object_checksum::stated_by(ended.head);
+}
+
+// Whether a body has the checksum that was stated for it, if one was. Another makes the attempt
+// fail, and the next one begin anew.
+static task<> verify(client::state& client, received& so_far, attempt_result& result) {
+  if (!result.answer || !so_far.checksum) co_return;
+  co_await update_checksum(*so_far.checksum, so_far.memory().first(so_far.filled));
+  auto mismatch = so_far.checksum->mismatch();
+  ++client.verified;
+  if (mismatch.empty()) co_return;
+  so_far.begin_anew();
+  result = failed({.code = make_error_code(errc::invalid_data), .why = mismatch, .again = true});
 }
 
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
@@ -402,21 +237,29 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
   if (!here.runtime) throw error(errc::no_runtime, describe_request(what.method(), what.url()));
   co_await client->permits.acquire();
   permit one_of_all(client->permits);
-  route way{.url = what.url()};
+  route way(what);
   while (true) {
-    host_share host(*client, origin(way.url));
+    host_share host(*client, way.at);
     co_await host.permits().acquire();
     permit one_of_host(host.permits());
     auto range = rest_of(what.range, so_far.filled);
     live_transfer hop(client, *here.runtime);
     hop->expects_part = !range.is_all() && what.method() == "GET";
     auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
-    co_await set_up(*client, *hop, what, way.url, range, std::move(tag), way.token_was_refused);
-    auto refused = co_await run_to_end(hop, so_far, here, client->settings.options.max_bytes);
+    co_await set_up(*client, *hop, what, way, range, std::move(tag));
+    auto refused = co_await run_to_end(*client, hop, so_far, here);
     count(*client, *hop);
     if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
-    if (refused) co_return failed(*std::move(refused));
-    co_return conclude(way.url, *hop, so_far, range);
+    attempt_result result;
+    if (refused) {
+      result.failure = std::move(refused);
+    } else {
+      expect_checksum(*client, what, *hop, so_far);
+      result = conclude(way.url, *hop, so_far, range);
+      co_await verify(*client, so_far, result);
+    }
+    if (result.failure) name_hop(way, *result.failure);
+    co_return result;
   }
 }
 

@@ -3,6 +3,9 @@
 
 #pragma once
 
+#include "byte_permits.hpp"
+#include "checksums.hpp"
+#include "failures.hpp"
 #include "handles.hpp"
 #include "origin.hpp"
 #include "transfer.hpp"
@@ -19,7 +22,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 
 namespace lade::io::http {
@@ -33,6 +35,7 @@ struct client::state {
   const client_settings settings;
   easy_handles handles;
   semaphore permits{settings.options.requests};
+  byte_permits bytes{settings.options.bytes_in_flight};
   std::map<std::string, token_function, std::less<>> tokens;  // by host; before the first request
 
   // The permits of the hosts to which requests are running or waiting.
@@ -45,7 +48,7 @@ struct client::state {
   std::map<std::string, host_permits> hosts;  // guarded by mutex
 
   std::atomic<std::uint64_t> requests = 0, retries = 0, failures = 0, bytes_in = 0, bytes_out = 0,
-                             connections = 0;
+                             connections = 0, verified = 0;
 };
 
 // A transfer with its handle. Destroyed anywhere, at any time: what has not ended is ended on its
@@ -77,49 +80,21 @@ struct received {
   buffer content;
   std::size_t filled = 0;
   std::string etag;  // of what is filled: strong, or empty if it cannot be continued
+  std::optional<object_checksum> checksum;  // of the whole, if it is to be compared
 
   std::span<std::byte> memory() const noexcept { return room.empty() ? content.bytes() : room; }
   void begin_anew() {
     content = {};
     filled = 0;
     etag.clear();
+    checksum.reset();
   }
-};
-
-struct failed_attempt {
-  std::error_code code;
-  std::string why;
-  bool again = false;  // whether another attempt may succeed
-  std::optional<std::chrono::seconds> retry_after = {};
 };
 
 struct attempt_result {
   std::optional<response> answer;
   std::optional<failed_attempt> failure;
 };
-
-// "get https://host/a".
-std::string describe_request(std::string_view method, std::string_view url);
-
-// Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
-bool is_strong(std::string_view etag) noexcept;
-
-// Sets a transfer up for one hop to `url`, with headers, addresses of the host, and, at the
-// request's own origin, what only that may see.
-task<> set_up(client::state& client, transfer& hop, const request& what, const std::string& url,
-              const byte_range& range, std::string if_match, bool token_was_refused);
-
-// Where a request goes on its way through redirects.
-struct route {
-  std::string url;
-  unsigned redirects = 0;
-  bool token_was_refused = false;
-};
-
-// Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
-// it would, but may not.
-bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
-              std::optional<failed_attempt>& refused);
 
 // Holds a permit that has been acquired.
 class permit {
@@ -154,17 +129,9 @@ std::chrono::nanoseconds pause_before_next(const client_settings& settings,
 // Adds a transfer to the client's statistics.
 void count(client::state& client, const transfer& ended);
 
-// What a finished transfer that is no success comes to.
-failed_attempt failure_of(const transfer& ended);
-
 // An attempt whose body is received as a whole. Throws error(stopped), what a token_function
 // throws, and errors of what can never succeed.
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
                              received& so_far);
-
-// How long the part is that a response says to be, if that is the one that was asked for: it begins
-// where it should, and ends there or with the object. Nothing for another part, or none.
-std::optional<std::uint64_t> part_bytes(const response_head& head,
-                                        const byte_range& asked) noexcept;
 
 }  // namespace lade::io::http

@@ -1,4 +1,6 @@
 #include "attempt.hpp"
+#include "hops.hpp"
+#include "ranges.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/require.hpp>
@@ -17,10 +19,11 @@ namespace lade::io::http {
 // A body that is given away while it comes, over as many attempts as it takes.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request what;            // its range is what is still to come
-  std::string etag = {};   // of what has been given: strong, or empty
-  bool has_begun = false;  // some of it has been given
-  unsigned attempts = 0;   // since the last byte
+  request what;                                  // its range is what is still to come
+  std::string etag = {};                         // of what has been given: strong, or empty
+  bool has_begun = false;                        // some of it has been given
+  unsigned attempts = 0;                         // since the last byte
+  std::optional<object_checksum> checksum = {};  // of the whole, if it is to be compared
 };
 
 // The consumer may take as long as it likes.
@@ -29,35 +32,38 @@ static void set_streaming(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L);
 }
 
+// Why a response that has begun is not the body that was asked for, if it is not.
+static std::optional<failed_attempt> refusal_of(const streamed_body& body, const transfer& hop) {
+  auto& range = body.what.range;
+  auto status = hop.head.status;
+  if (status == 412 && body.has_begun)
+    return failed_attempt{.code = make_error_code(errc::invalid_data),
+                          .why = "the object has changed while it was read"};
+  if (status >= 300 || status < 200) return failure_of(hop);
+  if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
+  return failed_attempt{
+      .code = make_error_code(errc::invalid_data),
+      .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
+}
+
 // Begins an attempt: runs `hop` up to the first byte of a body, or to the end. Returns why that is
 // not the body, if it is not.
 static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
                                                       std::optional<live_transfer>& hop,
                                                       lade::runtime& where) {
-  route way{.url = body.what.url()};
+  route way(body.what);
   std::optional<failed_attempt> refused;
-  auto& range = body.what.range;
   do {
     hop.emplace(body.owner, where);
-    (*hop)->expects_part = !range.is_all();
+    (*hop)->expects_part = !body.what.range.is_all();
     set_streaming((*hop)->handle());
-    co_await set_up(*body.owner, **hop, body.what, way.url, range, body.etag,
-                    way.token_was_refused);
+    co_await set_up(*body.owner, **hop, body.what, way, body.what.range, body.etag);
     co_await hop->step();
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));
-  if (refused) co_return refused;
-  auto& head = (*hop)->head;
-  if (head.status == 412 && body.has_begun)
-    co_return failed_attempt{.code = make_error_code(errc::invalid_data),
-                             .why = "the object has changed while it was read"};
-  bool is_body = head.status >= 200 && head.status < 300 && !(*hop)->misfits &&
-                 (range.is_all() || part_bytes(head, range));
-  if (is_body) co_return std::nullopt;
-  if (head.status >= 300 || head.status < 200) co_return failure_of(**hop);
-  co_return failed_attempt{
-      .code = make_error_code(errc::invalid_data),
-      .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
+  if (!refused) refused = refusal_of(body, **hop);
+  if (refused) name_hop(way, *refused);
+  co_return refused;
 }
 
 [[noreturn]] static void give_up_stream(const streamed_body& body, const failed_attempt& failure) {
@@ -76,6 +82,49 @@ static std::size_t next_chunk_bytes(const transfer& body, std::uint64_t given, s
   return static_cast<std::size_t>(std::min<std::uint64_t>(most, *length - given));
 }
 
+// What a body that has begun says of the object.
+static void take_head(streamed_body& body, const response_head& head) {
+  body.etag = is_strong(head.value("etag")) ? head.value("etag") : "";
+  if (body.has_begun) return;
+  auto& options = body.owner->settings.options;
+  bool is_decoded = options.decompress && !head.value("content-encoding").empty();
+  bool is_compared = options.verify_checksums && body.what.range.is_all() && !is_decoded;
+  body.checksum = is_compared ? object_checksum::stated_by(head) : std::nullopt;
+}
+
+// Receives the next chunk, which is empty if none came.
+static task<buffer> next_chunk(streamed_body& body, live_transfer& hop, std::size_t bytes) {
+  auto chunk = co_await allocate(bytes);
+  co_await body.owner->bytes.acquire(bytes);
+  byte_share share(body.owner->bytes);
+  share.add(bytes);
+  hop->room = chunk.bytes();
+  hop->filled = 0;
+  co_await hop.step();
+  auto filled = chunk.slice(0, hop->filled);
+  if (body.checksum && !filled.empty()) co_await update_checksum(*body.checksum, filled.bytes());
+  co_return filled;
+}
+
+// Throws where all has been given away, and it was not what the server says.
+static void verify_stream(streamed_body& body) {
+  if (!body.checksum) return;
+  ++body.owner->verified;
+  if (auto why = body.checksum->mismatch(); !why.empty())
+    give_up_stream(body, {.code = make_error_code(errc::invalid_data), .why = std::move(why)});
+}
+
+// Pauses before the next attempt; throws if there is to be none.
+static task<> recover(streamed_body& body, failed_attempt failure) {
+  auto& settings = body.owner->settings;
+  bool can_continue = !body.has_begun || !body.etag.empty();
+  if (!can_continue) failure.why += "; without a strong entity tag it cannot be continued";
+  if (!failure.again || !can_continue || body.attempts >= settings.options.retry.attempts)
+    give_up_stream(body, failure);
+  ++body.owner->retries;
+  co_await sleep(pause_before_next(settings, failure, body.attempts));
+}
+
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
   co_await body.owner->permits.acquire();
   permit one_of_all(body.owner->permits);
@@ -89,37 +138,26 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
     std::optional<live_transfer> hop;
     auto failure = co_await begin_body(body, hop, *here.runtime);
     auto& running = **hop;
-    if (!failure)
-      body.etag = is_strong(running.head.value("etag")) ? running.head.value("etag") : "";
+    if (!failure) take_head(body, running.head);
     std::uint64_t given = 0;
     while (!failure && running.at() == transfer::stage::paused) {
       auto bytes = std::max(next_chunk_bytes(running, given, chunk_bytes), running.wanted);
-      auto chunk = co_await allocate(bytes);
-      running.room = chunk.bytes();
-      running.filled = 0;
-      co_await hop->step();
-      if (running.filled == 0) continue;
-      auto filled = chunk.slice(0, running.filled);
-      chunk = {};
-      given += filled.size();
-      body.what.range.offset += filled.size();
+      auto chunk = co_await next_chunk(body, *hop, bytes);
+      if (chunk.empty()) continue;
+      given += chunk.size();
+      body.what.range.offset += chunk.size();
       body.has_begun = true;
       body.attempts = 1;
-      co_yield filled;
+      co_yield chunk;
     }
     running.filled = static_cast<std::size_t>(given);
     count(*body.owner, running);
-    if (!failure && running.succeeded()) co_return;
+    if (!failure && running.succeeded()) break;
     if (!failure) failure = failure_of(running);
-    bool can_continue = !body.has_begun || !body.etag.empty();
-    if (!can_continue) failure->why += "; without a strong entity tag it cannot be continued";
-    if (!failure->again || !can_continue ||
-        body.attempts >= body.owner->settings.options.retry.attempts)
-      give_up_stream(body, *failure);
-    ++body.owner->retries;
     hop.reset();
-    co_await sleep(pause_before_next(body.owner->settings, *failure, body.attempts));
+    co_await recover(body, *std::move(failure));
   }
+  verify_stream(body);
 }
 
 async_generator<buffer> client::stream(std::string url, stream_options options) const {

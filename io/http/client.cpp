@@ -1,4 +1,5 @@
 #include "attempt.hpp"
+#include "ranges.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
@@ -47,7 +48,7 @@ void client::authorize(std::string host, token_function token) {
 
 client_statistics client::stats() const {
   auto& s = *state_;
-  return {s.requests, s.retries, s.failures, s.bytes_in, s.bytes_out, s.connections};
+  return {s.requests, s.retries, s.failures, s.bytes_in, s.bytes_out, s.connections, s.verified};
 }
 
 static double draw_pause() {
@@ -76,7 +77,7 @@ std::chrono::nanoseconds pause_before_next(const client_settings& settings,
 static task<response> send_until_answered(std::shared_ptr<client::state> client,
                                           const request& what, std::span<std::byte> into) {
   auto& here = co_await detail::this_context_reference();
-  received so_far{.room = into, .content = {}, .etag = {}};
+  received so_far{.room = into, .content = {}, .etag = {}, .checksum = {}};
   auto begun = detail::clock::now();
   for (unsigned number = 1;; ++number) {
     auto result = co_await attempt(client, what, so_far);

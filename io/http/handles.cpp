@@ -41,6 +41,8 @@ client_settings::client_settings(const client_options& given)
   detail::require_duration(stage, "deadline", options.deadline);
   detail::require_count(stage, "connections_per_host", options.connections_per_host, {.least = 1});
   detail::require_count(stage, "requests", options.requests, {.least = 1});
+  detail::require_count(stage, "bytes_in_flight", options.bytes_in_flight,
+                        {.least = 1, .most = ~std::uint64_t{0}});
   detail::require_count(stage, "redirects", options.redirects, {.most = 100});
   if (!private_key.empty() && certificate.empty())
     throw error(errc::invalid_argument, stage, "private_key without a certificate");

@@ -15,7 +15,7 @@
 
 namespace lade::io::http {
 
-static bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::ranges::equal(
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> response_head::length() const noexcept {
   return bytes;
 }
 
-static std::string_view without_blanks(std::string_view text) noexcept {
+std::string_view without_blanks(std::string_view text) noexcept {
   constexpr std::string_view blanks = " \t\r\n";
   auto begin = std::min(text.find_first_not_of(blanks), text.size());
   text.remove_prefix(begin);
@@ -53,18 +53,21 @@ std::size_t transfer::take_header(std::string_view line) {
   } else if (auto colon = line.find(':'); colon != std::string_view::npos) {
     head.headers.emplace_back(without_blanks(line.substr(0, colon)),
                               without_blanks(line.substr(colon + 1)));
+  } else if (without_blanks(line).empty()) {
+    head.is_complete = true;
   }
   return line.size();
 }
 
-// For a body of a known length, if its memory need not be waited for.
-void transfer::allocate_room(const context& where) {
+void transfer::begin_body() {
   auto length = head.value("content-encoding").empty() ? head.length() : std::nullopt;
-  if (!length || *length > most_bytes) return;
-  auto memory = try_allocate(where, static_cast<std::size_t>(*length));
-  if (!memory) return;
-  content = *std::move(memory);
-  room = content.bytes();
+  if (allocates_in && length && *length <= most_bytes) {
+    if (auto taken = try_allocate(*allocates_in, static_cast<std::size_t>(*length))) {
+      content = *std::move(taken);
+      memory = content.bytes();
+    }
+  }
+  if (share && !memory.empty() && share->try_acquire(memory.size())) room = memory;
 }
 
 std::size_t transfer::take_body(const char* data, std::size_t bytes) {
@@ -78,7 +81,7 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
     misfits = true;
     return 0;
   }
-  if (auto* where = std::exchange(allocates_in, nullptr)) allocate_room(*where);
+  if (!std::exchange(has_begun_, true)) begin_body();
   if (bytes > room.size() - filled) {
     wanted = bytes;
     stage_ = stage::paused;
@@ -88,6 +91,13 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
   std::memcpy(room.data() + filled, data, bytes);
   filled += bytes;
   return bytes;
+}
+
+// To libcurl, a connection that ends within the headers ends a response without a body.
+void transfer::require_complete_head() noexcept {
+  if (result_ != CURLE_OK || head.is_complete) return;
+  result_ = CURLE_PARTIAL_FILE;
+  (void)snprintf(error_text_.data(), error_text_.size(), "the headers end too early");
 }
 
 std::size_t transfer::give_body(char* into, std::size_t bytes) noexcept {
@@ -259,6 +269,7 @@ void engine::collect() noexcept {
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
     curl_multi_remove_handle(multi_, easy);
     ended->result_ = result;
+    ended->require_complete_head();
     ended->stage_ = transfer::stage::over;
     stepped_.add(*ended);
   }

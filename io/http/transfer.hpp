@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "byte_permits.hpp"
+
 #include <lade/buffer.hpp>
 #include <lade/context.hpp>
 #include <lade/io/http/client.hpp>
@@ -31,6 +33,9 @@ struct free_curl_list {
 };
 using curl_list = std::unique_ptr<curl_slist, free_curl_list>;
 
+bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
+std::string_view without_blanks(std::string_view text) noexcept;
+
 // The value of a header, whatever the case of its name; empty if there is none.
 std::string_view header_value(const header_list& headers, std::string_view name) noexcept;
 
@@ -38,6 +43,7 @@ std::string_view header_value(const header_list& headers, std::string_view name)
 struct response_head {
   int status = 0;
   header_list headers;
+  bool is_complete = false;  // the empty line after the headers has come
 
   std::string_view value(std::string_view name) const noexcept {
     return header_value(headers, name);
@@ -89,10 +95,15 @@ class transfer {
   // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
   std::chrono::milliseconds stall_timeout{0};
 
-  // If set: a body of a known length takes its memory there, if it need not wait for it.
+  // When the body begins, it takes memory of its length there, if that is known and need not be
+  // waited for, as `content`.
   const context* allocates_in = nullptr;
   std::size_t most_bytes = 0;  // that it allocates so
   buffer content;
+
+  // If set: `memory` becomes `room` when the body begins, if so many bytes may be in flight.
+  byte_share* share = nullptr;
+  std::span<std::byte> memory;
 
   // Where it was when the last step ended.
   stage at() const noexcept { return seen_; }
@@ -112,7 +123,8 @@ class transfer {
     transfer* watched = nullptr;
   };
 
-  void allocate_room(const context& where);
+  void begin_body();
+  void require_complete_head() noexcept;
   std::size_t take_header(std::string_view line);
   std::size_t give_body(char* into, std::size_t bytes) noexcept;
   void install();
@@ -125,7 +137,8 @@ class transfer {
   stage seen_ = stage::idle;
   watch stall_watch_;
   std::chrono::steady_clock::time_point last_byte_;
-  bool listed_ = false;  // in the engine's list of steps that have ended
+  bool has_begun_ = false;  // its body
+  bool listed_ = false;     // in the engine's list of steps that have ended
   transfer* previous_ = nullptr;
   transfer* next_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> error_text_{};

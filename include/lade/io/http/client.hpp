@@ -36,11 +36,21 @@ struct client_options {
 
   unsigned connections_per_host = 128;  // requests to one host that run at a time
   unsigned requests = 512;              // to all hosts
+
+  // Bodies that are received at a time, of all hosts, each counted with its length. Others wait in
+  // the order of their arrival; a body that is longer is received alone. Of a stream the chunk
+  // counts that is being received; a body of unknown length, with its memory.
+  std::uint64_t bytes_in_flight = std::uint64_t{1} << 30;
+
   unsigned redirects = 5;
 
   // Bodies that are longer, or whose length the server does not say and which become longer, are
-  // refused.
+  // refused. Streams may be of any length: their memory is that of a chunk.
   std::uint64_t max_bytes = std::uint64_t{16} << 30;
+
+  // Whether the bodies of whole objects are compared with the checksums that servers send with
+  // them; see `client`.
+  bool verify_checksums = true;
 
   // HTTP/2 where a server offers it over TLS. It saves connections, not CPU time, and libcurl may
   // buffer up to 32 MiB for each response whose memory has to be waited for.
@@ -144,6 +154,7 @@ struct client_statistics {
   std::uint64_t bytes_in = 0;  // of bodies
   std::uint64_t bytes_out = 0;
   std::uint64_t connections = 0;  // that were made
+  std::uint64_t verified = 0;     // bodies that were compared with a checksum
 };
 
 // Sends requests over kept connections. A small value: copies share limits, options, and
@@ -162,6 +173,13 @@ struct client_statistics {
 // 5xx are tried again. If a body has ended early and its entity tag is strong, the next attempt
 // asks for the rest of the same entity (Range, If-Match); where the object has changed meanwhile it
 // is an error, not a mixture. Without a strong tag it begins anew.
+//
+// Checksums. The body of a GET of a whole object is compared with the checksum that the response
+// states: CRC32C, CRC64NVME, SHA-256 or MD5, the first of them, in x-amz-checksum-*, x-goog-hash,
+// Repr-Digest, Digest or Content-MD5. A body with another one is an attempt that has failed, and at
+// last error(invalid_data). Not compared are parts, checksums of checksums (those of objects that
+// were uploaded in parts, "...-3"), and bodies that were decompressed. Ask an object store for
+// checksums where it does not send them by itself: "x-amz-checksum-mode: ENABLED" for S3.
 //
 // Redirects are followed for GET and HEAD, not from https to http. Headers of the program,
 // signatures and credentials are sent to the URL's own scheme, host and port only.
@@ -187,7 +205,8 @@ class client {
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
   // at the pace of the consumer: libcurl holds back at most what the system has received. What
   // breaks off is continued as described above; without a strong entity tag that is an error, since
-  // the bytes before have been given away. Over HTTP/1.1.
+  // the bytes before have been given away. So is a wrong checksum: in place of the end of the
+  // stream, its consumer gets error(invalid_data). Over HTTP/1.1.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 

@@ -1,0 +1,109 @@
+// How many bytes of bodies are received at a time.
+
+#pragma once
+
+#include <lade/detail/mutex.hpp>
+#include <lade/detail/waiter.hpp>
+
+#include <coroutine>
+#include <cstdint>
+#include <mutex>
+
+namespace lade::io::http {
+
+// Bodies are let in in the order in which they asked, each when it fits below the limit with those
+// that are in flight; one that is larger than the limit when nothing else is. So whoever waits does
+// so for a body that is in flight, and those must not wait for more: extend() does not.
+class byte_permits {
+ public:
+  class awaiter;
+
+  explicit byte_permits(std::uint64_t limit) noexcept : limit_(limit) {}
+
+  bool try_acquire(std::uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    return take(bytes);
+  }
+
+  // `co_await acquire(bytes)`. Throws error(stopped) if the caller is cancelled.
+  [[nodiscard]] awaiter acquire(std::uint64_t bytes) noexcept;
+
+  // At once, beyond the limit if need be.
+  void extend(std::uint64_t bytes) noexcept {
+    std::lock_guard lock(mutex_);
+    in_flight_ += bytes;
+  }
+
+  void release(std::uint64_t bytes);
+
+ private:
+  bool fits(std::uint64_t bytes) const noexcept {
+    return in_flight_ == 0 || (in_flight_ < limit_ && bytes <= limit_ - in_flight_);
+  }
+  bool take(std::uint64_t bytes) noexcept {
+    if (!waiters_.empty() || !fits(bytes)) return false;
+    in_flight_ += bytes;
+    return true;
+  }
+
+  const std::uint64_t limit_;
+  lade::detail::mutex mutex_;
+  lade::detail::wait_list waiters_;
+  std::uint64_t in_flight_ = 0;
+};
+
+class byte_permits::awaiter : private lade::detail::waiter {
+ public:
+  awaiter(byte_permits& of, std::uint64_t bytes) noexcept : of_(of), bytes_(bytes) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return park(coroutine, of_.mutex_, of_.waiters_, [this] { return of_.take(bytes_); });
+  }
+  void await_resume() { finish("wait for bytes in flight"); }
+
+ private:
+  friend class byte_permits;
+
+  byte_permits& of_;
+  std::uint64_t bytes_;
+};
+
+inline byte_permits::awaiter byte_permits::acquire(std::uint64_t bytes) noexcept {
+  return {*this, bytes};
+}
+
+// What one body has of them.
+class byte_share {
+ public:
+  explicit byte_share(byte_permits& of) noexcept : of_(of) {}
+  byte_share(const byte_share&) = delete;
+  ~byte_share() { release(); }
+
+  bool empty() const noexcept { return bytes_ == 0; }
+  byte_permits& permits() const noexcept { return of_; }
+
+  bool try_acquire(std::uint64_t bytes) {
+    if (!of_.try_acquire(bytes)) return false;
+    bytes_ += bytes;
+    return true;
+  }
+
+  // Owns permits that have been acquired.
+  void add(std::uint64_t acquired) noexcept { bytes_ += acquired; }
+
+  void extend(std::uint64_t bytes) noexcept {
+    of_.extend(bytes);
+    bytes_ += bytes;
+  }
+
+  void release() {
+    if (bytes_ > 0) of_.release(std::exchange(bytes_, 0));
+  }
+
+ private:
+  byte_permits& of_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace lade::io::http

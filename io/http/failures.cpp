@@ -1,0 +1,92 @@
+#include "failures.hpp"
+
+#include <lade/io/http/error.hpp>
+#include <lade/printable.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+
+namespace lade::io::http {
+
+std::string describe_request(std::string_view method, std::string_view url) {
+  std::string text(method);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text + " " + without_secrets(url);
+}
+
+static bool is_worth_repeating(CURLcode result) noexcept {
+  constexpr std::array passing{
+      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,   CURLE_RECV_ERROR,
+      CURLE_SEND_ERROR,           CURLE_GOT_NOTHING,       CURLE_PARTIAL_FILE,
+      CURLE_OPERATION_TIMEDOUT,   CURLE_SSL_CONNECT_ERROR, CURLE_HTTP2,
+      CURLE_HTTP2_STREAM,         CURLE_SEND_FAIL_REWIND};
+  return std::ranges::find(passing, result) != passing.end();
+}
+
+static bool is_worth_repeating(int status) noexcept {
+  return status == 408 || status == 425 || status == 429 || status >= 500;
+}
+
+static std::optional<std::chrono::system_clock::time_point> parse_date(
+    std::string_view text) noexcept {
+  std::array<char, 64> terminated{};
+  if (text.empty() || text.size() >= terminated.size()) return std::nullopt;
+  std::ranges::copy(text, terminated.begin());
+  auto seconds = curl_getdate(terminated.data(), nullptr);
+  if (seconds == -1) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(seconds);
+}
+
+std::optional<std::chrono::seconds> retry_after(
+    const response_head& head, std::chrono::system_clock::time_point now) noexcept {
+  auto text = head.value("retry-after");
+  std::uint32_t seconds = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (!text.empty() && failure == std::errc() && end == text.data() + text.size())
+    return std::chrono::seconds(seconds);
+  auto until = parse_date(text);
+  if (!until) return std::nullopt;
+  auto from = parse_date(head.value("date")).value_or(now);
+  return std::max(std::chrono::ceil<std::chrono::seconds>(*until - from), std::chrono::seconds(0));
+}
+
+static std::string first_line(std::string_view text) {
+  constexpr std::size_t most = 200;
+  text = text.substr(0, text.find_first_of("\r\n"));
+  return printable(text.substr(0, most)) + (text.size() > most ? "..." : "");
+}
+
+static std::string_view xml_element(std::string_view body, const std::string& name) {
+  auto begin = body.find("<" + name + ">");
+  if (begin == std::string_view::npos) return {};
+  body.remove_prefix(begin + name.size() + 2);
+  return body.substr(0, body.find("</"));
+}
+
+// What the body of a refusal says: the code and message of an object store, else its first line.
+static std::string explanation_of(std::string_view body) {
+  auto message = xml_element(body, "Message");
+  if (message.empty()) return first_line(body);
+  return std::string(first_line(xml_element(body, "Code"))) + ", " + first_line(message);
+}
+
+failed_attempt failure_of(const transfer& ended) {
+  if (!ended.succeeded()) {
+    std::error_code code(ended.result(), curl_category());
+    auto why = code.message();
+    if (!ended.reason().empty() && ended.reason() != why) why += ": " + first_line(ended.reason());
+    return {.code = code, .why = why, .again = is_worth_repeating(ended.result())};
+  }
+  auto code = status_code(ended.head.status);
+  auto explanation = explanation_of(ended.refusal);
+  return {.code = code,
+          .why = code.message() + (explanation.empty() ? "" : ": " + explanation),
+          .again = is_worth_repeating(ended.head.status),
+          .retry_after = retry_after(ended.head, std::chrono::system_clock::now())};
+}
+
+}  // namespace lade::io::http

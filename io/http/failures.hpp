@@ -1,0 +1,33 @@
+// What attempts fail of, in words, and whether another is worth it.
+
+#pragma once
+
+#include "transfer.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace lade::io::http {
+
+struct failed_attempt {
+  std::error_code code;
+  std::string why;
+  bool again = false;  // whether another attempt may succeed
+  std::optional<std::chrono::seconds> retry_after = {};
+};
+
+// "get https://host/a".
+std::string describe_request(std::string_view method, std::string_view url);
+
+// What a finished transfer that is no success comes to.
+failed_attempt failure_of(const transfer& ended);
+
+// The pause that a server asks for: in seconds, or until a date, counted from the header Date, or
+// from `now` where there is none (RFC 9110, section 10.2.3). Nothing if it is neither.
+std::optional<std::chrono::seconds> retry_after(const response_head& head,
+                                                std::chrono::system_clock::time_point now) noexcept;
+
+}  // namespace lade::io::http

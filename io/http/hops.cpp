@@ -1,0 +1,129 @@
+#include "hops.hpp"
+
+#include "ranges.hpp"
+#include "resolver.hpp"
+
+#include <lade/error.hpp>
+#include <lade/printable.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+namespace lade::io::http {
+
+static curl_list with_line(curl_list list, const std::string& line) {
+  auto* longer = curl_slist_append(list.get(), line.c_str());
+  if (!longer) throw std::bad_alloc();
+  (void)list.release();
+  return curl_list(longer);
+}
+
+static void set_method(transfer& hop, const request& what) {
+  auto* easy = hop.handle();
+  if (what.method() == "GET") {
+    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+  } else if (what.method() == "HEAD") {
+    curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+  } else if (what.method() == "DELETE") {
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "DELETE");
+  } else {
+    hop.outgoing = what.body;
+    auto bytes = static_cast<curl_off_t>(what.body.size());
+    bool is_put = what.method() == "PUT";
+    curl_easy_setopt(easy, is_put ? CURLOPT_UPLOAD : CURLOPT_POST, 1L);
+    curl_easy_setopt(easy, is_put ? CURLOPT_INFILESIZE_LARGE : CURLOPT_POSTFIELDSIZE_LARGE, bytes);
+  }
+}
+
+// A line break in a header would be another header.
+static void require_one_line(const std::string& name, const std::string& value) {
+  if ((name + value).find_first_of("\r\n") == std::string::npos && !name.empty()) return;
+  throw error(errc::invalid_argument, "send header " + printable(name), "a line break in it");
+}
+
+static task<> add_own_headers(client::state& client, const request& what, const route& way,
+                              header_list& headers) {
+  headers.insert(headers.end(), what.headers.begin(), what.headers.end());
+  if (auto* token = client.token_for(way.at)) {
+    auto bearer = co_await (*token)(way.token_was_refused);
+    headers.emplace_back("Authorization", "Bearer " + bearer);
+  }
+  if (what.sign) what.sign(what, headers);
+}
+
+task<> set_up(client::state& client, transfer& hop, const request& what, const route& way,
+              const byte_range& range, std::string if_match) {
+  header_list headers;
+  if (!if_match.empty()) headers.emplace_back("If-Match", std::move(if_match));
+  if (way.is_own) co_await add_own_headers(client, what, way, headers);
+  if (what.method() == "PUT" || what.method() == "POST") headers.emplace_back("Expect", "");
+
+  for (auto& [name, value] : headers) {
+    require_one_line(name, value);
+    hop.headers =
+        with_line(std::move(hop.headers), name + ":" + (value.empty() ? "" : " ") + value);
+  }
+  auto* easy = hop.handle();
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
+  set_method(hop, what);
+  if (!range.is_all()) curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
+  if (!way.is_own) curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  if (curl_easy_setopt(easy, CURLOPT_URL, way.url.c_str()) != CURLE_OK) throw std::bad_alloc();
+  if (way.at.is_address() || client.settings.may_use_proxy()) co_return;
+  auto addresses = co_await resolver::of_process().resolve(way.at.host);
+  hop.addresses = with_line({}, "+" + way.at.authority() + ":" + addresses);
+  curl_easy_setopt(easy, CURLOPT_RESOLVE, hop.addresses.get());
+}
+
+static bool is_redirect(const response_head& head) noexcept {
+  constexpr std::array statuses{301, 302, 303, 307, 308};
+  return std::ranges::find(statuses, head.status) != statuses.end() &&
+         !head.value("location").empty();
+}
+
+// Where a redirect leads to, if that is allowed. Otherwise sets `why` it is not.
+static std::optional<std::string> next_url(const client::state& client, const route& way,
+                                           const std::string& location, std::string& why) {
+  auto next = redirected(way.url, location);
+  auto most = client.settings.options.redirects;
+  if (next.empty())
+    why = "redirected to " + printable(without_secrets(location)) +
+          ", which is no URL of http or https";
+  else if (way.redirects == most)
+    why = "more than " + std::to_string(most) + " redirects";
+  else if (way.at.scheme == "https" && origin(next).scheme != "https")
+    why = "redirected from https to " + without_secrets(next);
+  else
+    return next;
+  return std::nullopt;
+}
+
+bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
+              std::optional<failed_attempt>& refused) {
+  if (!ended.succeeded()) return false;
+  bool is_read = what.method() == "GET" || what.method() == "HEAD";
+  if (!is_redirect(ended.head) || !is_read) {
+    bool is_unauthorized = ended.head.status == 401 && way.is_own && client.token_for(way.at);
+    return is_unauthorized && !std::exchange(way.token_was_refused, true);
+  }
+  std::string why;
+  auto next = next_url(client, way, std::string(ended.head.value("location")), why);
+  if (!next) {
+    refused = failed_attempt{.code = status_code(ended.head.status), .why = std::move(why)};
+    return false;
+  }
+  way.url = *std::move(next);
+  way.at = origin(way.url);
+  way.is_own = way.at == origin(what.url());
+  ++way.redirects;
+  return true;
+}
+
+void name_hop(const route& way, failed_attempt& failure) {
+  if (way.redirects > 0) failure.why += ", redirected to " + without_secrets(way.url);
+}
+
+}  // namespace lade::io::http

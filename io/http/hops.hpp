@@ -1,0 +1,39 @@
+// The way of a request through redirects: one transfer for each hop.
+
+#pragma once
+
+#include "attempt.hpp"
+#include "failures.hpp"
+#include "origin.hpp"
+
+#include <lade/task.hpp>
+
+#include <optional>
+#include <string>
+
+namespace lade::io::http {
+
+// Where a request goes next.
+struct route {
+  explicit route(const request& what) : url(what.url()), at(url) {}
+
+  std::string url;
+  origin at;
+  bool is_own = true;  // `at` is the request's own origin, which may see what only that may see
+  unsigned redirects = 0;
+  bool token_was_refused = false;
+};
+
+// Sets a transfer up for a hop, with headers and the addresses of the host.
+task<> set_up(client::state& client, transfer& hop, const request& what, const route& way,
+              const byte_range& range, std::string if_match);
+
+// Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
+// it would, but may not.
+bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
+              std::optional<failed_attempt>& refused);
+
+// Says where a failure was, if that is not where the request went at first.
+void name_hop(const route& way, failed_attempt& failure);
+
+}  // namespace lade::io::http

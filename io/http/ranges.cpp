@@ -1,0 +1,53 @@
+#include "ranges.hpp"
+
+#include <charconv>
+
+namespace lade::io::http {
+
+std::string range_text(const byte_range& range) {
+  auto text = std::to_string(range.offset) + "-";
+  if (range.bytes != byte_range::to_end) text += std::to_string(range.offset + range.bytes - 1);
+  return text;
+}
+
+byte_range rest_of(const byte_range& range, std::size_t filled) noexcept {
+  auto bytes = range.bytes == byte_range::to_end ? range.bytes : range.bytes - filled;
+  return {range.offset + filled, bytes};
+}
+
+bool is_strong(std::string_view etag) noexcept {
+  return etag.size() > 2 && etag.starts_with('"') && etag.ends_with('"');
+}
+
+// Takes a number off the beginning of a text.
+static std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
+  std::uint64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+static bool take_prefix(std::string_view& text, std::string_view prefix) noexcept {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+// "bytes 0-499/1234", or "bytes 0-499/*" (RFC 9110, section 14.4).
+std::optional<std::uint64_t> part_bytes(const response_head& head,
+                                        const byte_range& asked) noexcept {
+  auto text = head.value("content-range");
+  if (head.status != 206 || !take_prefix(text, "bytes ")) return std::nullopt;
+  auto first = take_number(text);
+  auto last = take_prefix(text, "-") ? take_number(text) : std::nullopt;
+  if (!first || !last || !take_prefix(text, "/") || *last < *first || first != asked.offset)
+    return std::nullopt;
+  auto bytes = *last - *first + 1;
+  if (bytes == asked.bytes) return bytes;
+  auto total = take_number(text);
+  bool is_rest = total ? *last + 1 == *total : asked.bytes == byte_range::to_end;
+  return is_rest && bytes < asked.bytes ? std::optional(bytes) : std::nullopt;
+}
+
+}  // namespace lade::io::http

@@ -1,0 +1,29 @@
+// The parts of objects that requests ask for, and that responses say to be.
+
+#pragma once
+
+#include "transfer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lade::io::http {
+
+// "5-11", or "5-": how CURLOPT_RANGE takes it.
+std::string range_text(const byte_range& range);
+
+// The part that is left to ask for.
+byte_range rest_of(const byte_range& range, std::size_t filled) noexcept;
+
+// How long the part is that a response says to be, if that is the one that was asked for: it begins
+// where it should, and ends there or with the object. Nothing for another part, or none.
+std::optional<std::uint64_t> part_bytes(const response_head& head,
+                                        const byte_range& asked) noexcept;
+
+// Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
+bool is_strong(std::string_view etag) noexcept;
+
+}  // namespace lade::io::http
