@@ -40,12 +40,10 @@ void credential_cache::end(refresh& own, std::optional<s3_credentials> got,
     auto now = std::chrono::system_clock::now();
     running_.reset();
     next_try_ = now + pause_between_refreshes;
-    if (got) {
+    if (got)
       kept_ = got;
-      obtained_ = now;
-    } else if (kept_ && now < kept_->expires()) {
+    else if (kept_ && now < kept_->expires())
       got = kept_;
-    }
   }
   own.got = std::move(got);
   if (!own.got) own.failure = std::move(failure);
@@ -81,9 +79,11 @@ task<s3_credentials> credential_cache::current() {
   }
 }
 
-void credential_cache::expire(s3_credentials::time when) {
+void credential_cache::expire(const s3_credentials& refused) {
   std::lock_guard lock(mutex_);
-  if (kept_ && obtained_ < when) kept_.reset();
+  bool is_kept = kept_ && kept_->access_key() == refused.access_key() &&
+                 kept_->session_token() == refused.session_token();
+  if (is_kept) kept_.reset();
 }
 
 // How long until credentials should be replaced.

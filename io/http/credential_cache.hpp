@@ -29,9 +29,8 @@ class credential_cache {
   // Valid credentials. Throws what the function throws. The cache must outlive the task.
   task<s3_credentials> current();
 
-  // For a server that says that credentials have expired, which were taken before `when`: the next
-  // request gets others.
-  void expire(s3_credentials::time when);
+  // For a server that says that these have expired: the next request gets others.
+  void expire(const s3_credentials& refused);
 
   // Gets new credentials each time before the last ones expire, until it is stopped: so no request
   // waits for them. Background work. The cache must outlive the task.
@@ -58,7 +57,6 @@ class credential_cache {
   s3_credentials_function from_;
   std::mutex mutex_;
   std::optional<s3_credentials> kept_;  // guarded by mutex_, as all that follows
-  s3_credentials::time obtained_;
   s3_credentials::time next_try_;     // while old ones are valid
   std::shared_ptr<refresh> running_;  // null: none
 };

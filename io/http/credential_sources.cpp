@@ -107,7 +107,7 @@ static client metadata_client() {
   client_options options;
   options.retry.attempts = 3;
   options.connect_timeout = std::chrono::seconds(1);
-  options.timeout = std::chrono::seconds(1);
+  options.timeout = std::chrono::seconds(2);
   options.max_bytes = 1 << 20;
   options.redirects = 0;
   options.no_proxy = "*";

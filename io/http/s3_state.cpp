@@ -96,23 +96,27 @@ task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
 
 static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
                               std::shared_ptr<const s3_place> where, std::string body_hash,
+                              std::shared_ptr<std::optional<s3_credentials>> signed_with,
                               const request& what, http::header_list& headers) {
   auto keys = co_await store->credentials->current();
   auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   where->signer().sign(what.method(), what.url(), headers, keys, body_hash, now);
+  *signed_with = std::move(keys);
 }
 
-task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
+task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
                               std::string url, std::string query, buffer body) {
   const s3_name name(url);
   auto where = co_await store->place();
-  request made(method, where->http_url(name, query));
+  s3_request made(method, where->http_url(name, query));
   made.body = std::move(body);
   if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
   if (store->is_anonymous) co_return made;
   auto hash = sha256_text(made.body.text());
-  made.sign = [store, where, hash](const request& what, http::header_list& headers) {
-    return sign_s3_request(store, where, hash, what, headers);
+  made.signed_with = std::make_shared<std::optional<s3_credentials>>();
+  made.sign = [store, where, hash, with = made.signed_with](const request& what,
+                                                            http::header_list& headers) {
+    return sign_s3_request(store, where, hash, with, what, headers);
   };
   co_return made;
 }
@@ -125,14 +129,14 @@ static bool says_expired(const error& failure) {
          std::string_view(failure.what()).find("ExpiredToken") != std::string_view::npos;
 }
 
-task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, request what) {
-  auto begun = std::chrono::system_clock::now();
+task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, s3_request what) {
   try {
     co_return co_await store->requests.send(what);
   } catch (const error& failure) {
-    if (store->is_anonymous || !says_expired(failure)) throw;
+    bool is_signed = what.signed_with && *what.signed_with;
+    if (!is_signed || !says_expired(failure)) throw;
   }
-  store->credentials->expire(begun);
+  store->credentials->expire(**what.signed_with);
   co_return co_await store->requests.send(std::move(what));
 }
 

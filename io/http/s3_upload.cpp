@@ -1,3 +1,4 @@
+#include "s3_listing.hpp"
 #include "s3_state.hpp"
 #include "sigv4.hpp"
 #include "xml.hpp"

@@ -85,7 +85,7 @@ s3_credentials_function s3_profile_credentials(std::string_view profile = {});
 s3_credentials_function s3_container_credentials();
 
 // The role of the instance, by version 2 of its metadata service, 169.254.169.254 or
-// AWS_EC2_METADATA_SERVICE_ENDPOINT. A machine without the service is found out within a second.
+// AWS_EC2_METADATA_SERVICE_ENDPOINT. Whether there is one is known after 2 seconds at most.
 // None if AWS_EC2_METADATA_DISABLED is "true".
 s3_credentials_function s3_instance_credentials();
 
