@@ -73,12 +73,6 @@ std::shared_ptr<const store> find_store(std::string_view name) {
   return found;
 }
 
-static int hexadecimal_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 // RFC 8089: an empty host or "localhost", and a path with percent-encoded bytes.
 std::string local_path(std::string name) {
   if (scheme_of(name) != "file") return name;
@@ -87,14 +81,10 @@ std::string local_path(std::string name) {
   rest.remove_prefix(host.size());
   if ((!host.empty() && host != "localhost") || rest.empty())
     throw error(errc::invalid_argument, "open " + name, "not a file of this machine");
-  std::string path;
-  for (std::size_t i = 0; i < rest.size(); ++i) {
-    int high = rest[i] == '%' && i + 2 < rest.size() ? hexadecimal_digit(rest[i + 1]) : -1;
-    int low = high >= 0 ? hexadecimal_digit(rest[i + 2]) : -1;
-    path += low >= 0 ? static_cast<char>(high * 16 + low) : rest[i];
-    if (low >= 0) i += 2;
-  }
-  return path;
+  auto path = percent_decoded(rest);
+  if (!path)
+    throw error(errc::invalid_argument, "open " + name, "a % without two hexadecimal digits");
+  return *std::move(path);
 }
 
 }  // namespace lade::io

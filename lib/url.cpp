@@ -58,4 +58,26 @@ std::string without_secrets(std::string_view name) {
          query_without_secrets(query);
 }
 
+static int hexadecimal_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      plain += text[i];
+      continue;
+    }
+    int high = i + 2 < text.size() ? hexadecimal_digit(text[i + 1]) : -1;
+    int low = i + 2 < text.size() ? hexadecimal_digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return std::nullopt;
+    plain += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return plain;
+}
+
 }  // namespace lade

@@ -45,6 +45,7 @@
 #include "../../lib/items.cpp"
 #include "../../lib/job_queue.cpp"
 #include "../../lib/json.cpp"
+#include "../../lib/json_reader.cpp"
 #include "../../lib/lineage.cpp"
 #include "../../lib/long_chain.cpp"
 #include "../../lib/map.cpp"

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,9 @@ std::string_view scheme_of(std::string_view name) noexcept;
 // numbers and for what only names objects (prefix, versionId and the like). So no password, token
 // or signature is shown. Other names are returned as they are.
 std::string without_secrets(std::string_view name);
+
+// The bytes that percent-encoded text stands for (RFC 3986, section 2.1): "a b" of "a%20b". Nothing
+// if two hexadecimal digits do not follow each "%".
+std::optional<std::string> percent_decoded(std::string_view text);
 
 }  // namespace lade

@@ -2,8 +2,7 @@
 
 #pragma once
 
-#include "json_reader.hpp"
-
+#include <lade/detail/json_reader.hpp>
 #include <lade/field.hpp>
 
 #include <cstddef>
@@ -14,6 +13,8 @@
 #include <vector>
 
 namespace lade::io {
+
+using detail::json_reader;
 
 // The next value as a field; nothing if it is null.
 std::optional<field> read_json_field(json_reader& json, const std::string& name);

@@ -1,13 +1,14 @@
 #include "mds_index.hpp"
 
-#include "json_reader.hpp"
-
+#include <lade/detail/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace lade::io {
+
+using detail::json_reader;
 
 // Reads one index.json.
 class mds_index_parser {

@@ -1,8 +1,8 @@
 #include "safetensors_header.hpp"
 
 #include "bytes.hpp"
-#include "json_reader.hpp"
 
+#include <lade/detail/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <optional>
 
 namespace lade::io {
+
+using detail::json_reader;
 
 [[noreturn]] static void refuse_safetensors(std::string_view name, const std::string& why,
                                             errc code = errc::invalid_data) {

@@ -51,7 +51,7 @@ static task<> add_own_headers(client::state& client, const request& what, const 
     auto bearer = co_await (*token)(way.token_was_refused);
     headers.emplace_back("Authorization", "Bearer " + bearer);
   }
-  if (what.sign) what.sign(what, headers);
+  if (what.sign) co_await what.sign(what, headers);
 }
 
 task<> set_up(client::state& client, transfer& hop, const request& what, const route& way,

@@ -20,6 +20,9 @@ struct listed_page {
   std::string next;  // continues the listing; empty at its end
 };
 
+// An entity tag without its quotes.
+std::string without_quotes(std::string tag);
+
 // Reads the XML of an answer to a request with encoding-type=url. Throws error(invalid_data) that
 // says what is wrong. (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html)
 listed_page parse_listed_page(std::string_view xml);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <new>
@@ -48,6 +49,30 @@ std::string sha256_text(std::string_view bytes) {
   if (!EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr))
     throw std::bad_alloc();
   return hexadecimal(digest.data(), digest.size());
+}
+
+// Appends the bytes of 32 hexadecimal digits. Returns whether they were that.
+static bool append_md5(std::string& to, std::string_view digits) {
+  if (digits.size() != 32) return false;
+  for (std::size_t i = 0; i < 32; i += 2) {
+    unsigned byte = 0;
+    auto [end, failure] = std::from_chars(digits.data() + i, digits.data() + i + 2, byte, 16);
+    if (failure != std::errc() || end != digits.data() + i + 2) return false;
+    to += static_cast<char>(byte);
+  }
+  return true;
+}
+
+std::string multipart_tag(std::span<const std::string> tags) {
+  std::string sums;
+  for (auto& tag : tags) {
+    bool is_quoted = tag.size() >= 2 && tag.starts_with('"');
+    if (!append_md5(sums, is_quoted ? std::string_view(tag).substr(1, tag.size() - 2) : tag))
+      return {};
+  }
+  std::array<unsigned char, 16> digest{};
+  if (!EVP_Digest(sums.data(), sums.size(), digest.data(), nullptr, EVP_md5(), nullptr)) return {};
+  return hexadecimal(digest.data(), digest.size()) + "-" + std::to_string(tags.size());
 }
 
 static std::array<unsigned char, 32> hmac(std::string_view with, std::string_view text) {

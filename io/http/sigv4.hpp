@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,10 @@ std::string percent_encoded(std::string_view text, bool keeps_slashes);
 
 // SHA-256 in lower-case hexadecimal.
 std::string sha256_text(std::string_view bytes);
+
+// The entity tag that stores give to objects whose parts have these tags: the MD5 of the MD5s that
+// the tags are, a dash, and the number of parts. Empty if a tag is no MD5.
+std::string multipart_tag(std::span<const std::string> tags);
 
 // Signs requests of one region. Keeps the key of the day, which takes four of the five HMACs. Any
 // thread.

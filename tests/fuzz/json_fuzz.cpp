@@ -1,9 +1,9 @@
 // Reads any bytes as JSON, and as the object of a line.
 
 #include "../../io/formats/json_fields.hpp"
-#include "../../io/formats/json_reader.hpp"
 #include "../support/json.hpp"
 
+#include <lade/detail/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <string_view>
 
 static bool is_read(std::string_view text) try {
-  lade::io::json_reader json(text, "text");
+  lade::detail::json_reader json(text, "text");
   json.skip();
   json.end();
   return true;

@@ -1,6 +1,8 @@
 #include "../../../io/http/s3_listing.hpp"
+#include "../../../io/http/sigv4.hpp"
 
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/http/s3.hpp>
 #include <lade/runtime.hpp>
@@ -14,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -27,6 +30,7 @@ namespace lade::io::http {
 using test::web_reply;
 using test::web_request;
 using test::web_server;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -198,6 +202,253 @@ TEST(S3, CredentialsThatCannotBeFoundAreAnErrorForAll) {
   });
   EXPECT_THAT([&] { sync_wait(runtime, read_many(store, 20)); },
               ThrowsMessage<error>(HasSubstr("ask for credentials: no role")));
+}
+
+// Takes uploads in parts, and fails as it is told.
+class upload_server {
+ public:
+  std::string endpoint() const { return server_.url(""); }
+  std::vector<web_request> seen() const { return server_.seen(); }
+
+  std::atomic<int> refusals_of_parts = 0;  // 503, for so many requests
+  std::atomic<int> failures_at_end = 0;    // 200 with an error
+  std::atomic<int> lost_at_end = 0;        // made, but the answer does not come
+  std::atomic<bool> aborts_fail = false;
+  std::string error_at_end = "InternalError";
+  std::function<void()> at_part = [] {};
+
+  std::string object() const {
+    std::lock_guard lock(mutex_);
+    return object_;
+  }
+  std::size_t open_uploads() const {
+    std::lock_guard lock(mutex_);
+    return is_open_ ? 1 : 0;
+  }
+
+ private:
+  static web_reply refusal(int status, const std::string& code) {
+    return {.status = status,
+            .body = "<Error><Code>" + code + "</Code><Message>No</Message></Error>"};
+  }
+
+  web_reply answer(const web_request& request) {
+    auto query = request.target.substr(std::min(request.target.find('?'), request.target.size()));
+    if (request.method == "HEAD") return {.headers = {{"ETag", '"' + tag() + '"'}}};
+    if (request.method == "PUT" && query.empty()) {
+      std::lock_guard lock(mutex_);
+      object_ = request.body;
+      return {.headers = {{"ETag", "\"single\""}}};
+    }
+    if (query == "?uploads") {
+      std::lock_guard lock(mutex_);
+      is_open_ = true;
+      return {.body =
+                  "<InitiateMultipartUploadResult><UploadId>a/b&amp;c</UploadId>"
+                  "</InitiateMultipartUploadResult>"};
+    }
+    EXPECT_THAT(query, HasSubstr("uploadId=a%2Fb%26c"));
+    if (request.method == "PUT") return take_part(request, query);
+    if (request.method == "DELETE") {
+      if (aborts_fail) return refusal(403, "AccessDenied");
+      std::lock_guard lock(mutex_);
+      is_open_ = false;
+      return {.status = 204};
+    }
+    return complete(request);
+  }
+
+  web_reply take_part(const web_request& request, const std::string& query) {
+    at_part();
+    if (refusals_of_parts-- > 0) return refusal(503, "SlowDown");
+    auto number = std::stoi(query.substr(query.find("partNumber=") + 11));
+    std::lock_guard lock(mutex_);
+    parts_[number] = request.body;
+    return {
+        .headers = {{"ETag", "\"0000000000000000000000000000000" + std::to_string(number) + "\""}}};
+  }
+
+  web_reply complete(const web_request& request) {
+    if (failures_at_end-- > 0) return refusal(200, error_at_end);
+    std::lock_guard lock(mutex_);
+    if (!is_open_) return refusal(404, "NoSuchUpload");
+    for (auto& [number, content] : parts_) {
+      EXPECT_THAT(request.body, HasSubstr("<PartNumber>" + std::to_string(number) +
+                                          "</PartNumber><ETag>&quot;000"));
+      object_ += content;
+    }
+    is_open_ = false;
+    if (lost_at_end-- > 0) return {.resets = true};
+    return {.body = "<CompleteMultipartUploadResult><ETag>&quot;" + tag() +
+                    "&quot;</ETag></CompleteMultipartUploadResult>"};
+  }
+
+  // As of three parts.
+  static std::string tag() {
+    const std::vector<std::string> tags{"00000000000000000000000000000001",
+                                        "00000000000000000000000000000002",
+                                        "00000000000000000000000000000003"};
+    return multipart_tag(tags);
+  }
+
+  mutable std::mutex mutex_;
+  bool is_open_ = false;  // guarded by mutex_, as is all that follows
+  std::map<int, std::string> parts_;
+  std::string object_;
+  web_server server_{[this](auto& request) { return answer(request); }};
+};
+
+static constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+static buffer pattern(std::size_t bytes) {
+  buffer made(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    made.data()[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+  return made;
+}
+
+static async_generator<buffer> pieces(buffer content, std::size_t bytes) {
+  for (std::size_t at = 0; at < content.size(); at += bytes) {
+    auto piece = content.slice(at, std::min(bytes, content.size() - at));
+    co_yield piece;
+  }
+}
+
+static client impatient_client() {
+  client_options options;
+  options.retry.pause = std::chrono::milliseconds(1);
+  return client(options);
+}
+
+static s3_store store_at(const std::string& endpoint) {
+  return s3_store({.endpoint = endpoint, .region = "a"}, impatient_client(), some_keys);
+}
+
+TEST(S3, UploadsInPartsThatAreTriedAgain) {
+  upload_server server;
+  server.refusals_of_parts = 3;
+  server.failures_at_end = 2;
+  runtime runtime;
+  auto content = pattern(11 * mebibyte);
+  auto made = sync_wait(runtime, store_at(server.endpoint())
+                                     .upload("s3://bucket/a", pieces(content, 400'000),
+                                             {.part_bytes = 5 * mebibyte}));
+  EXPECT_TRUE(server.object() == content.text());
+  EXPECT_EQ(made.name, "s3://bucket/a");
+  EXPECT_EQ(made.size_bytes, content.size());
+  EXPECT_THAT(made.etag, testing::EndsWith("-3"));
+  EXPECT_EQ(server.open_uploads(), 0u);
+}
+
+TEST(S3, AnUploadWhoseLastAnswerIsLostHasSucceeded) {
+  upload_server server;
+  server.lost_at_end = 1;
+  runtime runtime;
+  auto made = sync_wait(
+      runtime, store_at(server.endpoint())
+                   .upload("s3://bucket/a", pattern(11 * mebibyte), {.part_bytes = 5 * mebibyte}));
+  EXPECT_THAT(made.etag, testing::EndsWith("-3"));
+  EXPECT_EQ(server.object().size(), 11 * mebibyte);
+}
+
+TEST(S3, WhatFitsIntoAPartIsUploadedByOneRequest) {
+  upload_server server;
+  runtime runtime;
+  auto store = store_at(server.endpoint());
+  auto content = pattern(5 * mebibyte);
+  auto made = sync_wait(runtime, store.upload("s3://bucket/a", pieces(content, mebibyte),
+                                              {.part_bytes = 5 * mebibyte}));
+  EXPECT_EQ(made.etag, "single");
+  EXPECT_TRUE(server.object() == content.text());
+  EXPECT_EQ(sync_wait(runtime, store.upload("s3://bucket/a", buffer())).size_bytes, 0u);
+  EXPECT_EQ(server.seen().size(), 2u);
+}
+
+TEST(S3, AnUploadThatFailsLeavesNothing) {
+  upload_server server;
+  server.refusals_of_parts = 1'000'000;
+  runtime runtime;
+  auto store = store_at(server.endpoint());
+  auto upload = [&] {
+    (void)sync_wait(runtime, store.upload("s3://bucket/a", pattern(11 * mebibyte),
+                                          {.part_bytes = 5 * mebibyte, .concurrency = 1}));
+  };
+  EXPECT_THAT(upload, ThrowsMessage<error>(HasSubstr("503 Service Unavailable: SlowDown, No "
+                                                     "(attempt 5 of 5)")));
+  EXPECT_EQ(server.open_uploads(), 0u);
+  server.aborts_fail = true;
+  EXPECT_THAT(upload, ThrowsMessage<error>(AllOf(HasSubstr("503 Service Unavailable"),
+                                                 HasSubstr("and its parts are still on the server: "
+                                                           "delete http"),
+                                                 HasSubstr("AccessDenied"))));
+}
+
+TEST(S3, AnUploadThatTheServerRefusesToCompleteIsAnError) {
+  upload_server server;
+  server.failures_at_end = 1;
+  server.error_at_end = "InvalidPart";
+  runtime runtime;
+  auto store = store_at(server.endpoint());
+  auto upload = [&] {
+    (void)sync_wait(runtime, store.upload("s3://bucket/a", pattern(11 * mebibyte),
+                                          {.part_bytes = 5 * mebibyte}));
+  };
+  EXPECT_THAT(upload, ThrowsMessage<error>("upload s3://bucket/a: InvalidPart, No"));
+  EXPECT_EQ(server.open_uploads(), 0u);
+  EXPECT_EQ(server.object(), "");
+}
+
+static task<> stop_an_upload(const s3_store& store, event& at_part) {
+  scope uploads(co_await this_context());
+  uploads.start(
+      store.upload("s3://bucket/a", pattern(11 * mebibyte), {.part_bytes = 5 * mebibyte}));
+  co_await at_part;
+  uploads.stop();
+  co_await uploads.join();
+}
+
+TEST(S3, AnUploadThatIsStoppedLeavesNothing) {
+  upload_server server;
+  event at_part;
+  server.refusals_of_parts = 1'000'000;
+  server.at_part = [&] { at_part.set(); };
+  runtime runtime;
+  auto store = store_at(server.endpoint());
+  try {
+    sync_wait(runtime, stop_an_upload(store, at_part));
+    ADD_FAILURE() << "it was not stopped";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::stopped) << failure.what();
+  }
+  EXPECT_EQ(server.open_uploads(), 0u);
+}
+
+TEST(S3, OptionsOfUploadsThatCannotWorkAreNamed) {
+  runtime runtime;
+  s3_store store({.endpoint = "http://127.0.0.1:1", .anonymous = true});
+  auto refused = [&](s3_upload_options options, const std::string& why) {
+    EXPECT_THAT(
+        [&] { (void)sync_wait(runtime, store.upload("s3://b/a", pieces(buffer(1), 1), options)); },
+        ThrowsMessage<error>("upload s3://b/a: " + why));
+  };
+  refused({.part_bytes = 5 * mebibyte - 1}, "part_bytes must be from 5 MiB to 5 GiB");
+  refused({.part_bytes = (std::size_t{5} << 30) + 1}, "part_bytes must be from 5 MiB to 5 GiB");
+  refused({.concurrency = 0}, "concurrency must be from 1 to 10,000");
+  refused({.object_bytes = std::uint64_t{1} << 46},
+          "object_bytes is more than 10,000 parts can hold");
+}
+
+TEST(S3, AsksForChecksumsOfWholeObjects) {
+  bucket_server server;
+  server.objects["a"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  (void)sync_wait(runtime, store.read("s3://bucket/a"));
+  (void)sync_wait(runtime, store.get("s3://bucket/a", {1, 2}));
+  auto seen = server.seen();
+  EXPECT_EQ(seen.at(0).headers["x-amz-checksum-mode"], "ENABLED");
+  EXPECT_THAT(seen.at(0).headers["authorization"], HasSubstr("x-amz-checksum-mode;"));
+  EXPECT_EQ(seen.at(1).headers.count("x-amz-checksum-mode"), 0u);
 }
 
 TEST(S3, NamesThatAreNoneAreRefused) {

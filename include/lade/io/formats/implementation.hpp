@@ -13,7 +13,6 @@
 #include "../../../../io/formats/indexed_shards.cpp"
 #include "../../../../io/formats/inflate.cpp"
 #include "../../../../io/formats/json_lines.cpp"
-#include "../../../../io/formats/json_reader.cpp"
 #include "../../../../io/formats/manifest.cpp"
 #include "../../../../io/formats/manifest_rows.cpp"
 #include "../../../../io/formats/mapped_file.cpp"

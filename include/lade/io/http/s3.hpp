@@ -6,57 +6,36 @@
 #include <lade/async_generator.hpp>
 #include <lade/buffer.hpp>
 #include <lade/io/http/client.hpp>
+#include <lade/io/http/s3_credentials.hpp>
 #include <lade/io/store.hpp>
 #include <lade/task.hpp>
 
-#include <chrono>
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace lade::io::http {
 
-// Who sends requests. Its texts are secrets: nothing of lade prints them.
-class s3_credentials {
- public:
-  using time = std::chrono::system_clock::time_point;
+struct s3_upload_options {
+  // Size of all parts but the last, 5 MiB to 5 GiB. An object has at most 10,000 parts.
+  std::size_t part_bytes = std::size_t{8} << 20;
 
-  s3_credentials(std::string access_key, std::string secret_key, std::string session_token = {},
-                 time expires = time::max())
-      : access_key_(std::move(access_key)),
-        secret_key_(std::move(secret_key)),
-        session_token_(std::move(session_token)),
-        expires_(expires) {}
+  // The size of the object if it is known: where 10,000 parts would be too small for it, they are
+  // larger. 0: unknown.
+  std::uint64_t object_bytes = 0;
 
-  const std::string& access_key() const noexcept { return access_key_; }
-  const std::string& secret_key() const noexcept { return secret_key_; }
-  const std::string& session_token() const noexcept { return session_token_; }
-  time expires() const noexcept { return expires_; }
-
- private:
-  std::string access_key_;
-  std::string secret_key_;
-  std::string session_token_;
-  time expires_;
+  unsigned concurrency = 4;  // parts that are sent at a time, each in memory; 1 to 10,000
 };
 
-// Gives the credentials for the requests that follow. Called again, by one request for all, when
-// those that it gave last are about to expire or were refused.
-using s3_credentials_function = std::function<task<s3_credentials>()>;
-
-// Credentials from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN.
-// Nothing if the first two are not set.
-std::optional<s3_credentials> s3_credentials_from_environment();
-
 struct s3_options {
-  // "https://s3.eu-central-1.amazonaws.com"; if empty, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or
-  // Amazon's of the region.
+  // "https://s3.eu-central-1.amazonaws.com"; if empty, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, that
+  // of the profile AWS_PROFILE (see s3_profile_credentials), or Amazon's of the region.
   std::string_view endpoint = {};
 
-  // If empty, AWS_REGION, AWS_DEFAULT_REGION, or "us-east-1".
+  // If empty, AWS_REGION, AWS_DEFAULT_REGION, that of the profile, or "us-east-1".
   std::string_view region = {};
 
   // Whether the bucket is a part of the path, "https://endpoint/bucket/key", rather than of the
@@ -71,8 +50,8 @@ struct s3_options {
 // A store at "s3://bucket/key", for mount(): s3_store({.endpoint = "http://127.0.0.1:9000"}).
 //
 // Requests are made by `requests`, with its limits and attempts. Credentials come from
-// `credentials`, or, if that is empty, from the environment. Without any, requests are refused, but
-// for `anonymous`.
+// `credentials`, or, if that is empty, from s3_default_credentials(). Without any, requests throw
+// error(invalid_argument), except where `anonymous` is set.
 //
 // Keys are bytes: "s3://bucket/a b" names the key "a b". Any thread.
 class s3_store final : public store {
@@ -94,6 +73,18 @@ class s3_store final : public store {
   task<response> head(std::string url) const;
   task<response> put(std::string url, buffer content) const;
   task<response> remove(std::string url) const;
+
+  // Writes an object of any size up to 5 TiB from its content, in parts that are sent side by side
+  // (multipart upload); one request where the content is no longer than a part. The object appears
+  // when all parts are there. Memory: `concurrency` + 1 parts of the caller's pool.
+  //
+  // Each part is tried again by itself. If the upload fails or is stopped, its parts are removed
+  // from the server, for which it waits 10 seconds at most; if that fails, the error says so. Throws
+  // error(limit_exceeded) for a content of more than 10,000 parts, and error(invalid_argument) that
+  // names an option that cannot work.
+  task<object_info> upload(std::string url, async_generator<buffer> content,
+                           s3_upload_options options = {}) const;
+  task<object_info> upload(std::string url, buffer content, s3_upload_options options = {}) const;
 
   struct state;
 

@@ -1,12 +1,11 @@
-#include "json_reader.hpp"
-
+#include <lade/detail/json_reader.hpp>
 #include <lade/detail/utf8.hpp>
 #include <lade/error.hpp>
 
 #include <charconv>
 #include <system_error>
 
-namespace lade::io {
+namespace lade::detail {
 
 void json_reader::refuse(std::string_view why) const {
   auto where = (line_ > 0 ? "line " + std::to_string(line_) + ", byte " : "byte ");
@@ -247,4 +246,4 @@ std::string json_reader::string() {
   }
 }
 
-}  // namespace lade::io
+}  // namespace lade::detail

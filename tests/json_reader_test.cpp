@@ -1,8 +1,8 @@
-#include "../../../io/formats/json_reader.hpp"
-#include "../../support/json.hpp"
-#include "../../support/seed.hpp"
+#include "support/json.hpp"
+#include "support/seed.hpp"
 
 #include <lade/detail/json.hpp>
+#include <lade/detail/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::io {
+namespace lade::detail {
 
 using testing::ElementsAre;
 using testing::ThrowsMessage;
@@ -166,4 +166,4 @@ TEST(JsonReader, AcceptsTheTextsThatAreJson) {
   EXPECT_GT(good, 20);
 }
 
-}  // namespace lade::io
+}  // namespace lade::detail

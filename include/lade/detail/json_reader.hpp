@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace lade::io {
+namespace lade::detail {
 
 // Reads one value after the other from a text, without a tree:
 //
@@ -94,4 +94,4 @@ class json_reader {
   unsigned depth_ = 0;
 };
 
-}  // namespace lade::io
+}  // namespace lade::detail

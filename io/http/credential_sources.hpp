@@ -1,0 +1,35 @@
+// Looking for credentials in one place.
+
+#pragma once
+
+#include <lade/io/http/s3_credentials.hpp>
+#include <lade/task.hpp>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace lade::io::http {
+
+// Credentials, or why a source has none.
+class credential_search {
+ public:
+  explicit credential_search(s3_credentials keys) : found_(std::move(keys)) {}
+  explicit credential_search(std::string why_not) : why_not_(std::move(why_not)) {}
+
+  const std::optional<s3_credentials>& found() const noexcept { return found_; }
+  const std::string& why_not() const noexcept { return why_not_; }
+
+ private:
+  std::optional<s3_credentials> found_;
+  std::string why_not_;
+};
+
+// The sources of s3_credentials.hpp. They throw what is wrong with a source that is configured.
+task<credential_search> search_environment();
+task<credential_search> search_web_identity();
+task<credential_search> search_profile(std::string profile);
+task<credential_search> search_container();
+task<credential_search> search_instance();
+
+}  // namespace lade::io::http

@@ -1,0 +1,143 @@
+#include "s3_state.hpp"
+
+#include "origin.hpp"
+#include "profile_file.hpp"
+#include "settings.hpp"
+
+#include <lade/error.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace lade::io::http {
+
+s3_name::s3_name(std::string_view url) {
+  auto scheme = scheme_of(url);
+  auto rest = url.substr(scheme.empty() ? 0 : scheme.size() + 3);
+  bucket = rest.substr(0, rest.find('/'));
+  key = rest.substr(std::min(rest.size(), bucket.size() + 1));
+  if (scheme.empty() || bucket.empty() || bucket.find_first_of("?#@:%") != std::string::npos)
+    throw error(errc::invalid_argument, "open " + std::string(url), "no s3://bucket/key");
+}
+
+s3_place::s3_place(std::string region, std::string endpoint, std::optional<bool> path_style)
+    : is_amazons_(endpoint.empty()),
+      endpoint_(is_amazons_ ? "https://" + amazon_host("s3", region) : std::move(endpoint)),
+      path_style_(path_style),
+      signer_(std::move(region)) {
+  while (endpoint_.ends_with('/')) endpoint_.pop_back();
+  remove_default_port();
+}
+
+// A signature covers the host as libcurl sends it, which is without the scheme's own port.
+void s3_place::remove_default_port() {
+  const origin where(endpoint_);
+  auto own = where.scheme == "https" ? std::string(":443") : std::string(":80");
+  if (endpoint_.ends_with(own)) endpoint_.resize(endpoint_.size() - own.size());
+}
+
+std::string s3_place::http_url(const s3_name& name, const std::string& query) const {
+  bool has_dot = name.bucket.find('.') != std::string::npos;
+  bool in_path = path_style_.value_or(!is_amazons_ || has_dot);
+  auto key = percent_encoded(name.key, true);
+  auto suffix = query.empty() ? "" : "?" + query;
+  if (in_path) return endpoint_ + "/" + name.bucket + "/" + key + suffix;
+  auto host = endpoint_.find("://") + 3;
+  return endpoint_.substr(0, host) + name.bucket + "." + endpoint_.substr(host) + "/" + key +
+         suffix;
+}
+
+s3_store::state::state(const s3_options& given, client made, s3_credentials_function from)
+    : region(given.region.empty() ? first_set({"AWS_REGION", "AWS_DEFAULT_REGION"})
+                                  : std::string(given.region)),
+      endpoint(given.endpoint.empty() ? first_set({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+                                      : std::string(given.endpoint)),
+      path_style(given.path_style),
+      is_anonymous(given.anonymous),
+      requester_pays(given.requester_pays),
+      requests(std::move(made)),
+      credentials(
+          std::make_shared<credential_cache>(from ? std::move(from) : s3_default_credentials())) {
+  if (!endpoint.empty()) (void)origin(endpoint);
+  if (!region.empty() && !endpoint.empty()) set_place(region, endpoint);
+}
+
+std::shared_ptr<const s3_place> s3_store::state::known_place() const {
+  std::lock_guard lock(mutex_);
+  return place_;
+}
+
+void s3_store::state::set_place(std::string of_region, std::string at_endpoint) const {
+  if (of_region.empty()) of_region = "us-east-1";
+  auto made = std::make_shared<const s3_place>(std::move(of_region), std::move(at_endpoint),
+                                               path_style);
+  std::lock_guard lock(mutex_);
+  place_ = std::move(made);
+}
+
+// Gives the permit back.
+struct place_permit {
+  semaphore& of;
+  ~place_permit() { of.release(); }
+};
+
+task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
+  if (auto known = known_place()) co_return known;
+  co_await loading_.acquire();
+  place_permit only(loading_);
+  if (auto known = known_place()) co_return known;
+  auto profile = co_await without_budget(s3_profile::load({}));
+  set_place(region.empty() ? profile.value("region") : region,
+            endpoint.empty() ? profile.endpoint() : endpoint);
+  co_return known_place();
+}
+
+static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
+                              std::shared_ptr<const s3_place> where, std::string body_hash,
+                              std::shared_ptr<std::optional<s3_credentials>> signed_with,
+                              const request& what, http::header_list& headers) {
+  auto keys = co_await store->credentials->current();
+  auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  where->signer().sign(what.method(), what.url(), headers, keys, body_hash, now);
+  *signed_with = std::move(keys);
+}
+
+task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
+                              std::string url, std::string query, buffer body) {
+  const s3_name name(url);
+  auto where = co_await store->place();
+  s3_request made(method, where->http_url(name, query));
+  made.body = std::move(body);
+  if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
+  if (store->is_anonymous) co_return made;
+  auto hash = sha256_text(made.body.text());
+  made.signed_with = std::make_shared<std::optional<s3_credentials>>();
+  made.sign = [store, where, hash, with = made.signed_with](const request& what,
+                                                            http::header_list& headers) {
+    return sign_s3_request(store, where, hash, with, what, headers);
+  };
+  co_return made;
+}
+
+static bool says_expired(const error& failure) {
+  auto status = failure.code();
+  bool is_refusal =
+      status == status_code(400) || status == status_code(401) || status == status_code(403);
+  return is_refusal &&
+         std::string_view(failure.what()).find("ExpiredToken") != std::string_view::npos;
+}
+
+task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, s3_request what) {
+  try {
+    co_return co_await store->requests.send(what);
+  } catch (const error& failure) {
+    bool is_signed = what.signed_with && *what.signed_with;
+    if (!is_signed || !says_expired(failure)) throw;
+  }
+  store->credentials->expire(**what.signed_with);
+  co_return co_await store->requests.send(std::move(what));
+}
+
+}  // namespace lade::io::http

@@ -1,0 +1,85 @@
+// What the functions of a store share: where it is, and how its requests are made.
+
+#pragma once
+
+#include "credential_cache.hpp"
+#include "sigv4.hpp"
+
+#include <lade/io/http/s3.hpp>
+#include <lade/semaphore.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lade::io::http {
+
+// "s3://bucket/key". Throws error(invalid_argument) for others.
+struct s3_name {
+  std::string bucket;
+  std::string key;
+
+  explicit s3_name(std::string_view url);
+};
+
+// Where a store is.
+class s3_place {
+ public:
+  // `endpoint`: empty for Amazon's of the region.
+  s3_place(std::string region, std::string endpoint, std::optional<bool> path_style);
+
+  // The URL of an object by which requests are made, and signed.
+  std::string http_url(const s3_name& name, const std::string& query) const;
+
+  const s3_signer& signer() const noexcept { return signer_; }
+
+ private:
+  void remove_default_port();
+
+  bool is_amazons_;
+  std::string endpoint_;
+  std::optional<bool> path_style_;
+  s3_signer signer_;
+};
+
+struct s3_store::state {
+  state(const s3_options& given, client made, s3_credentials_function from);
+
+  // Where the store is. The profile is read for the first request, if it is needed for that.
+  task<std::shared_ptr<const s3_place>> place() const;
+
+  std::string region;    // that the program or the environment says; empty if they do not
+  std::string endpoint;  // the same
+  std::optional<bool> path_style;
+  bool is_anonymous;
+  bool requester_pays;
+  client requests;
+  std::shared_ptr<credential_cache> credentials;
+
+ private:
+  std::shared_ptr<const s3_place> known_place() const;
+  void set_place(std::string of_region, std::string at_endpoint) const;
+
+  mutable semaphore loading_{1};  // of the profile
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const s3_place> place_;  // guarded by mutex_; null: not known yet
+};
+
+// A request that is signed anew for each attempt, with the headers that it has then.
+struct s3_request : request {
+  using request::request;
+
+  std::shared_ptr<std::optional<s3_credentials>> signed_with;  // of the last attempt; null: nobody
+};
+
+// `query`: encoded as percent_encoded does.
+task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store,
+                                 std::string_view method,
+                                 std::string url, std::string query = {}, buffer body = {});
+
+// Sends a request; once more with new credentials if the server says that they have expired.
+task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, s3_request what);
+
+}  // namespace lade::io::http

@@ -1,0 +1,345 @@
+#include "s3_listing.hpp"
+#include "s3_state.hpp"
+#include "sigv4.hpp"
+#include "xml.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/io/http/error.hpp>
+#include <lade/io/http/s3.hpp>
+#include <lade/printable.hpp>
+#include <lade/scope.hpp>
+#include <lade/sleep.hpp>
+#include <lade/this_context.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace lade::io::http {
+
+static constexpr std::uint64_t most_parts = 10'000;
+
+// The limits are those of Amazon (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+static std::size_t part_size(const s3_upload_options& options, const std::string& url) {
+  constexpr std::uint64_t least = std::uint64_t{5} << 20;
+  constexpr std::uint64_t most = std::uint64_t{5} << 30;
+  auto refuse = [&](errc code, const std::string& why) {
+    throw error(code, "upload " + without_secrets(url), why);
+  };
+  if (options.part_bytes < least || options.part_bytes > most)
+    refuse(errc::invalid_argument, "part_bytes must be from 5 MiB to 5 GiB");
+  if (options.concurrency < 1 || options.concurrency > most_parts)
+    refuse(errc::invalid_argument, "concurrency must be from 1 to 10,000");
+  auto needed = options.object_bytes / most_parts + (options.object_bytes % most_parts > 0);
+  if (needed > most) refuse(errc::limit_exceeded, "object_bytes is more than 10,000 parts can hold");
+  return std::max<std::size_t>(options.part_bytes, needed);
+}
+
+// Content in parts of equal size; the last one may be shorter.
+class part_source {
+ public:
+  part_source(async_generator<buffer> content, std::size_t part_bytes)
+      : content_(std::move(content)), part_bytes_(part_bytes) {}
+
+  // Empty at the end. Copies only what comes in chunks that are smaller than a part.
+  task<buffer> next() {
+    if (!first_.empty()) co_return std::exchange(first_, {});
+    co_await refill();
+    if (rest_.size() >= part_bytes_) co_return take(part_bytes_);
+    auto first = take(rest_.size());
+    co_await refill();
+    if (rest_.empty()) co_return first;
+    auto part = co_await allocate(part_bytes_);
+    std::size_t filled = 0;
+    for (; !first.empty(); first = take(std::min(rest_.size(), part_bytes_ - filled))) {
+      std::memcpy(part.data() + filled, first.data(), first.size());
+      filled += first.size();
+      co_await refill();
+    }
+    co_return part.slice(0, filled);
+  }
+
+  // Makes it the next part again.
+  void put_back(buffer part) { first_ = std::move(part); }
+
+  // Whether there is no part left.
+  task<bool> ended() {
+    co_await refill();
+    co_return rest_.empty();
+  }
+
+ private:
+  task<> refill() {
+    while (rest_.empty()) {
+      auto* chunk = co_await content_.next();
+      if (!chunk) co_return;
+      rest_ = *chunk;
+    }
+  }
+
+  buffer take(std::size_t bytes) {
+    auto taken = rest_.slice(0, bytes);
+    rest_ = bytes == rest_.size() ? buffer() : rest_.slice(bytes, rest_.size() - bytes);
+    return taken;
+  }
+
+  async_generator<buffer> content_;
+  std::size_t part_bytes_;
+  buffer rest_;   // of the last chunk
+  buffer first_;  // a part that was put back
+};
+
+// An upload that a server knows by its id.
+struct multipart_upload {
+  multipart_upload(std::shared_ptr<const s3_store::state> in, std::string named)
+      : store(std::move(in)), url(std::move(named)), doing("upload " + without_secrets(url)) {}
+
+  std::string query() const { return "uploadId=" + percent_encoded(id, false); }
+
+  const std::shared_ptr<const s3_store::state> store;
+  const std::string url;
+  const std::string doing;  // for errors
+  std::string id;
+  std::uint64_t bytes = 0;
+
+  std::mutex mutex;
+  std::vector<std::string> tags;  // of the parts; guarded by mutex while they are sent
+  bool has_failed = false;        // guarded by mutex: a part
+};
+
+static task<> begin_upload(multipart_upload& upload) {
+  auto what = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
+  auto answer = co_await send_to_s3(upload.store, std::move(what));
+  upload.id = xml_text(answer.body().text(), upload.doing).value("UploadId");
+  if (upload.id.empty())
+    throw error(errc::invalid_data, upload.doing, "the server has given no UploadId");
+}
+
+static task<> send_part(multipart_upload& upload, std::size_t number, buffer part) {
+  auto query = "partNumber=" + std::to_string(number) + "&" + upload.query();
+  auto what =
+      co_await make_s3_request(upload.store, "PUT", upload.url, std::move(query), std::move(part));
+  auto answer = co_await send_to_s3(upload.store, std::move(what));
+  if (answer.etag().empty())
+    throw error(errc::invalid_data, upload.doing,
+                "the server has given no entity tag of part " + std::to_string(number));
+  std::lock_guard lock(upload.mutex);
+  upload.tags[number - 1] = answer.etag();
+}
+
+static bool is_failing(multipart_upload& upload) {
+  std::lock_guard lock(upload.mutex);
+  return upload.has_failed;
+}
+
+static task<> send_part_in_slot(multipart_upload& upload, std::size_t number, buffer part,
+                                semaphore& slots) {
+  std::exception_ptr failure;
+  try {
+    co_await send_part(upload, number, std::move(part));
+  } catch (...) {
+    failure = std::current_exception();
+    std::lock_guard lock(upload.mutex);
+    upload.has_failed = true;
+  }
+  slots.release();
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Starts a task for each part. The children's failures are those of the scope.
+static task<> start_parts(multipart_upload& upload, part_source& parts, scope& children,
+                          semaphore& slots) {
+  for (std::size_t number = 1;; ++number) {
+    auto part = co_await parts.next();
+    if (part.empty()) co_return;
+    if (number > most_parts)
+      throw error(errc::limit_exceeded, upload.doing,
+                  "its content is longer than 10,000 parts; set part_bytes or object_bytes");
+    co_await slots.acquire();
+    {
+      std::lock_guard lock(upload.mutex);
+      if (upload.has_failed) co_return;
+      upload.tags.emplace_back();
+    }
+    upload.bytes += part.size();
+    children.start(send_part_in_slot(upload, number, std::move(part), slots));
+  }
+}
+
+static task<> send_parts(multipart_upload& upload, part_source& parts, unsigned concurrency) {
+  semaphore slots(concurrency);
+  scope children(co_await this_context());
+  std::exception_ptr failure;
+  try {
+    co_await start_parts(upload, parts, children, slots);
+  } catch (...) {
+    failure = std::current_exception();
+    if (!is_failing(upload)) children.stop();
+  }
+  try {
+    co_await children.join();
+  } catch (...) {
+    if (!failure) failure = std::current_exception();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+static std::string escaped_xml(std::string_view text) {
+  std::string escaped;
+  for (char c : text) {
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+static std::string completion_of(const multipart_upload& upload) {
+  std::string xml =
+      "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < upload.tags.size(); ++i)
+    xml += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
+           escaped_xml(upload.tags[i]) + "</ETag></Part>";
+  return xml + "</CompleteMultipartUpload>";
+}
+
+// Stores answer 200 before they know how it ends, and say a failure in the body.
+static bool is_passing(std::string_view code) noexcept {
+  return code == "InternalError" || code == "SlowDown" || code == "ServiceUnavailable" ||
+         code == "OperationAborted";
+}
+
+// The entity tag of an object that a completion whose answer was lost has made; empty if it has
+// made none. It is the MD5 of the parts' MD5s, and their number.
+static task<std::string> tag_of_completed(multipart_upload& upload) {
+  auto expected = multipart_tag(upload.tags);
+  auto what = co_await make_s3_request(upload.store, "HEAD", upload.url);
+  auto found = co_await send_to_s3(upload.store, std::move(what));
+  auto tag = without_quotes(std::string(found.etag()));
+  co_return !expected.empty() && tag == expected ? tag : std::string();
+}
+
+// One request for the end of an upload. Returns the object's entity tag, or nothing if it should be
+// sent again.
+static task<std::optional<std::string>> try_to_complete(multipart_upload& upload, buffer list) {
+  auto what = co_await make_s3_request(upload.store, "POST", upload.url, upload.query(), list);
+  what.headers.emplace_back("Content-Type", "application/xml");
+  bool is_unknown = false;
+  std::exception_ptr failure;
+  std::string body;
+  try {
+    auto answer = co_await send_to_s3(upload.store, std::move(what));
+    body = answer.body().text();
+  } catch (const error& thrown) {
+    is_unknown = thrown.code() == status_code(404);
+    failure = std::current_exception();
+  }
+  if (is_unknown) {
+    auto tag = co_await tag_of_completed(upload);
+    if (!tag.empty()) co_return tag;
+  }
+  if (failure) std::rethrow_exception(failure);
+  xml_text xml(body, upload.doing);
+  if (xml.find("CompleteMultipartUploadResult")) co_return without_quotes(xml.value("ETag"));
+  auto code = xml.value("Code");
+  if (is_passing(code)) co_return std::nullopt;
+  if (code.empty()) xml.refuse("the server does not say that it is complete");
+  xml.refuse(printable(code + ", " + xml.value("Message")));
+}
+
+static task<std::string> complete_upload(multipart_upload& upload) {
+  constexpr unsigned attempts = 5;
+  auto text = completion_of(upload);
+  buffer list(text.size());
+  std::memcpy(list.data(), text.data(), text.size());
+  for (unsigned attempt = 1;; ++attempt) {
+    auto tag = co_await try_to_complete(upload, list);
+    if (tag) co_return *std::move(tag);
+    if (attempt == attempts)
+      throw error(errc::failed, upload.doing,
+                  "the server could not complete it (attempt 5 of 5)");
+    co_await sleep(std::chrono::milliseconds(100) * (1 << attempt));
+  }
+}
+
+static task<> send_abort(multipart_upload& upload) {
+  auto what = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
+  co_await send_to_s3(upload.store, std::move(what));
+}
+
+// Removes the parts, also where the upload itself is stopped. Returns why that failed; empty if it
+// did not.
+static task<std::string> abort_upload(multipart_upload& upload) {
+  auto surroundings = co_await this_context();
+  surroundings.stop = {};
+  try {
+    auto abort = with_timeout(std::chrono::seconds(10), send_abort(upload), "abort an upload");
+    co_await detail::under(surroundings, std::move(abort));
+  } catch (const error& failure) {
+    if (failure.code() != status_code(404)) co_return failure.what();
+  }
+  co_return std::string();
+}
+
+static task<object_info> send_in_parts(multipart_upload& upload, part_source& parts,
+                                       unsigned concurrency) {
+  std::exception_ptr failure;
+  try {
+    co_await send_parts(upload, parts, concurrency);
+    auto tag = co_await complete_upload(upload);
+    co_return object_info(upload.url, upload.bytes, std::move(tag));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  auto left = co_await abort_upload(upload);
+  if (left.empty()) std::rethrow_exception(failure);
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& first) {
+    throw error(first.code(), first.what(), "and its parts are still on the server: " + left);
+  }
+}
+
+static task<object_info> upload_object(std::shared_ptr<const s3_store::state> store,
+                                       std::string url, async_generator<buffer> content,
+                                       s3_upload_options options) {
+  auto part_bytes = part_size(options, url);
+  part_source parts(std::move(content), part_bytes);
+  auto first = co_await parts.next();
+  bool is_whole = co_await parts.ended();
+  if (is_whole) {
+    auto bytes = first.size();
+    auto what = co_await make_s3_request(store, "PUT", url, {}, std::move(first));
+    auto answer = co_await send_to_s3(store, std::move(what));
+    co_return object_info(url, bytes, without_quotes(std::string(answer.etag())));
+  }
+  multipart_upload upload(std::move(store), std::move(url));
+  co_await begin_upload(upload);
+  parts.put_back(std::move(first));
+  co_return co_await send_in_parts(upload, parts, options.concurrency);
+}
+
+task<object_info> s3_store::upload(std::string url, async_generator<buffer> content,
+                                   s3_upload_options options) const {
+  return upload_object(state_, std::move(url), std::move(content), options);
+}
+
+static async_generator<buffer> one_chunk(buffer content) { co_yield content; }
+
+task<object_info> s3_store::upload(std::string url, buffer content,
+                                   s3_upload_options options) const {
+  options.object_bytes = content.size();
+  return upload_object(state_, std::move(url), one_chunk(std::move(content)), options);
+}
+
+}  // namespace lade::io::http

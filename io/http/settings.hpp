@@ -1,0 +1,35 @@
+// Where programs find settings for AWS: environment variables, small files, host names.
+
+#pragma once
+
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace lade::io::http {
+
+// The value of the first of these environment variables that is not empty; empty if none is.
+std::string first_set(std::initializer_list<const char*> names);
+
+// The content of a file; nothing if there is none. Throws error(limit_exceeded) for one of more
+// than a MiB.
+task<std::optional<std::string>> read_settings(std::string path);
+
+// Awaits work that many wait for, with memory that does not count to the budget of a run: otherwise
+// the item that runs it could wait for memory that those hold who wait for its result.
+template <class T>
+task<T> without_budget(task<T> work) {
+  auto surroundings = co_await this_context();
+  surroundings.memory = nullptr;
+  surroundings.claim = nullptr;
+  co_return co_await detail::under(surroundings, std::move(work));
+}
+
+// The host of one of Amazon's services, "s3" or "sts", in a region.
+std::string amazon_host(const std::string& service, const std::string& region);
+
+}  // namespace lade::io::http

@@ -1,0 +1,328 @@
+// The S3 client against an object store that is not ours.
+
+#include "../../../io/http/sigv4.hpp"
+
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/io/directory.hpp>
+#include <lade/io/file.hpp>
+#include <lade/io/http/s3.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/when_all.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../../support/seed.hpp"
+#include "../../support/swift.hpp"
+
+namespace lade::io::http {
+
+using testing::AnyOf;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static task<s3_credentials> keys_of_swift() {
+  co_return s3_credentials(test::swift_server::access_key, test::swift_server::secret_key);
+}
+
+static buffer bytes_of(std::string_view text) {
+  buffer made(text.size());
+  std::memcpy(made.data(), text.data(), text.size());
+  return made;
+}
+
+// One server for all tests, which have buckets of their own.
+class Swift : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = std::make_unique<test::swift_server>();
+    endpoint_ = server_->url();
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  void SetUp() override {
+    if (!server_->serves()) GTEST_SKIP() << "Swift is not installed";
+  }
+
+  static const std::string& endpoint() { return endpoint_; }
+  static s3_options options() { return {.endpoint = endpoint_, .region = "us-east-1"}; }
+
+  static s3_store make_store() { return s3_store(options(), client(), keys_of_swift); }
+
+ private:
+  static inline std::unique_ptr<test::swift_server> server_;
+  static inline std::string endpoint_;
+};
+
+static task<std::vector<std::string>> listed(async_generator<object_info> listing) {
+  std::vector<std::string> names;
+  while (auto* each = co_await listing.next())
+    names.push_back(each->name + " " + std::to_string(each->size_bytes));
+  co_return names;
+}
+
+// The status of the answer, also of a refusal.
+static task<int> status_of(client web, request what) {
+  try {
+    auto answer = co_await web.send(std::move(what));
+    co_return answer.status();
+  } catch (const error& failure) {
+    EXPECT_EQ(&failure.code().category(), &status_category()) << failure.what();
+    co_return failure.code().value();
+  }
+}
+
+static task<std::vector<int>> statuses_of(client web, std::vector<request> requests) {
+  std::vector<task<int>> running;
+  for (auto& each : requests) running.push_back(status_of(web, std::move(each)));
+  co_return co_await when_all(std::move(running));
+}
+
+TEST_F(Swift, KeepsObjectsOfAnyName) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://odd/", {}));
+  std::vector<std::string> keys{"plain",   "a b",     "a+b",    "100%",      "%41",  "q?r=s&t",
+                                "h#i",     "x//y",    "d/",     "d/../e",    "d/./e", "'\"<&>",
+                                "~!*()@:", "\xC3\xA4/\xE6\xBC\xA2",           "a\\b"};
+  std::vector<std::string> expected;
+  for (auto& key : keys) {
+    auto url = "s3://odd/" + key;
+    sync_wait(runtime, store.put(url, bytes_of(key)));
+    EXPECT_EQ(sync_wait(runtime, store.read(url)).text(), key);
+    EXPECT_EQ(sync_wait(runtime, store.head(url)).object_bytes(), key.size()) << key;
+    expected.push_back(url + " " + std::to_string(key.size()));
+  }
+  std::ranges::sort(expected);
+  EXPECT_THAT(sync_wait(runtime, listed(store.list("s3://odd/"))), ElementsAreArray(expected));
+  EXPECT_THAT(sync_wait(runtime, listed(store.list("s3://odd/a+"))),
+              ElementsAreArray({"s3://odd/a+b 3"}));
+  for (auto& key : keys) sync_wait(runtime, store.remove("s3://odd/" + key));
+  EXPECT_TRUE(sync_wait(runtime, listed(store.list("s3://odd/"))).empty());
+}
+
+TEST_F(Swift, GivesPartsOfObjects) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://parts/", {}));
+  sync_wait(runtime, store.put("s3://parts/a", bytes_of("0123456789")));
+  EXPECT_EQ(sync_wait(runtime, store.get("s3://parts/a", {3, 4})).body().text(), "3456");
+  EXPECT_EQ(sync_wait(runtime, store.get("s3://parts/a", {7})).body().text(), "789");
+  auto object = sync_wait(runtime, store.open("s3://parts/a", false));
+  EXPECT_EQ(object->size(), 10u);
+  EXPECT_EQ(sync_wait(runtime, object->read_at(8, 2)).text(), "89");
+  EXPECT_EQ(sync_wait(runtime, store.open("s3://parts/b", true)), nullptr);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, store.read("s3://parts/b")); },
+              ThrowsMessage<error>(HasSubstr("/parts/b: 404 Not Found: NoSuchKey")));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, store.read("s3://absent/b")); },
+              ThrowsMessage<error>(HasSubstr("NoSuchBucket")));
+}
+
+TEST_F(Swift, IsListedByFilesWithLabels) {
+  runtime runtime;
+  auto store = std::make_shared<const s3_store>(options(), client(), keys_of_swift);
+  sync_wait(runtime, store->put("s3://photos/", {}));
+  for (auto* key : {"train/cat/1.jpg", "train/cat/2.jpg", "train/dog/1.jpg", "train/dog/1.txt"})
+    sync_wait(runtime, store->put("s3://photos/" + std::string(key), bytes_of(key)));
+  io::mount("s3://photos/", store);
+  std::vector<std::string> seen;
+  auto samples = from(labelled_files("s3://photos/train", "**/*.jpg")) | map(io::read);
+  for (auto& each : runtime.run(samples))
+    seen.push_back(std::string(each.data().text()) + " " + std::to_string(each.label()));
+  io::unmount("s3://photos/");
+  EXPECT_THAT(seen,
+              ElementsAreArray({"train/cat/1.jpg 0", "train/cat/2.jpg 0", "train/dog/1.jpg 1"}));
+}
+
+static async_generator<buffer> chunks_of(std::string content, std::size_t chunk_bytes,
+                                         std::size_t fails_at) {
+  for (std::size_t at = 0; at < content.size(); at += chunk_bytes) {
+    if (at >= fails_at) throw std::runtime_error("no more content");
+    auto chunk = bytes_of(std::string_view(content).substr(at, chunk_bytes));
+    co_yield chunk;
+  }
+}
+
+static std::string random_text(std::size_t bytes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string text(bytes, '\0');
+  for (auto& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+TEST_F(Swift, TakesUploadsInParts) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://large/", {}));
+  auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  const auto content = random_text((std::size_t{12} << 20) + 7, seed);
+  const auto url = std::string("s3://large/a b");
+  auto made = sync_wait(runtime, store.upload(url, chunks_of(content, 700'001, content.size()),
+                                              {.part_bytes = 5 << 20}));
+  EXPECT_EQ(made.name, url);
+  EXPECT_EQ(made.size_bytes, content.size());
+  EXPECT_THAT(made.etag, testing::EndsWith("-3"));
+  auto read = sync_wait(runtime, store.get(url));
+  EXPECT_EQ(read.etag(), '"' + made.etag + '"');
+  EXPECT_TRUE(read.body().text() == content);
+
+  auto same = sync_wait(runtime, store.upload(url, bytes_of(content), {.part_bytes = 5 << 20}));
+  EXPECT_EQ(same.etag, made.etag);
+  auto small = sync_wait(runtime, store.upload("s3://large/b", bytes_of("small")));
+  EXPECT_EQ(small.size_bytes, 5u);
+  EXPECT_EQ(sync_wait(runtime, store.read("s3://large/b")).text(), "small");
+  EXPECT_EQ(sync_wait(runtime, store.upload("s3://large/c", buffer())).size_bytes, 0u);
+}
+
+// A signed request, which may be changed before it is sent.
+static request signed_request(std::string_view method, const std::string& url,
+                              std::string_view body, const std::string& secret) {
+  request what(method, url);
+  what.body = bytes_of(body);
+  what.headers = {{"x-amz-meta-word", "harmless"}};
+  s3_signer("us-east-1")
+      .sign(method, url, what.headers, s3_credentials(test::swift_server::access_key, secret),
+            sha256_text(body),
+            std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+  return what;
+}
+
+// Puts another letter or digit in the place of one in [begin, end) that stands for itself. Returns
+// whether there is one.
+static bool change_byte(std::string& text, std::size_t begin, std::size_t end,
+                        std::mt19937_64& random) {
+  constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuvwxyz";
+  for (int tries = 0; tries < 100; ++tries) {
+    auto at = begin + random() % (end - begin);
+    auto other = letters[random() % letters.size()];
+    bool is_escape = text.substr(std::max<std::size_t>(at, 2) - 2, 2).find('%') != text.npos;
+    if (letters.find(text[at]) == letters.npos || text[at] == other || is_escape) continue;
+    text[at] = other;
+    return true;
+  }
+  return false;
+}
+
+class tampered {
+ public:
+  tampered(std::string endpoint, std::mt19937_64& random)
+      : endpoint_(std::move(endpoint)), random_(random) {}
+
+  struct kind {
+    const char* method;
+    const char* target;
+    const char* body;
+  };
+
+  request untouched(const kind& what) const {
+    return signed_request(what.method, endpoint_ + what.target, what.body,
+                          test::swift_server::secret_key);
+  }
+
+  // The same with one byte changed; `place` says where.
+  request changed(const kind& what, unsigned place) {
+    auto whole = untouched(what);
+    if (place == 0) {
+      std::string secret = test::swift_server::secret_key;
+      EXPECT_TRUE(change_byte(secret, 0, secret.size(), random_));
+      return signed_request(what.method, whole.url(), what.body, secret);
+    }
+    if (place == 1) {  // the path or the query
+      auto url = whole.url();
+      EXPECT_TRUE(change_byte(url, endpoint_.size() + 1, url.size(), random_));
+      return with(whole, what.method, url);
+    }
+    if (place == 2) {
+      bool is_get = std::string_view(what.method) == "GET";
+      return with(whole, is_get ? "HEAD" : "GET", whole.url());
+    }
+    if (place == 3 && *what.body) {
+      std::string body = what.body;
+      EXPECT_TRUE(change_byte(body, 0, body.size(), random_));
+      whole.body = bytes_of(body);
+      return whole;
+    }
+    auto& [name, value] = whole.headers[random_() % whole.headers.size()];
+    auto begin = name == "Authorization" ? value.find("Credential=") + 11 : 0;
+    EXPECT_TRUE(change_byte(value, begin, value.size(), random_)) << name;
+    return whole;
+  }
+
+ private:
+  static request with(const request& from, std::string_view method, const std::string& url) {
+    request other(method, url);
+    other.headers = from.headers;
+    if (method == "PUT") other.body = from.body;
+    return other;
+  }
+
+  std::string endpoint_;
+  std::mt19937_64& random_;
+};
+
+TEST_F(Swift, TakesSignedRequestsAndNoneWithAByteChanged) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://signed/", {}));
+  sync_wait(runtime, store.put("s3://signed/object", bytes_of("content")));
+  client_options once;
+  once.retry.attempts = 1;
+  const client web(once);
+  const std::vector<tampered::kind> kinds{
+      {"GET", "/signed/object", ""},
+      {"HEAD", "/signed/object", ""},
+      {"GET", "/signed/?encoding-type=url&list-type=2&prefix=obj%2Bect", ""},
+      {"PUT", "/signed/another%20one", "some content"},
+      {"PUT", "/signed/a//b", "other content"}};
+  auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  tampered requests(endpoint(), random);
+  for (int round = 0; round < 20; ++round)
+    for (auto& kind : kinds) {
+      std::vector<request> sent{requests.untouched(kind)};
+      for (unsigned place = 0; place < 8; ++place) sent.push_back(requests.changed(kind, place));
+      auto statuses = sync_wait(runtime, statuses_of(web, std::move(sent)));
+      EXPECT_THAT(statuses[0], AnyOf(200, 204)) << kind.target;
+      for (unsigned place = 0; place < 8; ++place)
+        EXPECT_THAT(statuses[place + 1], AnyOf(400, 401, 403))
+            << kind.method << " " << kind.target << " " << place;
+    }
+}
+
+TEST_F(Swift, KeepsNothingOfAnUploadThatFails) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://failed/", {}));
+  const std::string content(11 << 20, 'x');
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime, store.upload("s3://failed/a", chunks_of(content, 1 << 20, 8 << 20),
+                                              {.part_bytes = 5 << 20}));
+      },
+      testing::Throws<std::runtime_error>());
+  EXPECT_TRUE(sync_wait(runtime, listed(store.list("s3://failed/"))).empty());
+  auto uploads = sync_wait(
+      runtime,
+      client().send(signed_request("GET", endpoint() + "/failed?uploads", "",
+                                   test::swift_server::secret_key)));
+  EXPECT_THAT(uploads.body().text(), testing::Not(HasSubstr("<Upload>")));
+  EXPECT_THAT(uploads.body().text(), HasSubstr("ListMultipartUploadsResult"));
+}
+
+}  // namespace lade::io::http
