@@ -4,7 +4,9 @@
 #include "profile_file.hpp"
 #include "settings.hpp"
 
+#include <lade/background.hpp>
 #include <lade/error.hpp>
+#include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -94,11 +96,21 @@ task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
   co_return known_place();
 }
 
+static task<> keep_credentials_fresh(std::shared_ptr<credential_cache> of) {
+  co_await of->keep_fresh();
+}
+
 static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
                               std::shared_ptr<const s3_place> where, std::string body_hash,
                               std::shared_ptr<std::optional<s3_credentials>> signed_with,
                               const request& what, http::header_list& headers) {
   auto keys = co_await store->credentials->current();
+  if (keys.expires() != s3_credentials::time::max()) {
+    auto& here = co_await detail::this_context_reference();
+    auto kept = store->credentials;
+    start_background(here, kept.get(), "renew credentials",
+                     [kept] { return keep_credentials_fresh(kept); });
+  }
   auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   where->signer().sign(what.method(), what.url(), headers, keys, body_hash, now);
   *signed_with = std::move(keys);
