@@ -53,6 +53,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.stop = std::move(stop);
   result.memory = &runtime_.memory();
   result.claim = &claim_;
+  result.epoch = epoch();
   result.trace = options_.trace;
   return result;
 }

@@ -10,6 +10,7 @@
 #include "../../io/glob.cpp"
 #include "../../io/open_files.cpp"
 #include "../../io/page_cache.cpp"
+#include "../../io/ranges.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/store.cpp"
 #include "../../io/uring.cpp"

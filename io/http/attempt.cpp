@@ -319,7 +319,8 @@ static void keep(received& so_far, const transfer& broken) {
   bool is_body = !broken.misfits && (broken.head.status == 200 || broken.head.status == 206);
   if (!is_body) return;
   auto tag = broken.head.value("etag");
-  if (is_strong(tag) && broken.head.value("content-encoding").empty()) {
+  bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
+  if (can_continue && !(broken.expects_part && broken.is_accepted_whole())) {
     so_far.etag = tag;
     so_far.filled += broken.filled;
   } else {
@@ -339,7 +340,8 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   if (ended.succeeded() && head.status == 412 && is_continued)
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object has changed while it was read"});
-  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300;
+  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300 &&
+                 !ended.is_accepted_whole();
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
     if (is_continued) so_far.begin_anew();
@@ -404,6 +406,7 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     auto range = rest_of(what.range, so_far.filled);
     live_transfer hop(client, *here.runtime);
     hop->expects_part = !range.is_all() && what.method() == "GET";
+    hop->accepts_whole = what.accepts_whole && range.offset == 0;
     auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
     co_await set_up(*client, *hop, what, way.url, range, std::move(tag), way.token_was_refused);
     auto refused = co_await run_to_end(hop, so_far, here, client->settings.options.max_bytes);

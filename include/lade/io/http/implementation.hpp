@@ -11,6 +11,7 @@
 #include "../../../../io/http/error.cpp"
 #include "../../../../io/http/handles.cpp"
 #include "../../../../io/http/library.cpp"
+#include "../../../../io/http/parts.cpp"
 #include "../../../../io/http/origin.cpp"
 #include "../../../../io/http/resolver.cpp"
 #include "../../../../io/http/s3.cpp"
