@@ -4,6 +4,7 @@
 #include <lade/io/ranges.hpp>
 #include <lade/scope.hpp>
 #include <lade/this_context.hpp>
+#include <lade/when_all.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -122,14 +123,13 @@ task<> read_in_parts(std::shared_ptr<const byte_reader> from, std::span<std::byt
 static task<std::vector<buffer>> read_next_parts(std::shared_ptr<const byte_reader> from,
                                                  std::uint64_t offset, unsigned parts,
                                                  std::size_t part_bytes) {
-  std::vector<object_range> wanted;
-  for (auto size = from->size(); offset < size && wanted.size() < parts;) {
-    auto bytes = std::min<std::uint64_t>(part_bytes, size - offset);
-    wanted.push_back({offset, bytes});
-    offset += bytes;
+  std::vector<task<buffer>> reads;
+  for (auto size = from->size(); offset < size && reads.size() < parts;) {
+    auto end = std::min<std::uint64_t>(size, (offset / part_bytes + 1) * part_bytes);
+    reads.push_back(from->read_at(offset, static_cast<std::size_t>(end - offset)));
+    offset = end;
   }
-  ranges_options options{.gap_bytes = 0, .most_bytes = 0, .concurrency = parts};
-  co_return co_await read_ranges(std::move(from), std::move(wanted), options);
+  co_return co_await when_all(std::move(reads));
 }
 
 static async_generator<buffer> stream_parts_of(std::shared_ptr<const byte_reader> from,

@@ -4,10 +4,18 @@
 
 #pragma once
 
+#include "../../io/cache_block.cpp"
+#include "../../io/cache_directory.cpp"
+#include "../../io/cache_statistics.cpp"
+#include "../../io/cache_use.cpp"
+#include "../../io/cached_reader.cpp"
 #include "../../io/directory.cpp"
+#include "../../io/disk_cache.cpp"
+#include "../../io/disk_cache_blocks.cpp"
 #include "../../io/fallback.cpp"
 #include "../../io/file.cpp"
 #include "../../io/glob.cpp"
+#include "../../io/memory_cache.cpp"
 #include "../../io/open_files.cpp"
 #include "../../io/page_cache.cpp"
 #include "../../io/ranges.cpp"

@@ -46,9 +46,10 @@ struct parts_options {
 task<> read_in_parts(std::shared_ptr<const byte_reader> from, std::span<std::byte> into,
                      std::uint64_t offset, parts_options options = {});
 
-// The bytes of an object from `offset` on, in buffers of `part_bytes` in memory of the caller's
-// pool. Reads one part, then two at a time, and so on up to `concurrency`: while the last parts are
-// consumed none are read, so that no more than `concurrency` of them need memory.
+// The bytes of an object from `offset` on, in buffers in memory of the caller's pool that end at
+// multiples of `part_bytes` of the object. Reads one part, then two at a time, and so on up to
+// `concurrency`: while the last parts are consumed none are read, so that no more than
+// `concurrency` of them need memory.
 async_generator<buffer> stream_in_parts(std::shared_ptr<const byte_reader> from,
                                         std::uint64_t offset = 0, parts_options options = {});
 
