@@ -1,5 +1,6 @@
 #include "open_files.hpp"
 #include "page_cache.hpp"
+#include "whole_file.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/operation.hpp>
@@ -287,7 +288,10 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 // that there would be no descriptor for the one whose item the run waits for. A file that is larger
 // afterwards is waited for again; one that grows each time gets its memory beyond the limit, so
 // that its read ends.
-static task<buffer> read_whole(const std::string& path, read_options options) {
+//
+// `is_absent`, if given, is set where there is no such file, which is then no failure.
+static task<buffer> read_whole(const std::string& path, read_options options,
+                               bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
   auto& here = co_await detail::this_context_reference();
   std::optional<buffer> content;
@@ -298,6 +302,10 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
     auto permit = co_await detail::open_files::of_process().read_whole();
     auto opened = co_await open_call(path);
     if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr);
+    if (is_absent && opened == -ENOENT) {
+      *is_absent = true;
+      co_return buffer();
+    }
     auto fd = static_cast<int>(file_check(opened, "open", path));
     detail::descriptor from(fd, &here.runtime->reactor());
     auto found = stat_of(fd, path);
@@ -333,6 +341,10 @@ static task<buffer> read_whole(const std::string& path, read_options options) {
     done = std::min(done, size);  // the file may have grown
     co_return done == content->size() ? *std::move(content) : content->slice(0, done);
   }
+}
+
+task<buffer> read_if_there(const std::string& path, bool& is_absent) {
+  return read_whole(path, {}, &is_absent);
 }
 
 task<buffer> read_file(std::string path, read_options options) {

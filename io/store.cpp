@@ -13,6 +13,19 @@ async_generator<object_info> store::list(std::string prefix) const {
   throw error(errc::unsupported, "list " + without_secrets(prefix), "its store has no listings");
 }
 
+task<object_part> store::read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                                   std::string etag) const {
+  auto from = co_await open(std::move(url), false);
+  std::string found(from->etag());
+  if (!etag.empty() && found != etag)
+    throw error(errc::invalid_data, "read " + from->name(), "the object has changed");
+  auto size = from->size();
+  offset = std::min(offset, size);
+  auto content = co_await from->read_at(
+      offset, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, size - offset)));
+  co_return object_part(std::move(content), size, std::move(found));
+}
+
 struct mounted_stores {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const store>, std::less<>> by_prefix;  // guarded by mutex

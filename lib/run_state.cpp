@@ -54,6 +54,7 @@ context run_state::surroundings(std::stop_token stop) noexcept {
   result.memory = &runtime_.memory();
   result.claim = &claim_;
   result.run = this;
+  result.epoch = epoch();
   result.trace = options_.trace;
   return result;
 }

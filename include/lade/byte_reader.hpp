@@ -32,6 +32,10 @@ class byte_reader {
 
   virtual std::uint64_t size() const = 0;
 
+  // The entity tag of the bytes that are read, without quotes: as long as an object has the same
+  // strong tag, it has the same bytes. Empty if there is none, as of a file.
+  virtual std::string_view etag() const noexcept { return {}; }
+
   // Fills `into` with the bytes from `offset` on. Returns how many were read: fewer than asked for
   // only at the end. Throws error(invalid_argument) for a range that no file can have.
   virtual task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const = 0;

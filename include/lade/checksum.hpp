@@ -10,7 +10,7 @@
 namespace lade {
 
 // CRC-32C (Castagnoli), as RFC 3720 defines it: of "123456789" it is 0xe3069283. Uses the
-// processor's instruction where there is one (SSE4.2): about 8 bytes in 3 cycles.
+// processor's instruction where there is one (SSE4.2): about 8 bytes in a cycle.
 class crc32c {
  public:
   crc32c() = default;

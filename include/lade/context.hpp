@@ -33,6 +33,7 @@ struct context {
   std::uint64_t stage_number = 0;             // of that stage, which no other ever has; 0: none
   unsigned distance = 0;                      // of that stage from the end of its pipeline
   detail::run_state* run = nullptr;           // the run that it works for; null: none
+  std::uint64_t epoch = 0;                    // of the run; 0 outside of one
   lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere
   const detail::path_place* place = nullptr;  // which path of a tee it is in; null: in none
 };

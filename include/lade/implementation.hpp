@@ -4,12 +4,21 @@
 
 #pragma once
 
+#include "../../io/cache_block.cpp"
+#include "../../io/cache_directory.cpp"
+#include "../../io/cache_statistics.cpp"
+#include "../../io/cache_use.cpp"
+#include "../../io/cached_reader.cpp"
 #include "../../io/directory.cpp"
+#include "../../io/disk_cache.cpp"
+#include "../../io/disk_cache_blocks.cpp"
 #include "../../io/fallback.cpp"
 #include "../../io/file.cpp"
 #include "../../io/glob.cpp"
+#include "../../io/memory_cache.cpp"
 #include "../../io/open_files.cpp"
 #include "../../io/page_cache.cpp"
+#include "../../io/ranges.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/store.cpp"
 #include "../../io/uring.cpp"

@@ -153,7 +153,8 @@ static void keep(received& so_far, const transfer& broken) {
   bool is_body = !broken.misfits && (broken.head.status == 200 || broken.head.status == 206);
   if (!is_body) return;
   auto tag = broken.head.value("etag");
-  if (is_strong(tag) && broken.head.value("content-encoding").empty()) {
+  bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
+  if (can_continue && !(broken.expects_part && broken.is_accepted_whole())) {
     so_far.etag = tag;
     so_far.filled += broken.filled;
   } else {
@@ -179,7 +180,8 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
                    .why = "the object is shorter than the server has said",
                    .again = true});
   }
-  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300;
+  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300 &&
+                 !ended.is_accepted_whole();
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
     if (is_continued) so_far.begin_anew();
@@ -245,6 +247,7 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     auto range = rest_of(what.range, so_far.filled);
     live_transfer hop(client, *here.runtime);
     hop->expects_part = !range.is_all() && what.method() == "GET";
+    hop->accepts_whole = what.accepts_whole && range.offset == 0;
     auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
     co_await set_up(*client, *hop, what, way, range, std::move(tag));
     auto refused = co_await run_to_end(*client, hop, so_far, here);

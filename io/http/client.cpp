@@ -136,6 +136,11 @@ task<response> client::put(std::string url, buffer content) const {
   return send(std::move(what));
 }
 
+// A strong entity tag as stores write it; empty for others.
+static std::string_view without_quotes(std::string_view etag) noexcept {
+  return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
+}
+
 // An object by ranges of one entity.
 class object_reader final : public byte_reader {
  public:
@@ -148,13 +153,19 @@ class object_reader final : public byte_reader {
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return bytes_; }
+  std::string_view etag() const noexcept override { return without_quotes(whole_.if_match); }
   using byte_reader::read_at;
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
     if (offset >= bytes_ || into.empty()) co_return 0;
     into = into.first(std::min<std::uint64_t>(into.size(), bytes_ - offset));
     auto what = whole_;
     what.range = {offset, into.size()};
-    co_await send_named(client_, what, into);
+    try {
+      co_await send_named(client_, what, into);
+    } catch (const error& failure) {
+      if (failure.code() != status_code(412)) throw;
+      throw error(errc::invalid_data, "read " + name_, "the object has changed");
+    }
     co_return into.size();
   }
 
@@ -191,5 +202,11 @@ task<std::shared_ptr<const byte_reader>> client::open(std::string url) const {
 task<std::shared_ptr<const byte_reader>> client::open(request what) const {
   return open_object(state_, std::move(what));
 }
+
+std::shared_ptr<const byte_reader> client::open_known(request what, std::uint64_t bytes) const {
+  return std::make_shared<const object_reader>(state_, std::move(what), bytes);
+}
+
+const client_options& client::options() const noexcept { return state_->settings.options; }
 
 }  // namespace lade::io::http

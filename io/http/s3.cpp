@@ -1,3 +1,4 @@
+#include "parts.hpp"
 #include "s3_listing.hpp"
 #include "s3_state.hpp"
 #include "sigv4.hpp"
@@ -51,12 +52,23 @@ task<response> s3_store::remove(std::string url) const {
 }
 
 static task<buffer> read_s3_object(std::shared_ptr<const s3_store::state> store, std::string url) {
-  auto got = co_await get_s3_object(std::move(store), std::move(url), {});
-  co_return got.body();
+  auto what = co_await make_s3_request(store, "GET", std::move(url));
+  co_return co_await get_in_parts(store->requests, std::move(what));
+}
+
+static task<object_part> read_s3_part(std::shared_ptr<const s3_store::state> store, std::string url,
+                                      byte_range part, std::string etag) {
+  auto what = co_await make_s3_request(store, "GET", std::move(url));
+  co_return co_await get_part(store->requests, std::move(what), part, std::move(etag));
 }
 
 task<buffer> s3_store::read(std::string url) const {
   return read_s3_object(state_, std::move(url));
+}
+
+task<object_part> s3_store::read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                                      std::string etag) const {
+  return read_s3_part(state_, std::move(url), {offset, bytes}, std::move(etag));
 }
 
 static task<std::shared_ptr<const byte_reader>> open_s3_object(

@@ -77,7 +77,7 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
     refusal.append(data, std::min(bytes, enough - std::min(enough, refusal.size())));
     return bytes;
   }
-  if (expects_part && head.status != 206) {
+  if (expects_part && head.status != 206 && !is_accepted_whole()) {
     misfits = true;
     return 0;
   }

@@ -87,10 +87,12 @@ class transfer {
   std::size_t wanted = 0;     // when paused: bytes of the piece that had no room
   std::string refusal;        // the beginning of the body of a status of 300 or more
 
-  // The response to a request for a part is only taken if it is a part: 206. Otherwise the transfer
-  // ends, and `misfits`.
+  // The response to a request for a part is only taken if it is a part: 206; or, if that is
+  // accepted, the whole: 200. Otherwise the transfer ends, and `misfits`.
   bool expects_part = false;
+  bool accepts_whole = false;
   bool misfits = false;
+  bool is_accepted_whole() const noexcept { return accepts_whole && head.status == 200; }
 
   // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
   std::chrono::milliseconds stall_timeout{0};

@@ -1,3 +1,5 @@
+#include "parts.hpp"
+
 #include <lade/error.hpp>
 #include <lade/io/http/urls.hpp>
 
@@ -11,7 +13,14 @@ class web_objects final : public store {
  public:
   explicit web_objects(client requests) : client_(std::move(requests)) {}
 
-  task<buffer> read(std::string url) const override { return read_body(client_, std::move(url)); }
+  task<buffer> read(std::string url) const override {
+    return get_in_parts(client_, request("GET", std::move(url)));
+  }
+  task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                              std::string etag) const override {
+    return get_part(client_, request("GET", std::move(url)), {offset, bytes}, std::move(etag));
+  }
+
   task<std::shared_ptr<const byte_reader>> open(std::string url,
                                                 bool may_be_absent) const override {
     return open_if_there(client_, std::move(url), may_be_absent);
@@ -21,10 +30,6 @@ class web_objects final : public store {
   }
 
  private:
-  static task<buffer> read_body(client from, std::string url) {
-    auto got = co_await from.get(std::move(url));
-    co_return got.body();
-  }
   static task<std::shared_ptr<const byte_reader>> open_if_there(client from, std::string url,
                                                                 bool may_be_absent) {
     try {
@@ -55,6 +60,10 @@ class lazy_store final : public store {
   }
   async_generator<buffer> stream(std::string url, stream_options options) const override {
     return made().stream(std::move(url), options);
+  }
+  task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                              std::string etag) const override {
+    return made().read_part(std::move(url), offset, bytes, std::move(etag));
   }
   async_generator<object_info> list(std::string prefix) const override {
     return made().list(std::move(prefix));

@@ -7,10 +7,12 @@
 #include <lade/byte_reader.hpp>
 #include <lade/task.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lade::io {
 
@@ -22,6 +24,27 @@ struct object_info {
   std::string name;  // its URL
   std::uint64_t size_bytes;
   std::string etag;  // its entity tag, without quotes; empty if there is none
+};
+
+// A part of an object, and what its store says of the whole.
+class object_part {
+ public:
+  object_part(buffer content, std::uint64_t object_bytes, std::string etag)
+      : content_(std::move(content)), object_bytes_(object_bytes), etag_(std::move(etag)) {}
+
+  const buffer& content() const noexcept { return content_; }
+  std::uint64_t object_bytes() const noexcept { return object_bytes_; }
+
+  // The strong entity tag of the object, without quotes; empty if it has none.
+  const std::string& etag() const noexcept { return etag_; }
+
+  // Whether a part from the beginning on is the whole object.
+  bool is_whole() const noexcept { return content_.size() == object_bytes_; }
+
+ private:
+  buffer content_;
+  std::uint64_t object_bytes_;
+  std::string etag_;
 };
 
 // Objects behind URLs, so that io::read, io::open, io::stream and io::files work on them as on
@@ -40,6 +63,15 @@ class store {
 
   // The content of an object in chunks.
   virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
+
+  // The `bytes` bytes of an object from `offset` on, or as many as there are. Of a server that can
+  // only send whole objects, the whole if `offset` is 0. `etag`: a strong entity tag that the object
+  // must have, or empty. Throws error(invalid_data) if it has another, or none.
+  //
+  // Caches are made of this. A store that does not override it opens the object for each part. The
+  // store must outlive the task.
+  virtual task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                                      std::string etag) const;
 
   // All objects whose URLs begin with `prefix`, ordered by the bytes of their URLs. Throws
   // error(unsupported) if the store cannot list.

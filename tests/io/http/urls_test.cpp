@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 
 namespace lade::io::http {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -59,6 +62,107 @@ TEST_F(Urls, MayBeReadWithOptionsOfTheirOwn) {
   io::mount(server.url("/"), web_store(client({.user_agent = "trainer/2"})));
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), "trainer/2");
+  io::unmount(server.url("/"));
+}
+
+// So many bytes, none of them like its neighbours.
+static std::string large_text(std::size_t bytes) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 2654435761u >> 13);
+  return text;
+}
+
+static std::vector<std::string> ranges_seen(const test::web_server& server) {
+  std::vector<std::string> ranges;
+  for (auto& request : server.seen())
+    ranges.push_back(request.headers.count("range") ? request.headers.at("range") : "");
+  std::ranges::sort(ranges);
+  return ranges;
+}
+
+TEST_F(Urls, OfSmallObjectsAreReadByOneRequest) {
+  test::web_server server([](auto& request) {
+    return test::file_reply(request, request.target == "/empty" ? "" : "small");
+  });
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), "small");
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/empty"))).text(), "");
+  EXPECT_THAT(ranges_seen(server), ElementsAre("bytes=0-8388607", "bytes=0-8388607"));
+}
+
+TEST_F(Urls, OfLargeObjectsAreReadInPartsOfOneEntity) {
+  const auto content = large_text(20'000'000);
+  test::web_server server([&](auto& request) { return test::file_reply(request, content); });
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
+  EXPECT_THAT(ranges_seen(server), ElementsAre("bytes=0-8388607", "bytes=16777216-19999999",
+                                               "bytes=8388608-16777215"));
+  for (auto& request : server.seen())
+    EXPECT_EQ(request.headers.count("if-match"), request.headers.at("range") == "bytes=0-8388607" ? 0u : 1u);
+}
+
+TEST_F(Urls, OfServersWithoutRangesOrStrongTagsAreReadAtOnce) {
+  const auto content = large_text(9'000'000);
+  test::web_server whole([&](auto&) { return test::web_reply{.body = content}; });
+  test::web_server weak([&](auto& request) { return test::file_reply(request, content, "W/\"1\""); });
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, io::read_file(whole.url("/a"))).text(), content);
+  EXPECT_EQ(whole.requests(), 1u);
+  EXPECT_EQ(sync_wait(runtime, io::read_file(weak.url("/a"))).text(), content);
+  EXPECT_THAT(ranges_seen(weak), ElementsAre("", "bytes=0-8388607"));
+}
+
+TEST_F(Urls, OfObjectsThatChangeBetweenPartsAreErrors) {
+  const auto content = large_text(9'000'000);
+  test::web_server server([&](auto& request) {
+    bool is_first = request.headers.at("range") == "bytes=0-8388607";
+    return test::file_reply(request, content, is_first ? "\"v1\"" : "\"v2\"");
+  });
+  runtime runtime;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
+              ThrowsMessage<error>("read " + server.url("/a") + ": the object has changed"));
+}
+
+static task<object_part> part_of(std::string url, std::uint64_t offset, std::size_t bytes,
+                                 std::string etag) {
+  auto where = find_store(url);
+  co_return co_await where->read_part(std::move(url), offset, bytes, std::move(etag));
+}
+
+TEST_F(Urls, GivePartsWithWhatTheServerSaysOfTheWhole) {
+  test::web_server server([&](auto& request) { return test::file_reply(request, "0123456789"); });
+  runtime runtime;
+  auto part = sync_wait(runtime, part_of(server.url("/a"), 4, 3, ""));
+  EXPECT_EQ(part.content().text(), "456");
+  EXPECT_EQ(part.object_bytes(), 10u);
+  EXPECT_EQ(part.etag(), "v1");
+  EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 8, 30, "v1")).content().text(), "89");
+  EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 0, 3, "v0")); },
+              ThrowsMessage<error>("read " + server.url("/a") + ": the object has changed"));
+}
+
+TEST_F(Urls, OfServersWithoutRangesGiveTheWholeForItsBeginning) {
+  test::web_server server([](auto&) { return test::web_reply{.body = "0123456789"}; });
+  runtime runtime;
+  auto whole = sync_wait(runtime, part_of(server.url("/a"), 0, 3, ""));
+  EXPECT_EQ(whole.content().text(), "0123456789");
+  EXPECT_TRUE(whole.is_whole());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 4, 3, "")); },
+              ThrowsMessage<error>(HasSubstr("another part than bytes 4-6")));
+}
+
+TEST_F(Urls, OfServersWithoutRangesAreReadAnewWhenTheyBreakOff) {
+  const auto content = large_text(9'000'000);
+  std::atomic<int> count = 0;
+  test::web_server server([&](auto&) {
+    test::web_reply reply{.headers = {{"ETag", "\"v1\""}}, .body = content};
+    if (++count == 1) reply.cut_at = 8'500'000;
+    return reply;
+  });
+  io::mount(server.url("/"), web_store(client({.retry = {.pause = std::chrono::milliseconds(1)}})));
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
+  EXPECT_EQ(server.requests(), 2u);
   io::unmount(server.url("/"));
 }
 

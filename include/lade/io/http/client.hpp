@@ -135,6 +135,7 @@ class request {
 
   buffer body;             // of a PUT or POST
   byte_range range;        // of a GET
+  bool accepts_whole = false;  // whether the whole object may come instead of its beginning
   std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
   bool may_repeat = true;  // whether another attempt does no harm
 
@@ -215,6 +216,12 @@ class client {
   // if the server does not say its length or takes no ranges.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
+
+  // The same for an object that is known to have so many bytes. Sends no request; where `what` has
+  // an entity tag (if_match), reads fail once the object has another.
+  std::shared_ptr<const byte_reader> open_known(request what, std::uint64_t bytes) const;
+
+  const client_options& options() const noexcept;
 
   // For all requests to a host ("example.com", "example.com:8080"): calls `token` before a request
   // and sends "Authorization: Bearer TOKEN"; after a 401 it is called once more, with true. Before

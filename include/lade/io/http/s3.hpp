@@ -64,6 +64,9 @@ class s3_store final : public store {
   task<std::shared_ptr<const byte_reader>> open(std::string url, bool may_be_absent) const override;
   async_generator<buffer> stream(std::string url, stream_options options) const override;
 
+  task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                              std::string etag) const override;
+
   // All objects whose keys begin with that of `prefix`, a page of up to 1,000 at a time
   // (ListObjects version 2). The next page is asked for when the last one has been consumed.
   async_generator<object_info> list(std::string prefix) const override;

@@ -1,0 +1,68 @@
+// The files of a disk cache: blocks of objects, which say of themselves what they are.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lade::detail {
+
+// What a block is found by: a hash of the object's URL, the size of blocks and the block's number.
+struct block_key {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  std::string text() const;  // 32 hexadecimal digits
+
+  friend bool operator==(const block_key&, const block_key&) = default;
+};
+
+struct block_key_hash {
+  std::size_t operator()(const block_key& key) const noexcept { return key.low; }
+};
+
+block_key key_of_block(std::string_view url, std::uint64_t block_bytes,
+                       std::uint64_t number) noexcept;
+
+// SipHash-2-4 with 128 bits of output, under the key of the reference's test vectors (Aumasson and
+// Bernstein, "SipHash: a fast short-input PRF").
+block_key siphash128(std::span<const std::byte> bytes) noexcept;
+
+// What a file says of the block in it.
+struct block_label {
+  block_key key = {};
+  std::uint64_t object_bytes = 0;
+  std::uint64_t offset = 0;  // of the block in the object
+  std::uint64_t content_bytes = 0;
+  std::uint32_t content_crc = 0;  // CRC-32C
+  std::string etag = {};          // strong, without quotes; may be empty
+  std::string name = {};          // of the object, without secrets; for people
+};
+
+// The end of the file of a block, which begins with the content. Numbers are little-endian:
+//
+//   name, entity tag
+//   magic "ladeblk1"              8 bytes
+//   key.high, key.low             16
+//   object_bytes, offset          16
+//   content_bytes                 8
+//   lengths of name and tag       8
+//   content_crc                   4
+//   CRC-32C of all before, from the name on  4
+std::string encode_label(const block_label& label);
+
+constexpr std::size_t label_end_bytes = 64;   // of a label without name and tag
+constexpr std::size_t most_label_bytes = 4096;  // names and tags are shortened, or not cached
+
+// The label at the end of a file of `file_bytes` bytes, of which `end` is the end, at least
+// min(file_bytes, most_label_bytes) long. Nothing if it is damaged. Does not look at the content.
+std::optional<block_label> decode_label(std::span<const std::byte> end, std::uint64_t file_bytes);
+
+// The label of a whole file. Nothing if label or content is damaged.
+std::optional<block_label> verify_block(std::span<const std::byte> file);
+
+}  // namespace lade::detail

@@ -1,0 +1,271 @@
+#include "cache_directory.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lade::detail {
+
+// Bytes of the lock file.
+static constexpr std::uint64_t used_byte = 0;
+static constexpr std::uint64_t evicting_byte = 1;
+static std::uint64_t byte_of_block(const block_key& key) noexcept {
+  return 2 + (key.high & ((std::uint64_t{1} << 62) - 1));
+}
+
+static void make_cache_directory(const std::string& path) {
+  auto doing = "open the cache " + path;
+  std::error_code failure;
+  auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, failure);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) raise(errno, doing);
+  struct ::stat found;
+  if (::stat(path.c_str(), &found) != 0) raise(errno, doing);
+  if (!S_ISDIR(found.st_mode)) raise(ENOTDIR, doing);
+  if (found.st_uid != geteuid())
+    throw error(errc::invalid_argument, doing, "it belongs to another user");
+  if ((found.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) raise(errno, doing);
+  if (access(path.c_str(), R_OK | X_OK) != 0) raise(errno, doing);
+}
+
+static bool make_inner_directory(const std::string& path) {
+  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+}
+
+bool cache_directory::lock_byte(std::uint64_t byte, int type, bool waits) const noexcept {
+  if (lock_ < 0) return true;
+  struct flock what{};
+  what.l_type = static_cast<short>(type);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  int result;
+  do result = fcntl(lock_, waits ? F_OFD_SETLKW : F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR && waits);
+  return result == 0 || (errno != EAGAIN && errno != EACCES);  // where there are no locks
+}
+
+cache_directory::cache_directory(std::string path, std::uint64_t limit_bytes)
+    : path_(std::move(path)), limit_bytes_(limit_bytes) {
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  make_cache_directory(path_);
+  lock_ = open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  try {
+    begin_use();
+  } catch (...) {
+    if (lock_ >= 0) close(lock_);
+    throw;
+  }
+}
+
+// Who is alone knows that what others have begun is lost, and counts anew.
+void cache_directory::begin_use() {
+  bool is_alone = lock_ >= 0 && lock_byte(used_byte, F_WRLCK, false);
+  make_inner_directory(path_ + "/new");
+  use_.emplace(path_ + "/use", is_alone);
+  remove_temporaries();
+  if (is_alone) {
+    use_->forget_runs();
+    use_->begin_next_epoch();
+    evict(2);
+  } else if (!use_->is_shared()) {
+    use_->correct(0, count_blocks(nullptr));
+  }
+  lock_byte(used_byte, F_RDLCK, true);
+}
+
+cache_directory::~cache_directory() {
+  if (lock_ >= 0) close(lock_);
+}
+
+std::string cache_directory::path_of(const block_key& key) const {
+  auto digits = key.text();
+  std::string path;
+  path.reserve(path_.size() + 36);
+  path.append(path_).append("/").append(digits, 0, 2).append("/").append(digits, 2);
+  return path;
+}
+
+bool cache_directory::try_lock(const block_key& key) noexcept {
+  return lock_byte(byte_of_block(key), F_WRLCK, false);
+}
+
+void cache_directory::unlock(const block_key& key) noexcept {
+  lock_byte(byte_of_block(key), F_UNLCK, false);
+}
+
+// A file under a temporary name. Locked as long as it is written, so that others know it from one
+// that was left behind.
+struct temporary_block {
+  explicit temporary_block(const std::string& directory) {
+    static std::atomic<unsigned> count = 0;
+    path = directory + "/new/" + std::to_string(getpid()) + "-" + std::to_string(++count) + "-" +
+           std::to_string(std::random_device()());
+    fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) flock(fd, LOCK_EX | LOCK_NB);
+  }
+  temporary_block(const temporary_block&) = delete;
+  ~temporary_block() {
+    if (fd < 0) return;
+    if (!published) unlink(path.c_str());
+    close(fd);
+  }
+
+  bool write(std::span<const std::byte> bytes) const noexcept {
+    while (!bytes.empty()) {
+      auto written = ::write(fd, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return true;
+  }
+
+  bool publish(const std::string& as) {
+    published = std::rename(path.c_str(), as.c_str()) == 0;
+    if (published || errno != ENOENT) return published;
+    if (!make_inner_directory(as.substr(0, as.rfind('/')))) return false;
+    return published = std::rename(path.c_str(), as.c_str()) == 0;
+  }
+
+  std::string path;
+  int fd;
+  bool published = false;
+};
+
+static std::uint64_t bytes_of_file(const std::string& path) noexcept {
+  struct ::stat found;
+  return ::stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+}
+
+cache_directory::outcome cache_directory::fail(int error_number) {
+  failed_at_ = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::lock_guard lock(mutex_);
+  failure_ = "write to the cache " + path_ + ": " + std::generic_category().message(error_number);
+  return outcome::failed;
+}
+
+cache_directory::outcome cache_directory::publish(const block_label& label,
+                                                  std::span<const std::byte> content) {
+  auto end = encode_label(label);
+  auto bytes = content.size() + end.size();
+  if (!use_->reserve(bytes, limit_bytes_)) {
+    use_->refuse(bytes);
+    return outcome::full;
+  }
+  auto path = path_of(label.key);
+  temporary_block block(path_);
+  bool written = block.fd >= 0 && block.write(content) && block.write(std::as_bytes(std::span(end)));
+  auto replaced = written ? bytes_of_file(path) : 0;
+  if (!written || !block.publish(path)) {
+    int reason = errno;
+    use_->release(bytes);
+    return fail(reason);
+  }
+  use_->release(replaced);
+  use_->note_use(label.key);
+  return outcome::published;
+}
+
+void cache_directory::remove(const block_key& key) {
+  auto path = path_of(key);
+  auto bytes = bytes_of_file(path);
+  if (unlink(path.c_str()) == 0) use_->release(bytes);
+}
+
+bool cache_directory::may_write() const noexcept {
+  constexpr std::chrono::steady_clock::duration pause = std::chrono::seconds(5);
+  auto failed_at = failed_at_.load();
+  return failed_at == 0 ||
+         std::chrono::steady_clock::now().time_since_epoch().count() - failed_at > pause.count();
+}
+
+std::string cache_directory::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void cache_directory::remove_temporaries() const {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(path_ + "/new", ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(at->path().c_str());
+    close(fd);
+  }
+}
+
+struct cache_directory::found_block {
+  std::string path;
+  std::uint64_t bytes;
+  unsigned age;
+  std::filesystem::file_time_type written;
+};
+
+static std::optional<block_key> key_in_path(const std::string& directory, const std::string& name) {
+  auto digits = directory + name;
+  if (digits.size() != 32 || digits.find_first_not_of("0123456789abcdef") != digits.npos)
+    return std::nullopt;
+  return block_key{std::strtoull(digits.substr(0, 16).c_str(), nullptr, 16),
+                   std::strtoull(digits.substr(16).c_str(), nullptr, 16)};
+}
+
+std::uint64_t cache_directory::count_blocks(std::vector<found_block>* into) const {
+  std::uint64_t sum = 0;
+  std::error_code ignored;
+  for (int i = 0; i < 256; ++i) {
+    char digits[3];
+    (void)std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(i));
+    auto directory = path_ + "/" + digits;
+    for (std::filesystem::directory_iterator at(directory, ignored), end; !ignored && at != end;
+         at.increment(ignored)) {
+      auto key = key_in_path(digits, at->path().filename().string());
+      auto bytes = key ? at->file_size(ignored) : 0;
+      if (!key || ignored) continue;
+      sum += bytes;
+      if (into) into->push_back({at->path().string(), bytes, use_->age(*key), at->last_write_time(ignored)});
+    }
+  }
+  return sum;
+}
+
+std::uint64_t cache_directory::evict(unsigned past_epochs) {
+  if (!lock_byte(evicting_byte, F_WRLCK, false)) return 0;
+  remove_temporaries();
+  auto refused = std::min(use_->take_refused(), limit_bytes_);
+  auto before = use_->used_bytes();
+  std::vector<found_block> blocks;
+  auto counted = count_blocks(refused > 0 ? &blocks : nullptr);
+  use_->correct(before, counted);
+  auto room = limit_bytes_ - std::min(counted, limit_bytes_);
+  std::erase_if(blocks, [&](auto& each) { return each.age <= past_epochs; });
+  std::ranges::sort(blocks, [](auto& a, auto& b) {
+    return a.age != b.age ? a.age > b.age : a.written < b.written;
+  });
+  std::uint64_t removed = 0;
+  for (auto& each : blocks) {
+    if (room >= refused) break;
+    if (unlink(each.path.c_str()) != 0) continue;
+    use_->release(each.bytes);
+    room += each.bytes;
+    ++removed;
+  }
+  lock_byte(evicting_byte, F_UNLCK, false);
+  return removed;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,228 @@
+#include "disk_cache_state.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+#include <lade/io/ranges.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace lade::io {
+
+static std::string require_directory(const disk_cache_options& options) {
+  if (options.directory.empty())
+    throw error(errc::invalid_argument, "open a cache", "no directory is given");
+  std::string directory(options.directory);
+  auto doing = "open the cache " + directory;
+  detail::require_count(doing, "max_bytes", options.max_bytes,
+                        {.least = 1, .most = ~std::uint64_t{0} / 4});
+  detail::require_count(doing, "block_bytes", options.block_bytes,
+                        {.least = 4096, .most = std::uint64_t{1} << 30});
+  return directory;
+}
+
+disk_cache::state::state(std::shared_ptr<const store> cached, const disk_cache_options& options)
+    : of(std::move(cached)),
+      freshness(options.freshness),
+      block_bytes(options.block_bytes),
+      directory(require_directory(options), options.max_bytes) {}
+
+bool disk_cache::state::is_in(const block_set& set, const detail::block_key& object) const {
+  std::lock_guard lock(mutex);
+  return set.contains(object);
+}
+
+void disk_cache::state::add_to(block_set& set, const detail::block_key& object) {
+  std::lock_guard lock(mutex);
+  set.insert(object);
+}
+
+std::optional<std::uint32_t> disk_cache::state::verified_crc(const detail::block_key& block) const {
+  std::lock_guard lock(mutex);
+  auto found = verified.find(block);
+  return found == verified.end() ? std::nullopt : std::optional(found->second);
+}
+
+void disk_cache::state::note_verified(const detail::block_key& block, std::uint32_t crc) {
+  std::lock_guard lock(mutex);
+  verified.insert_or_assign(block, crc);
+}
+
+disk_cache::disk_cache(std::shared_ptr<const store> of, const disk_cache_options& options)
+    : state_(std::make_shared<state>(std::move(of), options)) {}
+
+cache_statistics disk_cache::stats() const {
+  auto& s = *state_;
+  return {s.hits,    s.hit_bytes, s.misses,   s.fetched_bytes, s.waits,
+          s.refused, s.uncached,  s.failures, s.damaged,       s.evicted,
+          s.directory.use().used_bytes(), s.directory.limit_bytes()};
+}
+
+std::string disk_cache::failure() const { return state_->directory.failure(); }
+
+static void evict_blocks(disk_cache::state* from) { from->evicted += from->directory.evict(); }
+
+void disk_cache::begin_epoch() const {
+  state_->directory.use().begin_next_epoch();
+  evict_blocks(state_.get());
+}
+
+// The first who sees an epoch evicts what the last one did not use; the others need not wait.
+static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) {
+  auto next = cache.next_epoch.load();
+  do
+    if (here.epoch < next) co_return;
+  while (!cache.next_epoch.compare_exchange_weak(next, here.epoch + 1));
+  if (cache.directory.use().begin_epoch(here.epoch))
+    co_await here.runtime->pool().run(evict_blocks, &cache);
+}
+
+static void remove_object(disk_cache::state* from, detail::block_key first_block) {
+  from->directory.remove(first_block);
+}
+
+// Asks the store whether an object is still the one that is cached, and forgets that if not.
+static task<> ask_once(disk_cache::state& cache, const std::string& url, const context& here) {
+  auto key = cache.key_of(url, 0);
+  if (cache.is_in(cache.asked, key)) co_return;
+  auto now = co_await cache.of->read_part(url, 0, 1, "");
+  auto cached = co_await open_block(cache, key);
+  bool is_same = cached && !now.etag().empty() && cached->label.etag == now.etag() &&
+                 cached->label.object_bytes == now.object_bytes();
+  if (cached && !is_same) co_await here.runtime->pool().run(remove_object, &cache, key);
+  cache.add_to(cache.asked, key);
+}
+
+// The first block of an object, which says what the object is; nothing if the object is not cached.
+static task<std::optional<object_part>> first_block(disk_cache::state& cache,
+                                                    const std::string& url) {
+  auto& here = co_await detail::this_context_reference();
+  if (here.epoch >= cache.next_epoch.load()) co_await begin_epoch_of_run(cache, here);
+  auto key = cache.key_of(url, 0);
+  if (cache.is_in(cache.uncacheable, key)) {
+    ++cache.uncached;
+    co_return std::nullopt;
+  }
+  if (cache.freshness == freshness::once_per_process) co_await ask_once(cache, url, here);
+  auto first = co_await obtain_block(cache, url, 0, nullptr);
+  bool is_cached = first.is_whole() || !first.etag().empty();
+  co_return is_cached ? std::optional(std::move(first)) : std::nullopt;
+}
+
+static std::shared_ptr<const byte_reader> reader_of(const std::shared_ptr<disk_cache::state>& cache,
+                                                    std::string url, const object_part& first) {
+  if (first.is_whole())
+    return std::make_shared<const memory_reader>(first.content(), without_secrets(url));
+  return make_cached_reader(cache,
+                            cached_entity(std::move(url), first.object_bytes(), first.etag()));
+}
+
+static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
+  constexpr auto most_bytes = std::uint64_t{16} << 30;
+  auto first = co_await first_block(*cache, url);
+  if (!first) co_return co_await cache->of->read(std::move(url));
+  if (first->is_whole()) co_return first->content();
+  auto bytes = first->object_bytes();
+  if (bytes > most_bytes)
+    throw error(errc::limit_exceeded, "read " + without_secrets(url),
+                "it has " + std::to_string(bytes) + " bytes: stream or open it");
+  auto whole = co_await allocate(static_cast<std::size_t>(bytes));
+  auto done = first->content().size();
+  std::memcpy(whole.data(), first->content().data(), done);
+  parts_options parts{.part_bytes = cache->block_bytes};
+  co_await read_in_parts(reader_of(cache, std::move(url), *first), whole.bytes().subspan(done),
+                         done, parts);
+  co_return whole;
+}
+
+task<buffer> disk_cache::read(std::string url) const {
+  return read_cached(state_, std::move(url));
+}
+
+static task<std::shared_ptr<const byte_reader>> open_cached(
+    std::shared_ptr<disk_cache::state> cache, std::string url, bool may_be_absent) {
+  if (may_be_absent) {
+    auto cached = co_await open_block(*cache, cache->key_of(url, 0));
+    if (!cached) {
+      auto there = co_await cache->of->open(url, true);
+      if (!there) co_return nullptr;
+    }
+  }
+  auto first = co_await first_block(*cache, url);
+  if (!first) co_return co_await cache->of->open(std::move(url), may_be_absent);
+  co_return reader_of(cache, std::move(url), *first);
+}
+
+task<std::shared_ptr<const byte_reader>> disk_cache::open(std::string url,
+                                                          bool may_be_absent) const {
+  return open_cached(state_, std::move(url), may_be_absent);
+}
+
+static task<object_part> read_cached_part(std::shared_ptr<disk_cache::state> cache, std::string url,
+                                          std::uint64_t offset, std::size_t bytes,
+                                          std::string etag) {
+  auto first = co_await first_block(*cache, url);
+  if (!first) co_return co_await cache->of->read_part(url, offset, bytes, std::move(etag));
+  if (!etag.empty() && etag != first->etag())
+    throw error(errc::invalid_data, "read " + without_secrets(url), "the object has changed");
+  auto size = first->object_bytes();
+  offset = std::min(offset, size);
+  auto from = reader_of(cache, std::move(url), *first);
+  auto content = co_await from->read_at(
+      offset, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, size - offset)));
+  co_return object_part(std::move(content), size, first->etag());
+}
+
+task<object_part> disk_cache::read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                                        std::string etag) const {
+  return read_cached_part(state_, std::move(url), offset, bytes, std::move(etag));
+}
+
+static async_generator<buffer> stream_cached(std::shared_ptr<disk_cache::state> cache,
+                                             std::string url, stream_options options) {
+  auto first = co_await first_block(*cache, url);
+  if (!first) {
+    auto chunks = cache->of->stream(std::move(url), options);
+    while (auto* chunk = co_await chunks.next()) co_yield *chunk;
+    co_return;
+  }
+  auto from = reader_of(cache, std::move(url), *first);
+  first.reset();
+  parts_options parts{.part_bytes = cache->block_bytes};
+  auto blocks = stream_in_parts(std::move(from), options.offset, parts);
+  while (auto* block = co_await blocks.next()) {
+    auto rest = *block;
+    while (!rest.empty()) {
+      auto chunk = rest.slice(0, std::min(options.chunk_bytes, rest.size()));
+      rest = rest.slice(chunk.size(), rest.size() - chunk.size());
+      co_yield chunk;
+    }
+  }
+}
+
+async_generator<buffer> disk_cache::stream(std::string url, stream_options options) const {
+  detail::require_count("stream " + without_secrets(url), "chunk_bytes", options.chunk_bytes,
+                        {.least = 1, .most = ~std::uint64_t{0}});
+  return stream_cached(state_, std::move(url), options);
+}
+
+async_generator<object_info> disk_cache::list(std::string prefix) const {
+  return state_->of->list(std::move(prefix));
+}
+
+std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
+                                                   const disk_cache_options& options) {
+  auto of = find_store(prefix);
+  if (!of)
+    throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
+  auto cache = std::make_shared<const disk_cache>(std::move(of), options);
+  mount(prefix, cache);
+  return cache;
+}
+
+}  // namespace lade::io

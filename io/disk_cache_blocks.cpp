@@ -1,0 +1,219 @@
+#include "disk_cache_state.hpp"
+#include "whole_file.hpp"
+
+#include <lade/checksum.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sleep.hpp>
+#include <lade/this_context.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace lade::io {
+
+using detail::block_key;
+using detail::block_label;
+using detail::cache_directory;
+
+static void remove_block(cache_directory* from, block_key key) { from->remove(key); }
+
+static task<> remove_damaged(disk_cache::state& cache, block_key key) {
+  ++cache.damaged;
+  auto& here = co_await detail::this_context_reference();
+  co_await here.runtime->pool().run(remove_block, &cache.directory, key);
+}
+
+// The file of a block; empty if there is none that can be read.
+static task<buffer> read_block_file(disk_cache::state& cache, block_key key) {
+  auto path = cache.directory.path_of(key);
+  bool is_absent = false;
+  buffer file;
+  try {
+    file = co_await read_if_there(path, is_absent);
+  } catch (const error& failure) {
+    if (failure.code() == errc::stopped) throw;
+  }
+  if (file.empty() && !is_absent) co_await remove_damaged(cache, key);
+  co_return file;
+}
+
+// A block that is on the disk and belongs to the entity.
+static task<std::optional<object_part>> find_block(disk_cache::state& cache, block_key key,
+                                                   std::uint64_t number, const cached_entity* of) {
+  auto file = co_await read_block_file(cache, key);
+  if (file.empty()) co_return std::nullopt;
+  auto label = detail::verify_block(file.bytes());
+  if (!label || label->key != key || label->offset != number * cache.block_bytes) {
+    co_await remove_damaged(cache, key);
+    co_return std::nullopt;
+  }
+  if (of && (label->etag != of->etag() || label->object_bytes != of->bytes()))
+    co_return std::nullopt;
+  cache.directory.use().note_use(key);
+  cache.note_verified(key, label->content_crc);
+  auto content = file.slice(0, static_cast<std::size_t>(label->content_bytes));
+  ++cache.hits;
+  cache.hit_bytes += content.size();
+  co_return object_part(std::move(content), label->object_bytes, std::move(label->etag));
+}
+
+static task<std::optional<file>> open_if_possible(std::string path) {
+  try {
+    co_return co_await try_open(std::move(path));
+  } catch (const error& failure) {
+    if (failure.code() == errc::stopped) throw;
+  }
+  co_return std::nullopt;
+}
+
+task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_key key) {
+  auto opened = co_await open_if_possible(cache.directory.path_of(key));
+  if (!opened) co_return std::nullopt;
+  auto size = opened->size();
+  std::array<std::byte, detail::most_label_bytes> memory;
+  auto end = std::span(memory).first(std::min<std::uint64_t>(size, memory.size()));
+  auto got = co_await opened->read_at(end, size - end.size());
+  auto label = detail::decode_label(end.first(got), size);
+  if (!label || label->key != key) co_return std::nullopt;
+  co_return labelled_file(std::make_shared<const file>(std::move(*opened)), *std::move(label));
+}
+
+// Waits until no other process fetches the block. One that does not get on is not waited for for
+// ever: it may be stopped by a debugger.
+static task<> lock_block(disk_cache::state& cache, block_key key) {
+  constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(20);
+  constexpr std::chrono::nanoseconds longest_wait = std::chrono::minutes(1);
+  auto begun = detail::clock::now();
+  std::chrono::nanoseconds pause = std::chrono::microseconds(200);
+  bool waits = false;
+  while (!cache.directory.try_lock(key) && detail::clock::now() - begun < longest_wait) {
+    if (!std::exchange(waits, true)) ++cache.waits;
+    co_await sleep(pause);
+    pause = std::min(2 * pause, longest_pause);
+  }
+}
+
+struct block_lock {
+  block_lock(cache_directory& of, block_key held) noexcept : directory(of), key(held) {}
+  block_lock(const block_lock&) = delete;
+  ~block_lock() { directory.unlock(key); }
+
+  cache_directory& directory;
+  block_key key;
+};
+
+[[noreturn]] static void throw_changed(const std::string& url) {
+  throw error(errc::invalid_data, "read " + without_secrets(url),
+              "the object has changed since a part of it was cached");
+}
+
+// A block from the store. Where the object is another by now, what is cached of it is forgotten.
+static task<object_part> fetch_block(disk_cache::state& cache, const std::string& url,
+                                     std::uint64_t number, const cached_entity* of) {
+  auto offset = number * cache.block_bytes;
+  auto etag = of ? of->etag() : std::string();
+  bool has_changed = false;
+  std::optional<object_part> got;
+  try {
+    got = co_await cache.of->read_part(url, offset, cache.block_bytes, std::move(etag));
+  } catch (const error& failure) {
+    if (!of || failure.code() != errc::invalid_data) throw;
+    has_changed = true;
+  }
+  if (got) {
+    auto object_bytes = of ? of->bytes() : got->object_bytes();
+    auto expected = std::min<std::uint64_t>(cache.block_bytes, object_bytes - offset);
+    has_changed = got->object_bytes() != object_bytes ||
+                  (got->content().size() != expected && !got->is_whole());
+  }
+  if (has_changed) {
+    auto& here = co_await detail::this_context_reference();
+    co_await here.runtime->pool().run(remove_block, &cache.directory, cache.key_of(url, 0));
+    throw_changed(url);
+  }
+  ++cache.misses;
+  cache.fetched_bytes += got->content().size();
+  co_return *std::move(got);
+}
+
+static std::pair<cache_directory::outcome, std::uint32_t> write_block(cache_directory* to,
+                                                                      block_label label,
+                                                                      buffer content) {
+  label.content_crc = crc32c(content.bytes()).value();
+  return {to->publish(label, content.bytes()), label.content_crc};
+}
+
+// Writes a block to the disk if it can be kept.
+static task<block_flights::outcome> keep_block(disk_cache::state& cache, const std::string& url,
+                                               std::uint64_t number, block_key key,
+                                               const object_part& part) {
+  auto bytes = part.content().size();
+  bool is_complete = part.is_whole() || !part.etag().empty();
+  bool fits_label = part.etag().size() <= detail::most_label_bytes / 2;
+  if (bytes > cache.block_bytes || !is_complete || !fits_label) {
+    cache.add_to(cache.uncacheable, cache.key_of(url, 0));
+    co_return block_flights::outcome::not_kept;
+  }
+  if (!cache.directory.may_write()) {
+    ++cache.failures;
+    co_return block_flights::outcome::not_kept;
+  }
+  block_label label;
+  label.key = key;
+  label.object_bytes = part.object_bytes();
+  label.offset = number * cache.block_bytes;
+  label.content_bytes = bytes;
+  label.etag = part.etag();
+  label.name = without_secrets(url);
+  auto& here = co_await detail::this_context_reference();
+  auto [outcome, crc] = co_await here.runtime->pool().run(write_block, &cache.directory,
+                                                          std::move(label), part.content());
+  if (outcome == cache_directory::outcome::published) {
+    cache.note_verified(key, crc);
+    co_return block_flights::outcome::kept;
+  }
+  ++(outcome == cache_directory::outcome::full ? cache.refused : cache.failures);
+  co_return block_flights::outcome::not_kept;
+}
+
+// For all who want the block, in this process and in others.
+static task<object_part> lead_flight(disk_cache::state& cache, const std::string& url,
+                                     std::uint64_t number, block_key key, const cached_entity* of,
+                                     block_flights::lead& flight) {
+  co_await lock_block(cache, key);
+  block_lock held(cache.directory, key);
+  auto found = co_await find_block(cache, key, number, of);
+  if (found) {
+    flight.set_result(block_flights::outcome::kept);
+    co_return *std::move(found);
+  }
+  auto part = co_await fetch_block(cache, url, number, of);
+  auto outcome = co_await keep_block(cache, url, number, key, part);
+  flight.set_result(outcome);
+  co_return part;
+}
+
+task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
+                               std::uint64_t number, const cached_entity* of) {
+  auto key = cache.key_of(url, number);
+  auto found = co_await find_block(cache, key, number, of);
+  while (!found) {
+    auto [flight, leads] = cache.flights.join(key);
+    if (leads) {
+      block_flights::lead lead(cache.flights, key, flight);
+      co_return co_await lead_flight(cache, url, number, key, of, lead);
+    }
+    ++cache.waits;
+    co_await flight->ended;
+    if (flight->result == block_flights::outcome::not_kept)
+      co_return co_await fetch_block(cache, url, number, of);
+    found = co_await find_block(cache, key, number, of);
+  }
+  co_return *std::move(found);
+}
+
+}  // namespace lade::io

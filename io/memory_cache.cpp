@@ -1,0 +1,278 @@
+#include "flights.hpp"
+
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+#include <lade/io/memory_cache.hpp>
+#include <lade/this_context.hpp>
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace lade::io {
+
+using object_flights = detail::flights<std::string, std::hash<std::string>>;
+
+struct memory_cache::state {
+  struct entry {
+    entry(buffer kept, std::string tag, std::uint64_t now)
+        : content(std::move(kept)), etag(std::move(tag)), used_in(now) {}
+
+    buffer content;
+    std::string etag;
+    std::uint64_t used_in;  // the last epoch in which it was
+  };
+
+  state(std::shared_ptr<const store> cached, const memory_cache_options& given)
+      : of(std::move(cached)), options(given) {
+    detail::require_count("open a memory cache", "max_bytes", options.max_bytes,
+                          {.least = 1, .most = ~std::uint64_t{0} / 4});
+    detail::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,
+                          {.least = 1, .most = std::uint64_t{1} << 40});
+  }
+
+  std::optional<object_part> find(const std::string& url);
+  bool keep(const std::string& url, const object_part& whole);
+  void see_epoch(std::uint64_t of_run);
+  void begin_epoch();  // under the mutex
+
+  const std::shared_ptr<const store> of;
+  const memory_cache_options options;
+  object_flights flights;
+  std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
+
+  std::mutex mutex;                               // guards what follows
+  std::unordered_map<std::string, entry> entries;  // by URL
+  std::unordered_set<std::string> large;           // objects that are not kept
+  std::uint64_t epoch = 0;                         // by a count of its own
+  std::uint64_t refused_bytes = 0;                 // that had no room in it
+  cache_statistics counters;
+};
+
+std::optional<object_part> memory_cache::state::find(const std::string& url) {
+  std::lock_guard lock(mutex);
+  auto found = entries.find(url);
+  if (found == entries.end()) return std::nullopt;
+  auto& kept = found->second;
+  kept.used_in = epoch;
+  ++counters.hits;
+  counters.hit_bytes += kept.content.size();
+  return object_part(kept.content, kept.content.size(), kept.etag);
+}
+
+bool memory_cache::state::keep(const std::string& url, const object_part& whole) {
+  auto bytes = whole.content().size();
+  {
+    std::lock_guard lock(mutex);
+    ++counters.misses;
+    counters.fetched_bytes += bytes;
+    if (bytes > options.max_bytes - counters.used_bytes) {
+      ++counters.refused;
+      refused_bytes += bytes;
+      return false;
+    }
+    counters.used_bytes += bytes;
+  }
+  buffer copy(bytes);
+  if (bytes > 0) std::memcpy(copy.data(), whole.content().data(), bytes);
+  std::lock_guard lock(mutex);
+  entries.try_emplace(url, std::move(copy), whole.etag(), epoch);
+  return true;
+}
+
+void memory_cache::state::see_epoch(std::uint64_t of_run) {
+  if (of_run < next_epoch.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex);
+  if (of_run < next_epoch) return;
+  bool is_first = next_epoch == 0;
+  next_epoch = of_run + 1;
+  if (!is_first) begin_epoch();
+}
+
+void memory_cache::state::begin_epoch() {
+  auto ended = epoch++;
+  auto wanted = std::min(std::exchange(refused_bytes, 0), options.max_bytes);
+  using each = decltype(entries)::iterator;
+  std::vector<each> unused;
+  for (auto at = entries.begin(); at != entries.end(); ++at)
+    if (at->second.used_in < ended) unused.push_back(at);
+  std::ranges::sort(unused, {}, [](each at) { return at->second.used_in; });
+  for (auto at : unused) {
+    if (options.max_bytes - counters.used_bytes >= wanted) break;
+    counters.used_bytes -= at->second.content.size();
+    entries.erase(at);
+    ++counters.evicted;
+  }
+}
+
+memory_cache::memory_cache(std::shared_ptr<const store> of, const memory_cache_options& options)
+    : state_(std::make_shared<state>(std::move(of), options)) {}
+
+cache_statistics memory_cache::stats() const {
+  std::lock_guard lock(state_->mutex);
+  auto result = state_->counters;
+  result.limit_bytes = state_->options.max_bytes;
+  return result;
+}
+
+void memory_cache::begin_epoch() const {
+  std::lock_guard lock(state_->mutex);
+  state_->begin_epoch();
+}
+
+static void count_wait(memory_cache::state& cache) {
+  std::lock_guard lock(cache.mutex);
+  ++cache.counters.waits;
+}
+
+static bool is_known_as_large(memory_cache::state& cache, const std::string& url) {
+  std::lock_guard lock(cache.mutex);
+  bool is_large = cache.large.contains(url);
+  if (is_large) ++cache.counters.uncached;
+  return is_large;
+}
+
+// The whole object; nothing if it is too long.
+static task<std::optional<object_part>> fetch_object(memory_cache::state& cache,
+                                                     const std::string& url) {
+  auto part = co_await cache.of->read_part(url, 0, cache.options.max_object_bytes, "");
+  if (part.is_whole()) co_return part;
+  std::lock_guard lock(cache.mutex);
+  cache.large.insert(url);
+  ++cache.counters.uncached;
+  co_return std::nullopt;
+}
+
+static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache,
+                                                      const std::string& url,
+                                                      object_flights::lead& flight) {
+  auto found = cache.find(url);
+  if (!found) {
+    found = co_await fetch_object(cache, url);
+    bool is_kept = found && cache.keep(url, *found);
+    flight.set_result(is_kept ? object_flights::outcome::kept : object_flights::outcome::not_kept);
+  } else {
+    flight.set_result(object_flights::outcome::kept);
+  }
+  co_return found;
+}
+
+// An object from the memory or from the store; nothing if it is not to be kept.
+static task<std::optional<object_part>> obtain_object(memory_cache::state& cache,
+                                                      const std::string& url) {
+  auto& here = co_await detail::this_context_reference();
+  cache.see_epoch(here.epoch);
+  auto found = cache.find(url);
+  while (!found) {
+    if (is_known_as_large(cache, url)) co_return std::nullopt;
+    auto [flight, leads] = cache.flights.join(url);
+    if (leads) {
+      object_flights::lead lead(cache.flights, url, flight);
+      co_return co_await fetch_for_all(cache, url, lead);
+    }
+    count_wait(cache);
+    co_await flight->ended;
+    found = cache.find(url);
+    if (!found && flight->result == object_flights::outcome::not_kept)
+      co_return co_await fetch_object(cache, url);
+  }
+  co_return found;
+}
+
+static task<buffer> read_kept(std::shared_ptr<memory_cache::state> cache, std::string url) {
+  auto found = co_await obtain_object(*cache, url);
+  if (found) co_return found->content();
+  co_return co_await cache->of->read(std::move(url));
+}
+
+task<buffer> memory_cache::read(std::string url) const { return read_kept(state_, std::move(url)); }
+
+// Kept content as a reader, with the entity tag of its object.
+class kept_reader final : public byte_reader {
+ public:
+  kept_reader(object_part whole, std::string name)
+      : memory_(whole.content(), std::move(name)), etag_(whole.etag()) {}
+
+  const std::string& name() const noexcept override { return memory_.name(); }
+  std::uint64_t size() const override { return memory_.size(); }
+  std::string_view etag() const noexcept override { return etag_; }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    return memory_.read_at(into, offset);
+  }
+  task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override {
+    return memory_.read_at(offset, bytes);
+  }
+
+ private:
+  memory_reader memory_;
+  std::string etag_;
+};
+
+static task<std::shared_ptr<const byte_reader>> open_kept(
+    std::shared_ptr<memory_cache::state> cache, std::string url, bool may_be_absent) {
+  if (may_be_absent && !cache->find(url)) {
+    auto there = co_await cache->of->open(url, true);
+    if (!there) co_return nullptr;
+  }
+  auto found = co_await obtain_object(*cache, url);
+  if (!found) co_return co_await cache->of->open(std::move(url), may_be_absent);
+  co_return std::make_shared<const kept_reader>(*std::move(found), without_secrets(url));
+}
+
+task<std::shared_ptr<const byte_reader>> memory_cache::open(std::string url,
+                                                            bool may_be_absent) const {
+  return open_kept(state_, std::move(url), may_be_absent);
+}
+
+static async_generator<buffer> stream_kept(std::shared_ptr<memory_cache::state> cache,
+                                           std::string url, stream_options options) {
+  auto found = co_await obtain_object(*cache, url);
+  auto chunks =
+      found ? lade::stream(std::make_shared<const memory_reader>(found->content(), without_secrets(url)), options)
+            : cache->of->stream(std::move(url), options);
+  while (auto* chunk = co_await chunks.next()) co_yield *chunk;
+}
+
+async_generator<buffer> memory_cache::stream(std::string url, stream_options options) const {
+  return stream_kept(state_, std::move(url), options);
+}
+
+static task<object_part> read_kept_part(std::shared_ptr<memory_cache::state> cache, std::string url,
+                                        std::uint64_t offset, std::size_t bytes, std::string etag) {
+  auto found = co_await obtain_object(*cache, url);
+  if (!found) co_return co_await cache->of->read_part(url, offset, bytes, std::move(etag));
+  if (!etag.empty() && etag != found->etag())
+    throw error(errc::invalid_data, "read " + without_secrets(url), "the object has changed");
+  auto& whole = found->content();
+  auto begin = static_cast<std::size_t>(std::min<std::uint64_t>(offset, whole.size()));
+  auto part = whole.slice(begin, std::min(bytes, whole.size() - begin));
+  co_return object_part(std::move(part), whole.size(), found->etag());
+}
+
+task<object_part> memory_cache::read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                                          std::string etag) const {
+  return read_kept_part(state_, std::move(url), offset, bytes, std::move(etag));
+}
+
+async_generator<object_info> memory_cache::list(std::string prefix) const {
+  return state_->of->list(std::move(prefix));
+}
+
+std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
+                                                       const memory_cache_options& options) {
+  auto of = find_store(prefix);
+  if (!of)
+    throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
+  auto cache = std::make_shared<const memory_cache>(std::move(of), options);
+  mount(prefix, cache);
+  return cache;
+}
+
+}  // namespace lade::io
