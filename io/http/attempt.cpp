@@ -90,7 +90,7 @@ static std::string excess_of(const transfer& paused, const received& into, std::
   auto needed =
       std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0));
   if (needed <= most - into.filled) return {};
-  return "the body is longer than max_bytes, " + std::to_string(most);
+  return longer_than(most);
 }
 
 // Lets a paused transfer fill the memory that it has, when so many bytes may be in flight. Memory
@@ -145,7 +145,7 @@ void count(client::state& client, const transfer& ended) {
 }
 
 static attempt_result failed(failed_attempt how) {
-  return {.answer = {}, .failure = std::move(how)};
+  return {.answer = {}, .divided = {}, .failure = std::move(how)};
 }
 
 // Keeps what a transfer that broke off has received, if another can continue it.
@@ -170,6 +170,8 @@ static std::string misfit_text(const byte_range& asked) {
 static attempt_result conclude(const std::string& url, transfer& ended, received& so_far,
                                const byte_range& asked) {
   auto& head = ended.head;
+  if (ended.is_divided)
+    return {.answer = {}, .divided = divided_object{url, std::move(head)}, .failure = {}};
   bool is_continued = so_far.filled > 0;
   if (ended.succeeded() && head.status == 412 && is_continued)
     return failed({.code = make_error_code(errc::invalid_data),
@@ -247,6 +249,8 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     auto range = rest_of(what.range, so_far.filled);
     live_transfer hop(client, *here.runtime);
     hop->expects_part = !range.is_all() && what.method() == "GET";
+    bool may_divide = range.is_all() && what.method() == "GET" && so_far.room.empty();
+    if (may_divide) hop->most_at_once = client->settings.options.divide_above;
     hop->accepts_whole = what.accepts_whole && range.offset == 0;
     auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
     co_await set_up(*client, *hop, what, way, range, std::move(tag));
@@ -264,7 +268,10 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
       result = conclude(way.url, *hop, so_far, range);
       co_await verify(*client, so_far, result);
     }
-    if (result.failure) name_hop(way, *result.failure);
+    if (result.failure) {
+      result.failure->again = result.failure->again || is_renewed(what, *result.failure);
+      name_hop(way, *result.failure);
+    }
     co_return result;
   }
 }

@@ -91,8 +91,16 @@ struct received {
   }
 };
 
+// A response whose body is to be read in parts.
+struct divided_object {
+  std::string url;
+  response_head head;
+};
+
+// One of them.
 struct attempt_result {
   std::optional<response> answer;
+  std::optional<divided_object> divided;
   std::optional<failed_attempt> failure;
 };
 

@@ -64,6 +64,7 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));
   if (!refused) refused = refusal_of(body, **hop);
+  if (refused) refused->again = refused->again || is_renewed(body.what, *refused);
   if (refused) name_hop(way, *refused);
   co_return refused;
 }

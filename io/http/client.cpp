@@ -4,6 +4,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
+#include <lade/io/ranges.hpp>
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
@@ -73,6 +74,9 @@ std::chrono::nanoseconds pause_before_next(const client_settings& settings,
   throw error(failure.code, describe_request(what.method(), what.url()), failure.why + of);
 }
 
+static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
+                                             const request& what, divided_object found);
+
 // Attempts until one succeeds. `into` is where the body goes, if the caller has the memory.
 static task<response> send_until_answered(std::shared_ptr<client::state> client,
                                           const request& what, std::span<std::byte> into) {
@@ -81,6 +85,8 @@ static task<response> send_until_answered(std::shared_ptr<client::state> client,
   auto begun = detail::clock::now();
   for (unsigned number = 1;; ++number) {
     auto result = co_await attempt(client, what, so_far);
+    if (result.divided)
+      result = co_await receive_in_parts(client, what, *std::move(result.divided));
     if (result.answer) {
       if (here.trace)
         here.trace->add_io(what.method(), without_secrets(what.url()), begun, detail::clock::now(),
@@ -175,6 +181,37 @@ class object_reader final : public byte_reader {
   std::string name_;
   std::uint64_t bytes_;
 };
+
+// The body of a response that was left, by parts of the same entity.
+static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
+                                             const request& what, divided_object found) {
+  auto bytes = *found.head.length();
+  auto& options = client->settings.options;
+  attempt_result result;
+  if (bytes > options.max_bytes) {
+    result.failure = {.code = make_error_code(errc::limit_exceeded),
+                      .why = longer_than(options.max_bytes)};
+    co_return result;
+  }
+  auto checksum = options.verify_checksums ? object_checksum::stated_by(found.head) : std::nullopt;
+  auto whole = what;
+  whole.if_match = found.head.value("etag");
+  auto content = co_await allocate(static_cast<std::size_t>(bytes));
+  auto from = std::make_shared<const object_reader>(client, std::move(whole), bytes);
+  co_await read_in_parts(std::move(from), content.bytes(), 0);
+  if (checksum) {
+    ++client->verified;
+    co_await update_checksum(*checksum, content.bytes());
+    if (auto why = checksum->mismatch(); !why.empty()) {
+      result.failure = {
+          .code = make_error_code(errc::invalid_data), .why = std::move(why), .again = true};
+      co_return result;
+    }
+  }
+  result.answer.emplace(without_secrets(found.url), found.head.status,
+                        std::move(found.head.headers), std::move(content));
+  co_return result;
+}
 
 // Asks for one byte: servers that have signed a URL for GET refuse HEAD.
 static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<client::state> client,

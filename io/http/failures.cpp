@@ -18,6 +18,10 @@ std::string describe_request(std::string_view method, std::string_view url) {
   return text + " " + without_secrets(url);
 }
 
+std::string longer_than(std::uint64_t most) {
+  return "the body is longer than max_bytes, " + std::to_string(most);
+}
+
 static bool is_worth_repeating(CURLcode result) noexcept {
   constexpr std::array passing{
       CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,   CURLE_RECV_ERROR,
@@ -87,6 +91,12 @@ failed_attempt failure_of(const transfer& ended) {
           .why = code.message() + (explanation.empty() ? "" : ": " + explanation),
           .again = is_worth_repeating(ended.head.status),
           .retry_after = retry_after(ended.head, std::chrono::system_clock::now())};
+}
+
+bool is_renewed(const request& what, const failed_attempt& refusal) {
+  bool is_refusal = refusal.code == status_code(400) || refusal.code == status_code(401) ||
+                    refusal.code == status_code(403);
+  return is_refusal && what.renew && what.renew(refusal.why);
 }
 
 }  // namespace lade::io::http

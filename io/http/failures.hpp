@@ -22,8 +22,14 @@ struct failed_attempt {
 // "get https://host/a".
 std::string describe_request(std::string_view method, std::string_view url);
 
+// Why a body is refused that is longer than max_bytes.
+std::string longer_than(std::uint64_t most);
+
 // What a finished transfer that is no success comes to.
 failed_attempt failure_of(const transfer& ended);
+
+// Whether a request is signed otherwise in another attempt, which may be accepted.
+bool is_renewed(const request& what, const failed_attempt& refusal);
 
 // The pause that a server asks for: in seconds, or until a date, counted from the header Date, or
 // from `now` where there is none (RFC 9110, section 10.2.3). Nothing if it is neither.

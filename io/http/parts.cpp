@@ -1,14 +1,10 @@
 #include "parts.hpp"
 
-#include "attempt.hpp"
 #include "ranges.hpp"
 
-#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
-#include <lade/io/ranges.hpp>
 #include <lade/url.hpp>
 
-#include <cstring>
 #include <utility>
 
 namespace lade::io::http {
@@ -49,35 +45,6 @@ task<object_part> get_part(client from, request what, byte_range part, std::stri
   if (!whole)
     throw error(errc::unsupported, "read " + name, "the server does not say how long it is");
   co_return object_part(got->body(), *whole, std::move(tag));
-}
-
-static task<buffer> get_at_once(client from, request what) {
-  auto got = co_await from.send(std::move(what));
-  co_return got.body();
-}
-
-// The rest of an object whose beginning is there.
-static task<buffer> get_rest(client from, request what, object_part begun) {
-  auto bytes = begun.object_bytes();
-  auto most = from.options().max_bytes;
-  if (bytes > most)
-    throw error(errc::limit_exceeded, describe_request("GET", what.url()),
-                "the body is longer than max_bytes, " + std::to_string(most));
-  what.if_match = with_quotes(begun.etag());
-  auto whole = co_await allocate(static_cast<std::size_t>(bytes));
-  auto done = begun.content().size();
-  std::memcpy(whole.data(), begun.content().data(), done);
-  auto rest = from.open_known(std::move(what), bytes);
-  co_await read_in_parts(std::move(rest), whole.bytes().subspan(done), done, {});
-  co_return whole;
-}
-
-task<buffer> get_in_parts(client from, request what) {
-  if (from.options().decompress) co_return co_await get_at_once(std::move(from), std::move(what));
-  auto first = co_await get_part(from, what, {0, parts_options().part_bytes}, {});
-  if (first.is_whole()) co_return first.content();
-  if (first.etag().empty()) co_return co_await get_at_once(std::move(from), std::move(what));
-  co_return co_await get_rest(std::move(from), std::move(what), std::move(first));
 }
 
 }  // namespace lade::io::http

@@ -14,8 +14,4 @@ namespace lade::io::http {
 // A part of the object that `what`, a GET, asks for; see store::read_part.
 task<object_part> get_part(client from, request what, byte_range part, std::string etag);
 
-// The whole object. The first request asks for 8 MiB; of a longer object with a strong entity tag
-// the rest is read in parts of that size, eight at a time, all of the same entity.
-task<buffer> get_in_parts(client from, request what);
-
 }  // namespace lade::io::http

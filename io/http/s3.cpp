@@ -25,14 +25,14 @@ static task<response> get_s3_object(std::shared_ptr<const s3_store::state> store
   auto what = co_await make_s3_request(store, "GET", std::move(url));
   what.range = range;
   if (range.is_all()) ask_for_checksum(what);
-  co_return co_await send_to_s3(std::move(store), std::move(what));
+  co_return co_await store->requests.send(std::move(what));
 }
 
 static task<response> request_s3_object(std::shared_ptr<const s3_store::state> store,
                                        std::string_view method, std::string url,
                                        buffer content = {}) {
   auto what = co_await make_s3_request(store, method, std::move(url), {}, std::move(content));
-  co_return co_await send_to_s3(std::move(store), std::move(what));
+  co_return co_await store->requests.send(std::move(what));
 }
 
 task<response> s3_store::get(std::string url, byte_range range) const {
@@ -52,8 +52,8 @@ task<response> s3_store::remove(std::string url) const {
 }
 
 static task<buffer> read_s3_object(std::shared_ptr<const s3_store::state> store, std::string url) {
-  auto what = co_await make_s3_request(store, "GET", std::move(url));
-  co_return co_await get_in_parts(store->requests, std::move(what));
+  auto got = co_await get_s3_object(std::move(store), std::move(url), {});
+  co_return got.body();
 }
 
 static task<object_part> read_s3_part(std::shared_ptr<const s3_store::state> store, std::string url,
@@ -112,7 +112,7 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
   std::string next;
   do {
     auto what = co_await make_s3_request(store, "GET", bucket, listing_query(name.key, next));
-    auto answer = co_await send_to_s3(store, std::move(what));
+    auto answer = co_await store->requests.send(std::move(what));
     auto page = parse_listed_page(answer.body().text());
     for (auto& each : page.keys) {
       object_info listed(bucket + each.key, each.bytes, std::move(each.etag));

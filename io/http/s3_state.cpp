@@ -116,40 +116,27 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
   *signed_with = std::move(keys);
 }
 
-task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
+task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
                               std::string url, std::string query, buffer body) {
   const s3_name name(url);
   auto where = co_await store->place();
-  s3_request made(method, where->http_url(name, query));
+  request made(method, where->http_url(name, query));
   made.body = std::move(body);
   if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
   if (store->is_anonymous) co_return made;
   auto hash = sha256_text(made.body.text());
-  made.signed_with = std::make_shared<std::optional<s3_credentials>>();
-  made.sign = [store, where, hash, with = made.signed_with](const request& what,
+  auto signed_with = std::make_shared<std::optional<s3_credentials>>();
+  made.sign = [store, where, hash, with = signed_with](const request& what,
                                                             http::header_list& headers) {
     return sign_s3_request(store, where, hash, with, what, headers);
   };
+  auto is_renewed = std::make_shared<bool>(false);
+  made.renew = [store, signed_with, is_renewed](std::string_view why) {
+    bool is_expired = *signed_with && why.find("ExpiredToken") != std::string_view::npos;
+    if (is_expired) store->credentials->expire(**signed_with);
+    return is_expired && !std::exchange(*is_renewed, true);
+  };
   co_return made;
-}
-
-static bool says_expired(const error& failure) {
-  auto status = failure.code();
-  bool is_refusal =
-      status == status_code(400) || status == status_code(401) || status == status_code(403);
-  return is_refusal &&
-         std::string_view(failure.what()).find("ExpiredToken") != std::string_view::npos;
-}
-
-task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, s3_request what) {
-  try {
-    co_return co_await store->requests.send(what);
-  } catch (const error& failure) {
-    bool is_signed = what.signed_with && *what.signed_with;
-    if (!is_signed || !says_expired(failure)) throw;
-  }
-  store->credentials->expire(**what.signed_with);
-  co_return co_await store->requests.send(std::move(what));
 }
 
 }  // namespace lade::io::http

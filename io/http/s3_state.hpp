@@ -67,19 +67,9 @@ struct s3_store::state {
   mutable std::shared_ptr<const s3_place> place_;  // guarded by mutex_; null: not known yet
 };
 
-// A request that is signed anew for each attempt, with the headers that it has then.
-struct s3_request : request {
-  using request::request;
-
-  std::shared_ptr<std::optional<s3_credentials>> signed_with;  // of the last attempt; null: nobody
-};
-
-// `query`: encoded as percent_encoded does.
-task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store,
-                                 std::string_view method,
-                                 std::string url, std::string query = {}, buffer body = {});
-
-// Sends a request; once more with new credentials if the server says that they have expired.
-task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, s3_request what);
+// A request that is signed anew for each attempt, with the headers that it has then, and with new
+// credentials if the server says that these have expired. `query`: encoded as percent_encoded does.
+task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
+                              std::string url, std::string query = {}, buffer body = {});
 
 }  // namespace lade::io::http

@@ -114,7 +114,7 @@ struct multipart_upload {
 
 static task<> begin_upload(multipart_upload& upload) {
   auto what = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
-  auto answer = co_await send_to_s3(upload.store, std::move(what));
+  auto answer = co_await upload.store->requests.send(std::move(what));
   upload.id = xml_text(answer.body().text(), upload.doing).value("UploadId");
   if (upload.id.empty())
     throw error(errc::invalid_data, upload.doing, "the server has given no UploadId");
@@ -124,7 +124,7 @@ static task<> send_part(multipart_upload& upload, std::size_t number, buffer par
   auto query = "partNumber=" + std::to_string(number) + "&" + upload.query();
   auto what =
       co_await make_s3_request(upload.store, "PUT", upload.url, std::move(query), std::move(part));
-  auto answer = co_await send_to_s3(upload.store, std::move(what));
+  auto answer = co_await upload.store->requests.send(std::move(what));
   if (answer.etag().empty())
     throw error(errc::invalid_data, upload.doing,
                 "the server has given no entity tag of part " + std::to_string(number));
@@ -224,7 +224,7 @@ static bool is_passing(std::string_view code) noexcept {
 static task<std::string> tag_of_completed(multipart_upload& upload) {
   auto expected = multipart_tag(upload.tags);
   auto what = co_await make_s3_request(upload.store, "HEAD", upload.url);
-  auto found = co_await send_to_s3(upload.store, std::move(what));
+  auto found = co_await upload.store->requests.send(std::move(what));
   auto tag = without_quotes(std::string(found.etag()));
   co_return !expected.empty() && tag == expected ? tag : std::string();
 }
@@ -238,7 +238,7 @@ static task<std::optional<std::string>> try_to_complete(multipart_upload& upload
   std::exception_ptr failure;
   std::string body;
   try {
-    auto answer = co_await send_to_s3(upload.store, std::move(what));
+    auto answer = co_await upload.store->requests.send(std::move(what));
     body = answer.body().text();
   } catch (const error& thrown) {
     is_unknown = thrown.code() == status_code(404);
@@ -274,7 +274,7 @@ static task<std::string> complete_upload(multipart_upload& upload) {
 
 static task<> send_abort(multipart_upload& upload) {
   auto what = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
-  co_await send_to_s3(upload.store, std::move(what));
+  co_await upload.store->requests.send(std::move(what));
 }
 
 // Removes the parts, also where the upload itself is stopped. Returns why that failed; empty if it
@@ -320,7 +320,7 @@ static task<object_info> upload_object(std::shared_ptr<const s3_store::state> st
   if (is_whole) {
     auto bytes = first.size();
     auto what = co_await make_s3_request(store, "PUT", url, {}, std::move(first));
-    auto answer = co_await send_to_s3(store, std::move(what));
+    auto answer = co_await store->requests.send(std::move(what));
     co_return object_info(url, bytes, without_quotes(std::string(answer.etag())));
   }
   multipart_upload upload(std::move(store), std::move(url));

@@ -1,5 +1,7 @@
 #include "transfer.hpp"
 
+#include "ranges.hpp"
+
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/http/error.hpp>
@@ -59,6 +61,13 @@ std::size_t transfer::take_header(std::string_view line) {
   return line.size();
 }
 
+bool transfer::should_be_divided() const noexcept {
+  auto length = head.length();
+  return head.status == 200 && length && *length > most_at_once && is_strong(head.value("etag")) &&
+         equal_ignoring_case(head.value("accept-ranges"), "bytes") &&
+         head.value("content-encoding").empty();
+}
+
 void transfer::begin_body() {
   auto length = head.value("content-encoding").empty() ? head.length() : std::nullopt;
   if (allocates_in && length && *length <= most_bytes) {
@@ -79,6 +88,10 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
   }
   if (expects_part && head.status != 206 && !is_accepted_whole()) {
     misfits = true;
+    return 0;
+  }
+  if (should_be_divided()) {
+    is_divided = true;
     return 0;
   }
   if (!std::exchange(has_begun_, true)) begin_body();

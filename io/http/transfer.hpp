@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -94,6 +95,10 @@ class transfer {
   bool misfits = false;
   bool is_accepted_whole() const noexcept { return accepts_whole && head.status == 200; }
 
+  // A longer body of an entity that can be read in parts is not taken; then `is_divided`.
+  std::uint64_t most_at_once = std::numeric_limits<std::uint64_t>::max();
+  bool is_divided = false;
+
   // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
   std::chrono::milliseconds stall_timeout{0};
 
@@ -125,6 +130,7 @@ class transfer {
     transfer* watched = nullptr;
   };
 
+  bool should_be_divided() const noexcept;
   void begin_body();
   void require_complete_head() noexcept;
   std::size_t take_header(std::string_view line);

@@ -14,7 +14,7 @@ class web_objects final : public store {
   explicit web_objects(client requests) : client_(std::move(requests)) {}
 
   task<buffer> read(std::string url) const override {
-    return get_in_parts(client_, request("GET", std::move(url)));
+    return read_body(client_, std::move(url));
   }
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
@@ -30,6 +30,10 @@ class web_objects final : public store {
   }
 
  private:
+  static task<buffer> read_body(client from, std::string url) {
+    auto got = co_await from.get(std::move(url));
+    co_return got.body();
+  }
   static task<std::shared_ptr<const byte_reader>> open_if_there(client from, std::string url,
                                                                 bool may_be_absent) {
     try {

@@ -242,6 +242,7 @@ bool web_server::send_reply(int fd, const web_request& to, const web_reply& repl
 web_reply file_reply(const web_request& to, std::string_view content, const std::string& etag) {
   web_reply reply;
   reply.headers.emplace_back("ETag", etag);
+  reply.headers.emplace_back("Accept-Ranges", "bytes");
   if (auto wanted = to.headers.find("if-match");
       wanted != to.headers.end() && wanted->second != etag) {
     reply.status = 412;

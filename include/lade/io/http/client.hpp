@@ -44,6 +44,10 @@ struct client_options {
 
   unsigned redirects = 5;
 
+  // Longer objects are read in parts of 8 MiB, eight at a time, where the server takes ranges and
+  // says a strong entity tag. The first response is left then, and its connection closed.
+  std::uint64_t divide_above = std::uint64_t{16} << 20;
+
   // Bodies that are longer, or whose length the server does not say and which become longer, are
   // refused. Streams may be of any length: their memory is that of a chunk.
   std::uint64_t max_bytes = std::uint64_t{16} << 30;
@@ -135,7 +139,7 @@ class request {
 
   buffer body;             // of a PUT or POST
   byte_range range;        // of a GET
-  bool accepts_whole = false;  // whether the whole object may come instead of its beginning
+  bool accepts_whole = false;  // of a range: whether the whole object may come instead
   std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
   bool may_repeat = true;  // whether another attempt does no harm
 
@@ -143,6 +147,10 @@ class request {
   // that it is given. They are not sent to another host either. The references are valid until the
   // task has ended.
   std::function<task<>(const request&, header_list&)> sign;
+
+  // Called with the reason of a refusal, 400, 401 or 403: returns whether another attempt, for
+  // which `sign` is awaited again, may be accepted.
+  std::function<bool(std::string_view why)> renew;
 
  private:
   std::string method_;
