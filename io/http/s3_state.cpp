@@ -71,8 +71,8 @@ std::shared_ptr<const s3_place> s3_store::state::known_place() const {
 
 void s3_store::state::set_place(std::string of_region, std::string at_endpoint) const {
   if (of_region.empty()) of_region = "us-east-1";
-  auto made = std::make_shared<const s3_place>(std::move(of_region), std::move(at_endpoint),
-                                               path_style);
+  auto made =
+      std::make_shared<const s3_place>(std::move(of_region), std::move(at_endpoint), path_style);
   std::lock_guard lock(mutex_);
   place_ = std::move(made);
 }
@@ -104,8 +104,9 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
   *signed_with = std::move(keys);
 }
 
-task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
-                              std::string url, std::string query, buffer body) {
+task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store,
+                                 std::string_view method, std::string url, std::string query,
+                                 buffer body) {
   const s3_name name(url);
   auto where = co_await store->place();
   s3_request made(method, where->http_url(name, query));

@@ -76,8 +76,8 @@ struct s3_request : request {
 
 // `query`: encoded as percent_encoded does.
 task<s3_request> make_s3_request(std::shared_ptr<const s3_store::state> store,
-                                 std::string_view method,
-                                 std::string url, std::string query = {}, buffer body = {});
+                                 std::string_view method, std::string url, std::string query = {},
+                                 buffer body = {});
 
 // Sends a request; once more with new credentials if the server says that they have expired.
 task<response> send_to_s3(std::shared_ptr<const s3_store::state> store, s3_request what);

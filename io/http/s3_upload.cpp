@@ -24,7 +24,8 @@ namespace lade::io::http {
 
 static constexpr std::uint64_t most_parts = 10'000;
 
-// The limits are those of Amazon (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+// The limits are those of Amazon
+// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 static std::size_t part_size(const s3_upload_options& options, const std::string& url) {
   constexpr std::uint64_t least = std::uint64_t{5} << 20;
   constexpr std::uint64_t most = std::uint64_t{5} << 30;
@@ -36,7 +37,8 @@ static std::size_t part_size(const s3_upload_options& options, const std::string
   if (options.concurrency < 1 || options.concurrency > most_parts)
     refuse(errc::invalid_argument, "concurrency must be from 1 to 10,000");
   auto needed = options.object_bytes / most_parts + (options.object_bytes % most_parts > 0);
-  if (needed > most) refuse(errc::limit_exceeded, "object_bytes is more than 10,000 parts can hold");
+  if (needed > most)
+    refuse(errc::limit_exceeded, "object_bytes is more than 10,000 parts can hold");
   return std::max<std::size_t>(options.part_bytes, needed);
 }
 
@@ -205,8 +207,7 @@ static std::string escaped_xml(std::string_view text) {
 }
 
 static std::string completion_of(const multipart_upload& upload) {
-  std::string xml =
-      "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < upload.tags.size(); ++i)
     xml += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
            escaped_xml(upload.tags[i]) + "</ETag></Part>";
@@ -266,8 +267,7 @@ static task<std::string> complete_upload(multipart_upload& upload) {
     auto tag = co_await try_to_complete(upload, list);
     if (tag) co_return *std::move(tag);
     if (attempt == attempts)
-      throw error(errc::failed, upload.doing,
-                  "the server could not complete it (attempt 5 of 5)");
+      throw error(errc::failed, upload.doing, "the server could not complete it (attempt 5 of 5)");
     co_await sleep(std::chrono::milliseconds(100) * (1 << attempt));
   }
 }

@@ -144,14 +144,15 @@ TEST(S3Credentials, ThatAreNowhereAreAnErrorThatSaysWhereItWasLooked) {
   temp_dir home;
   aws_environment environment(
       {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_DISABLED", "true"}});
-  EXPECT_EQ(failure_of(s3_default_credentials()),
-            "find credentials: no credentials were found: looked in the environment "
-            "(AWS_ACCESS_KEY_ID is not set); web identity (AWS_WEB_IDENTITY_TOKEN_FILE is not set); "
-            "profile files (there is no profile default in " +
-                home / ".aws/credentials and " + home / ".aws/config" +
-                "); container metadata (neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor "
-                "AWS_CONTAINER_CREDENTIALS_FULL_URI is set); instance metadata "
-                "(AWS_EC2_METADATA_DISABLED is set)");
+  EXPECT_EQ(
+      failure_of(s3_default_credentials()),
+      "find credentials: no credentials were found: looked in the environment "
+      "(AWS_ACCESS_KEY_ID is not set); web identity (AWS_WEB_IDENTITY_TOKEN_FILE is not set); "
+      "profile files (there is no profile default in " +
+          home / ".aws/credentials and " + home / ".aws/config" +
+          "); container metadata (neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor "
+          "AWS_CONTAINER_CREDENTIALS_FULL_URI is set); instance metadata "
+          "(AWS_EC2_METADATA_DISABLED is set)");
 }
 
 TEST(S3Credentials, ComeFromProfiles) {
@@ -237,8 +238,9 @@ TEST(S3Credentials, OfAWebIdentityThatIsRefusedAreAnError) {
   auto token = home.write("token", "t0k3n");
   web_server server([](auto&) {
     return web_reply{.status = 400,
-                     .body = "<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>No "
-                             "provider</Message></Error></ErrorResponse>"};
+                     .body =
+                         "<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>No "
+                         "provider</Message></Error></ErrorResponse>"};
   });
   std::map<std::string, std::string> variables{{"HOME", home.path().string()},
                                                {"AWS_WEB_IDENTITY_TOKEN_FILE", token},
@@ -319,15 +321,14 @@ class instance_service {
 TEST(S3Credentials, ComeFromTheInstance) {
   temp_dir home;
   instance_service service;
-  aws_environment environment({{"HOME", home.path().string()},
-                               {"AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url() + "/"}});
+  aws_environment environment(
+      {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url() + "/"}});
   auto keys = get(s3_default_credentials());
   EXPECT_EQ(keys.access_key() + keys.secret_key(), "instances3cr3t");
   EXPECT_EQ(keys.expires(), utc(2100, 1, 2, 3h + 4min + 5s));
   EXPECT_EQ(service.seen().at(0).headers["x-aws-ec2-metadata-token-ttl-seconds"], "21600");
   service.has_role(false);
-  EXPECT_EQ(failure_of(s3_instance_credentials()),
-            "find credentials: the instance has no role");
+  EXPECT_EQ(failure_of(s3_instance_credentials()), "find credentials: the instance has no role");
 }
 
 TEST(S3Credentials, AreNotWaitedForWhereThereIsNoInstance) {
@@ -343,9 +344,10 @@ TEST(S3Credentials, RegionAndEndpointMayComeFromTheProfile) {
   temp_dir home;
   web_server server([](auto& request) { return test::file_reply(request, request.target); });
   home.write(".aws/credentials", "[p]\naws_access_key_id = a\naws_secret_access_key = b\n");
-  home.write(".aws/config", "[profile p]\nregion = eu-west-9\nservices = here\n[services here]\n"
-                            "s3 =\n  endpoint_url = " +
-                                server.url() + "\n");
+  home.write(".aws/config",
+             "[profile p]\nregion = eu-west-9\nservices = here\n[services here]\n"
+             "s3 =\n  endpoint_url = " +
+                 server.url() + "\n");
   aws_environment environment({{"HOME", home.path().string()}, {"AWS_PROFILE", "p"}});
   runtime runtime;
   s3_store store;
@@ -381,8 +383,7 @@ TEST(CredentialCache, KeepsCredentialsUntilTheyAreAboutToExpire) {
   key_service service;
   credential_cache cache(service.function());
   runtime runtime;
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
   EXPECT_EQ(service.calls, 1);
   cache.expire(s3_credentials("other", "secret"));
   EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
@@ -409,8 +410,7 @@ static task<> take(credential_cache& cache, std::vector<std::string>& into, std:
   into.push_back(keys.access_key());
 }
 
-static task<> take_many(credential_cache& cache, std::vector<std::string>& into,
-                        event& answered) {
+static task<> take_many(credential_cache& cache, std::vector<std::string>& into, event& answered) {
   std::mutex mutex;
   scope children(co_await this_context());
   for (int i = 0; i < 100; ++i) children.start(take(cache, into, mutex));
@@ -503,8 +503,9 @@ TEST(S3Credentials, ThatAServerCallsExpiredAreReplacedOnce) {
     if (request.headers.at("authorization").find("Credential=id1/") != std::string::npos) {
       ++refused;
       return web_reply{.status = 400,
-                       .body = "<Error><Code>ExpiredToken</Code><Message>The token has "
-                               "expired.</Message></Error>"};
+                       .body =
+                           "<Error><Code>ExpiredToken</Code><Message>The token has "
+                           "expired.</Message></Error>"};
     }
     return test::file_reply(request, "content");
   });

@@ -96,9 +96,10 @@ TEST_F(Swift, KeepsObjectsOfAnyName) {
   runtime runtime;
   auto store = make_store();
   sync_wait(runtime, store.put("s3://odd/", {}));
-  std::vector<std::string> keys{"plain",   "a b",     "a+b",    "100%",      "%41",  "q?r=s&t",
-                                "h#i",     "x//y",    "d/",     "d/../e",    "d/./e", "'\"<&>",
-                                "~!*()@:", "\xC3\xA4/\xE6\xBC\xA2",           "a\\b"};
+  std::vector<std::string> keys{
+      "plain", "a b", "a+b",    "100%",  "%41",    "q?r=s&t", "h#i",
+      "x//y",  "d/",  "d/../e", "d/./e", "'\"<&>", "~!*()@:", "\xC3\xA4/\xE6\xBC\xA2",
+      "a\\b"};
   std::vector<std::string> expected;
   for (auto& key : keys) {
     auto url = "s3://odd/" + key;
@@ -317,10 +318,9 @@ TEST_F(Swift, KeepsNothingOfAnUploadThatFails) {
       },
       testing::Throws<std::runtime_error>());
   EXPECT_TRUE(sync_wait(runtime, listed(store.list("s3://failed/"))).empty());
-  auto uploads = sync_wait(
-      runtime,
-      client().send(signed_request("GET", endpoint() + "/failed?uploads", "",
-                                   test::swift_server::secret_key)));
+  auto uploads =
+      sync_wait(runtime, client().send(signed_request("GET", endpoint() + "/failed?uploads", "",
+                                                      test::swift_server::secret_key)));
   EXPECT_THAT(uploads.body().text(), testing::Not(HasSubstr("<Upload>")));
   EXPECT_THAT(uploads.body().text(), HasSubstr("ListMultipartUploadsResult"));
 }
