@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "../../support/environment.hpp"
+#include "../../support/python_server.hpp"
 #include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
@@ -338,6 +339,46 @@ TEST(S3Credentials, AreNotWaitedForWhereThereIsNoInstance) {
   EXPECT_THAT(failure_of(s3_default_credentials()),
               AllOf(HasSubstr("no credentials were found"),
                     HasSubstr("instance metadata (put http://127.0.0.1:1/latest/api/token: ")));
+}
+
+// The services as others imitate them.
+class Moto : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = std::make_unique<test::python_server>("moto_server.py", "LADE_MOTO_PYTHON");
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  void SetUp() override {
+    if (!server_->serves()) GTEST_SKIP() << "moto is not installed";
+  }
+
+  static inline std::unique_ptr<test::python_server> server_;
+};
+
+static void expect_to_be_whole(const s3_credentials& keys) {
+  EXPECT_FALSE(keys.access_key().empty());
+  EXPECT_FALSE(keys.secret_key().empty());
+  EXPECT_FALSE(keys.session_token().empty());
+  EXPECT_GT(keys.expires(), std::chrono::system_clock::now() + 30min);
+  EXPECT_LT(keys.expires(), std::chrono::system_clock::now() + 48h);
+}
+
+TEST_F(Moto, GivesCredentialsOfAWebIdentity) {
+  temp_dir home;
+  auto token = home.write("token", "identity");
+  aws_environment environment({{"HOME", home.path().string()},
+                               {"AWS_WEB_IDENTITY_TOKEN_FILE", token},
+                               {"AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/trainer"},
+                               {"AWS_ENDPOINT_URL_STS", server_->url()}});
+  expect_to_be_whole(get(s3_default_credentials()));
+}
+
+TEST_F(Moto, GivesCredentialsOfAnInstance) {
+  temp_dir home;
+  aws_environment environment(
+      {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_->url()}});
+  expect_to_be_whole(get(s3_default_credentials()));
 }
 
 TEST(S3Credentials, RegionAndEndpointMayComeFromTheProfile) {
