@@ -173,20 +173,25 @@ static task<> start_parts(multipart_upload& upload, part_source& parts, scope& c
   }
 }
 
+// A part that fails stops the content, and content that fails stops the parts.
 static task<> send_parts(multipart_upload& upload, part_source& parts, unsigned concurrency) {
+  auto surroundings = co_await this_context();
   semaphore slots(concurrency);
-  scope children(co_await this_context());
+  scope children(surroundings);
+  surroundings.stop = children.stop_token();
   std::exception_ptr failure;
+  bool is_of_part = true;
   try {
-    co_await start_parts(upload, parts, children, slots);
+    co_await detail::under(surroundings, start_parts(upload, parts, children, slots));
   } catch (...) {
     failure = std::current_exception();
-    if (!is_failing(upload)) children.stop();
+    is_of_part = is_failing(upload);
+    children.stop();
   }
   try {
     co_await children.join();
   } catch (...) {
-    if (!failure) failure = std::current_exception();
+    if (is_of_part) failure = std::current_exception();
   }
   if (failure) std::rethrow_exception(failure);
 }

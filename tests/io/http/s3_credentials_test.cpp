@@ -198,6 +198,8 @@ TEST(S3Credentials, ProfileFilesAreReadAsOtherProgramsReadThem) {
   EXPECT_EQ(sections["profile my own"]["region"], "b");
   EXPECT_EQ(sections["services x"]["s3.endpoint_url"], "http://host");
   EXPECT_EQ(sections["services x"]["ec2.region"], "c");
+  auto indented = parse_profile_file("[a]\n  b = 1\n  c =\n    d = 2\n  e = 3\n", "config");
+  EXPECT_EQ(indented["a"], (profile_section{{"b", "1"}, {"c", ""}, {"c.d", "2"}, {"e", "3"}}));
   auto refused = [](const std::string& text, const std::string& why) {
     EXPECT_THAT([&] { (void)parse_profile_file(text, "config"); },
                 ThrowsMessage<error>("read config: " + why));
