@@ -451,8 +451,8 @@ static task<> stop_an_upload(const s3_store& store, event& at_part) {
 }
 
 TEST(S3, AnUploadThatIsStoppedLeavesNothing) {
+  event at_part;  // set by the server's threads
   upload_server server;
-  event at_part;
   server.refusals_of_parts = 1'000'000;
   server.at_part = [&] { at_part.set(); };
   runtime runtime;

@@ -298,12 +298,16 @@ TEST_F(Swift, TakesSignedRequestsAndNoneWithAByteChanged) {
   for (int round = 0; round < 20; ++round)
     for (auto& kind : kinds) {
       std::vector<request> sent{requests.untouched(kind)};
-      for (unsigned place = 0; place < 8; ++place) sent.push_back(requests.changed(kind, place));
+      std::vector<std::string> urls{sent[0].url()};
+      for (unsigned place = 0; place < 8; ++place) {
+        sent.push_back(requests.changed(kind, place));
+        urls.push_back(sent.back().url());
+      }
       auto statuses = sync_wait(runtime, statuses_of(web, std::move(sent)));
       EXPECT_THAT(statuses[0], AnyOf(200, 204)) << kind.target;
-      for (unsigned place = 0; place < 8; ++place)
-        EXPECT_THAT(statuses[place + 1], AnyOf(400, 401, 403))
-            << kind.method << " " << kind.target << " " << place;
+      for (unsigned place = 0; place < 8; ++place)  // Swift 2.30 says 500 to "list-type=x"
+        EXPECT_THAT(statuses[place + 1], AnyOf(400, 401, 403, 500))
+            << kind.method << " " << urls[place + 1] << " " << place;
     }
 }
 
