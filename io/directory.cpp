@@ -168,7 +168,11 @@ files::files(std::string root, std::string_view pattern, files_options options)
       unreadable_(options.unreadable) {}
 
 std::string files::identity_of(const sample& file) const {
-  auto identity = file.key().substr(path_below(root_, "").size());
+  auto prefix = path_below(root_, "");
+  if (!file.key().starts_with(prefix))
+    throw error(errc::invalid_argument, "list " + without_secrets(root_),
+                file.name() + " is not in it");
+  auto identity = file.key().substr(prefix.size());
   if (!compare_sizes_) return identity;
   if (auto* size = file.find_field("size")) return identity + ' ' + std::to_string(size->integer());
   struct ::stat found;

@@ -32,6 +32,13 @@ TEST(Url, IsShownWithoutSecrets) {
   EXPECT_EQ(without_secrets("a?b=c#d"), "a?b=c#d");
 }
 
+TEST(Url, PercentEncodedTextIsDecodedOrRefused) {
+  EXPECT_EQ(percent_decoded("a%20b%2fC%2F+"), "a b/C/+");
+  EXPECT_EQ(percent_decoded("%00%ff"), std::string("\0\xff", 2));
+  for (auto* wrong : {"%", "a%2", "%2g", "%%41", "%-1"})
+    EXPECT_EQ(percent_decoded(wrong), std::nullopt) << wrong;
+}
+
 TEST(Url, AsTheKeyOfASampleIsShownWithoutSecretsInFailures) {
   runtime runtime;
   std::vector<sample> samples{sample("https://host/a?X-Amz-Signature=secret")};

@@ -5,6 +5,8 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/manifest.hpp>
+#include <lade/io/store.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -17,12 +19,32 @@ namespace lade {
 
 namespace io {
 
-static manifest_format format_of(std::string_view path, manifest_format given) {
+// Of a URL of http, what stands before its query. Keys of object stores may have any character.
+static std::string_view path_part(std::string_view name) noexcept {
+  auto scheme = scheme_of(name);
+  bool is_http = scheme == "http" || scheme == "https";
+  return is_http ? name.substr(0, name.find_first_of("?#")) : name;
+}
+
+static manifest_format format_of(std::string_view name, manifest_format given) {
   if (given != manifest_format::automatic) return given;
+  auto path = path_part(name);
   if (path.ends_with(".csv")) return manifest_format::csv;
   if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return manifest_format::json_lines;
-  throw error(errc::invalid_argument, "list " + std::string(path),
+  throw error(errc::invalid_argument, "list " + without_secrets(name),
               "a manifest must end with .csv, .jsonl or .ndjson, or be given a format");
+}
+
+static bool is_in_store(std::string_view name) noexcept {
+  auto scheme = scheme_of(name);
+  return !scheme.empty() && scheme != "file";
+}
+
+// What is put before the relative names of a manifest behind a URL: its directory.
+static std::string root_of(std::string_view name, std::string_view given) {
+  if (!given.empty() || !is_in_store(name)) return std::string(given);
+  auto path = path_part(name);
+  return std::string(path.substr(0, path.rfind('/') + 1));
 }
 
 // Reads the rows of one manifest as samples.
@@ -30,11 +52,15 @@ class manifest::rows {
  public:
   explicit rows(manifest what)
       : what_(std::move(what)),
-        from_(what_.path_, what_.format_ == manifest_format::csv, what_.max_row_bytes_) {
-    if (what_.format_ == manifest_format::csv) read_header();
-  }
+        name_(without_secrets(what_.path_)),
+        from_(name_, what_.format_ == manifest_format::csv, what_.max_row_bytes_) {}
 
+  // Where text is added.
+  manifest_rows& text() noexcept { return from_; }
+
+  // Nothing if more text is needed, or there is no more.
   std::optional<sample> next() {
+    if (what_.format_ == manifest_format::csv && columns_.empty()) read_header();
     auto row = from_.next();
     if (!row) return std::nullopt;
     cells_ = {};
@@ -60,7 +86,7 @@ class manifest::rows {
   };
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_data, "read " + what_.path_,
+    throw error(errc::invalid_data, "read " + name_,
                 "line " + std::to_string(from_.line()) + ": " + std::string(why));
   }
 
@@ -77,9 +103,10 @@ class manifest::rows {
   // The columns, of which exactly one has the keys.
   void read_header() {
     auto row = from_.next();
+    if (!row && !from_.ended()) return;
     if (!row) refuse("there is no line that names the columns");
     if (row->starts_with("\xef\xbb\xbf")) row->remove_prefix(3);  // as spreadsheets write
-    columns_ = parse_csv_record(*row, what_.path_, from_.line());
+    columns_ = parse_csv_record(*row, name_, from_.line());
     if (columns_.size() > max_columns) refuse("more than 4096 columns");
     auto sorted = columns_;
     std::sort(sorted.begin(), sorted.end());
@@ -95,7 +122,7 @@ class manifest::rows {
   }
 
   void read_csv(std::string_view row) {
-    auto texts = parse_csv_record(row, what_.path_, from_.line());
+    auto texts = parse_csv_record(row, name_, from_.line());
     if (texts.size() != columns_.size())
       refuse(std::to_string(texts.size()) + " cells; there are " + std::to_string(columns_.size()) +
              " columns");
@@ -108,7 +135,7 @@ class manifest::rows {
   }
 
   void read_json(std::string_view row) {
-    json_reader json(row, what_.path_, from_.line());
+    json_reader json(row, name_, from_.line());
     json.object([&](const std::string& name) {
       auto value = read_json_field(json, name);
       if (!value) return;
@@ -169,6 +196,7 @@ class manifest::rows {
   }
 
   manifest what_;
+  std::string name_;  // for errors
   manifest_rows from_;
   std::vector<std::string> columns_;
   std::vector<role> roles_;  // of the columns
@@ -182,21 +210,59 @@ manifest::manifest(std::string path, const manifest_options& options)
       label_(options.label),
       offset_(options.offset),
       length_(options.length),
-      root_(options.root),
+      root_(root_of(path_, options.root)),
       max_row_bytes_(options.max_row_bytes) {}
 
 async_generator<sample> manifest::list() const { return list(*this); }
 
 async_generator<sample> manifest::list(manifest what) {
+  return is_in_store(what.path_) ? list_object(std::move(what)) : list_file(std::move(what));
+}
+
+async_generator<sample> manifest::list_file(manifest what) {
+  manifest_file file(local_path(what.path_));
   rows from(std::move(what));
+  while (true) {
+    while (auto next = from.next()) co_yield *next;
+    if (from.text().ended()) co_return;
+    file.read_into(from.text());
+  }
+}
+
+async_generator<sample> manifest::list_object(manifest what) {
+  auto where = find_store(what.path_);
+  auto chunks = where->stream(what.path_, {});
+  rows from(std::move(what));
+  while (auto* chunk = co_await chunks.next()) {
+    from.text().append(chunk->text());
+    while (auto next = from.next()) co_yield *next;
+  }
+  from.text().end();
   while (auto next = from.next()) co_yield *next;
 }
 
 std::vector<sample> manifest::list_all() const {
+  if (is_in_store(path_))
+    throw error(errc::unsupported, "list " + without_secrets(path_),
+                "a store has to be waited for: await load_all()");
   std::vector<sample> samples;
+  manifest_file file(local_path(path_));
   rows from(*this);
-  while (auto next = from.next()) samples.push_back(std::move(*next));
-  return samples;
+  while (true) {
+    while (auto next = from.next()) samples.push_back(std::move(*next));
+    if (from.text().ended()) return samples;
+    file.read_into(from.text());
+  }
+}
+
+task<std::vector<sample>> manifest::load_all() const { return load_all(*this); }
+
+task<std::vector<sample>> manifest::load_all(manifest what) {
+  if (!is_in_store(what.path_)) co_return what.list_all();
+  std::vector<sample> samples;
+  auto listed = list_object(std::move(what));
+  while (auto* next = co_await listed.next()) samples.push_back(std::move(*next));
+  co_return samples;
 }
 
 // "" if the sample has no such field.

@@ -13,29 +13,12 @@
 
 namespace lade::io {
 
-manifest_rows::manifest_rows(std::string path, bool csv, std::size_t max_row_bytes)
-    : path_(std::move(path)),
-      csv_(csv),
-      max_row_bytes_(max_row_bytes),
-      fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0) raise(errno, "open " + path_);
-}
+manifest_rows::manifest_rows(std::string name, bool csv, std::size_t max_row_bytes)
+    : name_(std::move(name)), csv_(csv), max_row_bytes_(max_row_bytes) {}
 
-manifest_rows::~manifest_rows() { ::close(fd_); }
-
-// Reads at least as much again as is there, so that a long row is not searched often. Returns
-// whether there was more.
-bool manifest_rows::fill() {
+void manifest_rows::append(std::string_view text) {
   text_.erase(0, std::exchange(begin_, 0));
-  auto had = text_.size();
-  text_.resize(had + std::max<std::size_t>(had, 1 << 16));
-  ssize_t got = 0;
-  do {
-    got = ::read(fd_, text_.data() + had, text_.size() - had);
-  } while (got < 0 && errno == EINTR);
-  text_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  if (got < 0) raise(errno, "read " + path_);
-  return got > 0;
+  text_ += text;
 }
 
 std::string_view manifest_rows::take(std::size_t bytes) noexcept {
@@ -49,25 +32,40 @@ std::string_view manifest_rows::take(std::size_t bytes) noexcept {
 }
 
 std::optional<std::string_view> manifest_rows::next_line() {
-  for (;;) {
-    auto rest = std::string_view(text_).substr(begin_);
-    auto end = csv_ ? csv_record_end(rest) : rest.find('\n') + 1;
-    bool whole = csv_ ? end != rest.npos : end != 0;
-    if ((whole ? end : rest.size()) > max_row_bytes_)
-      throw error(errc::limit_exceeded, "read " + path_,
-                  "the row at line " + std::to_string(next_line_) +
-                      " is longer than max_row_bytes, " + std::to_string(max_row_bytes_));
-    if (whole) return take(end);
-    if (fill()) continue;
-    if (begin_ == text_.size()) return std::nullopt;
-    return take(text_.size() - begin_);
-  }
+  auto rest = std::string_view(text_).substr(begin_);
+  auto end = csv_ ? csv_record_end(rest) : rest.find('\n') + 1;
+  bool whole = csv_ ? end != rest.npos : end != 0;
+  if ((whole ? end : rest.size()) > max_row_bytes_)
+    throw error(errc::limit_exceeded, "read " + name_,
+                "the row at line " + std::to_string(next_line_) +
+                    " is longer than max_row_bytes, " + std::to_string(max_row_bytes_));
+  if (whole) return take(end);
+  if (!ended_ || rest.empty()) return std::nullopt;
+  return take(rest.size());
 }
 
 std::optional<std::string_view> manifest_rows::next() {
   auto row = next_line();
   while (row && row->empty()) row = next_line();
   return row;
+}
+
+manifest_file::manifest_file(std::string path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) raise(errno, "open " + path_);
+}
+
+manifest_file::~manifest_file() { ::close(fd_); }
+
+void manifest_file::read_into(manifest_rows& rows) {
+  text_.resize(std::max<std::size_t>(rows.rest_bytes(), 1 << 16));
+  ssize_t got = 0;
+  do {
+    got = ::read(fd_, text_.data(), text_.size());
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) raise(errno, "read " + path_);
+  if (got == 0) return rows.end();
+  rows.append(std::string_view(text_).substr(0, static_cast<std::size_t>(got)));
 }
 
 }  // namespace lade::io

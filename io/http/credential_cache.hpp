@@ -57,8 +57,8 @@ class credential_cache {
   s3_credentials_function from_;
   std::mutex mutex_;
   std::optional<s3_credentials> kept_;  // guarded by mutex_, as all that follows
-  s3_credentials::time next_try_;     // while old ones are valid
-  std::shared_ptr<refresh> running_;  // null: none
+  s3_credentials::time next_try_;       // while old ones are valid
+  std::shared_ptr<refresh> running_;    // null: none
 };
 
 }  // namespace lade::io::http

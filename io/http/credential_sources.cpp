@@ -96,9 +96,9 @@ task<credential_search> search_profile(std::string name) {
   if (id.empty() && secret.empty())
     co_return not_found("profile " + profile.name() + " has no aws_access_key_id");
   if (id.empty() || secret.empty())
-    throw error(errc::invalid_argument, doing,
-                std::string("it has no ") +
-                    (id.empty() ? "aws_access_key_id" : "aws_secret_access_key"));
+    throw error(
+        errc::invalid_argument, doing,
+        std::string("it has no ") + (id.empty() ? "aws_access_key_id" : "aws_secret_access_key"));
   co_return credential_search(s3_credentials(id, secret, profile.value("aws_session_token")));
 }
 
@@ -118,8 +118,8 @@ static client metadata_client() {
 static bool is_metadata_host(const std::string& host) noexcept {
   constexpr std::array<std::string_view, 5> known{"169.254.170.2", "169.254.170.23",
                                                   "[fd00:ec2::23]", "[::1]", "localhost"};
-  bool is_loopback = host.starts_with("127.") &&
-                     host.find_first_not_of("0123456789.") == std::string::npos;
+  bool is_loopback =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
   return is_loopback || std::ranges::find(known, host) != known.end();
 }
 

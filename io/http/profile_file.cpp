@@ -16,14 +16,15 @@ class profile_parser {
 
   void read(std::string_view line) {
     ++line_;
-    bool is_indented = !line.empty() && is_space(line.front());
     auto text = trimmed(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') return;
-    if (is_indented && !property_.empty()) return read_nested(text);
+    auto indentation = line.find(text.front());
+    if (!property_.empty() && indentation > indentation_) return read_nested(text);
     if (text.front() == '[') return enter(text);
     auto [name, value] = split(text);
     if (!section_) refuse("a property outside of a section");
     property_ = name;
+    indentation_ = indentation;
     (*section_)[property_] = without_comment(value);
   }
 
@@ -73,7 +74,8 @@ class profile_parser {
     property_.clear();
   }
 
-  // A line of a nested block, or the continuation of a value, which no property here has.
+  // A line of a nested block, which is indented more, or of a longer value, which no property here
+  // has.
   void read_nested(std::string_view text) {
     if (text.find('=') == text.npos) return;
     auto [name, value] = split(text);
@@ -84,6 +86,7 @@ class profile_parser {
   std::uint64_t line_ = 0;
   profile_section* section_ = nullptr;  // in `sections`; null before the first
   std::string property_;                // the last one of the section; empty if there is none
+  std::size_t indentation_ = 0;         // of its line
 };
 
 profile_sections parse_profile_file(std::string_view text, std::string_view name) {

@@ -29,8 +29,8 @@ static task<response> get_s3_object(std::shared_ptr<const s3_store::state> store
 }
 
 static task<response> request_s3_object(std::shared_ptr<const s3_store::state> store,
-                                       std::string_view method, std::string url,
-                                       buffer content = {}) {
+                                        std::string_view method, std::string url,
+                                        buffer content = {}) {
   auto what = co_await make_s3_request(store, method, std::move(url), {}, std::move(content));
   co_return co_await store->requests.send(std::move(what));
 }

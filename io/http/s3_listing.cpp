@@ -40,8 +40,7 @@ static listed_key parse_listed_key(const xml_text& xml, bool is_encoded) {
 
 listed_page parse_listed_page(std::string_view text) {
   xml_text xml(text, "read a listing of objects");
-  if (text.find("<ListBucketResult") == std::string_view::npos)
-    xml.refuse("no ListBucketResult");
+  if (text.find("<ListBucketResult") == std::string_view::npos) xml.refuse("no ListBucketResult");
   listed_page page;
   bool is_encoded = xml.value("EncodingType") == "url";
   if (xml.value("IsTruncated") == "true") {

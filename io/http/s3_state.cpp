@@ -73,8 +73,8 @@ std::shared_ptr<const s3_place> s3_store::state::known_place() const {
 
 void s3_store::state::set_place(std::string of_region, std::string at_endpoint) const {
   if (of_region.empty()) of_region = "us-east-1";
-  auto made = std::make_shared<const s3_place>(std::move(of_region), std::move(at_endpoint),
-                                               path_style);
+  auto made =
+      std::make_shared<const s3_place>(std::move(of_region), std::move(at_endpoint), path_style);
   std::lock_guard lock(mutex_);
   place_ = std::move(made);
 }

@@ -24,7 +24,8 @@ namespace lade::io::http {
 
 static constexpr std::uint64_t most_parts = 10'000;
 
-// The limits are those of Amazon (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+// The limits are those of Amazon
+// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 static std::size_t part_size(const s3_upload_options& options, const std::string& url) {
   constexpr std::uint64_t least = std::uint64_t{5} << 20;
   constexpr std::uint64_t most = std::uint64_t{5} << 30;
@@ -36,7 +37,8 @@ static std::size_t part_size(const s3_upload_options& options, const std::string
   if (options.concurrency < 1 || options.concurrency > most_parts)
     refuse(errc::invalid_argument, "concurrency must be from 1 to 10,000");
   auto needed = options.object_bytes / most_parts + (options.object_bytes % most_parts > 0);
-  if (needed > most) refuse(errc::limit_exceeded, "object_bytes is more than 10,000 parts can hold");
+  if (needed > most)
+    refuse(errc::limit_exceeded, "object_bytes is more than 10,000 parts can hold");
   return std::max<std::size_t>(options.part_bytes, needed);
 }
 
@@ -171,20 +173,25 @@ static task<> start_parts(multipart_upload& upload, part_source& parts, scope& c
   }
 }
 
+// A part that fails stops the content, and content that fails stops the parts.
 static task<> send_parts(multipart_upload& upload, part_source& parts, unsigned concurrency) {
+  auto surroundings = co_await this_context();
   semaphore slots(concurrency);
-  scope children(co_await this_context());
+  scope children(surroundings);
+  surroundings.stop = children.stop_token();
   std::exception_ptr failure;
+  bool is_of_part = true;
   try {
-    co_await start_parts(upload, parts, children, slots);
+    co_await detail::under(surroundings, start_parts(upload, parts, children, slots));
   } catch (...) {
     failure = std::current_exception();
-    if (!is_failing(upload)) children.stop();
+    is_of_part = is_failing(upload);
+    children.stop();
   }
   try {
     co_await children.join();
   } catch (...) {
-    if (!failure) failure = std::current_exception();
+    if (is_of_part) failure = std::current_exception();
   }
   if (failure) std::rethrow_exception(failure);
 }
@@ -205,8 +212,7 @@ static std::string escaped_xml(std::string_view text) {
 }
 
 static std::string completion_of(const multipart_upload& upload) {
-  std::string xml =
-      "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < upload.tags.size(); ++i)
     xml += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
            escaped_xml(upload.tags[i]) + "</ETag></Part>";
@@ -266,8 +272,7 @@ static task<std::string> complete_upload(multipart_upload& upload) {
     auto tag = co_await try_to_complete(upload, list);
     if (tag) co_return *std::move(tag);
     if (attempt == attempts)
-      throw error(errc::failed, upload.doing,
-                  "the server could not complete it (attempt 5 of 5)");
+      throw error(errc::failed, upload.doing, "the server could not complete it (attempt 5 of 5)");
     co_await sleep(std::chrono::milliseconds(100) * (1 << attempt));
   }
 }

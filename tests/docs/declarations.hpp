@@ -5,6 +5,7 @@
 #include <lade/io/directory.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/from_shards.hpp>
+#include <lade/io/formats/saved_listing.hpp>
 #include <lade/io/http/urls.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
@@ -137,6 +138,11 @@ inline auto batches = some<tokens>();
 void train(const tokens& batch);
 lade::task<> step(tokens batch);
 }  // namespace page_8_life_of_a_run
+
+namespace page_10_remote_data {
+inline int rank = 0;
+void wait_for_rank_0();
+}  // namespace page_10_remote_data
 
 namespace page_11_shards_and_records {
 inline auto samples = some<lade::sample>();

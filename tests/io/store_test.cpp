@@ -186,6 +186,8 @@ TEST(Store, UrlsOfFilesArePaths) {
   EXPECT_EQ(sync_wait(runtime, part_of("file://localhost" + dir.write("c", "content"))),
             "conten of 7");
   EXPECT_EQ(local_path("/a%20b"), "/a%20b");
+  EXPECT_THAT([] { (void)local_path("file:///a%2"); },
+              ThrowsMessage<error>("open file:///a%2: a % without two hexadecimal digits"));
   EXPECT_THAT([] { (void)local_path("file://host/a"); },
               ThrowsMessage<error>(HasSubstr("not a file of this machine")));
 }

@@ -61,7 +61,8 @@ class files {
   std::vector<sample> list_all() const;
   task<std::vector<sample>> load_all() const;
 
-  // What tells a listed file from others, for states.
+  // What tells a listed file from others, for states. Throws error(invalid_argument) for a sample
+  // whose key is not below the root.
   std::string identity_of(const sample& file) const;
 
  private:

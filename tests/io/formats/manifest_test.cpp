@@ -1,10 +1,14 @@
 #include <lade/error.hpp>
 #include <lade/from.hpp>
+#include <lade/io/directory.hpp>
 #include <lade/io/formats/manifest.hpp>
+#include <lade/io/formats/saved_listing.hpp>
+#include <lade/io/store.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/state.hpp>
 #include <lade/sync_wait.hpp>
 
 #include <gmock/gmock.h>
@@ -14,10 +18,13 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "../../support/reactors.hpp"
+#include "../../support/resume.hpp"
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
 
@@ -152,6 +159,154 @@ TEST(Manifest, ErrorsNameTheFileAndTheLine) {
               ThrowsMessage<error>("open /absent.csv: No such file or directory"));
   EXPECT_THAT([] { (void)manifest("/", {.format = manifest_format::csv}).list_all(); },
               ThrowsMessage<error>("read /: Is a directory"));
+}
+
+// Objects in memory, mounted at "memory://" as long as they live.
+class memory_objects {
+ public:
+  explicit memory_objects(std::map<std::string, std::string> content, std::size_t chunk_bytes = 7)
+      : store_(std::make_shared<const objects>(std::move(content), chunk_bytes)) {
+    mount("memory://", store_);
+  }
+  memory_objects(const memory_objects&) = delete;
+  ~memory_objects() { unmount("memory://"); }
+
+ private:
+  class objects final : public store {
+   public:
+    objects(std::map<std::string, std::string> content, std::size_t chunk_bytes)
+        : content_(std::move(content)), chunk_bytes_(chunk_bytes) {}
+
+    task<buffer> read(std::string url) const override {
+      co_return test::buffer_of(content_.at(url));
+    }
+    task<std::shared_ptr<const byte_reader>> open(std::string url, bool) const override {
+      co_return std::make_shared<const memory_reader>(test::buffer_of(content_.at(url)), url);
+    }
+    async_generator<buffer> stream(std::string url, stream_options) const override {
+      auto found = content_.find(url);
+      if (found == content_.end()) throw error(errc::invalid_argument, "get " + url, "not there");
+      for (std::size_t at = 0; at < found->second.size(); at += chunk_bytes_) {
+        auto chunk = test::buffer_of(found->second.substr(at, chunk_bytes_));
+        co_yield chunk;
+      }
+    }
+    async_generator<object_info> list(std::string prefix) const override {
+      for (auto& [url, text] : content_) {
+        object_info listed(url, text.size(), "tag of " + url);
+        if (url.starts_with(prefix)) co_yield listed;
+      }
+    }
+
+   private:
+    std::map<std::string, std::string> content_;
+    std::size_t chunk_bytes_;
+  };
+
+  std::shared_ptr<const store> store_;
+};
+
+TEST(Manifest, BehindAUrlIsReadInChunksOfAnySize) {
+  temp_dir dir;
+  const std::string csv =
+      "\xef\xbb\xbfpath,label,caption\r\na.bin,3,\"one, \"\"two\"\"\nthree\"\r\n\r\n/b.bin,,x\n"
+      "d/e,1,\n\ns3://bucket/c,-7,last";
+  auto root = std::string("memory://bucket/lists/");
+  auto expected = manifest(dir.write("a.csv", csv), {.root = root}).list_all();
+  ASSERT_EQ(expected.size(), 4u);
+  runtime runtime;
+  for (std::size_t chunk_bytes : {1u, 2u, 3u, 5u, 8u, 1000u}) {
+    memory_objects objects({{root + "a.csv", csv}}, chunk_bytes);
+    const manifest listed(root + "a.csv");
+    auto samples = sync_wait(runtime, listed.load_all());
+    EXPECT_EQ(keys_of(samples), keys_of(expected));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(samples.at(i).label(), expected[i].label());
+      EXPECT_EQ(samples[i].field("caption").text(), expected[i].field("caption").text());
+    }
+    EXPECT_EQ(keys_of(sync_wait(runtime, test::collect(listed.list()))), keys_of(expected));
+  }
+  EXPECT_EQ(expected[0].key(), "memory://bucket/lists/a.bin");
+  EXPECT_EQ(expected[1].key(), "/b.bin");
+}
+
+TEST(Manifest, BehindAUrlIsNamedWithoutSecrets) {
+  const auto url = std::string("memory://user:secret@host/a.jsonl");
+  memory_objects objects({{url, "{\"path\":1}\n"}, {"memory://empty.csv", ""}});
+  runtime runtime;
+  EXPECT_THAT(
+      [&] { (void)manifest(url).list_all(); },
+      ThrowsMessage<error>("list memory://host/a.jsonl: a store has to be waited for: await "
+                           "load_all()"));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, manifest(url).load_all()); },
+              ThrowsMessage<error>("read memory://host/a.jsonl: line 1: \"path\" is not text"));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, manifest("memory://empty.csv").load_all()); },
+              ThrowsMessage<error>(HasSubstr("there is no line that names the columns")));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, manifest("memory://absent.csv").load_all()); },
+              ThrowsMessage<error>("get memory://absent.csv: not there"));
+  EXPECT_EQ(manifest("https://host/a.csv?token=b").path(), "https://host/a.csv?token=b");
+  EXPECT_THAT([] { (void)manifest("https://host/a.txt?b=secret.csv"); },
+              ThrowsMessage<error>(HasSubstr("list https://host/a.txt?b=...: a manifest must")));
+}
+
+TEST(Manifest, MayBeAUrlOfAFile) {
+  temp_dir dir;
+  auto path = dir.write("a.csv", "path\nx\n");
+  EXPECT_THAT(keys_of(manifest("file://" + path).list_all()), ElementsAre("x"));
+}
+
+static std::map<std::string, std::string> photos_in_memory() {
+  std::map<std::string, std::string> objects;
+  for (int i = 0; i < 40; ++i)
+    objects["memory://b/train/" + std::string(i % 2 ? "cat/" : "dog/") + std::to_string(i)] =
+        std::string(static_cast<std::size_t>(i), 'x');
+  return objects;
+}
+
+TEST(SavedListing, HasLabelsSizesAndTagsOfTheListing) {
+  temp_dir dir;
+  memory_objects objects(photos_in_memory());
+  runtime runtime;
+  const labelled_files photos("memory://b/train");
+  sync_wait(runtime, save_listing(photos, dir / "list.jsonl"));
+  const saved_listing saved(photos, dir / "list.jsonl");
+  auto listed = sync_wait(runtime, photos.load_all());
+  auto read = saved.list_all();
+  EXPECT_EQ(keys_of(sync_wait(runtime, saved.load_all())), keys_of(listed));
+  EXPECT_EQ(keys_of(sync_wait(runtime, test::collect(saved.list()))), keys_of(listed));
+  ASSERT_EQ(keys_of(read), keys_of(listed));
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i].label(), listed[i].label());
+    EXPECT_EQ(read[i].field("size").integer(), listed[i].field("size").integer());
+    EXPECT_EQ(read[i].field("etag").text(), listed[i].field("etag").text());
+    EXPECT_EQ(saved.identity_of(read[i]), photos.identity_of(listed[i]));
+  }
+  EXPECT_THAT([&] { (void)saved.identity_of(sample("memory://b/other/1")); },
+              ThrowsMessage<error>("list memory://b/train: memory://b/other/1 is not in it"));
+}
+
+// The rest of a run over one source from the state of a run over another.
+template <class First, class Second>
+static std::vector<std::string> keys_of_both(runtime& where, const First& first,
+                                             const Second& second) {
+  run_options next;
+  std::vector<sample> all;
+  (void)test::take_part(where, from(first) | shuffle({.seed = 5}), 15, next, all);
+  (void)test::take_part(where, from(second) | shuffle({.seed = 5}), 100, next, all);
+  return keys_of(all);
+}
+
+TEST(SavedListing, SharesStatesWithTheListing) {
+  temp_dir dir;
+  memory_objects objects(photos_in_memory());
+  runtime runtime;
+  const files photos("memory://b/train", "**", {.compare_sizes = true});
+  sync_wait(runtime, save_listing(photos, dir / "list.jsonl"));
+  const saved_listing saved(photos, dir / "list.jsonl");
+  auto whole = keys_of_both(runtime, photos, photos);
+  EXPECT_EQ(whole.size(), 40u);
+  EXPECT_EQ(keys_of_both(runtime, photos, saved), whole);
+  EXPECT_EQ(keys_of_both(runtime, saved, photos), whole);
 }
 
 TEST(SaveManifest, WritesWhatIsReadAgain) {

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "../../support/environment.hpp"
+#include "../../support/python_server.hpp"
 #include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
@@ -144,14 +145,15 @@ TEST(S3Credentials, ThatAreNowhereAreAnErrorThatSaysWhereItWasLooked) {
   temp_dir home;
   aws_environment environment(
       {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_DISABLED", "true"}});
-  EXPECT_EQ(failure_of(s3_default_credentials()),
-            "find credentials: no credentials were found: looked in the environment "
-            "(AWS_ACCESS_KEY_ID is not set); web identity (AWS_WEB_IDENTITY_TOKEN_FILE is not set); "
-            "profile files (there is no profile default in " +
-                home / ".aws/credentials and " + home / ".aws/config" +
-                "); container metadata (neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor "
-                "AWS_CONTAINER_CREDENTIALS_FULL_URI is set); instance metadata "
-                "(AWS_EC2_METADATA_DISABLED is set)");
+  EXPECT_EQ(
+      failure_of(s3_default_credentials()),
+      "find credentials: no credentials were found: looked in the environment "
+      "(AWS_ACCESS_KEY_ID is not set); web identity (AWS_WEB_IDENTITY_TOKEN_FILE is not set); "
+      "profile files (there is no profile default in " +
+          home / ".aws/credentials and " + home / ".aws/config" +
+          "); container metadata (neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor "
+          "AWS_CONTAINER_CREDENTIALS_FULL_URI is set); instance metadata "
+          "(AWS_EC2_METADATA_DISABLED is set)");
 }
 
 TEST(S3Credentials, ComeFromProfiles) {
@@ -196,6 +198,8 @@ TEST(S3Credentials, ProfileFilesAreReadAsOtherProgramsReadThem) {
   EXPECT_EQ(sections["profile my own"]["region"], "b");
   EXPECT_EQ(sections["services x"]["s3.endpoint_url"], "http://host");
   EXPECT_EQ(sections["services x"]["ec2.region"], "c");
+  auto indented = parse_profile_file("[a]\n  b = 1\n  c =\n    d = 2\n  e = 3\n", "config");
+  EXPECT_EQ(indented["a"], (profile_section{{"b", "1"}, {"c", ""}, {"c.d", "2"}, {"e", "3"}}));
   auto refused = [](const std::string& text, const std::string& why) {
     EXPECT_THAT([&] { (void)parse_profile_file(text, "config"); },
                 ThrowsMessage<error>("read config: " + why));
@@ -237,8 +241,9 @@ TEST(S3Credentials, OfAWebIdentityThatIsRefusedAreAnError) {
   auto token = home.write("token", "t0k3n");
   web_server server([](auto&) {
     return web_reply{.status = 400,
-                     .body = "<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>No "
-                             "provider</Message></Error></ErrorResponse>"};
+                     .body =
+                         "<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>No "
+                         "provider</Message></Error></ErrorResponse>"};
   });
   std::map<std::string, std::string> variables{{"HOME", home.path().string()},
                                                {"AWS_WEB_IDENTITY_TOKEN_FILE", token},
@@ -319,15 +324,14 @@ class instance_service {
 TEST(S3Credentials, ComeFromTheInstance) {
   temp_dir home;
   instance_service service;
-  aws_environment environment({{"HOME", home.path().string()},
-                               {"AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url() + "/"}});
+  aws_environment environment(
+      {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url() + "/"}});
   auto keys = get(s3_default_credentials());
   EXPECT_EQ(keys.access_key() + keys.secret_key(), "instances3cr3t");
   EXPECT_EQ(keys.expires(), utc(2100, 1, 2, 3h + 4min + 5s));
   EXPECT_EQ(service.seen().at(0).headers["x-aws-ec2-metadata-token-ttl-seconds"], "21600");
   service.has_role(false);
-  EXPECT_EQ(failure_of(s3_instance_credentials()),
-            "find credentials: the instance has no role");
+  EXPECT_EQ(failure_of(s3_instance_credentials()), "find credentials: the instance has no role");
 }
 
 TEST(S3Credentials, AreNotWaitedForWhereThereIsNoInstance) {
@@ -339,13 +343,54 @@ TEST(S3Credentials, AreNotWaitedForWhereThereIsNoInstance) {
                     HasSubstr("instance metadata (put http://127.0.0.1:1/latest/api/token: ")));
 }
 
+// The services as others imitate them.
+class Moto : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = std::make_unique<test::python_server>("moto_server.py", "LADE_MOTO_PYTHON");
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  void SetUp() override {
+    if (!server_->serves()) GTEST_SKIP() << "moto is not installed";
+  }
+
+  static inline std::unique_ptr<test::python_server> server_;
+};
+
+static void expect_to_be_whole(const s3_credentials& keys) {
+  EXPECT_FALSE(keys.access_key().empty());
+  EXPECT_FALSE(keys.secret_key().empty());
+  EXPECT_FALSE(keys.session_token().empty());
+  EXPECT_GT(keys.expires(), std::chrono::system_clock::now() + 30min);
+  EXPECT_LT(keys.expires(), std::chrono::system_clock::now() + 48h);
+}
+
+TEST_F(Moto, GivesCredentialsOfAWebIdentity) {
+  temp_dir home;
+  auto token = home.write("token", "identity");
+  aws_environment environment({{"HOME", home.path().string()},
+                               {"AWS_WEB_IDENTITY_TOKEN_FILE", token},
+                               {"AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/trainer"},
+                               {"AWS_ENDPOINT_URL_STS", server_->url()}});
+  expect_to_be_whole(get(s3_default_credentials()));
+}
+
+TEST_F(Moto, GivesCredentialsOfAnInstance) {
+  temp_dir home;
+  aws_environment environment(
+      {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_->url()}});
+  expect_to_be_whole(get(s3_default_credentials()));
+}
+
 TEST(S3Credentials, RegionAndEndpointMayComeFromTheProfile) {
   temp_dir home;
   web_server server([](auto& request) { return test::file_reply(request, request.target); });
   home.write(".aws/credentials", "[p]\naws_access_key_id = a\naws_secret_access_key = b\n");
-  home.write(".aws/config", "[profile p]\nregion = eu-west-9\nservices = here\n[services here]\n"
-                            "s3 =\n  endpoint_url = " +
-                                server.url() + "\n");
+  home.write(".aws/config",
+             "[profile p]\nregion = eu-west-9\nservices = here\n[services here]\n"
+             "s3 =\n  endpoint_url = " +
+                 server.url() + "\n");
   aws_environment environment({{"HOME", home.path().string()}, {"AWS_PROFILE", "p"}});
   runtime runtime;
   s3_store store;
@@ -381,8 +426,7 @@ TEST(CredentialCache, KeepsCredentialsUntilTheyAreAboutToExpire) {
   key_service service;
   credential_cache cache(service.function());
   runtime runtime;
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
   EXPECT_EQ(service.calls, 1);
   cache.expire(s3_credentials("other", "secret"));
   EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
@@ -409,8 +453,7 @@ static task<> take(credential_cache& cache, std::vector<std::string>& into, std:
   into.push_back(keys.access_key());
 }
 
-static task<> take_many(credential_cache& cache, std::vector<std::string>& into,
-                        event& answered) {
+static task<> take_many(credential_cache& cache, std::vector<std::string>& into, event& answered) {
   std::mutex mutex;
   scope children(co_await this_context());
   for (int i = 0; i < 100; ++i) children.start(take(cache, into, mutex));
@@ -503,8 +546,9 @@ TEST(S3Credentials, ThatAServerCallsExpiredAreReplacedOnce) {
     if (request.headers.at("authorization").find("Credential=id1/") != std::string::npos) {
       ++refused;
       return web_reply{.status = 400,
-                       .body = "<Error><Code>ExpiredToken</Code><Message>The token has "
-                               "expired.</Message></Error>"};
+                       .body =
+                           "<Error><Code>ExpiredToken</Code><Message>The token has "
+                           "expired.</Message></Error>"};
     }
     return test::file_reply(request, "content");
   });

@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -383,6 +384,48 @@ TEST(S3, AnUploadThatFailsLeavesNothing) {
                                                  HasSubstr("AccessDenied"))));
 }
 
+// Some content, and then none for ever.
+static async_generator<buffer> endless(buffer content, event& never) {
+  co_yield content;
+  co_await never;
+}
+
+TEST(S3, AnUploadThatFailsDoesNotWaitForItsContent) {
+  upload_server server;
+  server.refusals_of_parts = 1'000'000;
+  runtime runtime;
+  event never;
+  auto store = store_at(server.endpoint());
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime,
+                        store.upload("s3://bucket/a", endless(pattern(11 * mebibyte), never),
+                                     {.part_bytes = 5 * mebibyte}));
+      },
+      ThrowsMessage<error>(HasSubstr("503 Service Unavailable")));
+  EXPECT_EQ(server.open_uploads(), 0u);
+}
+
+static async_generator<buffer> failing_content(buffer content) {
+  co_yield content;
+  throw std::runtime_error("no more content");
+}
+
+TEST(S3, AnUploadWhoseContentFailsLeavesNothing) {
+  upload_server server;
+  server.refusals_of_parts = 1'000'000;
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint(), .region = "a"}, client(), some_keys);
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime,
+                        store.upload("s3://bucket/a", failing_content(pattern(11 * mebibyte)),
+                                     {.part_bytes = 5 * mebibyte}));
+      },
+      ThrowsMessage<std::runtime_error>("no more content"));
+  EXPECT_EQ(server.open_uploads(), 0u);
+}
+
 TEST(S3, AnUploadThatTheServerRefusesToCompleteIsAnError) {
   upload_server server;
   server.failures_at_end = 1;
@@ -408,8 +451,8 @@ static task<> stop_an_upload(const s3_store& store, event& at_part) {
 }
 
 TEST(S3, AnUploadThatIsStoppedLeavesNothing) {
+  event at_part;  // set by the server's threads
   upload_server server;
-  event at_part;
   server.refusals_of_parts = 1'000'000;
   server.at_part = [&] { at_part.set(); };
   runtime runtime;

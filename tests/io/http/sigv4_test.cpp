@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace lade::io::http {
 
@@ -43,6 +44,14 @@ TEST(Sigv4, CoversTheSessionToken) {
               "UNSIGNED-PAYLOAD", sys_days(year(2013) / May / 24));
   EXPECT_THAT(headers, testing::Contains(testing::Pair("x-amz-security-token", "token")));
   EXPECT_THAT(headers.back().second, testing::HasSubstr("x-amz-date;x-amz-security-token,"));
+}
+
+TEST(Sigv4, TagsOfObjectsInPartsAreThoseOfTheirParts) {
+  const std::vector<std::string> tags{"\"d41d8cd98f00b204e9800998ecf8427e\"",
+                                      "0cc175b9c0f1b6a831c399e269772661"};
+  EXPECT_EQ(multipart_tag(tags), "68083ea43d0307eecfa2b4749f19df15-2");
+  EXPECT_EQ(multipart_tag(std::vector<std::string>{"d41d8cd98f00b204e9800998ecf8427"}), "");
+  EXPECT_EQ(multipart_tag(std::vector<std::string>{"x41d8cd98f00b204e9800998ecf8427e"}), "");
 }
 
 TEST(Sigv4, EncodesEveryByteThatIsNotPlain) {

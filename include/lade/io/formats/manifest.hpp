@@ -39,7 +39,8 @@ struct manifest_options {
   std::string_view offset = "offset";
   std::string_view length = "length";
 
-  // Put before keys that are neither absolute paths nor URLs.
+  // Put before keys that are neither absolute paths nor URLs. If empty, that is the directory of a
+  // manifest behind a URL, and nothing for one that is a file.
   std::string_view root = {};
 
   // Longer rows are refused with error(limit_exceeded).
@@ -56,10 +57,15 @@ struct manifest_options {
 // a field with its name: text from CSV; from JSON lines as read_json_line has it. An empty cell of
 // CSV in one of the columns with a meaning, and a null, count as absent.
 //
-// A small value that describes a listing; each call of list or list_all reads the file anew, with
-// blocking calls, so they belong on the CPU pool or an ordinary thread. Both throw error that names
-// the file and the line for what does not follow the format: a row with more or fewer cells than
-// there are columns, a column that occurs twice, a label that is no integer.
+// The manifest may be a URL of a store (see store.hpp): "s3://bucket/train.csv". It is read in
+// chunks while its first samples are already used, and its relative names are those of objects
+// beside it.
+//
+// A small value that describes a listing; each call of list, list_all or load_all reads the
+// manifest anew; a file with blocking calls, so they belong on the CPU pool or an ordinary thread.
+// They throw error that names the manifest and the line for what does not follow the format: a row
+// with more or fewer cells than there are columns, a column that occurs twice, a label that is no
+// integer.
 class manifest {
  public:
   // Throws error(invalid_argument) for a file whose name does not say its format.
@@ -67,8 +73,10 @@ class manifest {
 
   const std::string& path() const noexcept { return path_; }
 
+  // `list_all` throws error(unsupported) for a URL, which has to be waited for.
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
+  task<std::vector<sample>> load_all() const;
 
   // What tells a sample from others, for states: its key, offset and length.
   std::string identity_of(const sample& listed) const;
@@ -77,6 +85,9 @@ class manifest {
   class rows;
 
   static async_generator<sample> list(manifest what);
+  static async_generator<sample> list_file(manifest what);
+  static async_generator<sample> list_object(manifest what);
+  static task<std::vector<sample>> load_all(manifest what);
 
   std::string path_;
   manifest_format format_;
@@ -89,7 +100,7 @@ class manifest {
 };
 
 // Writes samples to a manifest of JSON lines: their keys as "path", labels, and fields. So one rank
-// lists a data set, and the others read the list:
+// lists a data set, and the others read the list (see saved_listing.hpp):
 //
 //   if (rank == 0) save_manifest("train.jsonl", io::files("/data/train").list_all());
 //

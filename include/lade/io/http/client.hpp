@@ -143,9 +143,9 @@ class request {
   std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
   bool may_repeat = true;  // whether another attempt does no harm
 
-  // Awaited before each attempt: adds headers that depend on the time, such as a signature, to those
-  // that it is given. They are not sent to another host either. The references are valid until the
-  // task has ended.
+  // Awaited before each attempt: adds headers that depend on the time, such as a signature, to
+  // those that it is given. They are not sent to another host either. The references are valid
+  // until the task has ended.
   std::function<task<>(const request&, header_list&)> sign;
 
   // Called with the reason of a refusal, 400, 401 or 403: returns whether another attempt, for
