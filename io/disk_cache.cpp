@@ -72,14 +72,21 @@ void disk_cache::begin_epoch() const {
   evict_blocks(state_.get());
 }
 
-// The first who sees an epoch evicts what the last one did not use; the others need not wait.
+// The first who sees an epoch evicts what the last one did not use, and the others wait for it.
 static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) {
-  auto next = cache.next_epoch.load();
-  do
-    if (here.epoch < next) co_return;
-  while (!cache.next_epoch.compare_exchange_weak(next, here.epoch + 1));
-  if (cache.directory.use().begin_epoch(here.epoch))
-    co_await here.runtime->pool().run(evict_blocks, &cache);
+  constexpr detail::block_key no_block;
+  while (here.epoch >= cache.next_epoch.load()) {
+    auto [flight, leads] = cache.flights.join(no_block);
+    if (!leads) {
+      co_await flight->ended;
+      continue;
+    }
+    block_flights::lead lead(cache.flights, no_block, flight);
+    if (here.epoch < cache.next_epoch.load()) co_return;
+    if (cache.directory.use().begin_epoch(here.epoch))
+      co_await here.runtime->pool().run(evict_blocks, &cache);
+    cache.next_epoch = here.epoch + 1;
+  }
 }
 
 static void remove_object(disk_cache::state* from, detail::block_key first_block) {

@@ -164,7 +164,7 @@ TEST_P(DiskCache, Streams) {
     EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/long", {.offset = 5000, .chunk_bytes = 700})),
               content.substr(5000));
   EXPECT_EQ(remote->count(), 5u);
-  EXPECT_THAT([&] { (void)streamed(cache, "s3://b/long", {.chunk_bytes = 0}); },
+  EXPECT_THAT([&] { (void)sync_wait(where, streamed(cache, "s3://b/long", {.chunk_bytes = 0})); },
               ThrowsMessage<error>(HasSubstr("chunk_bytes")));
 }
 
@@ -223,22 +223,23 @@ TEST_P(DiskCache, AStopEndsTheWaitForAnother) {
   disk_cache first(remote, options_of());
   disk_cache second(remote, options_of());
   auto stopped = [](const disk_cache& fetches, const disk_cache& waits,
-                    std::shared_ptr<event> gate) -> task<std::string> {
+                    std::shared_ptr<counted_store> from) -> task<std::string> {
     scope fetching(co_await this_context());
     fetching.start(fetches.read("s3://b/a"));
-    while (fetches.stats().used_bytes > 0) co_await sleep(std::chrono::milliseconds(1));
+    while (from->count() == 0) co_await sleep(std::chrono::milliseconds(1));
     std::string why;
     try {
       (void)co_await with_timeout(std::chrono::milliseconds(100), waits.read("s3://b/a"), "wait");
     } catch (const error& failure) {
       why = failure.what();
     }
-    gate->set();
+    from->gate->set();
     co_await fetching.join();
     auto later = co_await waits.read("s3://b/a");
     co_return why + " " + std::string(later.text());
   };
-  EXPECT_EQ(sync_wait(where, stopped(first, second, remote->gate)), "wait: stopped content");
+  EXPECT_EQ(sync_wait(where, stopped(first, second, remote)), "wait: timed out content");
+  EXPECT_EQ(remote->count(), 1u);
 }
 
 TEST_P(DiskCache, AFailureIsNotCached) {
