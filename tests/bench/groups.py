@@ -2,8 +2,8 @@
 
 To add a group, write a function that returns a Group and put it into GROUPS:
 - `commands`: a name and a command line for each program. {bin} is the directory of the benchmark
-  programs, {corpus} the images, {files}, {files4k} and {files_mixed} trees of files, {build} the build
-  directory, {here} this directory, {peers} the peers' programs, {venvs}/PEER/bin/python
+  programs, {corpus} the images, {files}, {files4k} and {files_mixed} trees of files, {archives}
+  archives and arrays, {build} the build directory, {here} this directory, {peers} the peers' programs, {venvs}/PEER/bin/python
   their interpreters, {python} this one. What a command names is made or installed before.
 - A program prints lines of JSON, each a figure's name (`figure`, or `program` for the only one)
   and its numbers, and ends with status 0.
@@ -439,6 +439,68 @@ def autotune_group():
     return group
 
 
+# Of each format: its peers, those that read it in memory, and the sources that are measured.
+ARCHIVES = {
+    "tar": ("spdl", "webdataset"),
+    "npy": ("spdl", "numpy"),
+    "npz": ("spdl", "numpy"),
+    "npz-deflated": ("spdl", "numpy"),
+    "wav": ("spdl", "soundfile"),
+    "tfrecord": ("tfrecord",),
+}
+# How often all items of a size are read: some tenths of a second.
+ARCHIVE_PASSES = {"4k": 20, "110k": 10, "4m": 5}
+
+
+def archive_passes(format, size, source):
+    if format == "npz-deflated":
+        return {"4k": 5, "110k": 2, "4m": 1}[size]
+    faster = 20 if source == "memory" and format not in ("npz", "tfrecord") else 1
+    return ARCHIVE_PASSES[size] * faster
+
+
+def add_archive(group, format, size, source):
+    passes = archive_passes(format, size, source)
+    options = f"--dir {{archives}} --format {format} --size {size} --source {source}"
+    what = f"{format} {size}, {source}"
+    files = format not in ("tar", "tfrecord")
+    way = " --way pipeline" if files and source == "disk" else ""
+    ours = f"lade, {what}"
+    group.commands[ours] = f"{{bin}}/archives_bench {options} --passes {passes}{way}"
+    group.commands[f"bare, {what}"] = f"{{bin}}/archives_bare {options} --passes {passes}"
+    theirs = []
+    for peer in ARCHIVES[format]:
+        if peer == "tfrecord" and source == "memory":
+            continue  # it reads files only
+        theirs.append(f"{peer}, {what}")
+        group.commands[theirs[-1]] = (
+            f"{{venvs}}/archives/bin/python {{peers}}/archives.py --reader {peer} {options}"
+            f" --passes {passes}"
+        )
+    if theirs:
+        group.rows.append(Row(what, ours, theirs, "items_per_s", 2))
+        group.rows.append(lower(what, ours, theirs, "cpu_us_per_item"))
+    group.rows.append(Row(what, ours, [f"bare, {what}"], "items_per_s"))
+    if size == "110k":
+        two = f"lade, {what}, two"
+        group.commands[f"{two} threads"] = f"{group.commands[ours]} --threads 2"
+        group.commands[f"{two} processes"] = f"{group.commands[ours]} --processes 2"
+        group.rows.append(
+            Row(f"{what}, two threads", f"{two} threads", [f"{two} processes"], "items_per_s", 0.95)
+        )
+
+
+def archives_group():
+    about = "items of archives and arrays on one CPU, against readers of other libraries"
+    group = Group("archives", about, same=("item_bytes",))
+    for format in ARCHIVES:
+        for source in ("memory", "disk"):
+            for size in ARCHIVE_PASSES:
+                add_archive(group, format, size, source)
+    group.base = ["spdl, tar 110k, disk", "spdl, npy 110k, disk", "spdl, wav 110k, disk"]
+    return group
+
+
 GROUPS = [
     agree_group(),
     instructions_group(),
@@ -455,4 +517,5 @@ GROUPS = [
     files_group(),
     cold_group(),
     stop_group(),
+    archives_group(),
 ]
