@@ -91,6 +91,7 @@ class Bench:
             "build": build,
             "corpus": build / "corpus",
             "archives": build / "archives",
+            "objects": build / "objects",
             "files": build / "files-110k",
             "files4k": build / "files-4k",
             "files_mixed": build / "files-mixed",
@@ -135,6 +136,7 @@ class Bench:
         makers = {
             "corpus": f"{{bin}}/make_corpus --photos {ROOT / 'tests/data/photos'}",
             "archives": "{python} {here}/make_archives.py",
+            "objects": "{python} {here}/make_objects.py",
             "files": "{bin}/make_files --bytes 110000",
             "files4k": "{bin}/make_files --bytes 4096",
             "files_mixed": "{bin}/make_files --bytes 20000 --spread 50",

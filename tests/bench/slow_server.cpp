@@ -1,5 +1,6 @@
-// A web server that answers every request after the same delay, with the same body, or never. One
-// thread, so that thousands of requests may wait at little cost.
+// A web server that answers every request after the same delay, with the same body or with that of
+// a file of a directory, or never. One thread, so that thousands of requests may wait at little
+// cost.
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -21,6 +22,7 @@ using clock_type = std::chrono::steady_clock;
 // A connection with one request at a time.
 struct peer {
   std::string request;
+  const std::string* answer = nullptr;
   std::size_t sent = 0;  // of the answer
   bool is_answering = false;
   std::uint64_t number = 0;  // descriptors are used again
@@ -32,10 +34,29 @@ struct answer_due {
   std::uint64_t number;
 };
 
+// Answers by the paths of requests; that of the empty path is for all others.
+using answers = std::unordered_map<std::string, std::string>;
+
+std::string make_answer(std::string_view body) {
+  auto head = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) +
+              "\r\nETag: \"1\"\r\nAccept-Ranges: bytes\r\n\r\n";
+  return head.append(body);
+}
+
+answers load_files(const std::string& directory) {
+  answers all;
+  for (auto& path : bench::list_files(directory)) {
+    std::ifstream in(path, std::ios::binary);
+    std::string body{std::istreambuf_iterator<char>(in), {}};
+    all["/bucket" + path.substr(directory.size())] = make_answer(body);
+  }
+  return all;
+}
+
 class server {
  public:
-  server(std::string answer, std::chrono::milliseconds delay, bool silent)
-      : answer_(std::move(answer)), delay_(delay), silent_(silent), epoll_(::epoll_create1(0)) {
+  server(answers all, std::chrono::milliseconds delay, bool silent)
+      : answers_(std::move(all)), delay_(delay), silent_(silent), epoll_(::epoll_create1(0)) {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_in where{};
     where.sin_family = AF_INET;
@@ -109,8 +130,15 @@ class server {
     if (got == 0 || (got < 0 && errno != EAGAIN)) return close(fd);
     if (got > 0) from.request.append(bytes, static_cast<std::size_t>(got));
     if (!from.request.ends_with("\r\n\r\n")) return;
+    from.answer = &answer_to(from.request);
     from.request.clear();
     if (!silent_) due_.push_back({clock_type::now() + delay_, fd, from.number});
+  }
+
+  const std::string& answer_to(const std::string& request) const {
+    auto begin = request.find(' ') + 1;
+    auto found = answers_.find(request.substr(begin, request.find(' ', begin) - begin));
+    return found == answers_.end() ? answers_.at("") : found->second;
   }
 
   void begin_answer(int fd) {
@@ -123,14 +151,15 @@ class server {
   void send_more(int fd) {
     auto& to = peers_[fd];
     if (!to.is_answering) return;
-    auto done = ::send(fd, answer_.data() + to.sent, answer_.size() - to.sent, MSG_NOSIGNAL);
+    auto& answer = *to.answer;
+    auto done = ::send(fd, answer.data() + to.sent, answer.size() - to.sent, MSG_NOSIGNAL);
     if (done < 0 && errno != EAGAIN) return close(fd);
     if (done > 0) to.sent += static_cast<std::size_t>(done);
-    to.is_answering = to.sent < answer_.size();
+    to.is_answering = to.sent < answer.size();
     watch(EPOLL_CTL_MOD, fd, to.is_answering ? EPOLLOUT : EPOLLIN);
   }
 
-  std::string answer_;
+  answers answers_;
   std::chrono::milliseconds delay_;
   bool silent_;
   int epoll_;
@@ -145,15 +174,12 @@ class server {
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "A web server on a free port, which it prints.");
   auto delay = options.number("delay-ms", 20, "from a request to its answer");
-  auto file = options.text("file", "", "the body of every answer");
-  auto bytes = options.number("bytes", 110'000, "of zeros, without a file");
+  auto directory = options.text("dir", "", "whose files are the bodies");
+  auto bytes = options.number("bytes", 110'000, "of zeros, otherwise");
   bool silent = options.flag("silent", "never answers");
   options.done();
 
-  std::ifstream in(file, std::ios::binary);
-  std::string body =
-      file.empty() ? std::string(bytes, '\0') : std::string(std::istreambuf_iterator<char>(in), {});
-  auto head = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) +
-              "\r\nETag: \"1\"\r\nAccept-Ranges: bytes\r\n\r\n";
-  server(head + body, std::chrono::milliseconds(delay), silent).run();
+  auto all = directory.empty() ? answers() : load_files(directory);
+  all[""] = make_answer(std::string(bytes, '\0'));
+  server(std::move(all), std::chrono::milliseconds(delay), silent).run();
 }
