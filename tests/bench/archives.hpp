@@ -68,51 +68,78 @@ inline std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline void touch(const archives& wanted) {
-  for (auto& path : wanted.paths()) content_of(path);
-}
+// Reads all as often as was asked for, after a reading that is not measured: memory that is used
+// for the first time costs more than reading.
+struct one_process {
+  totals done;
+  double wall_s = 0;
+  double cpu_s = 0;
+};
 
-// Calls `read` in each of the processes and prints what all of them have done together: time is of
-// the whole, CPU time of all.
-template <class Read>
-void measure_archives(std::string_view program, const archives& wanted, Read read) {
-  touch(wanted);
+template <class Make>
+one_process read_in_process(Make make, int ready = -1, int go = -1) {
+  auto reader = make();
+  reader.warm_up();
+  char byte = 0;
+  if (ready >= 0 && (::write(ready, &byte, 1) != 1 || ::read(go, &byte, 1) != 1)) ::_exit(1);
   stopwatch clock;
   totals done;
+  for (std::size_t pass = 0; pass < reader.calls(); ++pass) done.add(reader.read());
+  return {done, clock.wall_s(), clock.cpu_s()};
+}
+
+// The same in several processes, each on a CPU of its own, which begin at the same time.
+template <class Make>
+one_process read_in_processes(const archives& wanted, Make make) {
+  int results[2], ready[2], go[2];
+  if (::pipe(results) != 0 || ::pipe(ready) != 0 || ::pipe(go) != 0) fail("no pipes");
+  for (std::size_t i = 0; i < wanted.processes; ++i) {
+    if (::fork() != 0) continue;
+    use_cpus(i, 1);
+    auto mine = read_in_process(make, ready[1], go[0]);
+    ::_exit(::write(results[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);
+  }
+  char bytes[64] = {};
+  for (std::size_t i = 0; i < wanted.processes; ++i)
+    if (::read(ready[0], bytes, 1) != 1) fail("a process has failed");
+  if (::write(go[1], bytes, wanted.processes) < 0) fail("a process has failed");
+  one_process all;
+  for (std::size_t i = 0; i < wanted.processes; ++i) {
+    one_process one;
+    if (::read(results[0], &one, sizeof one) != sizeof one) fail("a process has failed");
+    all.done.add(one.done);
+    all.wall_s = std::max(all.wall_s, one.wall_s);
+    all.cpu_s += one.cpu_s;
+  }
+  for (int status = 0; ::wait(&status) > 0;)
+    if (status != 0) fail("a process has failed");
+  return all;
+}
+
+// Prints what the readers that `make` returns have done together.
+template <class Make>
+void measure_archives(std::string_view program, const archives& wanted, Make make) {
+  for (auto& path : wanted.paths()) content_of(path);
+  one_process all;
   if (wanted.processes == 1) {
     use_cpus(0, wanted.threads);
-    done = read(wanted);
+    all = read_in_process(make);
   } else {
-    int ends[2];
-    if (::pipe(ends) != 0) fail("no pipe");
-    for (std::size_t i = 0; i < wanted.processes; ++i) {
-      if (::fork() != 0) continue;
-      use_cpus(i, 1);
-      auto mine = read(wanted);
-      ::_exit(::write(ends[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);
-    }
-    for (std::size_t i = 0; i < wanted.processes; ++i) {
-      totals one;
-      if (::read(ends[0], &one, sizeof one) != sizeof one) fail("a process has failed");
-      done.add(one);
-    }
-    for (int status = 0; ::wait(&status) > 0;)
-      if (status != 0) fail("a process has failed");
+    all = read_in_processes(wanted, make);
   }
-  double wall = clock.wall_s(), cpu = clock.cpu_s() + cpu_seconds_of(RUSAGE_CHILDREN);
-  auto items = static_cast<double>(done.items);
+  auto items = static_cast<double>(all.done.items);
   report(program)
       .add("format", wanted.format)
       .add("size", wanted.size)
       .add("source", wanted.in_memory ? "memory" : "disk")
       .add("threads", wanted.threads)
       .add("processes", wanted.processes)
-      .add("items", done.items)
-      .add("item_bytes", done.items > 0 ? done.bytes / done.items : 0)
-      .add("wall_s", wall)
-      .add("cpu_s", cpu)
-      .add("items_per_s", items / wall)
-      .add("cpu_us_per_item", cpu / items * 1e6)
+      .add("items", all.done.items)
+      .add("item_bytes", all.done.items > 0 ? all.done.bytes / all.done.items : 0)
+      .add("wall_s", all.wall_s)
+      .add("cpu_s", all.cpu_s)
+      .add("items_per_s", items / all.wall_s)
+      .add("cpu_us_per_item", all.cpu_s / items * 1e6)
       .print();
 }
 

@@ -156,6 +156,49 @@ totals read_file(const std::string& format, const std::string& path, scratch& me
   return all;
 }
 
+// Threads that read every n-th of the files.
+class bare_reader {
+ public:
+  bare_reader(const bench::archives& wanted, const std::vector<std::string>& paths,
+              const std::vector<std::string>& contents)
+      : wanted_(wanted), paths_(paths), contents_(contents), memory_(wanted.threads) {}
+
+  void warm_up() { read(1); }
+  std::size_t calls() const { return 1; }
+  totals read() { return read(wanted_.passes); }
+
+ private:
+  totals read(std::size_t passes) {
+    std::vector<totals> each(wanted_.threads);
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t t = 0; t < wanted_.threads; ++t)
+        threads.emplace_back([&, t] {
+          for (std::size_t pass = 0; pass < passes; ++pass) each[t].add(read_share(t));
+        });
+    }
+    totals all;
+    for (auto& one : each) all.add(one);
+    return all;
+  }
+
+  totals read_share(std::size_t thread) {
+    totals all;
+    auto& memory = memory_[thread];
+    for (auto i = thread; i < paths_.size(); i += wanted_.threads) {
+      auto content = std::as_bytes(std::span(contents_[i]));
+      all.add(wanted_.in_memory ? read_memory(wanted_.format, content, memory)
+                                : read_file(wanted_.format, paths_[i], memory));
+    }
+    return all;
+  }
+
+  const bench::archives& wanted_;
+  const std::vector<std::string>& paths_;
+  const std::vector<std::string>& contents_;
+  std::vector<scratch> memory_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -166,23 +209,6 @@ int main(int argc, char** argv) {
   auto paths = wanted.paths();
   std::vector<std::string> contents;
   for (auto& path : paths) contents.push_back(wanted.in_memory ? bench::content_of(path) : "");
-  bench::measure_archives("archives_bare", wanted, [&](const bench::archives& share) {
-    std::vector<totals> each(share.threads);
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t t = 0; t < share.threads; ++t)
-        threads.emplace_back([&, t] {
-          scratch memory;
-          for (std::size_t pass = 0; pass < share.passes; ++pass)
-            for (auto i = t; i < paths.size(); i += share.threads)
-              each[t].add(
-                  share.in_memory
-                      ? read_memory(share.format, std::as_bytes(std::span(contents[i])), memory)
-                      : read_file(share.format, paths[i], memory));
-        });
-    }
-    totals all;
-    for (auto& one : each) all.add(one);
-    return all;
-  });
+  bench::measure_archives("archives_bare", wanted,
+                          [&] { return bare_reader(wanted, paths, contents); });
 }

@@ -97,20 +97,6 @@ lade::task<totals> read_share(const inputs& from, std::string format, std::size_
   co_return all;
 }
 
-totals read_by_tasks(lade::runtime& runtime, const inputs& from, const std::string& format,
-                     std::size_t threads) {
-  std::vector<totals> each(threads);
-  {
-    std::vector<std::jthread> waiting;
-    for (std::size_t i = 0; i < threads; ++i)
-      waiting.emplace_back(
-          [&, i] { each[i] = lade::sync_wait(runtime, read_share(from, format, i, threads)); });
-  }
-  totals all;
-  for (auto& one : each) all.add(one);
-  return all;
-}
-
 std::size_t bytes_of(const lade::sample& made) {
   std::size_t bytes = 0;
   for (auto& each : made.fields())
@@ -118,28 +104,65 @@ std::size_t bytes_of(const lade::sample& made) {
   return bytes;
 }
 
-template <class Decode>
-totals read_by_pipeline(lade::runtime& runtime, const inputs& from, std::size_t passes,
-                        Decode decode) {
-  constexpr std::size_t most = std::size_t{8} << 20;
-  auto bytes = std::max<std::size_t>(std::filesystem::file_size(from.front().path), 1);
-  std::vector<lade::sample> samples;
-  for (std::size_t pass = 0; pass < passes; ++pass)
-    for (auto& each : from) samples.emplace_back(each.path);
-  auto batches = lade::from(std::move(samples)) | lade::map(lade::io::read) | lade::map(decode) |
-                 lade::batch(std::clamp<std::size_t>(most / bytes, 1, 64));
-  totals all;
-  for (auto& batch : runtime.run(batches))
-    for (auto& one : batch) all.add(bytes_of(one));
-  return all;
-}
+class lade_reader {
+ public:
+  lade_reader(const bench::archives& wanted, const inputs& from, bool by_pipeline)
+      : wanted_(wanted),
+        from_(from),
+        by_pipeline_(by_pipeline),
+        runtime_(std::make_unique<lade::runtime>(
+            lade::runtime_options{.threads = static_cast<unsigned>(wanted.threads),
+                                  .reactors = static_cast<unsigned>(wanted.threads)})) {}
 
-totals read_by_pipeline(lade::runtime& runtime, const inputs& from, std::size_t passes,
-                        const std::string& format) {
-  if (format == "npy") return read_by_pipeline(runtime, from, passes, lade::io::decode_npy());
-  if (format == "wav") return read_by_pipeline(runtime, from, passes, lade::io::decode_wav());
-  return read_by_pipeline(runtime, from, passes, lade::io::decode_npz());
-}
+  void warm_up() {
+    constexpr std::size_t in_flight = 256;  // and more items have used their memory
+    by_pipeline_ ? read_by_pipeline((in_flight - 1) / from_.size() + 1) : read_by_tasks();
+  }
+
+  std::size_t calls() const { return by_pipeline_ ? 1 : wanted_.passes; }
+  totals read() { return by_pipeline_ ? read_by_pipeline(wanted_.passes) : read_by_tasks(); }
+
+ private:
+  totals read_by_tasks() {
+    std::vector<totals> each(wanted_.threads);
+    {
+      std::vector<std::jthread> waiting;
+      for (std::size_t i = 0; i < each.size(); ++i)
+        waiting.emplace_back([&, i] {
+          each[i] = lade::sync_wait(*runtime_, read_share(from_, wanted_.format, i, each.size()));
+        });
+    }
+    totals all;
+    for (auto& one : each) all.add(one);
+    return all;
+  }
+
+  totals read_by_pipeline(std::size_t passes) {
+    if (wanted_.format == "npy") return read_by_pipeline(passes, lade::io::decode_npy());
+    if (wanted_.format == "wav") return read_by_pipeline(passes, lade::io::decode_wav());
+    return read_by_pipeline(passes, lade::io::decode_npz());
+  }
+
+  template <class Decode>
+  totals read_by_pipeline(std::size_t passes, Decode decode) {
+    constexpr std::size_t most = std::size_t{8} << 20;
+    auto bytes = std::max<std::size_t>(std::filesystem::file_size(from_.front().path), 1);
+    std::vector<lade::sample> samples;
+    for (std::size_t pass = 0; pass < passes; ++pass)
+      for (auto& each : from_) samples.emplace_back(each.path);
+    auto batches = lade::from(std::move(samples)) | lade::map(lade::io::read) | lade::map(decode) |
+                   lade::batch(std::clamp<std::size_t>(most / bytes, 1, 64));
+    totals all;
+    for (auto& batch : runtime_->run(batches))
+      for (auto& one : batch) all.add(bytes_of(one));
+    return all;
+  }
+
+  const bench::archives& wanted_;
+  const inputs& from_;
+  bool by_pipeline_;
+  std::unique_ptr<lade::runtime> runtime_;
+};
 
 }  // namespace
 
@@ -157,13 +180,6 @@ int main(int argc, char** argv) {
     from.back().content = lade::allocate_now(content.size());
     std::memcpy(from.back().content.data(), content.data(), content.size());
   }
-  bench::measure_archives("archives_bench", wanted, [&](const bench::archives& share) {
-    auto threads = static_cast<unsigned>(share.threads);
-    lade::runtime runtime({.threads = threads, .reactors = threads});
-    if (way == "pipeline") return read_by_pipeline(runtime, from, share.passes, share.format);
-    totals all;
-    for (std::size_t pass = 0; pass < share.passes; ++pass)
-      all.add(read_by_tasks(runtime, from, share.format, share.threads));
-    return all;
-  });
+  bench::measure_archives("archives_bench", wanted,
+                          [&] { return lade_reader(wanted, from, way == "pipeline"); });
 }

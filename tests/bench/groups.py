@@ -449,12 +449,12 @@ ARCHIVES = {
     "tfrecord": ("tfrecord",),
 }
 # How often all items of a size are read: some tenths of a second.
-ARCHIVE_PASSES = {"4k": 20, "110k": 10, "4m": 5}
+ARCHIVE_PASSES = {"4k": 20, "110k": 10, "4m": 20}
 
 
 def archive_passes(format, size, source):
     if format == "npz-deflated":
-        return {"4k": 5, "110k": 2, "4m": 1}[size]
+        return {"4k": 5, "110k": 2, "4m": 2}[size]
     faster = 20 if source == "memory" and format not in ("npz", "tfrecord") else 1
     return ARCHIVE_PASSES[size] * faster
 
