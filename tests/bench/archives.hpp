@@ -83,8 +83,7 @@ one_process read_in_process(Make make, int ready = -1, int go = -1) {
   char byte = 0;
   if (ready >= 0 && (::write(ready, &byte, 1) != 1 || ::read(go, &byte, 1) != 1)) ::_exit(1);
   stopwatch clock;
-  totals done;
-  for (std::size_t pass = 0; pass < reader.calls(); ++pass) done.add(reader.read());
+  auto done = reader.read();
   return {done, clock.wall_s(), clock.cpu_s()};
 }
 

@@ -86,14 +86,15 @@ lade::task<totals> read_one(const input& from, const std::string& format) {
   co_return all;
 }
 
-// Every `of`-th of the inputs from `first` on, one after the other.
+// Every `of`-th of the inputs from `first` on, one after the other, so many times.
 lade::task<totals> read_share(const inputs& from, std::string format, std::size_t first,
-                              std::size_t of) {
+                              std::size_t of, std::size_t passes) {
   totals all;
-  for (auto i = first; i < from.size(); i += of) {
-    auto one = co_await read_one(from[i], format);
-    all.add(one);
-  }
+  for (std::size_t pass = 0; pass < passes; ++pass)
+    for (auto i = first; i < from.size(); i += of) {
+      auto one = co_await read_one(from[i], format);
+      all.add(one);
+    }
   co_return all;
 }
 
@@ -116,20 +117,22 @@ class lade_reader {
 
   void warm_up() {
     constexpr std::size_t in_flight = 256;  // and more items have used their memory
-    by_pipeline_ ? read_by_pipeline((in_flight - 1) / from_.size() + 1) : read_by_tasks();
+    by_pipeline_ ? read_by_pipeline((in_flight - 1) / from_.size() + 1) : read_by_tasks(1);
   }
 
-  std::size_t calls() const { return by_pipeline_ ? 1 : wanted_.passes; }
-  totals read() { return by_pipeline_ ? read_by_pipeline(wanted_.passes) : read_by_tasks(); }
+  totals read() {
+    return by_pipeline_ ? read_by_pipeline(wanted_.passes) : read_by_tasks(wanted_.passes);
+  }
 
  private:
-  totals read_by_tasks() {
+  totals read_by_tasks(std::size_t passes) {
     std::vector<totals> each(wanted_.threads);
     {
       std::vector<std::jthread> waiting;
       for (std::size_t i = 0; i < each.size(); ++i)
         waiting.emplace_back([&, i] {
-          each[i] = lade::sync_wait(*runtime_, read_share(from_, wanted_.format, i, each.size()));
+          each[i] =
+              lade::sync_wait(*runtime_, read_share(from_, wanted_.format, i, each.size(), passes));
         });
     }
     totals all;
