@@ -2,6 +2,8 @@
 
 #include <libdeflate.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -18,8 +20,21 @@ bool inflate_exactly(std::span<const std::byte> from, std::span<std::byte> into)
   return result == LIBDEFLATE_SUCCESS && taken == from.size() && made == into.size();
 }
 
-std::uint32_t crc32_of(std::span<const std::byte> bytes) noexcept {
-  return libdeflate_crc32(0, bytes.data(), bytes.size());
+std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
+  return libdeflate_crc32(before, bytes.data(), bytes.size());
+}
+
+std::uint32_t copy_with_crc32(std::span<const std::byte> from, std::byte* to,
+                              std::uint32_t before) noexcept {
+  constexpr std::size_t piece = std::size_t{32} << 10;  // stays in the first-level cache
+  while (!from.empty()) {
+    auto part = from.first(std::min(piece, from.size()));
+    std::memcpy(to, part.data(), part.size());
+    before = libdeflate_crc32(before, to, part.size());
+    to += part.size();
+    from = from.subspan(part.size());
+  }
+  return before;
 }
 
 }  // namespace lade::io

@@ -2,9 +2,12 @@
 #include "zip_directory.hpp"
 
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/zip.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -63,6 +66,39 @@ task<buffer> zip_archive::read(std::string name) const {
   return read(*found);
 }
 
+// How long the local header is that `begin` begins with, of a member for which there are `all`
+// bytes.
+static std::uint64_t fitting_header_bytes(std::span<const std::byte> begin, std::uint64_t all,
+                                          const zip_member& member, std::string_view name) {
+  std::uint64_t header_bytes = zip_header_bytes(begin, name);
+  if (header_bytes > all || member.compressed_size() > all - header_bytes)
+    throw error(
+        errc::invalid_data, "read " + std::string(name),
+        "its header of " + std::to_string(header_bytes) + " bytes leaves no room for its data");
+  return header_bytes;
+}
+
+buffer stored_zip_data(const buffer& archive, const zip_member& member, std::string_view name) {
+  auto& values = member.values();
+  auto all = archive.slice(static_cast<std::size_t>(values.header_offset),
+                           static_cast<std::size_t>(values.end - values.header_offset));
+  auto header_bytes = fitting_header_bytes(all.bytes(), all.size(), member, name);
+  require_same_header(all.bytes().first(header_bytes), member, name);
+  return all.slice(header_bytes, values.compressed_bytes);
+}
+
+void inflate_zip_data(std::span<const std::byte> from, std::span<std::byte> into,
+                      std::string_view name) {
+  if (inflate_exactly(from, into)) return;
+  throw error(errc::invalid_data, "inflate " + std::string(name),
+              "its data are damaged, or not of " + std::to_string(into.size()) + " bytes");
+}
+
+void require_crc32(std::uint32_t found, const zip_member& member, std::string_view name) {
+  if (found != member.crc32())
+    throw error(errc::invalid_data, "read " + std::string(name), "its CRC-32 is wrong");
+}
+
 // The data of a member as they are stored. Those of a file are read together with their header if
 // they are few; otherwise by themselves, so that they are aligned.
 static task<buffer> read_zip_data(const byte_reader& from, const zip_member& member,
@@ -73,11 +109,7 @@ static task<buffer> read_zip_data(const byte_reader& from, const zip_member& mem
   auto all = values.end - values.header_offset;
   auto first = std::min(all, all <= few ? few : usual_header + member.name().size());
   auto begin = co_await from.read_at(values.header_offset, static_cast<std::size_t>(first));
-  std::uint64_t header_bytes = zip_header_bytes(begin.bytes(), name);
-  if (header_bytes > all || values.compressed_bytes > all - header_bytes)
-    throw error(
-        errc::invalid_data, "read " + std::string(name),
-        "its header of " + std::to_string(header_bytes) + " bytes leaves no room for its data");
+  auto header_bytes = fitting_header_bytes(begin.bytes(), all, member, name);
   if (header_bytes > begin.size())
     begin = co_await from.read_at(values.header_offset, header_bytes);
   require_same_header(begin.bytes().first(header_bytes), member, name);
@@ -86,19 +118,27 @@ static task<buffer> read_zip_data(const byte_reader& from, const zip_member& mem
   co_return co_await from.read_at(values.header_offset + header_bytes, values.compressed_bytes);
 }
 
+// Whether this is the thread of a reactor, which must not compute for long.
+static bool is_on_reactor(const context& here) {
+  return here.runtime && detail::this_executor == &here.runtime->reactor();
+}
+
 task<buffer> zip_archive::read_member(std::shared_ptr<const state> archive, zip_member member) {
+  constexpr std::uint64_t quick_bytes = std::uint64_t{16} << 10;
   auto name = archive->from->name() + "/" + member.name();
   require_readable(member, archive->options, name);
   auto content = co_await read_zip_data(*archive->from, member, name);
-  if (member.method() == zip_method::deflated) {
-    auto inflated = co_await allocate(static_cast<std::size_t>(member.size()));
-    if (!inflate_exactly(content.bytes(), inflated.bytes()))
-      throw error(errc::invalid_data, "inflate " + name,
-                  "its data are damaged, or not of " + std::to_string(member.size()) + " bytes");
+  bool is_deflated = member.method() == zip_method::deflated;
+  buffer inflated;
+  if (is_deflated) inflated = co_await allocate(static_cast<std::size_t>(member.size()));
+  auto& here = co_await detail::this_context_reference();
+  if (member.size() > quick_bytes && is_on_reactor(here))
+    co_await detail::continue_on(here.runtime->pool());
+  if (is_deflated) {
+    inflate_zip_data(content.bytes(), inflated.bytes(), name);
     content = std::move(inflated);
   }
-  if (crc32_of(content.bytes()) != member.crc32())
-    throw error(errc::invalid_data, "read " + name, "its CRC-32 is wrong");
+  require_crc32(crc32_of(content.bytes()), member, name);
   co_return content;
 }
 

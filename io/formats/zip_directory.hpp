@@ -44,6 +44,16 @@ void require_readable(const zip_member& member, const zip_options& options, std:
 // first zip_local_bytes.
 std::size_t zip_header_bytes(std::span<const std::byte> bytes, std::string_view name);
 
+// The data of a member as they are stored, in an archive in memory.
+buffer stored_zip_data(const buffer& archive, const zip_member& member, std::string_view name);
+
+// Inflates the data of a member into all of `into`.
+void inflate_zip_data(std::span<const std::byte> from, std::span<std::byte> into,
+                      std::string_view name);
+
+// Throws if the CRC-32 of a member's content is not that of the directory.
+void require_crc32(std::uint32_t found, const zip_member& member, std::string_view name);
+
 // Compares a whole local header with the directory. `header` is as long as zip_header_bytes says.
 void require_same_header(std::span<const std::byte> header, const zip_member& member,
                          std::string_view name);

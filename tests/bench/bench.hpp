@@ -97,6 +97,16 @@ class options {
   std::string help_;
 };
 
+// The CPU time, user and system, of this process or of its children that have ended.
+inline double cpu_seconds_of(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  auto seconds = [](timeval t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 // Wall and CPU time (user and system, all threads of the process) since construction.
 class stopwatch {
  public:
@@ -106,14 +116,7 @@ class stopwatch {
   double cpu_s() const { return cpu_now() - cpu_began_; }
 
  private:
-  static double cpu_now() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    auto seconds = [](timeval t) {
-      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  }
+  static double cpu_now() { return cpu_seconds_of(RUSAGE_SELF); }
 
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   double cpu_began_ = cpu_now();

@@ -90,6 +90,8 @@ class Bench:
             "bin": build / "tests/bench",
             "build": build,
             "corpus": build / "corpus",
+            "archives": build / "archives",
+            "objects": build / "objects",
             "files": build / "files-110k",
             "files4k": build / "files-4k",
             "files_mixed": build / "files-mixed",
@@ -133,6 +135,8 @@ class Bench:
         commands = "\n".join(c for group in groups for c in group.commands.values())
         makers = {
             "corpus": f"{{bin}}/make_corpus --photos {ROOT / 'tests/data/photos'}",
+            "archives": "{python} {here}/make_archives.py",
+            "objects": "{python} {here}/make_objects.py",
             "files": "{bin}/make_files --bytes 110000",
             "files4k": "{bin}/make_files --bytes 4096",
             "files_mixed": "{bin}/make_files --bytes 20000 --spread 50",
@@ -151,7 +155,7 @@ class Bench:
         unfinished.rename(directory)
 
 
-PEERS = ("torch", "dali", "tensorflow", "spdl", "opencv")
+PEERS = ("torch", "dali", "tensorflow", "spdl", "opencv", "archives", "stores")
 
 
 class Results:

@@ -13,10 +13,12 @@ from commands import PEERS, ROOT
 CPU_FLAGS = ("avx2", "fma", "f16c", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni",
              "avx512vbmi")  # fmt: skip
 PACKAGES = ("torch", "torchvision", "pillow", "nvidia-dali-cuda120", "tensorflow-cpu", "spdl",
-            "spdl-io", "opencv-python-headless", "numpy")  # fmt: skip
+            "spdl-io", "opencv-python-headless", "numpy", "webdataset", "soundfile", "tfrecord",
+            "boto3", "obstore", "pyarrow", "s3torchconnectorclient")  # fmt: skip
 # The libraries that lade calls, by the names that pkg-config knows them by.
 LIBRARIES = {"libjpeg-turbo": "libjpeg", "libtiff": "libtiff-4", "libwebp": "libwebp",
-             "libavif": "libavif", "zlib": "zlib", "liburing": "liburing"}  # fmt: skip
+             "libavif": "libavif", "zlib": "zlib", "liburing": "liburing",
+             "libdeflate": "libdeflate", "libcurl": "libcurl", "OpenSSL": "openssl"}  # fmt: skip
 
 
 def output_of(*command):
@@ -69,6 +71,15 @@ def peer_versions(build):
     return ", ".join(texts) or "none"
 
 
+def nginx_version():
+    """nginx prints its version to stderr."""
+    try:
+        said = subprocess.run(["nginx", "-v"], capture_output=True, text=True).stderr
+    except OSError:
+        return "none"
+    return said.strip().rpartition("/")[2]
+
+
 def load():
     return ", ".join(f"{value:.2f}" for value in os.getloadavg())
 
@@ -85,6 +96,7 @@ def describe(build):
         f" {' '.join(platform.libc_ver())}",
         "compiler": compiler(build),
         **{name: output_of("pkg-config", "--modversion", LIBRARIES[name]) for name in LIBRARIES},
+        "nginx": nginx_version(),
         "FFmpeg": output_of("ffmpeg", "-version").partition(" Copyright")[0],
         "valgrind": output_of("valgrind", "--version"),
         "Python": platform.python_version(),

@@ -16,6 +16,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,21 +67,79 @@ TEST(Npz, CompressedArraysAreBoundedTogether) {
 }
 
 TEST(Npz, AnArrayThatIsNoneIsNamed) {
-  EXPECT_THAT([] { read_all(buffer_of(zip_of({{"x.npy", "text"}}))); },
-              ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
+  EXPECT_THAT(
+      [] {
+        read_all(buffer_of(zip_of({{"x.npy", "text"}})));
+      },
+      ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
 }
 
 TEST(Npz, ASampleGetsAFieldForEachArray) {
   auto from = sample("a.npz", 7)
                   .with_data(buffer_of(zip_of({{"x.npy", npy_of("abc")}})))
                   .with_field(field("id", 5));
-  auto decoded = sync_wait(decode_npz()(from));
+  auto decoded = decode_npz()(from);
   EXPECT_EQ(decoded.label(), 7);
   EXPECT_FALSE(decoded.has_data());
   EXPECT_EQ(decoded.field("id").integer(), 5);
   EXPECT_EQ(decoded.field("x").tensor().shape(), dimensions{3});
-  EXPECT_THAT([] { sync_wait(decode_npz()(sample("none.npz"))); },
+  EXPECT_THAT([] { decode_npz()(sample("none.npz")); },
               ThrowsMessage<error>(HasSubstr("read none.npz: it has no end")));
+}
+
+// An array of numbers in the byte order that `order` says.
+static std::string numbers_of(const std::string& order, const std::string& elements) {
+  auto header = "{'descr': '" + order + "i4', 'fortran_order': False, 'shape': (" +
+                std::to_string(elements.size() / 4) + ",)}\n";
+  return std::string("\x93NUMPY\1\0", 8) + little(header.size(), 2) + header + elements;
+}
+
+static sample decoded(const std::string& file) {
+  return decode_npz()(sample("a.npz").with_data(buffer_of(file)));
+}
+
+// Every alignment of the elements in the file.
+TEST(Npz, StoredArraysOfAnyByteOrderAreDecodedWhereverTheyAre) {
+  std::string elements(200'000, '\0');
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<char>(i * 7 % 251);
+  for (int shift = 0; shift < 4; ++shift) {
+    auto text = std::string(static_cast<std::size_t>(shift), 't');
+    auto made = decoded(zip_of({{"t", text},
+                                {"x.npy", numbers_of("<", elements)},
+                                {"y.npy", numbers_of(">", elements)},
+                                {"z.npy", numbers_of("<", elements), true}}));
+    EXPECT_EQ(made.field("t").bytes().text(), text);
+    auto* x = made.field("x").tensor().data<std::int32_t>();
+    auto* y = made.field("y").tensor().data<std::int32_t>();
+    auto* z = made.field("z").tensor().data<std::int32_t>();
+    for (std::size_t i = 0; i < elements.size() / 4; ++i) {
+      std::int32_t expected;
+      std::memcpy(&expected, elements.data() + 4 * i, 4);
+      ASSERT_EQ(x[i], expected);
+      ASSERT_EQ(y[i], __builtin_bswap32(expected));
+      ASSERT_EQ(z[i], expected);
+    }
+  }
+}
+
+TEST(Npz, ADamagedArrayIsAWrongChecksumWhereverTheDamageIs) {
+  auto file = zip_of({{"x.npy", numbers_of("<", std::string(40'000, 'x'))}});
+  auto begin = file.find("NUMPY");
+  for (auto at : {begin, begin + 20, begin + 1000, begin + 40'000}) {
+    auto damaged = file;
+    damaged[at] ^= 1;
+    EXPECT_THAT([&] { decoded(damaged); },
+                ThrowsMessage<error>("read a.npz/x.npy: its CRC-32 is wrong"));
+  }
+}
+
+TEST(Npz, DecodingBoundsItsMemoryAndSaysHowMuchItTakes) {
+  auto array = npy_of(std::string(1000, 'x'));
+  auto file = buffer_of(zip_of({{"x.npy", array, true}, {"y.npy", array}}));
+  auto from = sample("a.npz").with_data(file);
+  EXPECT_EQ(decode_npz().memory_needed(from), 2 * array.size());
+  EXPECT_THAT([&] { decode_npz({.max_bytes = 10})(from); },
+              ThrowsMessage<error>(HasSubstr("more than max_bytes")));
 }
 
 class NpzFile : public ReactorTest {};
@@ -120,6 +180,24 @@ TEST_P(NpzFile, APipelineDecodesWithinItsMemory) {
     ++count;
   }
   EXPECT_EQ(count, 50);
+}
+
+static task<sample> read_arrays(sample from) {
+  auto fields = co_await read_npz(from.key());
+  co_return std::move(from).with_fields(std::move(fields));
+}
+
+TEST_P(NpzFile, AStageOfTasksReadsLargeArrays) {
+  temp_dir dir;
+  runtime runtime(options());
+  std::string elements(1'000'000, 'x');
+  auto path = dir.write("a.npz", zip_of({{"x.npy", npy_of(elements), true}}));
+  int count = 0;
+  for (auto& each : runtime.run(from(std::vector<sample>(20, sample(path))) | map(read_arrays))) {
+    EXPECT_EQ(each.field("x").tensor().spec().bytes(), elements.size());
+    ++count;
+  }
+  EXPECT_EQ(count, 20);
 }
 
 TEST(Npz, ReadsAllFilesThatNumPyWrites) {

@@ -9,6 +9,7 @@
 #include <lade/sample.hpp>
 #include <lade/task.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,7 +37,10 @@ class decode_npz {
   explicit decode_npz(zip_options options = {}) noexcept : options_(options) {}
 
   // Throws what read_npz throws, naming the sample's key.
-  task<sample> operator()(sample from) const;
+  sample operator()(sample from) const;
+
+  // How much memory its arrays take, for stages.
+  std::size_t memory_needed(const sample& from) const;
 
  private:
   zip_options options_;

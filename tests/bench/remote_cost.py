@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""A folder of images to batches, read from a server with 20 ms to the first byte and from the
+disk. CPU time is compared without what the transfer alone takes, which is measured too.
+
+Usage: remote_cost.py BIN CORPUS"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def line_of(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][0])
+
+
+def main():
+    binaries, corpus = sys.argv[1:]
+    slow = f"{binaries}/slow_server --delay-ms 20 --dir {corpus}"
+    server = [sys.executable, HERE / "with_server.py", "--slow", slow, "--"]
+    read = [f"{binaries}/remote_bench", "--dir", corpus]
+    remote = [*server, *read, "--url", "@URL@", "--depth", "128"]
+    local, images = line_of(*read), line_of(*remote)
+    transfer = line_of(*remote, "--transfer")
+    files = line_of(*read, "--transfer")
+    deducted = transfer["cpu_us_per_image"] - files["cpu_us_per_image"]
+    fields = {
+        "program": "remote_cost",
+        "local_cpu_us": local["cpu_us_per_image"],
+        "remote_cpu_us": images["cpu_us_per_image"],
+        "transfer_cpu_us": transfer["cpu_us_per_image"],
+        "local_images_per_s": local["images_per_s"],
+        "remote_images_per_s": images["images_per_s"],
+        "of_local": local["cpu_us_per_image"] / (images["cpu_us_per_image"] - deducted),
+    }
+    print(json.dumps(fields))
+
+
+if __name__ == "__main__":
+    main()
