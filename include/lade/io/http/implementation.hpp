@@ -13,6 +13,7 @@
 #include "../../../../io/http/credential_answers.cpp"
 #include "../../../../io/http/credential_cache.cpp"
 #include "../../../../io/http/credential_sources.cpp"
+#include "../../../../io/http/engine.cpp"
 #include "../../../../io/http/error.cpp"
 #include "../../../../io/http/failures.cpp"
 #include "../../../../io/http/handles.cpp"
