@@ -2,6 +2,7 @@
 #include "../../../io/http/credential_cache.hpp"
 #include "../../../io/http/profile_file.hpp"
 
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/http/error.hpp>
 #include <lade/io/http/s3.hpp>
@@ -516,6 +517,26 @@ TEST(CredentialCache, AStopIsOnlyOfTheRequestThatIsStopped) {
   credential_cache cache(service.function());
   runtime runtime({.threads = 2});
   EXPECT_EQ(sync_wait(runtime, take_beside_one_that_stops(cache, service, answered)), "id2");
+}
+
+static task<std::string> take_without_memory(credential_cache& cache) {
+  buffer_pool pool(1 << 20);
+  auto all = pool.try_allocate(1 << 20);
+  EXPECT_TRUE(all);
+  auto surroundings = co_await this_context();
+  surroundings.memory = &pool;
+  auto keys = co_await detail::under(surroundings, cache.current());
+  co_return keys.access_key();
+}
+
+TEST(CredentialCache, NeedsNoMemoryOfTheRun) {
+  temp_dir home;
+  instance_service service;
+  aws_environment environment(
+      {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url()}});
+  credential_cache cache(s3_default_credentials());
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, take_without_memory(cache)), "instance");
 }
 
 static task<> stop_when_asked_twice(credential_cache& cache, key_service& service) {

@@ -1,4 +1,5 @@
 #include "../../../io/http/s3_listing.hpp"
+#include "../../../io/http/s3_state.hpp"
 #include "../../../io/http/sigv4.hpp"
 
 #include <lade/error.hpp>
@@ -479,6 +480,20 @@ TEST(S3, OptionsOfUploadsThatCannotWorkAreNamed) {
   refused({.concurrency = 0}, "concurrency must be from 1 to 10,000");
   refused({.object_bytes = std::uint64_t{1} << 46},
           "object_bytes is more than 10,000 parts can hold");
+}
+
+TEST(S3, BucketsAreInTheHostOrInThePath) {
+  auto url = [](s3_place where, const char* name) { return where.http_url(s3_name(name), "a=b"); };
+  EXPECT_EQ(url(s3_place("eu-west-1", "", {}), "s3://bucket/a b/+"),
+            "https://bucket.s3.eu-west-1.amazonaws.com/a%20b/%2B?a=b");
+  EXPECT_EQ(url(s3_place("eu-west-1", "", {}), "s3://my.bucket/a"),
+            "https://s3.eu-west-1.amazonaws.com/my.bucket/a?a=b");
+  EXPECT_EQ(url(s3_place("cn-north-1", "", true), "s3://bucket/a"),
+            "https://s3.cn-north-1.amazonaws.com.cn/bucket/a?a=b");
+  EXPECT_EQ(url(s3_place("a", "https://host:443/", {}), "s3://bucket/a"),
+            "https://host/bucket/a?a=b");
+  EXPECT_EQ(url(s3_place("a", "http://host:9000", false), "s3://bucket/a"),
+            "http://bucket.host:9000/a?a=b");
 }
 
 TEST(S3, AsksForChecksumsOfWholeObjects) {

@@ -51,7 +51,8 @@ struct s3_options {
 //
 // Requests are made by `requests`, with its limits and attempts. Credentials come from
 // `credentials`, or, if that is empty, from s3_default_credentials(). Without any, requests throw
-// error(invalid_argument), except where `anonymous` is set.
+// error(invalid_argument), except where `anonymous` is set. `credentials` must not send requests by
+// `requests` or a copy of it, whose limits may be used up by those who wait for the credentials.
 //
 // Keys are bytes: "s3://bucket/a b" names the key "a b". Any thread.
 class s3_store final : public store {
