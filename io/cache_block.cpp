@@ -3,17 +3,19 @@
 #include <lade/checksum.hpp>
 
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
 namespace lade::detail {
 
-std::string block_key::text() const {
-  char digits[33];
-  (void)std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(high),
-                      static_cast<unsigned long long>(low));
-  return digits;
+std::array<char, 32> block_key::digits() const noexcept {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::array<char, 32> result;
+  for (std::size_t i = 0; i < 16; ++i) {
+    result[15 - i] = hex[high >> (4 * i) & 15];
+    result[31 - i] = hex[low >> (4 * i) & 15];
+  }
+  return result;
 }
 
 static std::uint64_t little_endian(const std::byte* from, std::size_t bytes) noexcept {
@@ -77,8 +79,9 @@ static constexpr std::string_view block_magic = "ladeblk1";
 
 std::string encode_label(const block_label& label) {
   auto most_name = most_label_bytes - label_end_bytes - label.etag.size();
-  auto text = label.name.substr(0, most_name) + label.etag;
-  auto name_bytes = text.size() - label.etag.size();
+  std::string text(label.name.substr(0, most_name));
+  auto name_bytes = text.size();
+  text += label.etag;
   text += block_magic;
   for (auto value : {label.key.high, label.key.low, label.object_bytes, label.offset,
                      label.content_bytes})
@@ -90,7 +93,7 @@ std::string encode_label(const block_label& label) {
   return text;
 }
 
-static std::string text_of(std::span<const std::byte> bytes) {
+static std::string_view label_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -110,19 +113,16 @@ std::optional<block_label> decode_label(std::span<const std::byte> end, std::uin
   label.offset = little_endian(numbers + 32, 8);
   label.content_bytes = little_endian(numbers + 40, 8);
   label.content_crc = static_cast<std::uint32_t>(little_endian(numbers + 56, 4));
-  label.name = text_of(end.first(name_bytes));
-  label.etag = text_of(end.subspan(name_bytes, etag_bytes));
+  label.name = label_text(end.first(name_bytes));
+  label.etag = label_text(end.subspan(name_bytes, etag_bytes));
   bool fits = label.content_bytes == file_bytes - bytes && label.offset <= label.object_bytes &&
               label.content_bytes <= label.object_bytes - label.offset;
-  return fits ? std::optional(std::move(label)) : std::nullopt;
+  return fits ? std::optional(label) : std::nullopt;
 }
 
-std::optional<block_label> verify_block(std::span<const std::byte> file) {
-  auto label = decode_label(file, file.size());
-  if (!label) return std::nullopt;
-  auto content = file.first(static_cast<std::size_t>(label->content_bytes));
-  if (crc32c(content).value() != label->content_crc) return std::nullopt;
-  return label;
+bool has_content_of(const block_label& label, std::span<const std::byte> file) noexcept {
+  auto content = file.first(static_cast<std::size_t>(label.content_bytes));
+  return crc32c(content).value() == label.content_crc;
 }
 
 }  // namespace lade::detail

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,7 +17,7 @@ struct block_key {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
-  std::string text() const;  // 32 hexadecimal digits
+  std::array<char, 32> digits() const noexcept;  // hexadecimal
 
   friend bool operator==(const block_key&, const block_key&) = default;
 };
@@ -39,8 +40,8 @@ struct block_label {
   std::uint64_t offset = 0;  // of the block in the object
   std::uint64_t content_bytes = 0;
   std::uint32_t content_crc = 0;  // CRC-32C
-  std::string etag = {};          // strong, without quotes; may be empty
-  std::string name = {};          // of the object, without secrets; for people
+  std::string_view etag = {};     // strong, without quotes; may be empty
+  std::string_view name = {};     // of the object, without secrets; for people
 };
 
 // The end of the file of a block, which begins with the content. Numbers are little-endian:
@@ -59,10 +60,11 @@ constexpr std::size_t label_end_bytes = 64;   // of a label without name and tag
 constexpr std::size_t most_label_bytes = 4096;  // names and tags are shortened, or not cached
 
 // The label at the end of a file of `file_bytes` bytes, of which `end` is the end, at least
-// min(file_bytes, most_label_bytes) long. Nothing if it is damaged. Does not look at the content.
+// min(file_bytes, most_label_bytes) long, to which the label refers. Nothing if it is damaged. Does
+// not look at the content.
 std::optional<block_label> decode_label(std::span<const std::byte> end, std::uint64_t file_bytes);
 
-// The label of a whole file. Nothing if label or content is damaged.
-std::optional<block_label> verify_block(std::span<const std::byte> file);
+// Whether a whole file has the content that its label says.
+bool has_content_of(const block_label& label, std::span<const std::byte> file) noexcept;
 
 }  // namespace lade::detail

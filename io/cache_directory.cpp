@@ -63,10 +63,11 @@ cache_directory::cache_directory(std::string path, std::uint64_t limit_bytes)
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   make_cache_directory(path_);
   lock_ = open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  open_inner();
   try {
     begin_use();
   } catch (...) {
-    if (lock_ >= 0) close(lock_);
+    close_all();
     throw;
   }
 }
@@ -87,16 +88,29 @@ void cache_directory::begin_use() {
   lock_byte(used_byte, F_RDLCK, true);
 }
 
-cache_directory::~cache_directory() {
-  if (lock_ >= 0) close(lock_);
-}
+cache_directory::~cache_directory() { close_all(); }
 
 std::string cache_directory::path_of(const block_key& key) const {
-  auto digits = key.text();
-  std::string path;
-  path.reserve(path_.size() + 36);
-  path.append(path_).append("/").append(digits, 0, 2).append("/").append(digits, 2);
-  return path;
+  return path_ + "/" + std::string(1, key.digits()[0]) + "/" + name_of(key);
+}
+
+std::string cache_directory::name_of(const block_key& key) {
+  auto digits = key.digits();
+  return {digits.data() + 1, digits.size() - 1};
+}
+
+void cache_directory::open_inner() noexcept {
+  for (std::size_t i = 0; i < inner_.size(); ++i) {
+    auto path = path_ + "/" + "0123456789abcdef"[i];
+    make_inner_directory(path);
+    inner_[i] = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  }
+}
+
+void cache_directory::close_all() noexcept {
+  for (int fd : inner_)
+    if (fd >= 0) close(fd);
+  if (lock_ >= 0) close(lock_);
 }
 
 bool cache_directory::try_lock(const block_key& key) noexcept {
@@ -134,11 +148,8 @@ struct temporary_block {
     return true;
   }
 
-  bool publish(const std::string& as) {
-    published = std::rename(path.c_str(), as.c_str()) == 0;
-    if (published || errno != ENOENT) return published;
-    if (!make_inner_directory(as.substr(0, as.rfind('/')))) return false;
-    return published = std::rename(path.c_str(), as.c_str()) == 0;
+  bool publish(int directory, const std::string& as) {
+    return published = renameat(AT_FDCWD, path.c_str(), directory, as.c_str()) == 0;
   }
 
   std::string path;
@@ -146,9 +157,10 @@ struct temporary_block {
   bool published = false;
 };
 
-static std::uint64_t bytes_of_file(const std::string& path) noexcept {
+static std::uint64_t bytes_of_file(int directory, const std::string& name) noexcept {
   struct ::stat found;
-  return ::stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+  bool is_there = fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+  return is_there ? static_cast<std::uint64_t>(found.st_size) : 0;
 }
 
 cache_directory::outcome cache_directory::fail(int error_number) {
@@ -166,11 +178,12 @@ cache_directory::outcome cache_directory::publish(const block_label& label,
     use_->refuse(bytes);
     return outcome::full;
   }
-  auto path = path_of(label.key);
+  auto name = name_of(label.key);
+  int directory = directory_of(label.key);
   temporary_block block(path_);
   bool written = block.fd >= 0 && block.write(content) && block.write(std::as_bytes(std::span(end)));
-  auto replaced = written ? bytes_of_file(path) : 0;
-  if (!written || !block.publish(path)) {
+  auto replaced = written ? bytes_of_file(directory, name) : 0;
+  if (!written || !block.publish(directory, name)) {
     int reason = errno;
     use_->release(bytes);
     return fail(reason);
@@ -181,9 +194,10 @@ cache_directory::outcome cache_directory::publish(const block_label& label,
 }
 
 void cache_directory::remove(const block_key& key) {
-  auto path = path_of(key);
-  auto bytes = bytes_of_file(path);
-  if (unlink(path.c_str()) == 0) use_->release(bytes);
+  auto name = name_of(key);
+  int directory = directory_of(key);
+  auto bytes = bytes_of_file(directory, name);
+  if (unlinkat(directory, name.c_str(), 0) == 0) use_->release(bytes);
 }
 
 bool cache_directory::may_write() const noexcept {
@@ -227,9 +241,8 @@ static std::optional<block_key> key_in_path(const std::string& directory, const 
 std::uint64_t cache_directory::count_blocks(std::vector<found_block>* into) const {
   std::uint64_t sum = 0;
   std::error_code ignored;
-  for (int i = 0; i < 256; ++i) {
-    char digits[3];
-    (void)std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(i));
+  for (char c : std::string_view("0123456789abcdef")) {
+    std::string digits(1, c);
     auto directory = path_ + "/" + digits;
     for (std::filesystem::directory_iterator at(directory, ignored), end; !ignored && at != end;
          at.increment(ignored)) {

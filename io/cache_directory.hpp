@@ -6,6 +6,7 @@
 #include "cache_block.hpp"
 #include "cache_use.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -24,7 +25,7 @@ namespace lade::detail {
 //              fetches a block; the kernel ends a lock with its process, however that ends
 //   use        see cache_use
 //   new/       files that are being written; those of processes that were killed are removed
-//   00/ - ff/  the blocks, by the first digits of their keys
+//   0/ - f/    the blocks, by the first digit of their keys
 //
 // Any thread.
 class cache_directory {
@@ -37,6 +38,12 @@ class cache_directory {
 
   const std::string& path() const noexcept { return path_; }
   std::string path_of(const block_key& key) const;
+
+  // The same as a name in an open directory (O_PATH), so that a hit looks up nothing but that name;
+  // -1 if there is no directory.
+  int directory_of(const block_key& key) const noexcept { return inner_[key.high >> 60]; }
+  static std::string name_of(const block_key& key);
+
   cache_use& use() noexcept { return *use_; }
   std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
 
@@ -67,6 +74,8 @@ class cache_directory {
   struct found_block;
 
   bool lock_byte(std::uint64_t byte, int type, bool waits) const noexcept;
+  void open_inner() noexcept;
+  void close_all() noexcept;
   void begin_use();
   void remove_temporaries() const;
   std::uint64_t count_blocks(std::vector<found_block>* into) const;
@@ -75,6 +84,7 @@ class cache_directory {
   std::string path_;
   std::uint64_t limit_bytes_;
   int lock_ = -1;  // no locks if it cannot be opened
+  std::array<int, 16> inner_;
   std::optional<cache_use> use_;
   std::atomic<std::chrono::steady_clock::rep> failed_at_ = 0;
   mutable std::mutex mutex_;

@@ -63,12 +63,10 @@ void cached_reader::keep_file(std::uint64_t number, shared_file opened) const {
 // read as a whole.
 task<cached_reader::shared_file> cached_reader::open_verified(std::uint64_t number) const {
   auto key = cache_->key_of(entity_.url(), number);
-  auto crc = cache_->verified_crc(key);
-  if (!crc) co_return nullptr;
   auto found = co_await open_block(*cache_, key);
   if (!found) co_return nullptr;
   auto& label = found->label;
-  bool fits = label.content_crc == *crc && label.etag == entity_.etag() &&
+  bool fits = cache_->is_verified(key, label.content_crc) && found->etag == entity_.etag() &&
               label.object_bytes == entity_.bytes() &&
               label.offset == number * cache_->block_bytes;
   if (!fits) co_return nullptr;

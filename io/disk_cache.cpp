@@ -30,6 +30,7 @@ disk_cache::state::state(std::shared_ptr<const store> cached, const disk_cache_o
     : of(std::move(cached)),
       freshness(options.freshness),
       block_bytes(options.block_bytes),
+      verify_every_read(options.verify_every_read),
       directory(require_directory(options), options.max_bytes) {}
 
 bool disk_cache::state::is_in(const block_set& set, const detail::block_key& object) const {
@@ -42,15 +43,14 @@ void disk_cache::state::add_to(block_set& set, const detail::block_key& object) 
   set.insert(object);
 }
 
-std::optional<std::uint32_t> disk_cache::state::verified_crc(const detail::block_key& block) const {
-  std::lock_guard lock(mutex);
-  auto found = verified.find(block);
-  return found == verified.end() ? std::nullopt : std::optional(found->second);
+bool disk_cache::state::is_verified(const detail::block_key& block,
+                                    std::uint32_t crc) const noexcept {
+  return verified[block.low % verified.size()].load(std::memory_order_relaxed) ==
+         verified_mark(block, crc);
 }
 
-void disk_cache::state::note_verified(const detail::block_key& block, std::uint32_t crc) {
-  std::lock_guard lock(mutex);
-  verified.insert_or_assign(block, crc);
+void disk_cache::state::note_verified(const detail::block_key& block, std::uint32_t crc) noexcept {
+  verified[block.low % verified.size()].store(verified_mark(block, crc), std::memory_order_relaxed);
 }
 
 disk_cache::disk_cache(std::shared_ptr<const store> of, const disk_cache_options& options)
@@ -99,7 +99,7 @@ static task<> ask_once(disk_cache::state& cache, const std::string& url, const c
   if (cache.is_in(cache.asked, key)) co_return;
   auto now = co_await cache.of->read_part(url, 0, 1, "");
   auto cached = co_await open_block(cache, key);
-  bool is_same = cached && !now.etag().empty() && cached->label.etag == now.etag() &&
+  bool is_same = cached && !now.etag().empty() && cached->etag == now.etag() &&
                  cached->label.object_bytes == now.object_bytes();
   if (cached && !is_same) co_await here.runtime->pool().run(remove_object, &cache, key);
   cache.add_to(cache.asked, key);
@@ -131,6 +131,12 @@ static std::shared_ptr<const byte_reader> reader_of(const std::shared_ptr<disk_c
 
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
   constexpr auto most_bytes = std::uint64_t{16} << 30;
+  auto& here = co_await detail::this_context_reference();
+  if (here.epoch < cache->next_epoch.load() && cache->freshness == freshness::immutable) {
+    auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);
+    bool is_whole = found.label && found.label->content_bytes == found.label->object_bytes;
+    if (is_whole) co_return count_hit(*cache, found);
+  }
   auto first = co_await first_block(*cache, url);
   if (!first) co_return co_await cache->of->read(std::move(url));
   if (first->is_whole()) co_return first->content();

@@ -27,38 +27,48 @@ static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   co_await here.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
-// The file of a block; empty if there is none that can be read.
-static task<buffer> read_block_file(disk_cache::state& cache, block_key key) {
-  auto path = cache.directory.path_of(key);
-  bool is_absent = false;
-  buffer file;
+// The path of hits: the fewer coroutines and copies, the better.
+task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64_t number) {
+  auto name = cache.directory.name_of(key);
+  auto directory = cache.directory.directory_of(key);
+  bool is_absent = directory < 0;
+  found_block found;
+  if (is_absent) co_return found;
   try {
-    file = co_await read_if_there(path, is_absent);
+    found.file = co_await read_if_there(directory, name, is_absent);
   } catch (const error& failure) {
     if (failure.code() == errc::stopped) throw;
   }
-  if (file.empty() && !is_absent) co_await remove_damaged(cache, key);
-  co_return file;
+  if (is_absent) co_return found;
+  found.label = detail::decode_label(found.file.bytes(), found.file.size());
+  auto& label = found.label;
+  bool is_block = label && label->key == key && label->offset == number * cache.block_bytes;
+  if (is_block && (cache.verify_every_read || !cache.is_verified(key, label->content_crc))) {
+    is_block = detail::has_content_of(*label, found.file.bytes());
+    if (is_block) cache.note_verified(key, label->content_crc);
+  }
+  if (!is_block) {
+    label.reset();
+    co_await remove_damaged(cache, key);
+  }
+  co_return found;
 }
 
-// A block that is on the disk and belongs to the entity.
+buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept {
+  cache.directory.use().note_use(found.label->key);
+  cache.hits.fetch_add(1, std::memory_order_relaxed);
+  cache.hit_bytes.fetch_add(found.label->content_bytes, std::memory_order_relaxed);
+  return found.file.slice(0, static_cast<std::size_t>(found.label->content_bytes));
+}
+
+// A block that is on the disk, and belongs to the entity if one is given.
 static task<std::optional<object_part>> find_block(disk_cache::state& cache, block_key key,
                                                    std::uint64_t number, const cached_entity* of) {
-  auto file = co_await read_block_file(cache, key);
-  if (file.empty()) co_return std::nullopt;
-  auto label = detail::verify_block(file.bytes());
-  if (!label || label->key != key || label->offset != number * cache.block_bytes) {
-    co_await remove_damaged(cache, key);
-    co_return std::nullopt;
-  }
-  if (of && (label->etag != of->etag() || label->object_bytes != of->bytes()))
-    co_return std::nullopt;
-  cache.directory.use().note_use(key);
-  cache.note_verified(key, label->content_crc);
-  auto content = file.slice(0, static_cast<std::size_t>(label->content_bytes));
-  ++cache.hits;
-  cache.hit_bytes += content.size();
-  co_return object_part(std::move(content), label->object_bytes, std::move(label->etag));
+  auto found = co_await find_file(cache, key, number);
+  auto& label = found.label;
+  bool is_it = label && (!of || (label->etag == of->etag() && label->object_bytes == of->bytes()));
+  if (!is_it) co_return std::nullopt;
+  co_return object_part(count_hit(cache, found), label->object_bytes, std::string(label->etag));
 }
 
 static task<std::optional<file>> open_if_possible(std::string path) {
@@ -79,7 +89,7 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_ke
   auto got = co_await opened->read_at(end, size - end.size());
   auto label = detail::decode_label(end.first(got), size);
   if (!label || label->key != key) co_return std::nullopt;
-  co_return labelled_file(std::make_shared<const file>(std::move(*opened)), *std::move(label));
+  co_return labelled_file(std::make_shared<const file>(std::move(*opened)), *label);
 }
 
 // Waits until no other process fetches the block. One that does not get on is not waited for for
@@ -168,10 +178,11 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   label.offset = number * cache.block_bytes;
   label.content_bytes = bytes;
   label.etag = part.etag();
-  label.name = without_secrets(url);
+  auto name = without_secrets(url);
+  label.name = name;
   auto& here = co_await detail::this_context_reference();
-  auto [outcome, crc] = co_await here.runtime->pool().run(write_block, &cache.directory,
-                                                          std::move(label), part.content());
+  auto [outcome, crc] = co_await here.runtime->pool().run(write_block, &cache.directory, label,
+                                                          part.content());
   if (outcome == cache_directory::outcome::published) {
     cache.note_verified(key, crc);
     co_return block_flights::outcome::kept;

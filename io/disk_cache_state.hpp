@@ -17,9 +17,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace lade::io {
 
@@ -37,13 +37,14 @@ struct disk_cache::state {
   bool is_in(const block_set& set, const detail::block_key& object) const;
   void add_to(block_set& set, const detail::block_key& object);
 
-  // The checksum that a block was found to have; nothing if it has not been verified.
-  std::optional<std::uint32_t> verified_crc(const detail::block_key& block) const;
-  void note_verified(const detail::block_key& block, std::uint32_t crc);
+  // Whether this process has written or verified a block with that checksum.
+  bool is_verified(const detail::block_key& block, std::uint32_t crc) const noexcept;
+  void note_verified(const detail::block_key& block, std::uint32_t crc) noexcept;
 
   const std::shared_ptr<const store> of;
   const io::freshness freshness;
   const std::size_t block_bytes;
+  const bool verify_every_read;
   detail::cache_directory directory;
   block_flights flights;
   std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
@@ -54,7 +55,14 @@ struct disk_cache::state {
   mutable std::mutex mutex;  // guards what follows
   block_set asked;           // objects that the store has been asked for
   block_set uncacheable;     // objects of which only the first block could be kept
-  std::unordered_map<detail::block_key, std::uint32_t, detail::block_key_hash> verified;
+
+  // For each hash of a block, a mark of the last that was verified: where two share a place, they
+  // are verified more often.
+  std::vector<std::atomic<std::uint64_t>> verified =
+      std::vector<std::atomic<std::uint64_t>>(std::size_t{1} << 17);
+  static std::uint64_t verified_mark(const detail::block_key& block, std::uint32_t crc) noexcept {
+    return (block.high ^ crc) | 1;
+  }
 };
 
 // The object that blocks belong to.
@@ -73,6 +81,21 @@ class cached_entity {
   std::string etag_;
 };
 
+// The file of a block.
+class found_block {
+ public:
+  found_block() = default;
+
+  buffer file;
+  std::optional<detail::block_label> label;  // nothing if there is no whole block; refers to `file`
+};
+
+// Looks for a block on the disk, and removes it if it is damaged.
+task<found_block> find_file(disk_cache::state& cache, detail::block_key key, std::uint64_t number);
+
+// The content of a block that was found, which counts as a hit.
+buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept;
+
 // A block from the disk, or from the store and then on the disk if possible. `of`: the entity that
 // it must belong to; null for the first block. All references must outlive the task.
 task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
@@ -81,11 +104,14 @@ task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
 // The open file of a block, and its label. Its content is not verified.
 class labelled_file {
  public:
-  labelled_file(std::shared_ptr<const file> opened, detail::block_label found)
-      : from(std::move(opened)), label(std::move(found)) {}
+  labelled_file(std::shared_ptr<const file> opened, const detail::block_label& found)
+      : from(std::move(opened)), etag(found.etag), label(found) {
+    label.etag = label.name = {};
+  }
 
   std::shared_ptr<const file> from;
-  detail::block_label label;
+  std::string etag;
+  detail::block_label label;  // without texts
 };
 
 // Nothing if it is not on the disk, or not whole.

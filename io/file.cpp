@@ -48,9 +48,9 @@ static std::int64_t file_check(std::int64_t result, std::string_view doing,
   raise(static_cast<int>(-result), what);
 }
 
-static operation open_call(const std::string& path) {
+static operation open_call(const std::string& path, int directory = AT_FDCWD) {
   return operation({.what = io_operation::kind::open,
-                    .fd = AT_FDCWD,
+                    .fd = directory,
                     .path = path.c_str(),
                     .flags = O_RDONLY | O_CLOEXEC});
 }
@@ -155,14 +155,19 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   co_return done;
 }
 
+task<buffer> file::read_at(std::uint64_t offset, std::size_t bytes) const {
+  return object_ ? object_->read_at(offset, bytes) : byte_reader::read_at(offset, bytes);
+}
+
 static bool lacks_descriptor(std::int64_t opened) { return opened == -EMFILE || opened == -ENFILE; }
 
 // Opens a file for which there was no descriptor, as soon as there is one. Once more, too, when no
 // close can be expected: the last may have been since. `holder`: see open_files.
-static task<std::int64_t> open_later(const std::string& path, const context* holder) {
+static task<std::int64_t> open_later(const std::string& path, const context* holder,
+                                     int directory = AT_FDCWD) {
   while (true) {
     bool closed = co_await detail::open_files::of_process().closed(holder);
-    auto opened = co_await open_call(path);
+    auto opened = co_await open_call(path, directory);
     if (!closed || !lacks_descriptor(opened)) co_return opened;
   }
 }
@@ -291,7 +296,7 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 //
 // `is_absent`, if given, is set where there is no such file, which is then no failure.
 static task<buffer> read_whole(const std::string& path, read_options options,
-                               bool* is_absent = nullptr) {
+                               int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
   auto& here = co_await detail::this_context_reference();
   std::optional<buffer> content;
@@ -300,8 +305,8 @@ static task<buffer> read_whole(const std::string& path, read_options options,
   while (true) {
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
-    auto opened = co_await open_call(path);
-    if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr);
+    auto opened = co_await open_call(path, directory);
+    if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory);
     if (is_absent && opened == -ENOENT) {
       *is_absent = true;
       co_return buffer();
@@ -343,8 +348,8 @@ static task<buffer> read_whole(const std::string& path, read_options options,
   }
 }
 
-task<buffer> read_if_there(const std::string& path, bool& is_absent) {
-  return read_whole(path, {}, &is_absent);
+task<buffer> read_if_there(int directory, const std::string& name, bool& is_absent) {
+  return read_whole(name, {}, directory, &is_absent);
 }
 
 task<buffer> read_file(std::string path, read_options options) {
@@ -356,7 +361,12 @@ task<buffer> read_file(std::string path, read_options options) {
 }  // namespace io
 
 static task<sample> read_url(sample from, io::read_options options) {
-  auto content = co_await io::read_file(from.key(), options);
+  auto store = io::find_store(from.key());
+  if (!store) {  // a URL of a file
+    auto content = co_await io::read_file(from.key(), options);
+    co_return std::move(from).with_data(std::move(content));
+  }
+  auto content = co_await store->read(from.key());
   co_return std::move(from).with_data(std::move(content));
 }
 

@@ -9,8 +9,8 @@
 
 namespace lade::io {
 
-// As read_file, of a path that must outlive the task. Sets `is_absent` if there is no such file,
-// and then returns nothing.
-task<buffer> read_if_there(const std::string& path, bool& is_absent);
+// As read_file, of a name in an open directory; the name must outlive the task. Sets `is_absent` if
+// there is no such file, and then returns nothing.
+task<buffer> read_if_there(int directory, const std::string& name, bool& is_absent);
 
 }  // namespace lade::io

@@ -7,6 +7,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/formats/npy.hpp>
 #include <lade/io/formats/npz.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -123,9 +124,15 @@ task<std::vector<field>> read_npz(std::shared_ptr<const byte_reader> from, zip_o
   co_return fields;
 }
 
-// Small files are read at once. Of large ones, each array is read by itself, which aligns it.
+// Small files are read at once, and objects behind URLs, whose parts are then read in parallel. Of
+// large files, each array is read by itself, which aligns it.
 task<std::vector<field>> read_npz(std::string path, zip_options options) {
   constexpr std::uint64_t small = std::uint64_t{256} << 10;
+  if (!scheme_of(path).empty()) {
+    auto content = co_await read_file(path);
+    co_return co_await read_npz(
+        std::make_shared<const memory_reader>(std::move(content), without_secrets(path)), options);
+  }
   auto from = co_await open_reader(path);
   auto size = from->size();
   if (size <= small) {

@@ -1,6 +1,7 @@
 #include <lade/detail/require.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tar_samples.hpp>
+#include <lade/io/ranges.hpp>
 #include <lade/scope.hpp>
 #include <lade/this_context.hpp>
 
@@ -14,9 +15,9 @@ namespace lade::io {
 
 using detail::indexed_shards;
 
-// Which version of a file it is; of anything else, its size has to do.
-static task<std::string> identity_of_archive(std::string name) {
-  if (name.find("://") != name.npos) co_return std::string();
+// Which version it is: of an object its entity tag, as far as it has one, of a file its time.
+static task<std::string> identity_of_archive(std::string name, std::string etag) {
+  if (name.find("://") != name.npos) co_return etag;
   auto found = co_await stat(std::move(name));
   co_return std::to_string(found.modified.time_since_epoch().count());
 }
@@ -26,8 +27,8 @@ static task<> index_some_shards(indexed_shards& shards, std::atomic<std::size_t>
                                 const std::string& directory, tar_options options) {
   for (auto i = next++; i < shards.count(); i = next++) {
     auto& name = shards.name(i);
-    auto identity = co_await identity_of_archive(name);
     auto archive = co_await open_reader(name);
+    auto identity = co_await identity_of_archive(name, std::string(archive->etag()));
     auto path = index_path(name, directory);
     auto index = co_await load_or_index_tar(std::move(archive), std::move(identity),
                                             std::move(path), options);
@@ -90,36 +91,17 @@ lade::detail::tar_sample_reader tar_samples::read() const {
 
 namespace lade::detail {
 
-using places = std::vector<indexed_shards::place>;
-
-// How many of the places from `first` on are read at once: gaps are smaller than a request is
-// worth.
-static std::size_t run_length(const places& all, std::size_t first) {
-  constexpr std::uint64_t most_gap = 64 << 10;
-  auto next = first + 1;
-  while (next < all.size() &&
-         all[next].offset - (all[next - 1].offset + all[next - 1].bytes) <= most_gap)
-    ++next;
-  return next - first;
-}
-
+// Places that are near each other are read at once.
 task<sample> tar_sample_reader::operator()(sample listed) const {
   auto shards = shards_;
   auto [shard, group] = shards->find(listed.key());
   auto archive = co_await shards->open(*shard);
+  std::vector<io::object_range> ranges;
+  for (auto& place : group->fields) ranges.push_back({place.offset, place.bytes});
+  auto contents = co_await io::read_ranges(std::move(archive), std::move(ranges));
   std::vector<field> fields;
-  for (std::size_t first = 0; first < group->fields.size();) {
-    auto count = run_length(group->fields, first);
-    auto begin = group->fields[first].offset;
-    auto& last = group->fields[first + count - 1];
-    auto run = co_await archive->read_at(
-        begin, static_cast<std::size_t>(last.offset + last.bytes - begin));
-    for (auto end = first + count; first < end; ++first) {
-      auto& place = group->fields[first];
-      fields.emplace_back(place.field, run.slice(static_cast<std::size_t>(place.offset - begin),
-                                                 static_cast<std::size_t>(place.bytes)));
-    }
-  }
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    fields.emplace_back(group->fields[i].field, std::move(contents[i]));
   co_return shards->fields().make(listed.key(), std::move(fields));
 }
 

@@ -330,6 +330,27 @@ TEST_P(DiskCache, DamagedBlocksAreFetchedAnew) {
   }
 }
 
+// Flips a bit of the content of the one block that there is.
+static void flip_content(const std::string& directory) {
+  std::fstream file(blocks_in(directory).front(), std::ios::binary | std::ios::in | std::ios::out);
+  file.put('C');
+}
+
+TEST_P(DiskCache, VerifiesABlockOncePerProcessOrAtEveryRead) {
+  remote->put("s3://b/a", "content");
+  (void)read(disk_cache(remote, options_of()), "s3://b/a");
+  disk_cache once(remote, options_of());
+  auto options = options_of();
+  options.verify_every_read = true;
+  disk_cache always(remote, options);
+  EXPECT_EQ(read(once, "s3://b/a"), "content");
+  EXPECT_EQ(read(always, "s3://b/a"), "content");
+  flip_content(directory);
+  EXPECT_EQ(read(once, "s3://b/a"), "Content") << "the page cache is trusted";
+  EXPECT_EQ(read(always, "s3://b/a"), "content");
+  EXPECT_EQ(always.stats().damaged, 1u);
+}
+
 TEST_P(DiskCache, ObjectsThatChangeInPartAreErrorsAndThenReadAnew) {
   auto before = random_text(10'000, 8), after = random_text(9'000, 9);
   remote->put("s3://b/a", before, "v1");

@@ -31,6 +31,10 @@ struct disk_cache_options {
   std::uint64_t max_bytes = std::uint64_t{64} << 30;  // of the files in it
   io::freshness freshness = io::freshness::immutable;
 
+  // Verifies the checksum of a block each time that it is read as a whole, rather than the first
+  // time that a process reads it; see Integrity below. Costs about 5 us for 100 KB.
+  bool verify_every_read = false;
+
   // What is fetched at a time, 4 KiB to 1 GiB: objects up to that size are one file, longer ones
   // several.
   std::size_t block_bytes = std::size_t{8} << 20;
@@ -47,9 +51,9 @@ struct disk_cache_options {
 // (for a minute at most, if the one that fetches it hangs). A process may be killed at any time:
 // the directory stays whole.
 //
-// Integrity. A block has the store's entity tag and checksums (CRC-32C). They are verified when it
-// is read as a whole; of a block of which ranges are read, the first time that a process does. A
-// damaged block is removed and fetched anew. All blocks of an object belong to one entity: if the
+// Integrity. A block has the store's entity tag and checksums (CRC-32C). Its content is verified the
+// first time that a process reads it, unless the process has written it itself; its label at each
+// read of the whole. A damaged block is removed and fetched anew. All blocks of an object belong to one entity: if the
 // object changes while it is cached in part, reads throw error(invalid_data) naming it, and the next
 // read begins anew.
 //

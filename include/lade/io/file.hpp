@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lade {
@@ -104,7 +105,12 @@ class file final : public byte_reader {
   // error(invalid_argument) that names the file and the offset for one below 0, converted, or
   // beyond all files.
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override;
-  using byte_reader::read_at;
+  task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override;
+
+  // Of an object behind a URL; empty for a file.
+  std::string_view etag() const noexcept override {
+    return object_ ? object_->etag() : std::string_view();
+  }
 
  private:
   friend task<std::optional<file>> open_unless(std::string path, bool may_be_absent);

@@ -1,7 +1,9 @@
 #include <lade/checksum.hpp>
 #include <lade/error.hpp>
+#include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/http/urls.hpp>
+#include <lade/io/memory_cache.hpp>
 #include <lade/lade.hpp>
 
 #include <gmock/gmock.h>
@@ -12,14 +14,17 @@
 #include <atomic>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
 namespace lade::io::http {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using testing::ThrowsMessage;
 
 // The default client is made once, and keeps a handle for each request that has run beside others.
@@ -202,6 +207,74 @@ TEST_F(Urls, OfServersWithoutRangesAreReadAnewWhenTheyBreakOff) {
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
   EXPECT_EQ(server.requests(), 3u);
+  io::unmount(server.url("/"));
+}
+
+// What the server has sent, and how often it was asked.
+static std::pair<std::size_t, std::size_t> pass_over(runtime& where,
+                                                     const std::vector<sample>& samples,
+                                                     const test::web_server& server,
+                                                     std::atomic<std::size_t>& sent) {
+  auto requests = server.requests();
+  auto bytes = sent.load();
+  for (auto& got : where.run(from(samples) | map(io::read))) (void)got;
+  return {server.requests() - requests, sent - bytes};
+}
+
+TEST_F(Urls, BehindADiskCacheAreAskedForOnce) {
+  std::atomic<std::size_t> sent = 0;
+  test::web_server server([&](auto& request) {
+    auto reply = test::file_reply(request, std::string(1000, request.target[1]));
+    sent += reply.body.size();
+    return reply;
+  });
+  testing_support::temp_dir dir;
+  auto directory = dir / "cache";
+  auto cache = io::mount_disk_cache(server.url("/"), {.directory = directory});
+  std::vector<sample> samples;
+  for (int i = 0; i < 100; ++i) samples.emplace_back(server.url("/" + std::to_string(i)), i);
+  runtime runtime;
+  EXPECT_THAT(pass_over(runtime, samples, server, sent), Pair(100, 100'000));
+  EXPECT_THAT(pass_over(runtime, samples, server, sent), Pair(0, 0));
+  EXPECT_EQ(cache->stats().hits, 100u);
+  EXPECT_EQ(cache->stats().fetched_bytes, 100'000u);
+  io::unmount(server.url("/"));
+}
+
+TEST_F(Urls, BehindADiskCacheAreFetchedInBlocksOfOneEntity) {
+  const auto content = large_text(100'000);
+  std::atomic<bool> has_changed = false;
+  test::web_server server([&](auto& request) {
+    return test::file_reply(request, content, has_changed ? "\"v2\"" : "\"v1\"");
+  });
+  testing_support::temp_dir dir;
+  auto directory = dir / "cache";
+  io::mount_disk_cache(server.url("/"), {.directory = directory, .block_bytes = 40'000});
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
+  EXPECT_THAT(ranges_seen(server),
+              ElementsAre("bytes=0-39999", "bytes=40000-79999", "bytes=80000-119999"));
+  auto part = [](std::string url) -> task<buffer> {
+    auto from = co_await io::open(std::move(url));
+    co_return co_await from.read_at(0, 10);
+  };
+  EXPECT_EQ(sync_wait(runtime, part(server.url("/b"))).text(), content.substr(0, 10));
+  has_changed = true;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, io::read_file(server.url("/b"))); },
+              ThrowsMessage<error>(HasSubstr("the object has changed since a part of it")));
+  EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/b"))).text(), content);
+  EXPECT_FALSE(sync_wait(runtime, io::try_open(server.url("/b"))) == std::nullopt);
+  io::unmount(server.url("/"));
+}
+
+TEST_F(Urls, ThatAreAbsentAreAbsentBehindACache) {
+  test::web_server server([](auto&) { return test::web_reply{.status = 404, .body = "none"}; });
+  io::mount_memory_cache(server.url("/"));
+  runtime runtime;
+  EXPECT_FALSE(sync_wait(runtime, io::try_open(server.url("/a"))));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
+              ThrowsMessage<error>(HasSubstr("404 Not Found")));
   io::unmount(server.url("/"));
 }
 
