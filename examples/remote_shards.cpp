@@ -32,8 +32,7 @@ static std::string_view root_of(std::string_view url) {
 
 static std::string line_of(const lade::sample_batch& batch) {
   std::string line;
-  for (auto& each : batch.samples())
-    line += each.name() + ':' + std::to_string(each.label()) + ' ';
+  for (auto& each : batch.samples()) line += each.name() + ':' + std::to_string(each.label()) + ' ';
   return line;
 }
 
@@ -42,14 +41,14 @@ static void run(const std::string& shards, const std::string& directory,
   auto cache = lade::io::mount_disk_cache(root_of(shards), {.directory = directory});
   training_log training(checkpoint, log);
   lade::runtime runtime;
-  auto samples = lade::io::from_shards(lade::io::shards(shards),
-                                       {.shuffle = true,
-                                        .seed = 7,
-                                        .shard = lade::rank_from_environment(),
-                                        .read = {.data = "jpg", .label = "cls"}});
-  auto batches = samples | lade::shuffle({.seed = 8, .window = 64}) |
-                 lade::batch_into(lade::media::decode_image({.width = 224, .height = 224}),
-                                  {.size = 8});
+  auto samples =
+      lade::io::from_shards(lade::io::shards(shards), {.shuffle = true,
+                                                       .seed = 7,
+                                                       .shard = lade::rank_from_environment(),
+                                                       .read = {.data = "jpg", .label = "cls"}});
+  auto batches =
+      samples | lade::shuffle({.seed = 8, .window = 64}) |
+      lade::batch_into(lade::media::decode_image({.width = 224, .height = 224}), {.size = 8});
 
   for (auto epoch = training.epoch(); epoch < 2; ++epoch) {
     auto steps = runtime.run(

@@ -181,7 +181,8 @@ cache_directory::outcome cache_directory::publish(const block_label& label,
   auto name = name_of(label.key);
   int directory = directory_of(label.key);
   temporary_block block(path_);
-  bool written = block.fd >= 0 && block.write(content) && block.write(std::as_bytes(std::span(end)));
+  bool written =
+      block.fd >= 0 && block.write(content) && block.write(std::as_bytes(std::span(end)));
   auto replaced = written ? bytes_of_file(directory, name) : 0;
   if (!written || !block.publish(directory, name)) {
     int reason = errno;
@@ -250,7 +251,9 @@ std::uint64_t cache_directory::count_blocks(std::vector<found_block>* into) cons
       auto bytes = key ? at->file_size(ignored) : 0;
       if (!key || ignored) continue;
       sum += bytes;
-      if (into) into->push_back({at->path().string(), bytes, use_->age(*key), at->last_write_time(ignored)});
+      if (into)
+        into->push_back(
+            {at->path().string(), bytes, use_->age(*key), at->last_write_time(ignored)});
     }
   }
   return sum;

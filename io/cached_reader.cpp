@@ -67,8 +67,7 @@ task<cached_reader::shared_file> cached_reader::open_verified(std::uint64_t numb
   if (!found) co_return nullptr;
   auto& label = found->label;
   bool fits = cache_->is_verified(key, label.content_crc) && found->etag == entity_.etag() &&
-              label.object_bytes == entity_.bytes() &&
-              label.offset == number * cache_->block_bytes;
+              label.object_bytes == entity_.bytes() && label.offset == number * cache_->block_bytes;
   if (!fits) co_return nullptr;
   keep_file(number, found->from);
   co_return std::move(found->from);

@@ -58,9 +58,18 @@ disk_cache::disk_cache(std::shared_ptr<const store> of, const disk_cache_options
 
 cache_statistics disk_cache::stats() const {
   auto& s = *state_;
-  return {s.hits,    s.hit_bytes, s.misses,   s.fetched_bytes, s.waits,
-          s.refused, s.uncached,  s.failures, s.damaged,       s.evicted,
-          s.directory.use().used_bytes(), s.directory.limit_bytes()};
+  return {s.hits,
+          s.hit_bytes,
+          s.misses,
+          s.fetched_bytes,
+          s.waits,
+          s.refused,
+          s.uncached,
+          s.failures,
+          s.damaged,
+          s.evicted,
+          s.directory.use().used_bytes(),
+          s.directory.limit_bytes()};
 }
 
 std::string disk_cache::failure() const { return state_->directory.failure(); }
@@ -153,9 +162,7 @@ static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::s
   co_return whole;
 }
 
-task<buffer> disk_cache::read(std::string url) const {
-  return read_cached(state_, std::move(url));
-}
+task<buffer> disk_cache::read(std::string url) const { return read_cached(state_, std::move(url)); }
 
 static task<std::shared_ptr<const byte_reader>> open_cached(
     std::shared_ptr<disk_cache::state> cache, std::string url, bool may_be_absent) {

@@ -181,8 +181,8 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   auto name = without_secrets(url);
   label.name = name;
   auto& here = co_await detail::this_context_reference();
-  auto [outcome, crc] = co_await here.runtime->pool().run(write_block, &cache.directory, label,
-                                                          part.content());
+  auto [outcome, crc] =
+      co_await here.runtime->pool().run(write_block, &cache.directory, label, part.content());
   if (outcome == cache_directory::outcome::published) {
     cache.note_verified(key, crc);
     co_return block_flights::outcome::kept;
@@ -219,8 +219,8 @@ task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
       co_return co_await lead_flight(cache, url, number, key, of, lead);
     }
     ++cache.waits;
-    co_await flight->ended;
-    if (flight->result == block_flights::outcome::not_kept)
+    bool has_ended = co_await detail::ends_in_time(flight);
+    if (!has_ended || flight->result == block_flights::outcome::not_kept)
       co_return co_await fetch_block(cache, url, number, of);
     found = co_await find_block(cache, key, number, of);
   }

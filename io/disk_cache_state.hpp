@@ -7,8 +7,8 @@
 #include "flights.hpp"
 
 #include <lade/context.hpp>
-#include <lade/io/file.hpp>
 #include <lade/io/disk_cache.hpp>
+#include <lade/io/file.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -4,8 +4,12 @@
 
 #include "cache_block.hpp"
 
+#include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/sleep.hpp>
+#include <lade/task.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -63,5 +67,24 @@ class flights {
   std::mutex mutex_;
   std::unordered_map<Key, std::shared_ptr<flight>, Hash> live_;  // guarded by mutex_
 };
+
+template <class Flight>
+task<> end_of_flight(std::shared_ptr<Flight> other) {
+  co_await other->ended;
+}
+
+// Awaits the end of a flight that another leads. Not for ever: that one may wait for memory which
+// is held until the caller has read. Returns whether it has ended.
+template <class Flight>
+task<bool> ends_in_time(std::shared_ptr<Flight> other) {
+  constexpr auto longest = std::chrono::seconds(2);
+  try {
+    co_await with_timeout(longest, end_of_flight(std::move(other)), "wait for another reader");
+    co_return true;
+  } catch (const error& failure) {
+    if (failure.code() != errc::timed_out) throw;
+  }
+  co_return false;
+}
 
 }  // namespace lade::detail

@@ -182,8 +182,8 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
                    .why = "the object is shorter than the server has said",
                    .again = true});
   }
-  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300 &&
-                 !ended.is_accepted_whole();
+  bool is_part =
+      ended.succeeded() && ended.expects_part && head.status < 300 && !ended.is_accepted_whole();
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
     if (is_continued) so_far.begin_anew();

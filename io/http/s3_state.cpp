@@ -127,7 +127,7 @@ task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std:
   auto hash = sha256_text(made.body.text());
   auto signed_with = std::make_shared<std::optional<s3_credentials>>();
   made.sign = [store, where, hash, with = signed_with](const request& what,
-                                                            http::header_list& headers) {
+                                                       http::header_list& headers) {
     return sign_s3_request(store, where, hash, with, what, headers);
   };
   auto is_renewed = std::make_shared<bool>(false);

@@ -13,9 +13,7 @@ class web_objects final : public store {
  public:
   explicit web_objects(client requests) : client_(std::move(requests)) {}
 
-  task<buffer> read(std::string url) const override {
-    return read_body(client_, std::move(url));
-  }
+  task<buffer> read(std::string url) const override { return read_body(client_, std::move(url)); }
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
     return get_part(client_, request("GET", std::move(url)), {offset, bytes}, std::move(etag));

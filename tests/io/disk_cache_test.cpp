@@ -6,12 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <sys/resource.h>
@@ -87,7 +90,8 @@ TEST_P(DiskCache, FetchesAnObjectOnce) {
 
 TEST_P(DiskCache, KeepsObjectsForLaterProcesses) {
   remote->put("s3://b/a", "content");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(read(disk_cache(remote, options_of()), "s3://b/a"), "content");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(read(disk_cache(remote, options_of()), "s3://b/a"), "content");
   EXPECT_EQ(remote->count(), 1u);
 }
 
@@ -125,8 +129,9 @@ TEST_P(DiskCache, KeepsLongObjectsInBlocks) {
   remote->put("s3://b/long", content);
   disk_cache cache(remote, options_of());
   EXPECT_EQ(read(cache, "s3://b/long"), content);
-  EXPECT_THAT(remote->requests(),
-              UnorderedElementsAre("s3://b/long 0+4096", "s3://b/long 4096+4096", "s3://b/long 8192+1808"));
+  EXPECT_THAT(
+      remote->requests(),
+      UnorderedElementsAre("s3://b/long 0+4096", "s3://b/long 4096+4096", "s3://b/long 8192+1808"));
   EXPECT_EQ(read(cache, "s3://b/long"), content);
   EXPECT_EQ(remote->count(), 3u);
   EXPECT_EQ(blocks_in(directory).size(), 3u);
@@ -144,12 +149,14 @@ TEST_P(DiskCache, FetchesTheBlocksOfTheRangesThatAreRead) {
   remote->put("s3://b/long", content);
   disk_cache cache(remote, options_of());
   EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 9000, 10)), content.substr(9000, 10));
-  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 9500, 3000)), content.substr(9500, 3000));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 9500, 3000)),
+            content.substr(9500, 3000));
   EXPECT_THAT(remote->requests(),
               ElementsAre("s3://b/long 0+4096", "s3://b/long 8192+4096", "s3://b/long 12288+4096"));
 }
 
-static task<std::string> streamed(const disk_cache& cache, std::string url, stream_options options) {
+static task<std::string> streamed(const disk_cache& cache, std::string url,
+                                  stream_options options) {
   std::string all;
   auto chunks = cache.stream(std::move(url), options);
   while (auto* chunk = co_await chunks.next()) all += chunk->text();
@@ -161,8 +168,9 @@ TEST_P(DiskCache, Streams) {
   remote->put("s3://b/long", content);
   disk_cache cache(remote, options_of());
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/long", {.offset = 5000, .chunk_bytes = 700})),
-              content.substr(5000));
+    EXPECT_EQ(
+        sync_wait(where, streamed(cache, "s3://b/long", {.offset = 5000, .chunk_bytes = 700})),
+        content.substr(5000));
   EXPECT_EQ(remote->count(), 5u);
   EXPECT_THAT([&] { (void)sync_wait(where, streamed(cache, "s3://b/long", {.chunk_bytes = 0})); },
               ThrowsMessage<error>(HasSubstr("chunk_bytes")));
@@ -217,6 +225,49 @@ TEST_P(DiskCache, OneFetchesForAll) {
   EXPECT_EQ(remote->count(), 1u);
 }
 
+// A store whose first request waits.
+class waiting_store final : public store {
+ public:
+  explicit waiting_store(std::shared_ptr<const store> of) : of_(std::move(of)) {}
+
+  task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                              std::string etag) const override {
+    if (count_++ == 0) {
+      begun.set();
+      co_await released;
+    }
+    co_return co_await of_->read_part(std::move(url), offset, bytes, std::move(etag));
+  }
+  task<buffer> read(std::string url) const override { return of_->read(std::move(url)); }
+  task<std::shared_ptr<const byte_reader>> open(std::string url,
+                                                bool may_be_absent) const override {
+    return of_->open(std::move(url), may_be_absent);
+  }
+  async_generator<buffer> stream(std::string url, stream_options options) const override {
+    return of_->stream(std::move(url), options);
+  }
+
+  mutable event begun;
+  mutable event released;
+
+ private:
+  std::shared_ptr<const store> of_;
+  mutable std::atomic<int> count_ = 0;
+};
+
+static task<> await_event(event& of) { co_await of; }
+
+TEST_P(DiskCache, WhoeverFetchesForOthersHoldsThemUpNotForEver) {
+  remote->put("s3://b/a", "content");
+  auto waiting = std::make_shared<waiting_store>(remote);
+  disk_cache cache(waiting, options_of());
+  std::thread first([&] { EXPECT_EQ(read(cache, "s3://b/a"), "content"); });
+  sync_wait(where, await_event(waiting->begun));
+  EXPECT_EQ(read(cache, "s3://b/a"), "content");
+  waiting->released.set();
+  first.join();
+}
+
 TEST_P(DiskCache, AStopEndsTheWaitForAnother) {
   remote->put("s3://b/a", "content");
   remote->gate = std::make_shared<event>();
@@ -253,7 +304,8 @@ TEST_P(DiskCache, WhatIsFullIsReadThrough) {
   for (int i = 0; i < 10; ++i) remote->put("s3://b/" + std::to_string(i), random_text(1000, 5));
   disk_cache cache(remote, options_of(5 * 1100));
   for (int round = 0; round < 2; ++round)
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 1000u);
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 1000u);
   auto stats = cache.stats();
   EXPECT_EQ(stats.hits, 5u) << "what fits stays";
   EXPECT_EQ(stats.refused, 10u);
@@ -322,7 +374,8 @@ TEST_P(DiskCache, DamagedBlocksAreFetchedAnew) {
     if (random() % 2) {
       ASSERT_EQ(read(cache, "s3://b/a"), content);
     } else {
-      ASSERT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 4000, 5000)), content.substr(4000, 5000));
+      ASSERT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 4000, 5000)),
+                content.substr(4000, 5000));
       ASSERT_EQ(read(cache, "s3://b/a"), content);
     }
     EXPECT_EQ(cache.stats().damaged, 1u);
@@ -357,9 +410,9 @@ TEST_P(DiskCache, ObjectsThatChangeInPartAreErrorsAndThenReadAnew) {
   disk_cache cache(remote, options_of());
   EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 0, 10)), before.substr(0, 10));
   remote->put("s3://b/a", after, "v2");
-  EXPECT_THAT([&] { (void)read(cache, "s3://b/a"); },
-              ThrowsMessage<error>(
-                  "read s3://b/a: the object has changed since a part of it was cached"));
+  EXPECT_THAT(
+      [&] { (void)read(cache, "s3://b/a"); },
+      ThrowsMessage<error>("read s3://b/a: the object has changed since a part of it was cached"));
   EXPECT_EQ(read(cache, "s3://b/a"), after);
 }
 
@@ -468,11 +521,14 @@ TEST_P(DiskCache, RandomReadsAreThoseOfTheStore) {
     switch (random() % 5) {
       case 0: ASSERT_EQ(read(cache, url), content); break;
       case 1:
-        ASSERT_EQ(sync_wait(where, part_of(cache, url, offset, bytes)), content.substr(offset, bytes));
+        ASSERT_EQ(sync_wait(where, part_of(cache, url, offset, bytes)),
+                  content.substr(offset, bytes));
         break;
       case 2:
-        ASSERT_EQ(sync_wait(where, streamed(cache, url, {.offset = offset, .chunk_bytes = 1 + random() % 9000})),
-                  content.substr(offset));
+        ASSERT_EQ(
+            sync_wait(where,
+                      streamed(cache, url, {.offset = offset, .chunk_bytes = 1 + random() % 9000})),
+            content.substr(offset));
         break;
       case 3:
         ASSERT_EQ(sync_wait(where, cache.read_part(url, offset, bytes, "")).content().text(),

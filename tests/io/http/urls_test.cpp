@@ -112,7 +112,8 @@ TEST_F(Urls, OfLargeObjectsAreReadInPartsOfOneEntity) {
 TEST_F(Urls, OfServersWithoutRangesOrStrongTagsAreReadAtOnce) {
   const auto content = large_text(17'000'000);
   test::web_server whole([&](auto&) { return test::web_reply{.body = content}; });
-  test::web_server weak([&](auto& request) { return test::file_reply(request, content, "W/\"1\""); });
+  test::web_server weak(
+      [&](auto& request) { return test::file_reply(request, content, "W/\"1\""); });
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(whole.url("/a"))).text(), content);
   EXPECT_EQ(whole.requests(), 1u);
@@ -127,8 +128,9 @@ TEST_F(Urls, OfObjectsThatChangeBetweenPartsAreErrors) {
     return test::file_reply(request, content, is_first ? "\"v1\"" : "\"v2\"");
   });
   runtime runtime;
-  EXPECT_THAT([&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
-              ThrowsMessage<error>(HasSubstr("read " + server.url("/a") + ": the object has changed")));
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
+      ThrowsMessage<error>(HasSubstr("read " + server.url("/a") + ": the object has changed")));
 }
 
 static std::string base64_of(std::string_view bytes) {
