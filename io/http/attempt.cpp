@@ -96,13 +96,9 @@ static std::string excess_of(const transfer& paused, const received& into, std::
 // Lets a paused transfer fill the memory that it has, when so many bytes may be in flight. Memory
 // comes first: who has these permits waits for nothing but the server, so others get theirs.
 static task<> use_memory(transfer& paused, byte_share& share) {
-  auto more = paused.memory.size() - paused.room.size();
-  if (share.empty()) {
-    co_await share.permits().acquire(more);
-    share.add(more);
-  } else {
-    share.extend(more);
-  }
+  auto bytes = paused.memory.size();
+  co_await share.permits().acquire(bytes);
+  share.add(bytes);
   paused.room = paused.memory;
 }
 
@@ -127,6 +123,7 @@ static task<std::optional<failed_attempt>> run_to_end(client::state& client, liv
         co_return failed_attempt{
             .code = make_error_code(into.room.empty() ? errc::limit_exceeded : errc::invalid_data),
             .why = std::move(why)};
+      share.release();
       co_await make_room(running, into, most);
     }
     co_await use_memory(running, share);
@@ -173,9 +170,9 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   if (ended.is_divided)
     return {.answer = {}, .divided = divided_object{url, std::move(head)}, .failure = {}};
   bool is_continued = so_far.filled > 0;
-  if (ended.succeeded() && head.status == 412 && is_continued)
-    return failed({.code = make_error_code(errc::invalid_data),
-                   .why = "the object has changed while it was read"});
+  bool is_body = head.status >= 200 && head.status < 300;
+  if (is_continued && ended.succeeded() && head.status == 412) return failed(changed_object());
+  if (is_continued && is_body && is_other(head, so_far.etag)) return failed(changed_object());
   if (ended.succeeded() && head.status == 416 && is_continued) {
     so_far.begin_anew();
     return failed({.code = make_error_code(errc::invalid_data),
@@ -197,7 +194,7 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
     keep(so_far, ended);
     return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
   }
-  if (!ended.succeeded() || head.status >= 300 || head.status < 200) {
+  if (!ended.succeeded() || !is_body) {
     keep(so_far, ended);
     return failed(failure_of(ended));
   }
@@ -265,7 +262,8 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
       result.failure = std::move(refused);
     } else {
       expect_checksum(*client, what, *hop, so_far);
-      result = conclude(way.url, *hop, so_far, range);
+      bool is_asked = what.method() != "GET" || !is_other(hop->head, what.if_match);
+      result = is_asked ? conclude(way.url, *hop, so_far, range) : failed(changed_object());
       co_await verify(*client, so_far, result);
     }
     if (result.failure) {

@@ -31,6 +31,8 @@ failed_attempt failure_of(const transfer& ended);
 // Whether a request is signed otherwise in another attempt, which may be accepted.
 bool is_renewed(const request& what, const failed_attempt& refusal);
 
+failed_attempt changed_object();
+
 // The pause that a server asks for: in seconds, or until a date, counted from the header Date, or
 // from `now` where there is none (RFC 9110, section 10.2.3). Nothing if it is neither.
 std::optional<std::chrono::seconds> retry_after(const response_head& head,

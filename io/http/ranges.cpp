@@ -19,6 +19,11 @@ bool is_strong(std::string_view etag) noexcept {
   return etag.size() > 2 && etag.starts_with('"') && etag.ends_with('"');
 }
 
+bool is_other(const response_head& head, std::string_view etag) noexcept {
+  auto found = head.value("etag");
+  return is_strong(etag) && !found.empty() && found != etag;
+}
+
 // Takes a number off the beginning of a text.
 static std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   std::uint64_t value = 0;
@@ -48,6 +53,12 @@ std::optional<std::uint64_t> part_bytes(const response_head& head,
   auto total = take_number(text);
   bool is_rest = total ? *last + 1 == *total : asked.bytes == byte_range::to_end;
   return is_rest && bytes < asked.bytes ? std::optional(bytes) : std::nullopt;
+}
+
+// 416, with "bytes */1234" (RFC 9110, section 14.4).
+bool ends_at(const response_head& head, std::uint64_t offset) noexcept {
+  auto text = head.value("content-range");
+  return head.status == 416 && take_prefix(text, "bytes */") && take_number(text) == offset;
 }
 
 }  // namespace lade::io::http

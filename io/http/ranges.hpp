@@ -23,7 +23,14 @@ byte_range rest_of(const byte_range& range, std::size_t filled) noexcept;
 std::optional<std::uint64_t> part_bytes(const response_head& head,
                                         const byte_range& asked) noexcept;
 
+// Whether a response to a request for the bytes from `offset` on says that the object ends there.
+bool ends_at(const response_head& head, std::uint64_t offset) noexcept;
+
 // Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
+
+// Whether a response is of another entity than the one with this tag, as far as it says so: there
+// are servers that ignore If-Match.
+bool is_other(const response_head& head, std::string_view etag) noexcept;
 
 }  // namespace lade::io::http
