@@ -63,25 +63,25 @@ static std::chrono::minutes parse_zone(time_parser& text) noexcept {
 }
 
 std::optional<s3_credentials::time> parse_expiration(std::string_view text) noexcept {
-  using namespace std::chrono;
+  namespace chrono = std::chrono;
   time_parser parts(text);
-  auto years = parts.number(4, 1970, 9999);
+  auto year = parts.number(4, 1970, 9999);
   parts.require('-');
-  auto months = parts.number(2, 1, 12);
+  auto month = parts.number(2, 1, 12);
   parts.require('-');
-  auto days_of_month = parts.number(2, 1, 31);
+  auto day = parts.number(2, 1, 31);
   parts.require('T');
-  auto of_day = hours(parts.number(2, 0, 23));
+  auto hours = chrono::hours(parts.number(2, 0, 23));
   parts.require(':');
-  auto of_hour = minutes(parts.number(2, 0, 59));
+  auto minutes = chrono::minutes(parts.number(2, 0, 59));
   parts.require(':');
-  auto of_minute = seconds(parts.number(2, 0, 60));
+  auto seconds = chrono::seconds(parts.number(2, 0, 60));
   parts.skip_fraction();
   auto zone = parse_zone(parts);
-  auto date = year(years) / months / days_of_month;
+  auto date = chrono::year(year) / month / day;
   if (parts.failed() || !parts.at_end() || !date.ok()) return std::nullopt;
-  sys_seconds when = sys_days(date) + of_day + of_hour + of_minute - zone;
-  constexpr auto last = floor<seconds>(s3_credentials::time::max());
+  const chrono::sys_seconds when = chrono::sys_days(date) + hours + minutes + seconds - zone;
+  constexpr auto last = chrono::floor<chrono::seconds>(s3_credentials::time::max());
   return when < last ? s3_credentials::time(when) : s3_credentials::time::max();
 }
 
