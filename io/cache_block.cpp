@@ -53,8 +53,8 @@ struct sip_state {
 
 block_key siphash128(std::span<const std::byte> bytes) noexcept {
   constexpr std::uint64_t k0 = 0x0706050403020100, k1 = 0x0f0e0d0c0b0a0908;
-  sip_state state{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d ^ 0xee,
-                  k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
+  sip_state state{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d ^ 0xee, k0 ^ 0x6c7967656e657261,
+                  k1 ^ 0x7465646279746573};
   auto length = static_cast<std::uint64_t>(bytes.size());
   for (; bytes.size() >= 8; bytes = bytes.subspan(8)) state.add(little_endian(bytes.data(), 8));
   state.add(length << 56 | little_endian(bytes.data(), bytes.size()));
@@ -83,8 +83,8 @@ std::string encode_label(const block_label& label) {
   auto name_bytes = text.size();
   text += label.etag;
   text += block_magic;
-  for (auto value : {label.key.high, label.key.low, label.object_bytes, label.offset,
-                     label.content_bytes})
+  for (auto value :
+       {label.key.high, label.key.low, label.object_bytes, label.offset, label.content_bytes})
     put_number(text, value, 8);
   put_number(text, name_bytes, 4);
   put_number(text, label.etag.size(), 4);

@@ -56,7 +56,7 @@ struct block_label {
 //   CRC-32C of all before, from the name on  4
 std::string encode_label(const block_label& label);
 
-constexpr std::size_t label_end_bytes = 64;   // of a label without name and tag
+constexpr std::size_t label_end_bytes = 64;     // of a label without name and tag
 constexpr std::size_t most_label_bytes = 4096;  // names and tags are shortened, or not cached
 
 // The label at the end of a file of `file_bytes` bytes, of which `end` is the end, at least

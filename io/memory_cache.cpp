@@ -48,7 +48,7 @@ struct memory_cache::state {
   object_flights flights;
   std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
 
-  std::mutex mutex;                               // guards what follows
+  std::mutex mutex;                                // guards what follows
   std::unordered_map<std::string, entry> entries;  // by URL
   std::unordered_set<std::string> large;           // objects that are not kept
   std::uint64_t epoch = 0;                         // by a count of its own
@@ -234,9 +234,10 @@ task<std::shared_ptr<const byte_reader>> memory_cache::open(std::string url,
 static async_generator<buffer> stream_kept(std::shared_ptr<memory_cache::state> cache,
                                            std::string url, stream_options options) {
   auto found = co_await obtain_object(*cache, url);
-  auto chunks =
-      found ? lade::stream(std::make_shared<const memory_reader>(found->content(), without_secrets(url)), options)
-            : cache->of->stream(std::move(url), options);
+  auto chunks = found ? lade::stream(std::make_shared<const memory_reader>(found->content(),
+                                                                           without_secrets(url)),
+                                     options)
+                      : cache->of->stream(std::move(url), options);
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }
 

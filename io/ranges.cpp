@@ -83,7 +83,7 @@ static void require_inside_object(const byte_reader& object, const object_range&
 task<std::vector<buffer>> read_ranges(std::shared_ptr<const byte_reader> from,
                                       std::vector<object_range> ranges, ranges_options options) {
   detail::require_count("read ranges of " + from->name(), "concurrency", options.concurrency,
-                              {.least = 1});
+                        {.least = 1});
   for (auto& each : ranges) require_inside_object(*from, each);
   shared_reads work{*from};
   std::vector<buffer> results(ranges.size());

@@ -110,7 +110,8 @@ template <std::size_t Bytes>
       second = _mm_crc32_u64(second, word_at(at + Bytes + i));
       third = _mm_crc32_u64(third, word_at(at + 2 * Bytes + i));
     }
-    auto two = shifted(shift, static_cast<std::uint32_t>(first)) ^ static_cast<std::uint32_t>(second);
+    auto two =
+        shifted(shift, static_cast<std::uint32_t>(first)) ^ static_cast<std::uint32_t>(second);
     state = shifted(shift, two) ^ static_cast<std::uint32_t>(third);
   }
   return state;
@@ -120,7 +121,8 @@ template <std::size_t Bytes>
     std::uint32_t state, std::span<const std::byte> bytes) noexcept {
   state = crc32c_of_thirds<4096>(state, bytes);
   std::uint64_t crc = crc32c_of_thirds<256>(state, bytes);
-  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) crc = _mm_crc32_u64(crc, word_at(bytes.data()));
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8))
+    crc = _mm_crc32_u64(crc, word_at(bytes.data()));
   auto narrow = static_cast<std::uint32_t>(crc);
   for (auto byte : bytes) narrow = _mm_crc32_u8(narrow, static_cast<std::uint8_t>(byte));
   return narrow;

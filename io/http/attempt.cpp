@@ -340,8 +340,8 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   if (ended.succeeded() && head.status == 412 && is_continued)
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object has changed while it was read"});
-  bool is_part = ended.succeeded() && ended.expects_part && head.status < 300 &&
-                 !ended.is_accepted_whole();
+  bool is_part =
+      ended.succeeded() && ended.expects_part && head.status < 300 && !ended.is_accepted_whole();
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
     if (is_continued) so_far.begin_anew();

@@ -29,8 +29,7 @@ static void set_checksum(std::string& file) {
   if (bytes > file.size()) return;
   auto label = std::string_view(file).substr(file.size() - bytes, bytes - 4);
   auto crc = lade::crc32c(bytes_of(label)).value();
-  for (std::size_t i = 0; i < 4; ++i)
-    file[file.size() - 4 + i] = static_cast<char>(crc >> (8 * i));
+  for (std::size_t i = 0; i < 4; ++i) file[file.size() - 4 + i] = static_cast<char>(crc >> (8 * i));
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -131,8 +131,7 @@ TEST(DiskCacheProcesses, FetchEachBlockOnceTogether) {
   auto directory = dir / "cache", log = dir / "log";
   std::vector<pid_t> children;
   for (std::uint64_t i = 0; i < 4; ++i)
-    children.push_back(
-        start_process([&, i] { return read_all(directory, log, 1 << 30, i, 1); }));
+    children.push_back(start_process([&, i] { return read_all(directory, log, 1 << 30, i, 1); }));
   for (auto child : children) EXPECT_EQ(status_of(child), 0);
   auto lines = lines_of(log);
   EXPECT_EQ(std::ranges::adjacent_find(lines), lines.end()) << "a block was fetched twice";

@@ -87,7 +87,8 @@ TEST_P(DiskCache, FetchesAnObjectOnce) {
 
 TEST_P(DiskCache, KeepsObjectsForLaterProcesses) {
   remote->put("s3://b/a", "content");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(read(disk_cache(remote, options_of()), "s3://b/a"), "content");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(read(disk_cache(remote, options_of()), "s3://b/a"), "content");
   EXPECT_EQ(remote->count(), 1u);
 }
 
@@ -125,8 +126,9 @@ TEST_P(DiskCache, KeepsLongObjectsInBlocks) {
   remote->put("s3://b/long", content);
   disk_cache cache(remote, options_of());
   EXPECT_EQ(read(cache, "s3://b/long"), content);
-  EXPECT_THAT(remote->requests(),
-              UnorderedElementsAre("s3://b/long 0+4096", "s3://b/long 4096+4096", "s3://b/long 8192+1808"));
+  EXPECT_THAT(
+      remote->requests(),
+      UnorderedElementsAre("s3://b/long 0+4096", "s3://b/long 4096+4096", "s3://b/long 8192+1808"));
   EXPECT_EQ(read(cache, "s3://b/long"), content);
   EXPECT_EQ(remote->count(), 3u);
   EXPECT_EQ(blocks_in(directory).size(), 3u);
@@ -144,12 +146,14 @@ TEST_P(DiskCache, FetchesTheBlocksOfTheRangesThatAreRead) {
   remote->put("s3://b/long", content);
   disk_cache cache(remote, options_of());
   EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 9000, 10)), content.substr(9000, 10));
-  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 9500, 3000)), content.substr(9500, 3000));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 9500, 3000)),
+            content.substr(9500, 3000));
   EXPECT_THAT(remote->requests(),
               ElementsAre("s3://b/long 0+4096", "s3://b/long 8192+4096", "s3://b/long 12288+4096"));
 }
 
-static task<std::string> streamed(const disk_cache& cache, std::string url, stream_options options) {
+static task<std::string> streamed(const disk_cache& cache, std::string url,
+                                  stream_options options) {
   std::string all;
   auto chunks = cache.stream(std::move(url), options);
   while (auto* chunk = co_await chunks.next()) all += chunk->text();
@@ -161,8 +165,9 @@ TEST_P(DiskCache, Streams) {
   remote->put("s3://b/long", content);
   disk_cache cache(remote, options_of());
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/long", {.offset = 5000, .chunk_bytes = 700})),
-              content.substr(5000));
+    EXPECT_EQ(
+        sync_wait(where, streamed(cache, "s3://b/long", {.offset = 5000, .chunk_bytes = 700})),
+        content.substr(5000));
   EXPECT_EQ(remote->count(), 5u);
   EXPECT_THAT([&] { (void)sync_wait(where, streamed(cache, "s3://b/long", {.chunk_bytes = 0})); },
               ThrowsMessage<error>(HasSubstr("chunk_bytes")));
@@ -253,12 +258,27 @@ TEST_P(DiskCache, WhatIsFullIsReadThrough) {
   for (int i = 0; i < 10; ++i) remote->put("s3://b/" + std::to_string(i), random_text(1000, 5));
   disk_cache cache(remote, options_of(5 * 1100));
   for (int round = 0; round < 2; ++round)
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 1000u);
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 1000u);
   auto stats = cache.stats();
   EXPECT_EQ(stats.hits, 5u) << "what fits stays";
   EXPECT_EQ(stats.refused, 10u);
   EXPECT_EQ(remote->count(), 15u);
   EXPECT_LE(stats.used_bytes, stats.limit_bytes);
+}
+
+TEST_P(DiskCache, RangesThatHaveNoRoomAreNotFetchedAsBlocks) {
+  auto content = random_text(20'000, 11);
+  remote->put("s3://b/a", content);
+  disk_cache cache(remote, options_of(9'000));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 5000, 10)), content.substr(5000, 10));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 9000, 10)), content.substr(9000, 10));
+  remote->forget_requests();
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 9000, 10)), content.substr(9000, 10));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 5000, 10)), content.substr(5000, 10));
+  EXPECT_THAT(remote->requests(), ElementsAre("s3://b/a 9000+10"));
+  EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/a", {})), content);
+  EXPECT_EQ(read(cache, "s3://b/a"), content);
 }
 
 static void read_in_epoch(runtime& where, const std::string& prefix, std::uint64_t epoch, int first,
@@ -322,7 +342,8 @@ TEST_P(DiskCache, DamagedBlocksAreFetchedAnew) {
     if (random() % 2) {
       ASSERT_EQ(read(cache, "s3://b/a"), content);
     } else {
-      ASSERT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 4000, 5000)), content.substr(4000, 5000));
+      ASSERT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 4000, 5000)),
+                content.substr(4000, 5000));
       ASSERT_EQ(read(cache, "s3://b/a"), content);
     }
     EXPECT_EQ(cache.stats().damaged, 1u);
@@ -357,9 +378,9 @@ TEST_P(DiskCache, ObjectsThatChangeInPartAreErrorsAndThenReadAnew) {
   disk_cache cache(remote, options_of());
   EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 0, 10)), before.substr(0, 10));
   remote->put("s3://b/a", after, "v2");
-  EXPECT_THAT([&] { (void)read(cache, "s3://b/a"); },
-              ThrowsMessage<error>(
-                  "read s3://b/a: the object has changed since a part of it was cached"));
+  EXPECT_THAT(
+      [&] { (void)read(cache, "s3://b/a"); },
+      ThrowsMessage<error>("read s3://b/a: the object has changed since a part of it was cached"));
   EXPECT_EQ(read(cache, "s3://b/a"), after);
 }
 
@@ -431,6 +452,11 @@ TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
   auto path = parent / "file";
   EXPECT_THAT([&] { disk_cache(remote, {.directory = path}); },
               ThrowsMessage<error>("open the cache " + path + ": Not a directory"));
+  std::filesystem::create_directory(parent / "open");
+  std::filesystem::permissions(parent / "open", std::filesystem::perms::all);
+  auto open_to_all = parent / "open";
+  EXPECT_THAT([&] { disk_cache(remote, {.directory = open_to_all}); },
+              ThrowsMessage<error>(HasSubstr("others may write to it")));
   EXPECT_THAT([&] { mount_disk_cache("/a/path", options_of()); },
               ThrowsMessage<error>(HasSubstr("'/a/path' is no URL")));
 }
@@ -468,11 +494,14 @@ TEST_P(DiskCache, RandomReadsAreThoseOfTheStore) {
     switch (random() % 5) {
       case 0: ASSERT_EQ(read(cache, url), content); break;
       case 1:
-        ASSERT_EQ(sync_wait(where, part_of(cache, url, offset, bytes)), content.substr(offset, bytes));
+        ASSERT_EQ(sync_wait(where, part_of(cache, url, offset, bytes)),
+                  content.substr(offset, bytes));
         break;
       case 2:
-        ASSERT_EQ(sync_wait(where, streamed(cache, url, {.offset = offset, .chunk_bytes = 1 + random() % 9000})),
-                  content.substr(offset));
+        ASSERT_EQ(
+            sync_wait(where,
+                      streamed(cache, url, {.offset = offset, .chunk_bytes = 1 + random() % 9000})),
+            content.substr(offset));
         break;
       case 3:
         ASSERT_EQ(sync_wait(where, cache.read_part(url, offset, bytes, "")).content().text(),

@@ -47,21 +47,21 @@ struct disk_cache_options {
 //   std::cerr << to_string(cache->stats());
 //
 // Processes. All processes of a machine, such as the ranks of a training, may use the directory at
-// a time, with the same max_bytes. A block that several want is fetched once; the others wait for it
-// (for a minute at most, if the one that fetches it hangs). A process may be killed at any time:
+// a time, with the same max_bytes. A block that several want is fetched once; the others wait for
+// it (for a minute at most, if the one that fetches it hangs). A process may be killed at any time:
 // the directory stays whole.
 //
-// Integrity. A block has the store's entity tag and checksums (CRC-32C). Its content is verified the
-// first time that a process reads it, unless the process has written it itself; its label at each
-// read of the whole. A damaged block is removed and fetched anew. All blocks of an object belong to one entity: if the
-// object changes while it is cached in part, reads throw error(invalid_data) naming it, and the next
-// read begins anew.
+// Integrity. A block has the store's entity tag and checksums (CRC-32C). Its content is verified
+// the first time that a process reads it, unless the process has written it itself; its label at
+// each read of the whole. A damaged block is removed and fetched anew. All blocks of an object
+// belong to one entity: if the object changes while it is cached in part, reads throw
+// error(invalid_data) naming it, and the next read begins anew.
 //
 // Space. What fits stays: within an epoch (run_options::epoch) nothing is evicted, and what has no
 // room is read from the store. When a run of a later epoch begins, blocks that nobody used in the
 // last one are evicted, the longest unused first, as far as there was no room. Programs without
-// epochs call begin_epoch(). When the directory is opened by the first of its processes, blocks that
-// were not used in the last two epochs go likewise.
+// epochs call begin_epoch(). When the directory is opened by the first of its processes, blocks
+// that were not used in the last two epochs go likewise.
 //
 // Trouble. If the disk is full or cannot be written to, reads go on from the store; stats() and
 // failure() tell. Further blocks are written some seconds later.

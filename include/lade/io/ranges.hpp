@@ -34,7 +34,8 @@ struct ranges_options {
 // Throws error(invalid_data) for a range that is not inside of the object, before anything is
 // allocated, and error(invalid_argument) for a concurrency of 0.
 task<std::vector<buffer>> read_ranges(std::shared_ptr<const byte_reader> from,
-                                      std::vector<object_range> ranges, ranges_options options = {});
+                                      std::vector<object_range> ranges,
+                                      ranges_options options = {});
 
 struct parts_options {
   std::size_t part_bytes = std::size_t{8} << 20;  // of each read but the last; 1 or more

@@ -65,8 +65,8 @@ class store {
   virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
 
   // The `bytes` bytes of an object from `offset` on, or as many as there are. Of a server that can
-  // only send whole objects, the whole if `offset` is 0. `etag`: a strong entity tag that the object
-  // must have, or empty. Throws error(invalid_data) if it has another, or none.
+  // only send whole objects, the whole if `offset` is 0. `etag`: a strong entity tag that the
+  // object must have, or empty. Throws error(invalid_data) if it has another, or none.
   //
   // Caches are made of this. A store that does not override it opens the object for each part. The
   // store must outlive the task.

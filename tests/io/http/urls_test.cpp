@@ -100,16 +100,18 @@ TEST_F(Urls, OfLargeObjectsAreReadInPartsOfOneEntity) {
   test::web_server server([&](auto& request) { return test::file_reply(request, content); });
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
-  EXPECT_THAT(ranges_seen(server), ElementsAre("bytes=0-8388607", "bytes=16777216-19999999",
-                                               "bytes=8388608-16777215"));
+  EXPECT_THAT(ranges_seen(server),
+              ElementsAre("bytes=0-8388607", "bytes=16777216-19999999", "bytes=8388608-16777215"));
   for (auto& request : server.seen())
-    EXPECT_EQ(request.headers.count("if-match"), request.headers.at("range") == "bytes=0-8388607" ? 0u : 1u);
+    EXPECT_EQ(request.headers.count("if-match"),
+              request.headers.at("range") == "bytes=0-8388607" ? 0u : 1u);
 }
 
 TEST_F(Urls, OfServersWithoutRangesOrStrongTagsAreReadAtOnce) {
   const auto content = large_text(9'000'000);
   test::web_server whole([&](auto&) { return test::web_reply{.body = content}; });
-  test::web_server weak([&](auto& request) { return test::file_reply(request, content, "W/\"1\""); });
+  test::web_server weak(
+      [&](auto& request) { return test::file_reply(request, content, "W/\"1\""); });
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(whole.url("/a"))).text(), content);
   EXPECT_EQ(whole.requests(), 1u);

@@ -123,8 +123,8 @@ class request {
   // The headers of the program itself. None of them is sent to another host than the URL's.
   header_list headers;
 
-  buffer body;             // of a PUT or POST
-  byte_range range;        // of a GET
+  buffer body;                 // of a PUT or POST
+  byte_range range;            // of a GET
   bool accepts_whole = false;  // whether the whole object may come instead of its beginning
   std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
   bool may_repeat = true;  // whether another attempt does no harm
