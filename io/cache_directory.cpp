@@ -37,7 +37,8 @@ static void make_cache_directory(const std::string& path) {
   if (!S_ISDIR(found.st_mode)) raise(ENOTDIR, doing);
   if (found.st_uid != geteuid())
     throw error(errc::invalid_argument, doing, "it belongs to another user");
-  if ((found.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) raise(errno, doing);
+  if ((found.st_mode & 022) != 0)
+    throw error(errc::invalid_argument, doing, "others may write to it");
   if (access(path.c_str(), R_OK | X_OK) != 0) raise(errno, doing);
 }
 
@@ -175,7 +176,9 @@ cache_directory::outcome cache_directory::publish(const block_label& label,
   auto end = encode_label(label);
   auto bytes = content.size() + end.size();
   if (!use_->reserve(bytes, limit_bytes_)) {
-    use_->refuse(bytes);
+    auto least = least_refused_.load();
+    if (least == 0 || bytes < least) least_refused_ = bytes;
+    refuse(bytes);
     return outcome::full;
   }
   auto name = name_of(label.key);
@@ -200,6 +203,14 @@ void cache_directory::remove(const block_key& key) {
   auto bytes = bytes_of_file(directory, name);
   if (unlinkat(directory, name.c_str(), 0) == 0) use_->release(bytes);
 }
+
+bool cache_directory::has_room() const noexcept {
+  auto least = least_refused_.load(std::memory_order_relaxed);
+  auto used = std::min(use_->used_bytes(), limit_bytes_);
+  return least == 0 || limit_bytes_ - used >= least;
+}
+
+void cache_directory::refuse(std::uint64_t bytes) noexcept { use_->refuse(bytes); }
 
 bool cache_directory::may_write() const noexcept {
   constexpr std::chrono::steady_clock::duration pause = std::chrono::seconds(5);
@@ -262,6 +273,7 @@ std::uint64_t cache_directory::count_blocks(std::vector<found_block>* into) cons
 std::uint64_t cache_directory::evict(unsigned past_epochs) {
   if (!lock_byte(evicting_byte, F_WRLCK, false)) return 0;
   remove_temporaries();
+  least_refused_ = 0;
   auto refused = std::min(use_->take_refused(), limit_bytes_);
   auto before = use_->used_bytes();
   std::vector<found_block> blocks;

@@ -45,6 +45,7 @@ class cache_directory {
   static std::string name_of(const block_key& key);
 
   cache_use& use() noexcept { return *use_; }
+  const cache_use& use() const noexcept { return *use_; }
   std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
 
   // Whether this process may fetch a block, which no other then does until unlock(). Without locks,
@@ -63,6 +64,13 @@ class cache_directory {
   // first, as many as it takes to have room for what was refused; in `past_epochs`, not used for so
   // many epochs. Counts what is there. Returns how many were removed. One process does it for all.
   std::uint64_t evict(unsigned past_epochs = 1);
+
+  // Whether a block may have room that is not there: false once a block has been refused that would
+  // still not fit. Does not wait.
+  bool has_room() const noexcept;
+
+  // Notes that a block is read without being kept, for lack of room.
+  void refuse(std::uint64_t bytes) noexcept;
 
   // Whether writing is worth a try: not for some seconds after it has failed. Does not wait.
   bool may_write() const noexcept;
@@ -87,6 +95,7 @@ class cache_directory {
   std::array<int, 16> inner_;
   std::optional<cache_use> use_;
   std::atomic<std::chrono::steady_clock::rep> failed_at_ = 0;
+  std::atomic<std::uint64_t> least_refused_ = 0;  // of the blocks refused in this epoch; 0: none
   mutable std::mutex mutex_;
   std::string failure_;  // guarded by mutex_
 };

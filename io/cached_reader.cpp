@@ -33,6 +33,7 @@ class cached_reader final : public byte_reader {
   shared_file file_of(std::uint64_t number) const;
   void keep_file(std::uint64_t number, shared_file opened) const;
   task<shared_file> open_verified(std::uint64_t number) const;
+  task<buffer> read_through(std::uint64_t offset, std::size_t bytes) const;
   task<> read_in_block(std::uint64_t number, std::span<std::byte> into, std::uint64_t offset) const;
 
   std::shared_ptr<disk_cache::state> cache_;
@@ -87,7 +88,21 @@ task<> cached_reader::read_in_block(std::uint64_t number, std::span<std::byte> i
     }
   }
   auto block = co_await obtain_block(*cache_, entity_.url(), number, &entity_);
-  std::memcpy(into.data(), block.content().data() + offset, into.size());
+  if (block) {
+    std::memcpy(into.data(), block->content().data() + offset, into.size());
+    co_return;
+  }
+  auto part = co_await read_through(number * cache_->block_bytes + offset, into.size());
+  std::memcpy(into.data(), part.data(), part.size());
+}
+
+// Only what is asked for: a block that has no room would be fetched for each range in it.
+task<buffer> cached_reader::read_through(std::uint64_t offset, std::size_t bytes) const {
+  ++cache_->refused;
+  cache_->directory.refuse(bytes);
+  auto part = co_await fetch_part(*cache_, entity_.url(), offset, bytes, &entity_);
+  auto begin = part.content().size() == bytes ? 0 : static_cast<std::size_t>(offset);
+  co_return part.content().slice(begin, bytes);  // of a whole object where that is all one gets
 }
 
 task<std::size_t> cached_reader::read_at(std::span<std::byte> into, std::uint64_t offset) const {
@@ -111,7 +126,8 @@ task<buffer> cached_reader::read_at(std::uint64_t offset, std::size_t bytes) con
   bool is_view = bytes > 0 && begin + bytes <= bytes_of(number) && bytes >= bytes_of(number) / 2;
   if (!is_view) co_return co_await byte_reader::read_at(offset, bytes);
   auto block = co_await obtain_block(*cache_, entity_.url(), number, &entity_);
-  co_return block.content().slice(static_cast<std::size_t>(begin), bytes);
+  if (!block) co_return co_await read_through(offset, bytes);
+  co_return block->content().slice(static_cast<std::size_t>(begin), bytes);
 }
 
 }  // namespace lade::io

@@ -114,7 +114,8 @@ static task<> ask_once(disk_cache::state& cache, const std::string& url, const c
   cache.add_to(cache.asked, key);
 }
 
-// The first block of an object, which says what the object is; nothing if the object is not cached.
+// The first block of an object, which says what the object is; nothing if the object is to be read
+// from the store.
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
   auto& here = co_await detail::this_context_reference();
@@ -126,8 +127,10 @@ static task<std::optional<object_part>> first_block(disk_cache::state& cache,
   }
   if (cache.freshness == freshness::once_per_process) co_await ask_once(cache, url, here);
   auto first = co_await obtain_block(cache, url, 0, nullptr);
-  bool is_cached = first.is_whole() || !first.etag().empty();
-  co_return is_cached ? std::optional(std::move(first)) : std::nullopt;
+  if (!first) ++cache.refused;
+  bool is_cached = first && (first->is_whole() || !first->etag().empty());
+  if (!is_cached) first.reset();
+  co_return first;
 }
 
 static std::shared_ptr<const byte_reader> reader_of(const std::shared_ptr<disk_cache::state>& cache,
@@ -136,6 +139,14 @@ static std::shared_ptr<const byte_reader> reader_of(const std::shared_ptr<disk_c
     return std::make_shared<const memory_reader>(first.content(), without_secrets(url));
   return make_cached_reader(cache,
                             cached_entity(std::move(url), first.object_bytes(), first.etag()));
+}
+
+static task<buffer> read_through(disk_cache::state& cache, std::string url) {
+  auto content = co_await cache.of->read(std::move(url));
+  ++cache.misses;
+  cache.fetched_bytes += content.size();
+  if (!cache.directory.has_room()) cache.directory.refuse(content.size());
+  co_return content;
 }
 
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
@@ -147,7 +158,7 @@ static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::s
     if (is_whole) co_return count_hit(*cache, found);
   }
   auto first = co_await first_block(*cache, url);
-  if (!first) co_return co_await cache->of->read(std::move(url));
+  if (!first) co_return co_await read_through(*cache, std::move(url));
   if (first->is_whole()) co_return first->content();
   auto bytes = first->object_bytes();
   if (bytes > most_bytes)
@@ -203,6 +214,13 @@ task<object_part> disk_cache::read_part(std::string url, std::uint64_t offset, s
   return read_cached_part(state_, std::move(url), offset, bytes, std::move(etag));
 }
 
+// Takes a chunk off the beginning of a buffer.
+static buffer take_chunk(buffer& rest, std::size_t most) {
+  auto chunk = rest.slice(0, std::min(most, rest.size()));
+  rest = rest.slice(chunk.size(), rest.size() - chunk.size());
+  return chunk;
+}
+
 static async_generator<buffer> stream_cached(std::shared_ptr<disk_cache::state> cache,
                                              std::string url, stream_options options) {
   auto first = co_await first_block(*cache, url);
@@ -212,14 +230,24 @@ static async_generator<buffer> stream_cached(std::shared_ptr<disk_cache::state> 
     co_return;
   }
   auto from = reader_of(cache, std::move(url), *first);
+  auto content = first->content();
   first.reset();
+  if (options.offset < content.size()) {
+    content = content.slice(static_cast<std::size_t>(options.offset),
+                            content.size() - static_cast<std::size_t>(options.offset));
+    options.offset += content.size();
+    while (!content.empty()) {
+      auto chunk = take_chunk(content, options.chunk_bytes);
+      co_yield chunk;
+    }
+  }
+  content = {};
   parts_options parts{.part_bytes = cache->block_bytes};
   auto blocks = stream_in_parts(std::move(from), options.offset, parts);
   while (auto* block = co_await blocks.next()) {
     auto rest = *block;
     while (!rest.empty()) {
-      auto chunk = rest.slice(0, std::min(options.chunk_bytes, rest.size()));
-      rest = rest.slice(chunk.size(), rest.size() - chunk.size());
+      auto chunk = take_chunk(rest, options.chunk_bytes);
       co_yield chunk;
     }
   }

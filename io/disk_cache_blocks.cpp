@@ -121,22 +121,20 @@ struct block_lock {
               "the object has changed since a part of it was cached");
 }
 
-// A block from the store. Where the object is another by now, what is cached of it is forgotten.
-static task<object_part> fetch_block(disk_cache::state& cache, const std::string& url,
-                                     std::uint64_t number, const cached_entity* of) {
-  auto offset = number * cache.block_bytes;
+task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
+                             std::size_t bytes, const cached_entity* of) {
   auto etag = of ? of->etag() : std::string();
   bool has_changed = false;
   std::optional<object_part> got;
   try {
-    got = co_await cache.of->read_part(url, offset, cache.block_bytes, std::move(etag));
+    got = co_await cache.of->read_part(url, offset, bytes, std::move(etag));
   } catch (const error& failure) {
     if (!of || failure.code() != errc::invalid_data) throw;
     has_changed = true;
   }
   if (got) {
     auto object_bytes = of ? of->bytes() : got->object_bytes();
-    auto expected = std::min<std::uint64_t>(cache.block_bytes, object_bytes - offset);
+    auto expected = std::min<std::uint64_t>(bytes, object_bytes - offset);
     has_changed = got->object_bytes() != object_bytes ||
                   (got->content().size() != expected && !got->is_whole());
   }
@@ -148,6 +146,11 @@ static task<object_part> fetch_block(disk_cache::state& cache, const std::string
   ++cache.misses;
   cache.fetched_bytes += got->content().size();
   co_return *std::move(got);
+}
+
+static task<object_part> fetch_block(disk_cache::state& cache, const std::string& url,
+                                     std::uint64_t number, const cached_entity* of) {
+  return fetch_part(cache, url, number * cache.block_bytes, cache.block_bytes, of);
 }
 
 static std::pair<cache_directory::outcome, std::uint32_t> write_block(cache_directory* to,
@@ -208,11 +211,12 @@ static task<object_part> lead_flight(disk_cache::state& cache, const std::string
   co_return part;
 }
 
-task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
-                               std::uint64_t number, const cached_entity* of) {
+task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const std::string& url,
+                                              std::uint64_t number, const cached_entity* of) {
   auto key = cache.key_of(url, number);
   auto found = co_await find_block(cache, key, number, of);
   while (!found) {
+    if (!cache.directory.has_room()) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
       block_flights::lead lead(cache.flights, key, flight);
@@ -224,7 +228,7 @@ task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
       co_return co_await fetch_block(cache, url, number, of);
     found = co_await find_block(cache, key, number, of);
   }
-  co_return *std::move(found);
+  co_return found;
 }
 
 }  // namespace lade::io

@@ -96,10 +96,16 @@ task<found_block> find_file(disk_cache::state& cache, detail::block_key key, std
 // The content of a block that was found, which counts as a hit.
 buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept;
 
-// A block from the disk, or from the store and then on the disk if possible. `of`: the entity that
-// it must belong to; null for the first block. All references must outlive the task.
-task<object_part> obtain_block(disk_cache::state& cache, const std::string& url,
-                               std::uint64_t number, const cached_entity* of);
+// A part of an object from the store. Where the object is another by now, what is cached of it is
+// forgotten, and it is error(invalid_data). `of`: the entity that it must belong to; null for the
+// beginning of an object. All references must outlive the task, here and below.
+task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
+                             std::size_t bytes, const cached_entity* of);
+
+// A block from the disk, or from the store and then on the disk if possible; nothing if it is not
+// on the disk and there is no room for it.
+task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const std::string& url,
+                                              std::uint64_t number, const cached_entity* of);
 
 // The open file of a block, and its label. Its content is not verified.
 class labelled_file {

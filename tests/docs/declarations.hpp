@@ -3,10 +3,13 @@
 #pragma once
 
 #include <lade/io/directory.hpp>
+#include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/from_shards.hpp>
 #include <lade/io/formats/saved_listing.hpp>
 #include <lade/io/http/urls.hpp>
+#include <lade/io/memory_cache.hpp>
+#include <lade/io/ranges.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
@@ -148,3 +151,8 @@ namespace page_11_shards_and_records {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image, std::string_view caption);
 }  // namespace page_11_shards_and_records
+
+namespace page_12_caches {
+inline auto samples = some<lade::sample>();
+void train_on(const lade::buffer& image);
+}  // namespace page_12_caches

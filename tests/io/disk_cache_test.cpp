@@ -313,6 +313,20 @@ TEST_P(DiskCache, WhatIsFullIsReadThrough) {
   EXPECT_LE(stats.used_bytes, stats.limit_bytes);
 }
 
+TEST_P(DiskCache, RangesThatHaveNoRoomAreNotFetchedAsBlocks) {
+  auto content = random_text(20'000, 11);
+  remote->put("s3://b/a", content);
+  disk_cache cache(remote, options_of(9'000));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 5000, 10)), content.substr(5000, 10));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 9000, 10)), content.substr(9000, 10));
+  remote->forget_requests();
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 9000, 10)), content.substr(9000, 10));
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 5000, 10)), content.substr(5000, 10));
+  EXPECT_THAT(remote->requests(), ElementsAre("s3://b/a 9000+10"));
+  EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/a", {})), content);
+  EXPECT_EQ(read(cache, "s3://b/a"), content);
+}
+
 static void read_in_epoch(runtime& where, const std::string& prefix, std::uint64_t epoch, int first,
                           int last) {
   std::vector<sample> samples;
@@ -484,6 +498,11 @@ TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
   auto path = parent / "file";
   EXPECT_THAT([&] { disk_cache(remote, {.directory = path}); },
               ThrowsMessage<error>("open the cache " + path + ": Not a directory"));
+  std::filesystem::create_directory(parent / "open");
+  std::filesystem::permissions(parent / "open", std::filesystem::perms::all);
+  auto open_to_all = parent / "open";
+  EXPECT_THAT([&] { disk_cache(remote, {.directory = open_to_all}); },
+              ThrowsMessage<error>(HasSubstr("others may write to it")));
   EXPECT_THAT([&] { mount_disk_cache("/a/path", options_of()); },
               ThrowsMessage<error>(HasSubstr("'/a/path' is no URL")));
 }
