@@ -67,11 +67,8 @@ TEST(Npz, CompressedArraysAreBoundedTogether) {
 }
 
 TEST(Npz, AnArrayThatIsNoneIsNamed) {
-  EXPECT_THAT(
-      [] {
-        read_all(buffer_of(zip_of({{"x.npy", "text"}})));
-      },
-      ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
+  EXPECT_THAT([] { read_all(buffer_of(zip_of({{"x.npy", "text"}}))); },
+              ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
 }
 
 TEST(Npz, ASampleGetsAFieldForEachArray) {
