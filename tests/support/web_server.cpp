@@ -164,6 +164,10 @@ bool web_server::send_reply(int fd, const web_request& to, const web_reply& repl
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     return false;
   }
+  if (reply.raw) {
+    send_all(fd, *reply.raw);
+    return false;
+  }
   auto text = "HTTP/1.1 " + std::to_string(reply.status) + " Text\r\n";
   for (auto& [name, value] : reply.headers) text += name + ": " + value + "\r\n";
   if (reply.is_chunked)

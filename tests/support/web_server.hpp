@@ -39,6 +39,7 @@ struct web_reply {
   std::optional<std::size_t> stall_at = {};  // sends nothing more after so many bytes
   bool resets = false;                       // ends the connection by a reset, without an answer
   bool is_silent = false;                    // never answers
+  std::optional<std::string> raw = {};       // sends these bytes instead of all that, and closes
 };
 
 // Serves on 127.0.0.1 until it is destroyed, each connection on a thread of its own. `answer` is

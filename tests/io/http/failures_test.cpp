@@ -1,0 +1,396 @@
+#include "../../../io/http/failures.hpp"
+
+#include <lade/checksum.hpp>
+#include <lade/error.hpp>
+#include <lade/io/http/client.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <regex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../../../io/http/byte_permits.hpp"
+#include "../../support/coroutines.hpp"
+#include "../../support/reactors.hpp"
+#include "../../support/web_server.hpp"
+
+namespace lade::io::http {
+
+using namespace testing_support;
+using namespace std::chrono_literals;
+using test::file_reply;
+using test::web_reply;
+using test::web_request;
+using test::web_server;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using headers = std::vector<std::pair<std::string, std::string>>;
+
+// Options that let tests of failures end soon.
+static client_options two_attempts() {
+  client_options options;
+  options.retry.attempts = 2;
+  options.retry.pause = 1ms;
+  options.longest_pause = 2ms;
+  options.stall_timeout = 100ms;
+  return options;
+}
+
+static std::string text_of_bytes(std::size_t bytes) {
+  std::string content(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(i * 31 + i / 251);
+  return content;
+}
+
+static task<> take_bytes(byte_permits& permits, std::uint64_t bytes, std::vector<int>& order,
+                         int number) {
+  co_await permits.acquire(bytes);
+  order.push_back(number);
+}
+
+static task<> join(scope& children) { co_await children.join(); }
+
+TEST(BytePermits, AreGivenInTheOrderOfAskingWhenTheyFit) {
+  byte_permits permits(100);
+  std::vector<int> order;
+  scope children;
+  children.start(take_bytes(permits, 60, order, 0));
+  children.start(take_bytes(permits, 50, order, 1));
+  children.start(take_bytes(permits, 10, order, 2));  // would fit, but came later
+  EXPECT_FALSE(permits.try_acquire(1));
+  EXPECT_THAT(order, ElementsAre(0));
+  permits.release(60);
+  EXPECT_THAT(order, ElementsAre(0, 1, 2));
+  EXPECT_TRUE(permits.try_acquire(40));
+  EXPECT_FALSE(permits.try_acquire(1));
+  sync_wait(join(children));
+}
+
+TEST(BytePermits, MoreThanTheLimitIsLetInAlone) {
+  byte_permits permits(100);
+  std::vector<int> order;
+  scope children;
+  children.start(take_bytes(permits, 10, order, 0));
+  children.start(take_bytes(permits, 1000, order, 1));
+  children.start(take_bytes(permits, 1, order, 2));
+  EXPECT_THAT(order, ElementsAre(0));
+  permits.release(10);
+  EXPECT_THAT(order, ElementsAre(0, 1));
+  permits.release(1000);
+  EXPECT_THAT(order, ElementsAre(0, 1, 2));
+  permits.extend(500);
+  EXPECT_FALSE(permits.try_acquire(1));
+  permits.release(500);
+  EXPECT_TRUE(permits.try_acquire(99));
+  sync_wait(join(children));
+}
+
+TEST(BytePermits, AStoppedWaiterHasNone) {
+  byte_permits permits(100);
+  std::vector<int> order;
+  std::stop_source source;
+  scope children;
+  children.start(take_bytes(permits, 100, order, 0));
+  children.start(in(stopped_by(source), take_bytes(permits, 100, order, 1)));
+  children.start(take_bytes(permits, 100, order, 2));
+  source.request_stop();
+  permits.release(100);
+  EXPECT_THAT(order, ElementsAre(0, 2));
+  EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::stopped);
+}
+
+TEST(RetryAfter, IsANumberOfSecondsOrADate) {
+  using std::chrono::seconds;
+  auto now = std::chrono::system_clock::from_time_t(784111777);  // Sun, 06 Nov 1994 08:49:37 GMT
+  auto parse = [&](const header_list& given) {
+    response_head head;
+    head.status = 503;
+    head.headers = given;
+    return retry_after(head, now);
+  };
+  EXPECT_EQ(parse({}), std::nullopt);
+  EXPECT_EQ(parse({{"Retry-After", "120"}}), seconds(120));
+  EXPECT_EQ(parse({{"Retry-After", "Sun, 06 Nov 1994 08:50:37 GMT"}}), seconds(60));
+  EXPECT_EQ(parse({{"Retry-After", "Sunday, 06-Nov-94 08:50:37 GMT"}}), seconds(60));
+  EXPECT_EQ(parse({{"Retry-After", "Sun Nov  6 08:50:37 1994"}}), seconds(60));
+  EXPECT_EQ(parse({{"Retry-After", "Sun, 06 Nov 1994 08:00:00 GMT"}}), seconds(0));
+  EXPECT_EQ(parse({{"Retry-After", "Sun, 06 Nov 1994 09:00:07 GMT"},
+                   {"Date", "Sun, 06 Nov 1994 09:00:00 GMT"}}),
+            seconds(7));  // by the server's clock
+  for (auto* wrong : {"", "soon", "-1", "1.5", "12 monkeys"})
+    EXPECT_EQ(parse({{"Retry-After", wrong}}), std::nullopt) << wrong;
+  EXPECT_EQ(parse({{"Retry-After", std::string(1000, '9')}}), std::nullopt);
+}
+
+static task<std::string> joined(async_generator<buffer> chunks) {
+  std::string all;
+  while (auto* chunk = co_await chunks.next()) all += chunk->text();
+  co_return all;
+}
+
+static task<> get_many(client web, std::string url, int count) {
+  scope children(co_await this_context());
+  for (int i = 0; i < count; ++i) children.start(web.get(url));
+  co_await children.join();
+}
+
+class Failures : public ReactorTest {};
+INSTANTIATE_TEST_SUITE_P(Both, Failures,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+static task<> get_equal(client web, std::string url, const std::string& content) {
+  auto got = co_await web.get(url);
+  EXPECT_TRUE(got.body().text() == content);
+  auto part = co_await web.get(url, {.offset = 1000, .bytes = 3000});
+  EXPECT_TRUE(part.body().text() == content.substr(1000, 3000));
+  auto streamed = co_await joined(web.stream(url));
+  EXPECT_TRUE(streamed == content);
+}
+
+TEST_P(Failures, FewBytesInFlightHoldNothingUpForEver) {
+  const auto content = text_of_bytes(400'000);
+  for (bool is_chunked : {false, true}) {
+    web_server server([&](auto& request) {
+      auto reply = file_reply(request, content);
+      reply.is_chunked = is_chunked && reply.status == 200;
+      return reply;
+    });
+    runtime runtime(options());
+    for (std::uint64_t limit : {1, 300'000, 900'000}) {
+      client web({.bytes_in_flight = limit});
+      auto get_all = [&](auto& one) -> task<> {
+        scope children(co_await this_context());
+        for (int i = 0; i < 8; ++i) children.start(one(web, server.url(), content));
+        co_await children.join();
+      };
+      sync_wait(runtime, get_all(get_equal));
+    }
+  }
+}
+
+TEST_P(Failures, AStopEndsThoseWhoWaitForBytesInFlight) {
+  web_server server([](auto&) { return web_reply{.body = text_of_bytes(10'000), .stall_at = 5000}; });
+  runtime runtime(options());
+  std::stop_source stop;
+  std::jthread stopping([&] {
+    while (server.requests() < 20) std::this_thread::yield();
+    stop.request_stop();
+  });
+  auto all = get_many(client({.bytes_in_flight = 1}), server.url(), 20);
+  EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(all), stop.get_token()); }), errc::stopped);
+}
+
+static const headers checksums_of_digits[] = {
+    {{"x-amz-checksum-crc32c", "4waSgw=="}},
+    {{"X-Amz-Checksum-CRC64NVME", "rosUhgp5mIg="}, {"x-amz-checksum-type", "FULL_OBJECT"}},
+    {{"x-amz-checksum-sha256", "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="}},
+    {{"x-goog-hash", "crc32c=4waSgw=="}, {"x-goog-hash", "md5=JfnnlDI7RTiF9RgfG2JNCw=="}},
+    {{"x-goog-hash", "crc32c=4waSgw==,md5=JfnnlDI7RTiF9RgfG2JNCw=="}},
+    {{"x-goog-hash", "md5=JfnnlDI7RTiF9RgfG2JNCw=="},
+     {"x-goog-stored-content-encoding", "identity"}},
+    {{"Content-MD5", "JfnnlDI7RTiF9RgfG2JNCw=="}},
+    {{"Digest", "unixsum=30637, SHA-256=FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="}},
+    {{"Digest", "md5=JfnnlDI7RTiF9RgfG2JNCw=="}},
+    {{"Repr-Digest", "sha-512=:AAAA:, sha-256=:FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=:"}},
+};
+
+TEST_P(Failures, BodiesAreComparedWithTheChecksumsOfTheirResponses) {
+  for (auto& stated : checksums_of_digits) {
+    std::atomic<int> calls = 0;
+    web_server server([&](auto&) {
+      return web_reply{.headers = stated, .body = ++calls == 1 ? "123456780" : "123456789"};
+    });
+    runtime runtime(options());
+    client web(two_attempts());
+    EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "123456789");
+    EXPECT_EQ(web.stats().verified, 2u) << stated[0].first;
+    EXPECT_EQ(web.stats().retries, 1u) << stated[0].first;
+    EXPECT_EQ(sync_wait(runtime, joined(web.stream(server.url()))), "123456789");
+    EXPECT_EQ(web.stats().verified, 3u) << stated[0].first;
+    (void)sync_wait(runtime, web.head(server.url()));
+    EXPECT_EQ(web.stats().verified, 3u) << stated[0].first;
+  }
+}
+
+TEST_P(Failures, ChecksumsOfOtherBytesAreNotCompared) {
+  const headers others[] = {
+      {{"x-amz-checksum-crc32c", "AAAAAA==-3"}},
+      {{"x-amz-checksum-crc32c", "AAAAAA=="}, {"x-amz-checksum-type", "COMPOSITE"}},
+      {{"x-amz-checksum-sha256", "AAAA"}},
+      {{"x-amz-checksum-crc32", "AAAAAA=="}},
+      {{"x-goog-hash", "crc32c=AAAAAA=="}, {"x-goog-stored-content-encoding", "gzip"}},
+      {{"Digest", "sha-256"}, {"Repr-Digest", ",=,sha-256=:,"}, {"x-goog-hash", ""}},
+      {}};
+  for (auto& stated : others) {
+    web_server server([&](auto&) { return web_reply{.headers = stated, .body = "123456789"}; });
+    runtime runtime(options());
+    client web(two_attempts());
+    EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "123456789");
+    EXPECT_EQ(sync_wait(runtime, joined(web.stream(server.url()))), "123456789");
+    EXPECT_EQ(web.stats().verified, 0u);
+  }
+  web_server server([&](auto& request) {
+    auto reply = file_reply(request, "123456789");
+    reply.headers.emplace_back("x-amz-checksum-crc32c", "AAAAAA==");
+    return reply;
+  });
+  runtime runtime(options());
+  client web(two_attempts());
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url(), {.offset = 1, .bytes = 2})).body().text(),
+            "23");
+  EXPECT_EQ(sync_wait(runtime, joined(web.stream(server.url(), {.offset = 7}))), "89");
+  EXPECT_EQ(web.stats().verified, 0u);
+  client indifferent({.verify_checksums = false});
+  EXPECT_EQ(sync_wait(runtime, indifferent.get(server.url())).body().text(), "123456789");
+}
+
+static std::string crc32c_text(std::string_view content) {
+  auto value = crc32c(std::as_bytes(std::span(content))).value();
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (int shift = 26; shift >= 2; shift -= 6) text += digits[value >> shift & 63];
+  return text + digits[value << 4 & 63] + "==";
+}
+
+TEST_P(Failures, ABodyThatWasContinuedIsComparedAsAWhole) {
+  const auto content = text_of_bytes(700'000);
+  auto damaged = content;
+  damaged[1] = 'X';
+  for (bool is_damaged : {false, true}) {
+    std::atomic<int> calls = 0;
+    web_server server([&](auto& request) {
+      auto reply = file_reply(request, is_damaged && calls == 0 ? damaged : content);
+      if (reply.status == 200) reply.headers.emplace_back("x-amz-checksum-crc32c", crc32c_text(content));
+      if (++calls % 2 == 1) reply.cut_at = 300'000;
+      return reply;
+    });
+    runtime runtime(options());
+    auto often = two_attempts();
+    often.retry.attempts = 10;
+    client web(often);
+    EXPECT_TRUE(sync_wait(runtime, web.get(server.url())).body().text() == content);
+    EXPECT_EQ(web.stats().verified, is_damaged ? 2u : 1u);
+    if (is_damaged) continue;
+    EXPECT_TRUE(sync_wait(runtime, joined(web.stream(server.url()))) == content);
+    EXPECT_EQ(web.stats().verified, 2u);
+  }
+}
+
+TEST_P(Failures, AChunkedBodyIsContinuedBeyondTheMemoryItHad) {
+  const auto content = text_of_bytes(1'000'000);
+  std::atomic<int> calls = 0;
+  web_server server([&](auto& request) {
+    auto reply = file_reply(request, content);
+    reply.is_chunked = true;
+    if (++calls < 4) reply.cut_at = 200'000;
+    return reply;
+  });
+  runtime runtime(options());
+  auto often = two_attempts();
+  often.retry.attempts = 10;
+  EXPECT_TRUE(sync_wait(runtime, client(often).get(server.url())).body().text() == content);
+}
+
+// What a server does, and what its user reads. URL and HOST stand for the server's; numbers of
+// milliseconds are not compared.
+struct fault {
+  const char* name;
+  web_reply reply;
+  std::string message;
+  std::string streamed = {};  // where a stream says something else
+};
+
+static std::vector<fault> faults() {
+  const std::string body = "0123456789";
+  const headers wrong{{"x-amz-checksum-crc32c", "AAAAAA=="}};
+  const headers tagged{{"ETag", "\"v1\""}};
+  return {
+      {"resets", {.resets = true}, "?"},
+      {"closes without an answer", {.raw = ""}, "?"},
+      {"closes in the status line", {.raw = "HTTP/1."}, "?"},
+      {"closes in the headers", {.raw = "HTTP/1.1 200 OK\r\nContent-Le"}, "?"},
+      {"speaks no HTTP", {.raw = "220 mail.example ESMTP\r\n"}, "?"},
+      {"never answers", {.is_silent = true}, "?"},
+      {"stalls in the body", {.body = body, .stall_at = 4}, "?"},
+      {"ends too early", {.body = body, .cut_at = 9}, "?"},
+      {"ends too early, may be continued", {.headers = tagged, .body = body, .cut_at = 9}, "?"},
+      {"ends too early, chunked", {.body = body, .is_chunked = true, .cut_at = 9}, "?"},
+      {"sends a wrong length", {.body = body, .length = "11", .cut_at = 10}, "?"},
+      {"sends a length that is none", {.body = body, .length = "ten"}, "?"},
+      {"sends a body that is too long", {.body = std::string(101, 'x')}, "?"},
+      {"sends no length and too much",
+       {.body = std::string(101, 'x'), .says_length = false},
+       "?"},
+      {"sends a damaged byte", {.headers = wrong, .body = body}, "?"},
+      {"sends an unknown encoding",
+       {.headers = {{"Content-Encoding", "gzip"}}, .body = "no gzip at all"},
+       "?"},
+      {"404", {.status = 404, .body = "no such object\nmore"}, "?"},
+      {"403 of S3",
+       {.status = 403,
+        .body = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"},
+       "?"},
+      {"408", {.status = 408}, "?"},
+      {"429", {.status = 429, .body = "slow down"}, "?"},
+      {"500", {.status = 500}, "?"},
+      {"503 with Retry-After",
+       {.status = 503, .headers = {{"Retry-After", "3600"}}, .body = "busy"},
+       "?"},
+      {"a status that nobody knows", {.status = 499}, "?"},
+      {"304", {.status = 304}, "?"},
+      {"a redirect to itself", {.status = 302, .headers = {{"Location", "/a"}}}, "?"},
+      {"a redirect to a file", {.status = 302, .headers = {{"Location", "file:///etc/passwd"}}}, "?"},
+      {"a redirect to nowhere", {.status = 302}, "?"},
+      {"a redirect to nobody", {.status = 302, .headers = {{"Location", "http://127.0.0.1:1/x?sig=secret"}}}, "?"},
+  };
+}
+
+static std::string message_of(runtime& where, const web_server& server, task<> work) {
+  std::string text = "nothing was thrown";
+  try {
+    sync_wait(where, std::move(work));
+  } catch (const error& failure) {
+    text = failure.what();
+  }
+  for (std::size_t at = 0; (at = text.find(server.host())) != std::string::npos;)
+    text.replace(at, server.host().size(), "HOST");
+  return std::regex_replace(text, std::regex("after [0-9]+ ms"), "after N ms");
+}
+
+static task<> get_and_drop(client web, std::string url) { (void)co_await web.get(std::move(url)); }
+
+static task<> stream_and_drop(client web, std::string url) {
+  auto chunks = web.stream(std::move(url));
+  while (co_await chunks.next() != nullptr) {}
+}
+
+TEST_P(Failures, AreTold) {
+  runtime runtime(options());
+  auto options = two_attempts();
+  options.max_bytes = 100;
+  options.decompress = true;
+  for (auto& each : faults()) {
+    web_server server([&](auto&) { return each.reply; });
+    EXPECT_EQ(message_of(runtime, server, get_and_drop(client(options), server.url("/a"))),
+              "get http://HOST/a: " + each.message)
+        << each.name;
+    EXPECT_EQ(message_of(runtime, server, stream_and_drop(client(options), server.url("/a"))),
+              "stream http://HOST/a: " + (each.streamed.empty() ? each.message : each.streamed))
+        << each.name;
+  }
+}
+
+}  // namespace lade::io::http
