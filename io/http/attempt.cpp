@@ -244,10 +244,15 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     auto refused = co_await run_to_end(*client, hop, so_far, here);
     count(*client, *hop);
     if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
-    if (refused) co_return failed(*std::move(refused));
-    expect_checksum(*client, what, *hop, so_far);
-    auto result = conclude(way.url, *hop, so_far, range);
-    co_await verify(*client, so_far, result);
+    attempt_result result;
+    if (refused) {
+      result.failure = std::move(refused);
+    } else {
+      expect_checksum(*client, what, *hop, so_far);
+      result = conclude(way.url, *hop, so_far, range);
+      co_await verify(*client, so_far, result);
+    }
+    if (result.failure) name_hop(way, *result.failure);
     co_return result;
   }
 }

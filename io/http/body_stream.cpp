@@ -19,10 +19,10 @@ namespace lade::io::http {
 // A body that is given away while it comes, over as many attempts as it takes.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request what;            // its range is what is still to come
-  std::string etag = {};   // of what has been given: strong, or empty
-  bool has_begun = false;  // some of it has been given
-  unsigned attempts = 0;   // since the last byte
+  request what;                                  // its range is what is still to come
+  std::string etag = {};                         // of what has been given: strong, or empty
+  bool has_begun = false;                        // some of it has been given
+  unsigned attempts = 0;                         // since the last byte
   std::optional<object_checksum> checksum = {};  // of the whole, if it is to be compared
 };
 
@@ -32,6 +32,20 @@ static void set_streaming(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L);
 }
 
+// Why a response that has begun is not the body that was asked for, if it is not.
+static std::optional<failed_attempt> refusal_of(const streamed_body& body, const transfer& hop) {
+  auto& range = body.what.range;
+  auto status = hop.head.status;
+  if (status == 412 && body.has_begun)
+    return failed_attempt{.code = make_error_code(errc::invalid_data),
+                          .why = "the object has changed while it was read"};
+  if (status >= 300 || status < 200) return failure_of(hop);
+  if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
+  return failed_attempt{
+      .code = make_error_code(errc::invalid_data),
+      .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
+}
+
 // Begins an attempt: runs `hop` up to the first byte of a body, or to the end. Returns why that is
 // not the body, if it is not.
 static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
@@ -39,27 +53,17 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
                                                       lade::runtime& where) {
   route way(body.what);
   std::optional<failed_attempt> refused;
-  auto& range = body.what.range;
   do {
     hop.emplace(body.owner, where);
-    (*hop)->expects_part = !range.is_all();
+    (*hop)->expects_part = !body.what.range.is_all();
     set_streaming((*hop)->handle());
-    co_await set_up(*body.owner, **hop, body.what, way, range, body.etag);
+    co_await set_up(*body.owner, **hop, body.what, way, body.what.range, body.etag);
     co_await hop->step();
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));
-  if (refused) co_return refused;
-  auto& head = (*hop)->head;
-  if (head.status == 412 && body.has_begun)
-    co_return failed_attempt{.code = make_error_code(errc::invalid_data),
-                             .why = "the object has changed while it was read"};
-  bool is_body = head.status >= 200 && head.status < 300 && !(*hop)->misfits &&
-                 (range.is_all() || part_bytes(head, range));
-  if (is_body) co_return std::nullopt;
-  if (head.status >= 300 || head.status < 200) co_return failure_of(**hop);
-  co_return failed_attempt{
-      .code = make_error_code(errc::invalid_data),
-      .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
+  if (!refused) refused = refusal_of(body, **hop);
+  if (refused) name_hop(way, *refused);
+  co_return refused;
 }
 
 [[noreturn]] static void give_up_stream(const streamed_body& body, const failed_attempt& failure) {

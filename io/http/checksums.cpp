@@ -92,9 +92,10 @@ std::optional<object_checksum> object_checksum::stated_by(const response_head& h
   if (!text.empty()) return object_checksum("CRC32C", text, crc32c());
   text = first_of_size({amazon("x-amz-checksum-crc64nvme")}, 8);
   if (!text.empty()) return object_checksum("CRC64NVME", text, crc64nvme());
-  text = first_of_size({amazon("x-amz-checksum-sha256"), list_member(head, "repr-digest", "sha-256"),
-                        list_member(head, "digest", "sha-256")},
-                       32);
+  text =
+      first_of_size({amazon("x-amz-checksum-sha256"), list_member(head, "repr-digest", "sha-256"),
+                     list_member(head, "digest", "sha-256")},
+                    32);
   if (!text.empty()) return object_checksum("SHA-256", text, message_digest(EVP_sha256()));
   text = first_of_size(
       {google("md5"), head.value("content-md5"), list_member(head, "digest", "md5")}, 16);

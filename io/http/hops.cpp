@@ -84,28 +84,46 @@ static bool is_redirect(const response_head& head) noexcept {
          !head.value("location").empty();
 }
 
+// Where a redirect leads to, if that is allowed. Otherwise sets `why` it is not.
+static std::optional<std::string> next_url(const client::state& client, const route& way,
+                                           const std::string& location, std::string& why) {
+  auto next = redirected(way.url, location);
+  auto most = client.settings.options.redirects;
+  if (next.empty())
+    why = "redirected to " + printable(without_secrets(location)) +
+          ", which is no URL of http or https";
+  else if (way.redirects == most)
+    why = "more than " + std::to_string(most) + " redirects";
+  else if (way.at.scheme == "https" && origin(next).scheme != "https")
+    why = "redirected from https to " + without_secrets(next);
+  else
+    return next;
+  return std::nullopt;
+}
+
 bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
               std::optional<failed_attempt>& refused) {
   if (!ended.succeeded()) return false;
   bool is_read = what.method() == "GET" || what.method() == "HEAD";
-  if (is_redirect(ended.head) && is_read) {
-    auto next = redirected(way.url, std::string(ended.head.value("location")));
-    auto most = client.settings.options.redirects;
-    auto refuse = [&](std::string why) {
-      refused = failed_attempt{.code = status_code(ended.head.status), .why = std::move(why)};
-      return false;
-    };
-    if (++way.redirects > most) return refuse("more than " + std::to_string(most) + " redirects");
-    origin to(next);
-    if (way.at.scheme == "https" && to.scheme != "https")
-      return refuse("redirected from https to " + without_secrets(next));
-    way.url = std::move(next);
-    way.at = std::move(to);
-    way.is_own = way.at == origin(what.url());
-    return true;
+  if (!is_redirect(ended.head) || !is_read) {
+    bool is_unauthorized = ended.head.status == 401 && way.is_own && client.token_for(way.at);
+    return is_unauthorized && !std::exchange(way.token_was_refused, true);
   }
-  bool is_unauthorized = ended.head.status == 401 && way.is_own && client.token_for(way.at);
-  return is_unauthorized && !std::exchange(way.token_was_refused, true);
+  std::string why;
+  auto next = next_url(client, way, std::string(ended.head.value("location")), why);
+  if (!next) {
+    refused = failed_attempt{.code = status_code(ended.head.status), .why = std::move(why)};
+    return false;
+  }
+  way.url = *std::move(next);
+  way.at = origin(way.url);
+  way.is_own = way.at == origin(what.url());
+  ++way.redirects;
+  return true;
+}
+
+void name_hop(const route& way, failed_attempt& failure) {
+  if (way.redirects > 0) failure.why += ", redirected to " + without_secrets(way.url);
 }
 
 }  // namespace lade::io::http

@@ -33,4 +33,7 @@ task<> set_up(client::state& client, transfer& hop, const request& what, const r
 bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
               std::optional<failed_attempt>& refused);
 
+// Says where a failure was, if that is not where the request went at first.
+void name_hop(const route& way, failed_attempt& failure);
+
 }  // namespace lade::io::http

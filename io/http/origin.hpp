@@ -22,8 +22,8 @@ struct origin {
   friend bool operator==(const origin&, const origin&) = default;
 };
 
-// Where a Location header leads to, from the URL that it was an answer of. Throws
-// error(invalid_data) if that is no URL of http or https.
+// Where a Location header leads to, from the URL that it was an answer of; empty if that is no URL
+// of http or https.
 std::string redirected(const std::string& from, const std::string& location);
 
 }  // namespace lade::io::http

@@ -53,6 +53,8 @@ std::size_t transfer::take_header(std::string_view line) {
   } else if (auto colon = line.find(':'); colon != std::string_view::npos) {
     head.headers.emplace_back(without_blanks(line.substr(0, colon)),
                               without_blanks(line.substr(colon + 1)));
+  } else if (without_blanks(line).empty()) {
+    head.is_complete = true;
   }
   return line.size();
 }
@@ -89,6 +91,13 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
   std::memcpy(room.data() + filled, data, bytes);
   filled += bytes;
   return bytes;
+}
+
+// To libcurl, a connection that ends within the headers ends a response without a body.
+void transfer::require_complete_head() noexcept {
+  if (result_ != CURLE_OK || head.is_complete) return;
+  result_ = CURLE_PARTIAL_FILE;
+  (void)snprintf(error_text_.data(), error_text_.size(), "the headers end too early");
 }
 
 std::size_t transfer::give_body(char* into, std::size_t bytes) noexcept {
@@ -260,6 +269,7 @@ void engine::collect() noexcept {
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
     curl_multi_remove_handle(multi_, easy);
     ended->result_ = result;
+    ended->require_complete_head();
     ended->stage_ = transfer::stage::over;
     stepped_.add(*ended);
   }

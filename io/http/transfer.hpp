@@ -43,6 +43,7 @@ std::string_view header_value(const header_list& headers, std::string_view name)
 struct response_head {
   int status = 0;
   header_list headers;
+  bool is_complete = false;  // the empty line after the headers has come
 
   std::string_view value(std::string_view name) const noexcept {
     return header_value(headers, name);
@@ -123,6 +124,7 @@ class transfer {
   };
 
   void begin_body();
+  void require_complete_head() noexcept;
   std::size_t take_header(std::string_view line);
   std::size_t give_body(char* into, std::size_t bytes) noexcept;
   void install();
@@ -136,7 +138,7 @@ class transfer {
   watch stall_watch_;
   std::chrono::steady_clock::time_point last_byte_;
   bool has_begun_ = false;  // its body
-  bool listed_ = false;  // in the engine's list of steps that have ended
+  bool listed_ = false;     // in the engine's list of steps that have ended
   transfer* previous_ = nullptr;
   transfer* next_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> error_text_{};

@@ -45,11 +45,11 @@ struct client_options {
   unsigned redirects = 5;
 
   // Bodies that are longer, or whose length the server does not say and which become longer, are
-  // refused.
+  // refused. Streams may be of any length: their memory is that of a chunk.
   std::uint64_t max_bytes = std::uint64_t{16} << 30;
 
-  // Whether the bodies of whole objects are compared with the checksums that servers send with them;
-  // see `client`.
+  // Whether the bodies of whole objects are compared with the checksums that servers send with
+  // them; see `client`.
   bool verify_checksums = true;
 
   // HTTP/2 where a server offers it over TLS. It saves connections, not CPU time, and libcurl may
