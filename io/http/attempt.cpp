@@ -241,8 +241,11 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     hop->expects_part = !range.is_all() && what.method() == "GET";
     auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
     co_await set_up(*client, *hop, what, way, range, std::move(tag));
-    auto refused = co_await run_to_end(*client, hop, so_far, here);
-    count(*client, *hop);
+    auto refused = co_await look_up(*client, *hop, way);
+    if (!refused) {
+      refused = co_await run_to_end(*client, hop, so_far, here);
+      count(*client, *hop);
+    }
     if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
     attempt_result result;
     if (refused) {

@@ -58,6 +58,8 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
     (*hop)->expects_part = !body.what.range.is_all();
     set_streaming((*hop)->handle());
     co_await set_up(*body.owner, **hop, body.what, way, body.what.range, body.etag);
+    refused = co_await look_up(*body.owner, **hop, way);
+    if (refused) break;
     co_await hop->step();
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));

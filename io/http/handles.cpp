@@ -15,6 +15,12 @@ static void initialise_curl() {
     throw error(std::error_code(result, curl_category()), "initialise libcurl");
 }
 
+static bool environment_names_proxies() {
+  for (auto* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+    if (auto* value = std::getenv(name); value && *value) return true;
+  return false;
+}
+
 client_settings::client_settings(const client_options& given)
     : options(given),
       ca_file(given.ca_file),
@@ -24,7 +30,8 @@ client_settings::client_settings(const client_options& given)
       proxy(given.proxy),
       no_proxy(given.no_proxy),
       netrc_file(given.netrc_file),
-      user_agent(given.user_agent) {
+      user_agent(given.user_agent),
+      uses_proxy(!proxy.empty() || environment_names_proxies()) {
   for (auto* text :
        {&options.ca_file, &options.ca_directory, &options.certificate, &options.private_key,
         &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
@@ -49,13 +56,6 @@ client_settings::client_settings(const client_options& given)
   initialise_curl();
 }
 
-bool client_settings::may_use_proxy() const {
-  if (!proxy.empty()) return true;
-  for (auto* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
-    if (auto* value = std::getenv(name); value && *value) return true;
-  return false;
-}
-
 static void set_text(CURL* easy, CURLoption option, const std::string& text) {
   if (!text.empty() && curl_easy_setopt(easy, option, text.c_str()) != CURLE_OK)
     throw std::bad_alloc();
@@ -69,6 +69,7 @@ void easy_handles::set_modes(CURL* easy) const noexcept {
                    static_cast<long>(has_netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                    options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, options.http2 ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.count()));
 }
 
@@ -76,6 +77,7 @@ void easy_handles::set_options(CURL* easy) const {
   auto& options = settings_.options;
   set_modes(easy);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // names of proxies are looked up by libcurl
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);  // keys of objects may have components ".."
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);

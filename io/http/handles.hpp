@@ -22,8 +22,9 @@ struct client_settings {
   std::string ca_file, ca_directory, certificate, private_key, proxy, no_proxy, netrc_file,
       user_agent;
 
-  // Whether requests may go through a proxy, which then looks up the names of hosts.
-  bool may_use_proxy() const;
+  // Requests may go through a proxy, of the options or the environment, which then looks up the
+  // names of hosts.
+  bool uses_proxy;
 };
 
 struct free_easy_handle {

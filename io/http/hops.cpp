@@ -72,10 +72,21 @@ task<> set_up(client::state& client, transfer& hop, const request& what, const r
   if (!range.is_all()) curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
   if (!way.is_own) curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   if (curl_easy_setopt(easy, CURLOPT_URL, way.url.c_str()) != CURLE_OK) throw std::bad_alloc();
-  if (way.at.is_address() || client.settings.may_use_proxy()) co_return;
-  auto addresses = co_await resolver::of_process().resolve(way.at.host);
-  hop.addresses = with_line({}, "+" + way.at.authority() + ":" + addresses);
-  curl_easy_setopt(easy, CURLOPT_RESOLVE, hop.addresses.get());
+}
+
+task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
+                                            const route& way) {
+  if (way.at.is_address() || client.settings.uses_proxy) co_return std::nullopt;
+  std::optional<failed_attempt> failure;
+  try {
+    auto addresses = co_await resolver::of_process().resolve(way.at.host);
+    hop.addresses = with_line({}, "+" + way.at.authority() + ":" + addresses);
+    curl_easy_setopt(hop.handle(), CURLOPT_RESOLVE, hop.addresses.get());
+  } catch (const error& thrown) {
+    if (thrown.code() == errc::stopped) throw;
+    failure = failed_attempt{.code = thrown.code(), .why = thrown.what(), .again = true};
+  }
+  co_return failure;
 }
 
 static bool is_redirect(const response_head& head) noexcept {

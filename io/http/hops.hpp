@@ -24,9 +24,13 @@ struct route {
   bool token_was_refused = false;
 };
 
-// Sets a transfer up for a hop, with headers and the addresses of the host.
+// Sets a transfer up for a hop, with its headers.
 task<> set_up(client::state& client, transfer& hop, const request& what, const route& way,
               const byte_range& range, std::string if_match);
+
+// Looks up the addresses of its host. Returns why it has none, if so.
+task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
+                                            const route& way);
 
 // Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
 // it would, but may not.

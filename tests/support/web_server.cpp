@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -156,12 +157,35 @@ void web_server::wait_for_end() {
   ended_.wait(lock, [&] { return ending_; });
 }
 
+// Until one of both ends closes.
+void web_server::relay(int fd, int port) {
+  int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  bool is_open = connect(other, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  pollfd ends[] = {{fd, POLLIN, 0}, {other, POLLIN, 0}};
+  while (is_open && poll(ends, 2, -1) > 0) {
+    for (int from : {0, 1}) {
+      if (ends[from].revents == 0) continue;
+      std::string bytes;
+      is_open = is_open && receive_more(ends[from].fd, bytes) && send_all(ends[1 - from].fd, bytes);
+    }
+  }
+  close(other);
+}
+
 // Returns whether the connection may be used again.
 bool web_server::send_reply(int fd, const web_request& to, const web_reply& reply) {
   if (reply.is_silent) wait_for_end();
   if (reply.resets) {
     linger at_once{.l_onoff = 1, .l_linger = 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return false;
+  }
+  if (reply.tunnel_to) {
+    if (send_all(fd, "HTTP/1.1 200 Connected\r\n\r\n")) relay(fd, *reply.tunnel_to);
     return false;
   }
   if (reply.raw) {

@@ -39,6 +39,7 @@ struct web_reply {
   std::optional<std::size_t> stall_at = {};  // sends nothing more after so many bytes
   bool resets = false;                       // ends the connection by a reset, without an answer
   bool is_silent = false;                    // never answers
+  std::optional<int> tunnel_to = {};         // passes bytes on to that port, as a proxy does
   std::optional<std::string> raw = {};       // sends these bytes instead of all that, and closes
 };
 
@@ -68,6 +69,7 @@ class web_server {
   void serve(int fd);
   bool send_reply(int fd, const web_request& to, const web_reply& reply);
   void wait_for_end();
+  void relay(int fd, int port);
 
   answer_function answer_;
   int listener_ = -1;

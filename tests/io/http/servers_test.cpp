@@ -1,0 +1,451 @@
+// The client among other programs: nginx, proxies, name servers, and the hosts of a model hub.
+
+#include <lade/error.hpp>
+#include <lade/io/http/client.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <latch>
+#include <regex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include "../../../io/http/resolver.hpp"
+#include "../../support/coroutines.hpp"
+#include "../../support/nginx.hpp"
+#include "../../support/reactors.hpp"
+#include "../../support/web_server.hpp"
+
+namespace lade::io::http {
+
+using namespace testing_support;
+using namespace std::chrono_literals;
+using test::file_reply;
+using test::nginx;
+using test::test_authority;
+using test::web_reply;
+using test::web_request;
+using test::web_server;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+
+// The name server of this program. It never answers for never.example until that is allowed; other
+// names below "example" are those of this machine.
+struct name_server {
+  std::atomic<int> asked = 0;
+  std::atomic<bool> may_answer = false;
+};
+static name_server names;
+
+int look_up_host(const char* host, addrinfo** found) {
+  const std::string name = host;
+  if (name == "never.example") {
+    ++names.asked;
+    names.may_answer.wait(false);
+    return EAI_AGAIN;
+  }
+  if (!name.ends_with(".example")) return EAI_NONAME;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  return getaddrinfo("127.0.0.1", nullptr, &hints, found);
+}
+
+static client_options quick_options() {
+  client_options options;
+  options.retry.attempts = 2;
+  options.retry.pause = 1ms;
+  return options;
+}
+
+static std::string port_of(const web_server& server) {
+  return server.host().substr(server.host().find(':'));
+}
+
+static std::string message_of(runtime& where, client web, std::string url) {
+  try {
+    (void)sync_wait(where, web.get(std::move(url)));
+  } catch (const error& failure) {
+    return std::regex_replace(failure.what(), std::regex("example:[0-9]+"), "example:PORT");
+  }
+  return "nothing was thrown";
+}
+
+static task<std::string> joined_text(async_generator<buffer> chunks) {
+  std::string all;
+  while (auto* chunk = co_await chunks.next()) all += chunk->text();
+  co_return all;
+}
+
+// What the process keeps of these names is not of a test.
+static void look_up_all_names() {
+  names.may_answer = true;
+  runtime runtime;
+  for (auto* name : {"hub.example", "cdn.example", "third.example", "other.example",
+                     "never.example", "unknown.invalid"}) {
+    auto asked = resolver::of_process().resolve(name);
+    try {
+      (void)sync_wait(runtime, std::move(asked));
+    } catch (const error&) {}
+  }
+}
+
+class Nginx : public ReactorTest {
+ protected:
+  static void SetUpTestSuite() { look_up_all_names(); }
+  void SetUp() override {
+    ReactorTest::SetUp();
+    if (!test::has_nginx()) GTEST_SKIP() << "nginx or openssl is not installed";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Both, Nginx,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+static std::string object_text(int number) {
+  return std::string(static_cast<std::size_t>(number % 1000), 'x') + std::to_string(number);
+}
+
+// Gets objects until there are none left, one after the other.
+static task<> get_objects(client web, std::string base, std::atomic<int>& left) {
+  while (true) {
+    int number = --left;
+    if (number < 0) co_return;
+    auto got = co_await web.get(base + std::to_string(number % 50));
+    EXPECT_EQ(got.body().text(), object_text(number % 50));
+  }
+}
+
+static task<> get_all_objects(client web, std::string base, int objects, int in_flight) {
+  std::atomic<int> left = objects;
+  scope children(co_await this_context());
+  for (int i = 0; i < in_flight; ++i) children.start(get_objects(web, base, left));
+  co_await children.join();
+}
+
+static void write_objects(const nginx& server) {
+  for (int i = 0; i < 50; ++i) server.directory().write("www/" + std::to_string(i), object_text(i));
+}
+
+TEST_P(Nginx, ServesObjectsPartsAndStreamsOverOneConnection) {
+  nginx server;
+  std::string content(3'000'000, '\0');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 31 + i / 251);
+  server.directory().write("www/a", content);
+  runtime runtime(options());
+  client web(quick_options());
+  auto url = server.url("127.0.0.1", "/a");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(sync_wait(runtime, web.get(url)).body().text() == content);
+    EXPECT_TRUE(
+        sync_wait(runtime, web.get(url, {.offset = 1'000'000, .bytes = 5000})).body().text() ==
+        content.substr(1'000'000, 5000));
+    EXPECT_TRUE(sync_wait(runtime, joined_text(web.stream(url))) == content);
+    EXPECT_EQ(sync_wait(runtime, web.head(url)).object_bytes(), content.size());
+  }
+  EXPECT_EQ(web.stats().retries, 0u);
+  EXPECT_EQ(web.stats().connections, 1u);
+  EXPECT_EQ(server.stop_and_count_connections(), 1u);
+}
+
+TEST_P(Nginx, ServesThousandsOfObjectsOverAsManyConnectionsAsAreInFlight) {
+  nginx server;
+  write_objects(server);
+  runtime runtime({.threads = 2, .reactor = GetParam(), .reactors = 1});
+  client web(quick_options());
+  sync_wait(runtime, get_all_objects(web, server.url("127.0.0.1", "/"), 4000, 64));
+  EXPECT_EQ(web.stats().requests, 4000u);
+  EXPECT_LE(web.stats().connections, 64u);
+  EXPECT_EQ(server.stop_and_count_connections(), web.stats().connections);
+}
+
+TEST_P(Nginx, ServesThousandsOfObjectsOverOneConnectionOfHttp2) {
+  test_authority authority;
+  nginx server("add_header X-Protocol $server_protocol;", authority.certificate("hub.example"));
+  write_objects(server);
+  runtime runtime({.threads = 2, .reactor = GetParam(), .reactors = 1});
+  auto ca = authority.file();
+  auto options = quick_options();
+  options.ca_file = ca;
+  options.http2 = true;
+  client web(options);
+  sync_wait(runtime, get_all_objects(web, server.url("hub.example", "/"), 4000, 64));
+  auto got = sync_wait(runtime, web.get(server.url("hub.example", "/7")));
+  EXPECT_EQ(got.header("x-protocol"), "HTTP/2.0");
+  EXPECT_EQ(web.stats().requests, 4001u);
+  EXPECT_EQ(server.stop_and_count_connections(), 1u);
+}
+
+TEST_P(Nginx, AuthenticatesClientsByTheirCertificates) {
+  test_authority authority;
+  auto ca = authority.file();
+  auto mine = authority.certificate("trainer");
+  nginx server("ssl_client_certificate " + ca + ";\nssl_verify_client on;",
+               authority.certificate("hub.example"));
+  server.directory().write("www/a", "there");
+  runtime runtime(options());
+  auto options = quick_options();
+  options.ca_file = ca;
+  auto url = server.url("hub.example", "/a");
+  EXPECT_THAT(message_of(runtime, client(options), url),
+              HasSubstr("get https://hub.example:PORT/a: 400 Bad Request: <html>"));
+  options.certificate = mine;
+  EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
+}
+
+TEST_P(Nginx, OfAnotherNameOrAuthorityIsRefused) {
+  test_authority authority;
+  nginx server("", authority.certificate("other.example"));
+  server.directory().write("www/a", "there");
+  runtime runtime(options());
+  auto options = quick_options();
+  EXPECT_EQ(message_of(runtime, client(options), server.url("other.example", "/a")),
+            "get https://other.example:PORT/a: SSL peer certificate or SSH remote key was not OK: "
+            "SSL certificate problem: unable to get local issuer certificate (attempt 1 of 2)");
+  auto ca = authority.file();
+  options.ca_file = ca;
+  EXPECT_EQ(message_of(runtime, client(options), server.url("hub.example", "/a")),
+            "get https://hub.example:PORT/a: SSL peer certificate or SSH remote key was not OK: "
+            "SSL: no alternative certificate subject name matches target host name 'hub.example' "
+            "(attempt 1 of 2)");
+  EXPECT_EQ(
+      sync_wait(runtime, client(options).get(server.url("other.example", "/a"))).body().text(),
+      "there");
+  options.verify = false;
+  EXPECT_EQ(sync_wait(runtime, client(options).get(server.url("hub.example", "/a"))).body().text(),
+            "there");
+}
+
+TEST_P(Nginx, MayCompressUpToTheLimit) {
+  nginx server("gzip on; gzip_types *; gzip_min_length 1;");
+  const std::string zeros(5'000'000, '\0');
+  server.directory().write("www/zeros", zeros);
+  runtime runtime(options());
+  auto url = server.url("127.0.0.1", "/zeros");
+  auto options = quick_options();
+  EXPECT_TRUE(sync_wait(runtime, client(options).get(url)).body().text() == zeros);
+  options.decompress = true;
+  client web(options);
+  auto got = sync_wait(runtime, web.get(url));
+  EXPECT_EQ(got.header("content-encoding"), "gzip");
+  EXPECT_TRUE(got.body().text() == zeros);
+  options.max_bytes = zeros.size() - 1;
+  EXPECT_THAT(message_of(runtime, client(options), url),
+              HasSubstr("the body is longer than max_bytes, 4999999 (attempt 1 of 2)"));
+}
+
+TEST_P(Nginx, IsReachedThroughATunnelThatSeesNoSecrets) {
+  test_authority authority;
+  nginx server("", authority.certificate("hub.example"));
+  server.directory().write("www/a", "there");
+  web_server proxy([&](auto&) { return web_reply{.tunnel_to = server.port()}; });
+  runtime runtime(options());
+  auto ca = authority.file();
+  auto address = "http://user:word@" + proxy.host();
+  auto options = quick_options();
+  options.ca_file = ca;
+  options.proxy = address;
+  request what("GET", server.url("hub.example", "/a"));
+  what.headers.emplace_back("Authorization", "Bearer secret");
+  EXPECT_EQ(sync_wait(runtime, client(options).send(what)).body().text(), "there");
+  auto seen = proxy.seen().at(0);
+  EXPECT_EQ(seen.method, "CONNECT");
+  EXPECT_EQ(seen.target, "hub.example:" + std::to_string(server.port()));
+  EXPECT_EQ(seen.headers.count("authorization"), 0u);
+  EXPECT_EQ(seen.headers["proxy-authorization"], "Basic dXNlcjp3b3Jk");
+}
+
+class Servers : public ReactorTest {
+ protected:
+  static void SetUpTestSuite() { look_up_all_names(); }
+};
+INSTANTIATE_TEST_SUITE_P(Both, Servers,
+                         testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
+                         reactor_name);
+
+TEST_P(Servers, AProxyIsAskedForTheWholeUrl) {
+  web_server proxy([](auto& request) { return file_reply(request, "for " + request.target); });
+  web_server server([](auto& request) { return file_reply(request, "directly"); });
+  runtime runtime(options());
+  auto address = proxy.url("");
+  auto options = quick_options();
+  options.proxy = address;
+  options.no_proxy = "127.0.0.1";
+  client web(options);
+  EXPECT_EQ(sync_wait(runtime, web.get("http://unknown.invalid/a?b=c")).body().text(),
+            "for http://unknown.invalid/a?b=c");
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "directly");
+}
+
+// A variable of the environment, as long as this lives.
+class set_variable {
+ public:
+  set_variable(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  set_variable(const set_variable&) = delete;
+  ~set_variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST_P(Servers, TheEnvironmentNamesProxies) {
+  web_server proxy([](auto& request) { return file_reply(request, "for " + request.target); });
+  web_server server([](auto& request) { return file_reply(request, "directly"); });
+  const set_variable http_proxy("http_proxy", proxy.url(""));
+  const set_variable no_proxy("no_proxy", "127.0.0.1");
+  runtime runtime(options());
+  client web(quick_options());
+  EXPECT_EQ(sync_wait(runtime, web.get("http://unknown.invalid/a")).body().text(),
+            "for http://unknown.invalid/a");
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "directly");
+}
+
+TEST_P(Servers, AProxyThatRefusesOrIsNotThereIsNamedWithoutItsPassword) {
+  web_server proxy([](auto&) { return web_reply{.status = 403}; });
+  runtime runtime(options());
+  auto options = quick_options();
+  auto address = "http://user:word@" + proxy.host();
+  options.proxy = address;
+  EXPECT_EQ(message_of(runtime, client(options), "https://hub.example/a"),
+            "get https://hub.example/a: Failure when receiving data from the peer: CONNECT "
+            "tunnel failed, response 403 (attempt 2 of 2)");
+  options.proxy = "http://user:word@127.0.0.1:1";
+  EXPECT_THAT(message_of(runtime, client(options), "http://hub.example/a"),
+              AllOf(HasSubstr("Failed to connect to 127.0.0.1 port 1"), Not(HasSubstr("word"))));
+}
+
+TEST_P(Servers, PasswordsOfNetrcGoToTheirHostOnly) {
+  web_server cdn([](auto& request) { return file_reply(request, "there"); });
+  web_server hub([&](auto&) {
+    return web_reply{.status = 302,
+                     .headers = {{"Location", "http://cdn.example" + port_of(cdn) + "/b"}}};
+  });
+  testing_support::temp_dir directory;
+  auto file = directory.write("netrc",
+                              "machine hub.example login user password word\n"
+                              "machine cdn.example login other password secret\n");
+  runtime runtime(options());
+  auto options = quick_options();
+  options.netrc_file = file;
+  client web(options);
+  EXPECT_EQ(sync_wait(runtime, web.get("http://hub.example" + port_of(hub) + "/a")).body().text(),
+            "there");
+  EXPECT_EQ(hub.seen().at(0).headers["authorization"], "Basic dXNlcjp3b3Jk");
+  EXPECT_EQ(cdn.seen().at(0).headers.count("authorization"), 0u);
+  (void)sync_wait(runtime, web.get("http://cdn.example" + port_of(cdn) + "/c"));
+  EXPECT_EQ(cdn.seen().at(1).headers["authorization"], "Basic b3RoZXI6c2VjcmV0");
+  (void)sync_wait(runtime, web.get("http://third.example" + port_of(cdn) + "/d"));
+  EXPECT_EQ(cdn.seen().at(2).headers.count("authorization"), 0u);
+}
+
+// As a model hub does it: a redirect within the hub, then one to a signed URL of its CDN.
+TEST_P(Servers, TheTokenOfAModelHubIsNotSentToItsCdn) {
+  const std::string content = "0123456789";
+  web_server cdn([&](auto& request) { return file_reply(request, content); });
+  web_server hub([&](auto& request) {
+    auto to = request.target == "/model/resolve/main/weights"
+                  ? std::string("/api/resolve-cache/weights")
+                  : "http://cdn.example" + port_of(cdn) + "/xet/1?Signature=abc&Expires=9";
+    return web_reply{.status = 307, .headers = {{"Location", to}}};
+  });
+  runtime runtime(options());
+  client web(quick_options());
+  web.authorize("hub.example" + port_of(hub),
+                [](bool) -> task<std::string> { co_return "secret"; });
+  request what("GET", "http://hub.example" + port_of(hub) + "/model/resolve/main/weights");
+  what.headers.emplace_back("X-Own", "value");
+  what.headers.emplace_back("Cookie", "session=1");
+  what.range = {2, 4};
+  EXPECT_EQ(sync_wait(runtime, web.send(what)).body().text(), "2345");
+  EXPECT_EQ(sync_wait(runtime, joined_text(web.stream(what, {.offset = 7}))), "789");
+  for (auto& seen : hub.seen()) {
+    EXPECT_EQ(seen.headers.at("authorization"), "Bearer secret");
+    EXPECT_EQ(seen.headers.at("x-own"), "value");
+  }
+  EXPECT_EQ(hub.requests(), 4u);
+  EXPECT_EQ(cdn.requests(), 2u);
+  for (auto& seen : cdn.seen()) {
+    for (auto* own : {"authorization", "x-own", "cookie"}) EXPECT_EQ(seen.headers.count(own), 0u);
+    EXPECT_EQ(seen.headers.at("host"), "cdn.example" + port_of(cdn));
+    EXPECT_EQ(seen.headers.count("range"), 1u);
+  }
+}
+
+TEST_P(Servers, AFailureBehindARedirectNamesWhereItWasWithoutTheSignature) {
+  web_server cdn([](auto&) { return web_reply{.status = 403, .body = "Request has expired"}; });
+  web_server hub([&](auto&) {
+    return web_reply{
+        .status = 302,
+        .headers = {{"Location", "http://cdn.example" + port_of(cdn) + "/x?Signature=abc"}}};
+  });
+  runtime runtime(options());
+  EXPECT_EQ(
+      message_of(runtime, client(quick_options()), "http://hub.example" + port_of(hub) + "/a"),
+      "get http://hub.example:PORT/a: 403 Forbidden: Request has expired, redirected to "
+      "http://cdn.example:PORT/x?Signature=... (attempt 1 of 2)");
+}
+
+TEST_P(Servers, ANameThatNobodyKnowsIsNamed) {
+  runtime runtime(options());
+  EXPECT_EQ(message_of(runtime, client(quick_options()), "http://unknown.invalid/a"),
+            "get http://unknown.invalid/a: resolve unknown.invalid: Name or service not known "
+            "(attempt 2 of 2)");
+}
+
+static task<> get_and_forget(client web, std::string url) {
+  (void)co_await web.get(std::move(url));
+}
+
+static task<> get_of_both(client web, std::string never, std::string there) {
+  scope children(co_await this_context());
+  for (int i = 0; i < 10; ++i) children.start(get_and_forget(web, never));
+  for (int i = 0; i < 100; ++i) {
+    auto got = co_await web.get(there);
+    EXPECT_EQ(got.body().text(), "there");
+  }
+  co_await children.join();
+}
+
+TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyElseAndNoStop) {
+  web_server server([](auto& request) { return file_reply(request, "there"); });
+  names.may_answer = false;
+  auto asked = names.asked.load();
+  {
+    runtime runtime(options());
+    std::stop_source stop;
+    std::jthread stopping([&] {
+      while (server.requests() < 100 || names.asked == asked) std::this_thread::yield();
+      stop.request_stop();
+    });
+    auto both = get_of_both(client(quick_options()), "http://never.example/a",
+                            "http://hub.example" + port_of(server) + "/a");
+    EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(both), stop.get_token()); }),
+              errc::stopped);
+    EXPECT_EQ(server.requests(), 100u);
+    EXPECT_EQ(names.asked, asked + 1);  // one thread asks for all ten
+  }
+  names.may_answer = true;
+  names.may_answer.notify_all();
+  runtime later(options());
+  EXPECT_THROW(sync_wait(later, get_and_forget(client(quick_options()), "http://never.example/")),
+               error);
+}
+
+}  // namespace lade::io::http
