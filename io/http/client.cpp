@@ -98,18 +98,19 @@ static task<response> send_until_answered(std::shared_ptr<client::state> client,
 // An error that does not name the request gets its name. `what` must outlive the task.
 static task<response> send_named(std::shared_ptr<client::state> client, const request& what,
                                  std::span<std::byte> into = {}) {
-  auto doing = describe_request(what.method(), what.url());
   auto deadline = client->settings.options.deadline;
   std::error_code code;
   std::string why;
   try {
     auto answer = send_until_answered(std::move(client), what, into);
     if (deadline.count() == 0) co_return co_await std::move(answer);
-    co_return co_await with_timeout(deadline, std::move(answer), doing);
+    co_return co_await with_timeout(deadline, std::move(answer),
+                                    describe_request(what.method(), what.url()));
   } catch (const error& failure) {
     code = failure.code();
     why = failure.what();
   }
+  auto doing = describe_request(what.method(), what.url());
   if (why.starts_with(doing))
     throw error(code, doing, why.substr(std::min(why.size(), doing.size() + 2)));
   throw error(code, doing, why);

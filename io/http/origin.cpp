@@ -36,7 +36,53 @@ static std::string lower_case(std::string text) {
   return text;
 }
 
+static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+static bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Four numbers up to 255, as everybody reads them: without zeros in front, and in decimal.
+static bool is_plain_ipv4(std::string_view host) noexcept {
+  int numbers = 0;
+  while (true) {
+    auto number = host.substr(0, host.find('.'));
+    bool is_good = !number.empty() && number.size() <= 3 && std::ranges::all_of(number, is_digit) &&
+                   (number.size() < 3 || number <= "255") &&
+                   (number.size() == 1 || number[0] != '0');
+    if (!is_good || ++numbers > 4) return false;
+    if (number.size() == host.size()) return numbers == 4;
+    host.remove_prefix(number.size() + 1);
+  }
+}
+
+static bool is_plain_name(std::string_view host) noexcept {
+  auto belongs = [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; };
+  return !host.empty() && is_letter(host[0]) && std::ranges::all_of(host, belongs);
+}
+
+static bool is_plain_port(std::string_view port) noexcept {
+  bool is_number = !port.empty() && port[0] != '0' && std::ranges::all_of(port, is_digit);
+  return is_number && (port.size() < 5 || (port.size() == 5 && port <= "65535"));
+}
+
+// Most URLs are so plain that there is only one way to read them, which takes a tenth of the time
+// of libcurl's. Returns whether this one is.
+static bool parse_plain(std::string_view url, origin& into) {
+  bool is_secure = url.starts_with("https://");
+  if (!is_secure && !url.starts_with("http://")) return false;
+  auto authority = url.substr(is_secure ? 8 : 7);
+  authority = authority.substr(0, authority.find_first_of("/?#"));
+  auto host = authority.substr(0, authority.find(':'));
+  auto port = authority.substr(std::min(host.size() + 1, authority.size()));
+  bool has_port = host.size() < authority.size();
+  if (!is_plain_name(host) && !is_plain_ipv4(host)) return false;
+  if (has_port && !is_plain_port(port)) return false;
+  into.scheme = is_secure ? "https" : "http";
+  into.host = lower_case(std::string(host));
+  into.port = has_port ? port : is_secure ? "443" : "80";
+  return true;
+}
+
 origin::origin(const std::string& url) {
+  if (parse_plain(url, *this)) return;
   auto parsed = make_curl_url();
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) == CURLUE_OK) {
     scheme = lower_case(part_of_url(parsed.get(), CURLUPART_SCHEME));

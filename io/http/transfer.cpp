@@ -5,7 +5,6 @@
 #include <lade/io/http/error.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -15,9 +14,12 @@
 
 namespace lade::io::http {
 
+static char small_letter(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  return std::ranges::equal(a, b, {}, small_letter, small_letter);
 }
 
 std::string_view header_value(const header_list& headers, std::string_view name) noexcept {
@@ -36,10 +38,10 @@ std::optional<std::uint64_t> response_head::length() const noexcept {
 }
 
 std::string_view without_blanks(std::string_view text) noexcept {
-  constexpr std::string_view blanks = " \t\r\n";
-  auto begin = std::min(text.find_first_not_of(blanks), text.size());
-  text.remove_prefix(begin);
-  return text.substr(0, text.find_last_not_of(blanks) + 1);
+  auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 // A status line begins another response: what came before was informational (RFC 9110, 15.2), the
@@ -48,6 +50,7 @@ std::size_t transfer::take_header(std::string_view line) {
   last_byte_ = std::chrono::steady_clock::now();
   if (line.starts_with("HTTP/")) {
     head = {};
+    head.headers.reserve(16);
     auto code = line.substr(std::min(line.find(' ') + 1, line.size())).substr(0, 3);
     std::from_chars(code.data(), code.data() + code.size(), head.status);
   } else if (auto colon = line.find(':'); colon != std::string_view::npos) {

@@ -10,7 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -20,9 +22,11 @@
 #include <thread>
 #include <utility>
 
+#include <curl/curl.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "../../../io/http/origin.hpp"
 #include "../../../io/http/resolver.hpp"
 #include "../../support/coroutines.hpp"
 #include "../../support/nginx.hpp"
@@ -268,6 +272,72 @@ TEST_P(Nginx, IsReachedThroughATunnelThatSeesNoSecrets) {
   EXPECT_EQ(seen.target, "hub.example:" + std::to_string(server.port()));
   EXPECT_EQ(seen.headers.count("authorization"), 0u);
   EXPECT_EQ(seen.headers["proxy-authorization"], "Basic dXNlcjp3b3Jk");
+}
+
+static std::string part_by_curl(CURLU* url, CURLUPart part, unsigned flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+// Who may see credentials must not depend on who reads the URL.
+TEST(Origin, IsWhereLibcurlSendsTheRequest) {
+  const char* const schemes[] = {"http://", "https://", "HTTP://", "ftp://", "http:/", "http:"};
+  const char* const hosts[] = {"a.example",
+                               "A.Example.",
+                               "127.0.0.1",
+                               "127.1",
+                               "0177.0.0.1",
+                               "256.0.0.1",
+                               "1.2.3.4.5",
+                               "0x7f.1",
+                               "0",
+                               "[::1]",
+                               "a_b",
+                               "-a",
+                               "a-b.c",
+                               "user:p@b.example",
+                               "a.example@b.example",
+                               "",
+                               "a b",
+                               "xn--a",
+                               "ä.example",
+                               "a\\b",
+                               "1a.example",
+                               "001.2.3.4",
+                               "1.2.3.04",
+                               "1..2.3",
+                               "a%41",
+                               "255.255.255.255"};
+  const char* const ports[] = {"",       ":",      ":80", ":080", ":65535",
+                               ":65536", ":99999", ":8x", ":-1",  ":123456"};
+  const char* const rests[] = {
+      "", "/", "/a?b#c", "?a", "#a", "/@b.example/", "\\@b.example", "?@c.example:1/"};
+  for (const std::string scheme : schemes)
+    for (const std::string host : hosts)
+      for (const std::string port : ports)
+        for (const std::string rest : rests) {
+          auto url = scheme + host + port + rest;
+          auto* parsed = curl_url();
+          bool is_good = curl_url_set(parsed, CURLUPART_URL, url.c_str(), 0) == CURLUE_OK;
+          auto name = part_by_curl(parsed, CURLUPART_HOST);
+          std::ranges::transform(name, name.begin(),
+                                 [](unsigned char c) { return std::tolower(c); });
+          auto protocol = part_by_curl(parsed, CURLUPART_SCHEME);
+          is_good = is_good && !name.empty() && (protocol == "http" || protocol == "https");
+          try {
+            const origin found(url);
+            EXPECT_TRUE(is_good) << url;
+            EXPECT_EQ(found.host, name) << url;
+            EXPECT_EQ(found.scheme, protocol) << url;
+            EXPECT_EQ(found.port, part_by_curl(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT)) << url;
+          } catch (const error&) {
+            EXPECT_FALSE(is_good) << url;
+          }
+          curl_url_cleanup(parsed);
+        }
 }
 
 class Servers : public ReactorTest {
