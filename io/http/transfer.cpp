@@ -1,16 +1,13 @@
 #include "transfer.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/error.hpp>
-#include <lade/io/http/error.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <exception>
-
-#include <poll.h>
+#include <new>
+#include <utility>
 
 namespace lade::io::http {
 
@@ -148,186 +145,6 @@ void transfer::install() {
   curl_easy_setopt(easy_, CURLOPT_SEEKDATA, this);
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETFUNCTION, &engine::on_close);
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETDATA, engine_);
-}
-
-void transfer_list::add(transfer& last) noexcept {
-  if (std::exchange(last.listed_, true)) return;
-  last.previous_ = last_;
-  last.next_ = nullptr;
-  (last_ ? last_->next_ : first_) = &last;
-  last_ = &last;
-}
-
-void transfer_list::remove(transfer& member) noexcept {
-  if (!std::exchange(member.listed_, false)) return;
-  (member.previous_ ? member.previous_->next_ : first_) = member.next_;
-  (member.next_ ? member.next_->previous_ : last_) = member.previous_;
-}
-
-transfer& transfer_list::pop() noexcept {
-  auto& first = *first_;
-  remove(first);
-  return first;
-}
-
-void transfer_step::begin() noexcept {
-  kept_ = &where();
-  try {
-    service().advance(transfer_, *this);
-  } catch (...) {
-    failure_ = std::current_exception();
-    complete("before a transfer");
-  }
-}
-
-void transfer_step::end_early() noexcept {
-  service().abort(transfer_);
-  ended();
-}
-
-void transfer_step::ended() noexcept {
-  transfer_.seen_ = transfer_.stage_;
-  complete("after a transfer");
-}
-
-void transfer_step::await_resume() const {
-  if (failure_) std::rethrow_exception(failure_);
-  if (stopped() || ended_early()) throw error(errc::stopped, "transfer");
-}
-
-engine::engine(detail::reactor& where) : reactor_service(where), multi_(curl_multi_init()) {
-  constexpr long kept_connections = 1024;
-  if (!multi_) throw std::bad_alloc();
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &engine::on_socket);
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &engine::on_timer);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kept_connections);
-}
-
-engine::~engine() { curl_multi_cleanup(multi_); }
-
-// What libcurl asks for from its callbacks is noted, and done when it has returned.
-int engine::on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept {
-  unsigned events = 0;
-  if (wanted == CURL_POLL_IN || wanted == CURL_POLL_INOUT) events |= POLLIN;
-  if (wanted == CURL_POLL_OUT || wanted == CURL_POLL_INOUT) events |= POLLOUT;
-  try {
-    static_cast<engine*>(self)->poll(fd, events);
-  } catch (const std::bad_alloc&) {
-    return -1;
-  }
-  return 0;
-}
-
-int engine::on_timer(CURLM*, long milliseconds, void* self) noexcept {
-  auto& mine = *static_cast<engine*>(self);
-  mine.due_now_ = milliseconds == 0;
-  mine.set_timer(milliseconds <= 0 ? clock::time_point::max()
-                                   : clock::now() + std::chrono::milliseconds(milliseconds));
-  return 0;
-}
-
-int engine::on_close(void* self, curl_socket_t fd) noexcept {
-  static_cast<engine*>(self)->close(fd);
-  return 0;
-}
-
-void engine::act(int fd, int events) noexcept {
-  int running = 0;
-  curl_multi_socket_action(multi_, fd, events, &running);
-}
-
-void engine::ready(int fd, unsigned events) noexcept {
-  int happened = 0;
-  if (events & (POLLIN | POLLHUP)) happened |= CURL_CSELECT_IN;
-  if (events & POLLOUT) happened |= CURL_CSELECT_OUT;
-  if (events & POLLERR) happened |= CURL_CSELECT_ERR;
-  act(fd, happened);
-}
-
-void engine::expired() noexcept { due_now_ = true; }
-
-// What is resumed here may begin, advance and abort transfers.
-void engine::end_turn() noexcept {
-  do {
-    while (std::exchange(due_now_, false)) act(CURL_SOCKET_TIMEOUT, 0);
-    collect();
-    while (!stepped_.empty()) {
-      auto& stepped = stepped_.pop();
-      where().remove(stepped.stall_watch_);
-      if (auto* who = std::exchange(stepped.waiting_, nullptr)) who->ended();
-    }
-  } while (due_now_);
-}
-
-// The transfers that libcurl has ended.
-void engine::collect() noexcept {
-  int left = 0;
-  while (auto* message = curl_multi_info_read(multi_, &left)) {
-    if (message->msg != CURLMSG_DONE) continue;
-    auto* easy = message->easy_handle;
-    auto result = message->data.result;
-    transfer* ended = nullptr;
-    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
-    curl_multi_remove_handle(multi_, easy);
-    ended->result_ = result;
-    ended->require_complete_head();
-    ended->stage_ = transfer::stage::over;
-    stepped_.add(*ended);
-  }
-}
-
-void engine::watch(transfer& running) noexcept {
-  if (running.stall_timeout.count() == 0) return;
-  auto& alarm = running.stall_watch_;
-  alarm.watched = &running;
-  alarm.deadline = running.last_byte_ + running.stall_timeout;
-  alarm.fired = [](detail::timer& due) noexcept {
-    auto& stalled = *static_cast<transfer::watch&>(due).watched;
-    stalled.engine_->end_if_stalled(stalled);
-  };
-  where().start(alarm);
-}
-
-void engine::end_if_stalled(transfer& running) noexcept {
-  if (running.stage_ != transfer::stage::running) return;
-  if (running.last_byte_ + running.stall_timeout > clock::now()) return watch(running);
-  auto* who = running.waiting_;
-  abort(running, CURLE_OPERATION_TIMEDOUT);
-  (void)snprintf(running.error_text_.data(), running.error_text_.size(), "no byte for %lld ms",
-                 static_cast<long long>(running.stall_timeout.count()));
-  running.waiting_ = who;
-  stepped_.add(running);
-}
-
-void engine::advance(transfer& what, transfer_step& who) {
-  what.waiting_ = &who;
-  what.last_byte_ = clock::now();
-  if (what.stage_ == transfer::stage::idle) {
-    what.engine_ = this;
-    what.install();
-    if (auto failure = curl_multi_add_handle(multi_, what.easy_); failure != CURLM_OK)
-      throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
-    what.stage_ = transfer::stage::running;
-    watch(what);
-  } else if (what.stage_ == transfer::stage::paused) {
-    what.stage_ = transfer::stage::running;
-    watch(what);
-    curl_easy_pause(what.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
-  } else {
-    stepped_.add(what);
-  }
-}
-
-void engine::abort(transfer& what, CURLcode result) noexcept {
-  what.waiting_ = nullptr;
-  where().remove(what.stall_watch_);
-  stepped_.remove(what);
-  if (what.stage_ == transfer::stage::running || what.stage_ == transfer::stage::paused)
-    curl_multi_remove_handle(multi_, what.easy_);
-  what.stage_ = transfer::stage::over;
-  what.result_ = result;
 }
 
 }  // namespace lade::io::http

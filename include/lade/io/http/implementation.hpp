@@ -10,6 +10,7 @@
 #include "../../../../io/http/byte_permits.cpp"
 #include "../../../../io/http/checksums.cpp"
 #include "../../../../io/http/client.cpp"
+#include "../../../../io/http/engine.cpp"
 #include "../../../../io/http/error.cpp"
 #include "../../../../io/http/failures.cpp"
 #include "../../../../io/http/handles.cpp"
