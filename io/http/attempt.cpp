@@ -96,13 +96,9 @@ static std::string excess_of(const transfer& paused, const received& into, std::
 // Lets a paused transfer fill the memory that it has, when so many bytes may be in flight. Memory
 // comes first: who has these permits waits for nothing but the server, so others get theirs.
 static task<> use_memory(transfer& paused, byte_share& share) {
-  auto more = paused.memory.size() - paused.room.size();
-  if (share.empty()) {
-    co_await share.permits().acquire(more);
-    share.add(more);
-  } else {
-    share.extend(more);
-  }
+  auto bytes = paused.memory.size();
+  co_await share.permits().acquire(bytes);
+  share.add(bytes);
   paused.room = paused.memory;
 }
 
@@ -127,6 +123,7 @@ static task<std::optional<failed_attempt>> run_to_end(client::state& client, liv
         co_return failed_attempt{
             .code = make_error_code(into.room.empty() ? errc::limit_exceeded : errc::invalid_data),
             .why = std::move(why)};
+      share.release();
       co_await make_room(running, into, most);
     }
     co_await use_memory(running, share);

@@ -8,12 +8,13 @@
 #include <coroutine>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace lade::io::http {
 
 // Bodies are let in in the order in which they asked, each when it fits below the limit with those
-// that are in flight; one that is larger than the limit when nothing else is. So whoever waits does
-// so for a body that is in flight, and those must not wait for more: extend() does not.
+// that are in flight; one that is larger than the limit when nothing else is. Who has permits waits
+// for nothing but a server: everything else, memory above all, is waited for before.
 class byte_permits {
  public:
   class awaiter;
@@ -27,12 +28,6 @@ class byte_permits {
 
   // `co_await acquire(bytes)`. Throws error(stopped) if the caller is cancelled.
   [[nodiscard]] awaiter acquire(std::uint64_t bytes) noexcept;
-
-  // At once, beyond the limit if need be.
-  void extend(std::uint64_t bytes) noexcept {
-    std::lock_guard lock(mutex_);
-    in_flight_ += bytes;
-  }
 
   void release(std::uint64_t bytes);
 
@@ -80,7 +75,6 @@ class byte_share {
   byte_share(const byte_share&) = delete;
   ~byte_share() { release(); }
 
-  bool empty() const noexcept { return bytes_ == 0; }
   byte_permits& permits() const noexcept { return of_; }
 
   bool try_acquire(std::uint64_t bytes) {
@@ -91,11 +85,6 @@ class byte_share {
 
   // Owns permits that have been acquired.
   void add(std::uint64_t acquired) noexcept { bytes_ += acquired; }
-
-  void extend(std::uint64_t bytes) noexcept {
-    of_.extend(bytes);
-    bytes_ += bytes;
-  }
 
   void release() {
     if (bytes_ > 0) of_.release(std::exchange(bytes_, 0));

@@ -235,6 +235,18 @@ TEST_P(Nginx, OfAnotherNameOrAuthorityIsRefused) {
             "there");
 }
 
+TEST_P(Nginx, MayNotRedirectToWhatIsNotEncrypted) {
+  test_authority authority;
+  nginx server("return 302 http://hub.example/b?sig=secret;", authority.certificate("hub.example"));
+  runtime runtime(options());
+  auto ca = authority.file();
+  auto options = quick_options();
+  options.ca_file = ca;
+  EXPECT_EQ(message_of(runtime, client(options), server.url("hub.example", "/a")),
+            "get https://hub.example:PORT/a: redirected from https to http://hub.example/b?sig=... "
+            "(attempt 1 of 2)");
+}
+
 TEST_P(Nginx, MayCompressUpToTheLimit) {
   nginx server("gzip on; gzip_types *; gzip_min_length 1;");
   const std::string zeros(5'000'000, '\0');
