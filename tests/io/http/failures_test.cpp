@@ -168,7 +168,7 @@ TEST_P(Failures, FewBytesInFlightHoldNothingUpForEver) {
       return reply;
     });
     runtime runtime(options());
-    for (std::uint64_t limit : {1, 300'000, 900'000}) {
+    for (const std::uint64_t limit : {1U, 300'000U, 900'000U}) {
       client web({.bytes_in_flight = limit});
       auto get_all = [&](auto& one) -> task<> {
         scope children(co_await this_context());
