@@ -170,6 +170,12 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
   if (ended.succeeded() && head.status == 412 && is_continued)
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object has changed while it was read"});
+  if (ended.succeeded() && head.status == 416 && is_continued) {  // only the end was missing
+    so_far.begin_anew();
+    auto failure = failure_of(ended);
+    failure.again = true;
+    return failed(std::move(failure));
+  }
   bool is_part = ended.succeeded() && ended.expects_part && head.status < 300;
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {

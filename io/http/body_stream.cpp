@@ -39,6 +39,7 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
   if (status == 412 && body.has_begun)
     return failed_attempt{.code = make_error_code(errc::invalid_data),
                           .why = "the object has changed while it was read"};
+  if (body.has_begun && ends_at(hop.head, range.offset)) return std::nullopt;
   if (status >= 300 || status < 200) return failure_of(hop);
   if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
   return failed_attempt{

@@ -23,6 +23,9 @@ byte_range rest_of(const byte_range& range, std::size_t filled) noexcept;
 std::optional<std::uint64_t> part_bytes(const response_head& head,
                                         const byte_range& asked) noexcept;
 
+// Whether a response to a request for the bytes from `offset` on says that the object ends there.
+bool ends_at(const response_head& head, std::uint64_t offset) noexcept;
+
 // Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
 

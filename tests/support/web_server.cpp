@@ -237,6 +237,7 @@ web_reply file_reply(const web_request& to, std::string_view content, const std:
   if (to.headers.count("range")) {
     if (first >= content.size()) {
       reply.status = 416;
+      reply.headers.emplace_back("Content-Range", "bytes */" + std::to_string(content.size()));
       return reply;
     }
     reply.status = 206;

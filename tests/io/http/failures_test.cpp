@@ -474,14 +474,18 @@ static task<std::string> text_of(client web, std::string url) {
 
 TEST_P(Failures, AResponseThatIsCutOffAnywhereIsNoShorterBody) {
   const std::string content = "0123456789";
+  const std::string chunks = "4\r\n0123\r\n6\r\n456789\r\n0\r\n\r\n";
   const std::string responses[] = {
       "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: 10\r\n\r\n" + content,
-      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6\r\n456789\r\n0\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nConnection: close\r\nx-amz-checksum-crc32c: " + crc32c_text(content) +
-          "\r\n\r\n" + content};
+      "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
+      "HTTP/1.1 200 OK\r\nx-amz-checksum-crc32c: " + crc32c_text(content) + "\r\n\r\n" + content};
   runtime runtime(options());
-  client web(two_attempts());
+  auto options = two_attempts();
+  options.retry.attempts = 3;
+  client web(options);
   for (auto& response : responses) {
+    bool may_be_continued = response.find("ETag") != std::string::npos;
     for (auto& cut : prefixes_of(response)) {
       if (cut.size() + 4 > response.size() && cut.ends_with("0\r\n")) continue;  // all has come
       std::atomic<int> calls = 0;
@@ -489,6 +493,9 @@ TEST_P(Failures, AResponseThatIsCutOffAnywhereIsNoShorterBody) {
         return ++calls == 1 ? web_reply{.raw = cut} : file_reply(request, content);
       });
       EXPECT_EQ(sync_wait(runtime, text_of(web, server.url())), content) << cut;
+      if (!may_be_continued) continue;
+      calls = 0;
+      EXPECT_EQ(sync_wait(runtime, joined(web.stream(server.url()))), content) << cut;
     }
   }
 }
