@@ -167,9 +167,9 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
                                const byte_range& asked) {
   auto& head = ended.head;
   bool is_continued = so_far.filled > 0;
-  if (ended.succeeded() && head.status == 412 && is_continued)
-    return failed({.code = make_error_code(errc::invalid_data),
-                   .why = "the object has changed while it was read"});
+  bool is_body = head.status >= 200 && head.status < 300;
+  if (is_continued && ended.succeeded() && head.status == 412) return failed(changed_object());
+  if (is_continued && is_body && is_other(head, so_far.etag)) return failed(changed_object());
   if (ended.succeeded() && head.status == 416 && is_continued) {  // only the end was missing
     so_far.begin_anew();
     auto failure = failure_of(ended);
@@ -190,7 +190,7 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
     keep(so_far, ended);
     return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
   }
-  if (!ended.succeeded() || head.status >= 300 || head.status < 200) {
+  if (!ended.succeeded() || !is_body) {
     keep(so_far, ended);
     return failed(failure_of(ended));
   }
@@ -255,7 +255,8 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
       result.failure = std::move(refused);
     } else {
       expect_checksum(*client, what, *hop, so_far);
-      result = conclude(way.url, *hop, so_far, range);
+      bool is_asked = what.method() != "GET" || !is_other(hop->head, what.if_match);
+      result = is_asked ? conclude(way.url, *hop, so_far, range) : failed(changed_object());
       co_await verify(*client, so_far, result);
     }
     if (result.failure) name_hop(way, *result.failure);

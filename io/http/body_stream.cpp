@@ -36,11 +36,10 @@ static void set_streaming(CURL* easy) {
 static std::optional<failed_attempt> refusal_of(const streamed_body& body, const transfer& hop) {
   auto& range = body.what.range;
   auto status = hop.head.status;
-  if (status == 412 && body.has_begun)
-    return failed_attempt{.code = make_error_code(errc::invalid_data),
-                          .why = "the object has changed while it was read"};
+  if (status == 412 && body.has_begun) return changed_object();
   if (body.has_begun && ends_at(hop.head, range.offset)) return std::nullopt;
   if (status >= 300 || status < 200) return failure_of(hop);
+  if (is_other(hop.head, body.etag)) return changed_object();
   if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
   return failed_attempt{
       .code = make_error_code(errc::invalid_data),
@@ -58,7 +57,8 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
     hop.emplace(body.owner, where);
     (*hop)->expects_part = !body.what.range.is_all();
     set_streaming((*hop)->handle());
-    co_await set_up(*body.owner, **hop, body.what, way, body.what.range, body.etag);
+    auto tag = body.has_begun ? body.etag : body.what.if_match;
+    co_await set_up(*body.owner, **hop, body.what, way, body.what.range, std::move(tag));
     refused = co_await look_up(*body.owner, **hop, way);
     if (refused) break;
     co_await hop->step();
@@ -85,12 +85,14 @@ static std::size_t next_chunk_bytes(const transfer& body, std::uint64_t given, s
   return static_cast<std::size_t>(std::min<std::uint64_t>(most, *length - given));
 }
 
-// What a body that has begun says of the object.
+// What a body that has begun says of the object. The offsets of ranges are not those of a body that
+// is decompressed, which cannot be continued.
 static void take_head(streamed_body& body, const response_head& head) {
-  body.etag = is_strong(head.value("etag")) ? head.value("etag") : "";
   if (body.has_begun) return;
   auto& options = body.owner->settings.options;
+  auto tag = head.value("etag");
   bool is_decoded = options.decompress && !head.value("content-encoding").empty();
+  body.etag = is_strong(tag) && !is_decoded ? tag : "";
   bool is_compared = options.verify_checksums && body.what.range.is_all() && !is_decoded;
   body.checksum = is_compared ? object_checksum::stated_by(head) : std::nullopt;
 }

@@ -1,5 +1,6 @@
 #include "failures.hpp"
 
+#include <lade/error.hpp>
 #include <lade/io/http/error.hpp>
 #include <lade/printable.hpp>
 #include <lade/url.hpp>
@@ -72,6 +73,11 @@ static std::string explanation_of(std::string_view body) {
   auto message = xml_element(body, "Message");
   if (message.empty()) return first_line(body);
   return std::string(first_line(xml_element(body, "Code"))) + ", " + first_line(message);
+}
+
+failed_attempt changed_object() {
+  return {.code = make_error_code(errc::invalid_data),
+          .why = "the object has changed while it was read"};
 }
 
 failed_attempt failure_of(const transfer& ended) {

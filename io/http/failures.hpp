@@ -25,6 +25,8 @@ std::string describe_request(std::string_view method, std::string_view url);
 // What a finished transfer that is no success comes to.
 failed_attempt failure_of(const transfer& ended);
 
+failed_attempt changed_object();
+
 // The pause that a server asks for: in seconds, or until a date, counted from the header Date, or
 // from `now` where there is none (RFC 9110, section 10.2.3). Nothing if it is neither.
 std::optional<std::chrono::seconds> retry_after(const response_head& head,

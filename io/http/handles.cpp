@@ -69,6 +69,7 @@ void easy_handles::set_modes(CURL* easy) const noexcept {
                    static_cast<long>(has_netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                    options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, options.decompress ? "" : nullptr);
   curl_easy_setopt(easy, CURLOPT_PIPEWAIT, options.http2 ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.count()));
 }
@@ -83,7 +84,6 @@ void easy_handles::set_options(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(options.connect_timeout.count()));
-  if (options.decompress) curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
   set_text(easy, CURLOPT_CAINFO, settings_.ca_file);

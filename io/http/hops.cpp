@@ -69,7 +69,10 @@ task<> set_up(client::state& client, transfer& hop, const request& what, const r
   auto* easy = hop.handle();
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
   set_method(hop, what);
-  if (!range.is_all()) curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
+  if (!range.is_all()) {
+    curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
+    curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, nullptr);  // a part cannot be decompressed
+  }
   if (!way.is_own) curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   if (curl_easy_setopt(easy, CURLOPT_URL, way.url.c_str()) != CURLE_OK) throw std::bad_alloc();
 }

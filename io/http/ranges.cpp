@@ -19,6 +19,11 @@ bool is_strong(std::string_view etag) noexcept {
   return etag.size() > 2 && etag.starts_with('"') && etag.ends_with('"');
 }
 
+bool is_other(const response_head& head, std::string_view etag) noexcept {
+  auto found = head.value("etag");
+  return is_strong(etag) && !found.empty() && found != etag;
+}
+
 // Takes a number off the beginning of a text.
 static std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   std::uint64_t value = 0;

@@ -29,4 +29,8 @@ bool ends_at(const response_head& head, std::uint64_t offset) noexcept;
 // Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
 
+// Whether a response is of another entity than the one with this tag, as far as it says so: there
+// are servers that ignore If-Match.
+bool is_other(const response_head& head, std::string_view etag) noexcept;
+
 }  // namespace lade::io::http

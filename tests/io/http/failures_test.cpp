@@ -291,6 +291,59 @@ TEST_P(Failures, ABodyThatWasContinuedIsComparedAsAWhole) {
   }
 }
 
+TEST_P(Failures, AServerThatIgnoresIfMatchMixesNoObjects) {
+  const auto content = text_of_bytes(400'000);
+  std::atomic<int> calls = 0;
+  web_server server([&](auto& request) {
+    auto with_tag = request;
+    with_tag.headers.erase("if-match");
+    auto call = ++calls;
+    auto reply = file_reply(with_tag, content, "\"v" + std::to_string(call) + "\"");
+    if (call % 2 == 1) reply.cut_at = 150'000;
+    return reply;
+  });
+  runtime runtime(options());
+  client web(two_attempts());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, web.get(server.url())); },
+              ThrowsMessage<error>(HasSubstr("the object has changed while it was read")));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, joined(web.stream(server.url()))); },
+              ThrowsMessage<error>(HasSubstr("the object has changed while it was read")));
+  request what("GET", server.url());
+  what.if_match = "\"v0\"";
+  calls = 1;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, web.send(what)); },
+              ThrowsMessage<error>(HasSubstr("the object has changed while it was read")));
+  EXPECT_EQ(server.seen().back().headers["if-match"], "\"v0\"");
+  EXPECT_THAT([&] { (void)sync_wait(runtime, joined(web.stream(what))); },
+              testing::Throws<error>());
+  EXPECT_EQ(server.seen().at(server.requests() - 2).headers["if-match"], "\"v0\"");
+}
+
+TEST_P(Failures, ADecompressedStreamIsNotContinuedAndPartsAreNotDecompressed) {
+  const std::string gzip_of_hello =
+      std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", 10) +
+      std::string("\xcb\x48\xcd\xc9\xc9\x07\x00\x86\xa6\x10\x36\x05\x00\x00\x00", 15);
+  std::atomic<bool> is_cut = true;
+  web_server server([&](auto& request) {
+    auto reply = file_reply(request, gzip_of_hello);
+    reply.headers.emplace_back("Content-Encoding", "gzip");
+    if (is_cut) reply.cut_at = gzip_of_hello.size() - 4;
+    return reply;
+  });
+  runtime runtime(options());
+  auto options = two_attempts();
+  options.decompress = true;
+  client web(options);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, joined(web.stream(server.url()))); },
+              ThrowsMessage<error>(HasSubstr("cannot be continued")));
+  is_cut = false;
+  EXPECT_EQ(sync_wait(runtime, joined(web.stream(server.url()))), "hello");
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "hello");
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url(), {.offset = 1, .bytes = 3})).body().text(),
+            gzip_of_hello.substr(1, 3));
+  EXPECT_EQ(server.seen().back().headers.count("accept-encoding"), 0u);
+}
+
 TEST_P(Failures, AChunkedBodyIsContinuedBeyondTheMemoryItHad) {
   const auto content = text_of_bytes(1'000'000);
   std::atomic<int> calls = 0;

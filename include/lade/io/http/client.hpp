@@ -56,7 +56,8 @@ struct client_options {
   // buffer up to 32 MiB for each response whose memory has to be waited for.
   bool http2 = false;
 
-  // Asks for compressed responses, and decompresses them, up to max_bytes.
+  // Asks for compressed responses, and decompresses them, up to max_bytes. Not those of ranges. A
+  // stream that is decompressed cannot be continued.
   bool decompress = false;
 
   // TLS. Certificates are verified, against those of the system if neither is given.
