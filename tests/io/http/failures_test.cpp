@@ -128,6 +128,7 @@ TEST(RetryAfter, IsANumberOfSecondsOrADate) {
   EXPECT_EQ(parse({{"Retry-After", "Sun, 06 Nov 1994 09:00:07 GMT"},
                    {"Date", "Sun, 06 Nov 1994 09:00:00 GMT"}}),
             seconds(7));  // by the server's clock
+  EXPECT_EQ(parse({{"Retry-After", "Sun, 06 Nov 19194 08:00:00 GMT"}}), seconds(4'294'967'295));
   for (auto* wrong : {"", "soon", "-1", "1.5", "12 monkeys"})
     EXPECT_EQ(parse({{"Retry-After", wrong}}), std::nullopt) << wrong;
   EXPECT_EQ(parse({{"Retry-After", std::string(1000, '9')}}), std::nullopt);
