@@ -43,7 +43,6 @@ static client_options two_attempts() {
   options.retry.attempts = 2;
   options.retry.pause = 1ms;
   options.longest_pause = 2ms;
-  options.stall_timeout = 100ms;
   return options;
 }
 
@@ -500,6 +499,8 @@ TEST_P(Failures, AreTold) {
   options.decompress = true;
   for (auto& each : faults()) {
     web_server server([&](auto&) { return each.reply; });
+    bool stalls = each.reply.is_silent || each.reply.stall_at;
+    options.stall_timeout = stalls ? 100ms : 30s;
     EXPECT_EQ(message_of(runtime, server, get_and_drop(client(options), server.url("/a"))),
               "get http://HOST/a: " + each.message)
         << each.name;
