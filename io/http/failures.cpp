@@ -10,6 +10,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 
 namespace lade::io::http {
 
@@ -36,14 +37,14 @@ static bool is_worth_repeating(int status) noexcept {
   return status == 408 || status == 425 || status == 429 || status >= 500;
 }
 
-static std::optional<std::chrono::system_clock::time_point> parse_date(
-    std::string_view text) noexcept {
+// Seconds since 1970. A year may be 10,000 and more.
+static std::optional<std::int64_t> parse_date(std::string_view text) noexcept {
   std::array<char, 64> terminated{};
   if (text.empty() || text.size() >= terminated.size()) return std::nullopt;
   std::ranges::copy(text, terminated.begin());
   auto seconds = curl_getdate(terminated.data(), nullptr);
   if (seconds == -1) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(seconds);
+  return seconds;
 }
 
 std::optional<std::chrono::seconds> retry_after(
@@ -55,8 +56,9 @@ std::optional<std::chrono::seconds> retry_after(
     return std::chrono::seconds(seconds);
   auto until = parse_date(text);
   if (!until) return std::nullopt;
-  auto from = parse_date(head.value("date")).value_or(now);
-  return std::max(std::chrono::ceil<std::chrono::seconds>(*until - from), std::chrono::seconds(0));
+  auto from = parse_date(head.value("date")).value_or(std::chrono::system_clock::to_time_t(now));
+  constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+  return std::chrono::seconds(std::clamp(*until - from, std::int64_t{0}, most));
 }
 
 static std::string first_line(std::string_view text) {
