@@ -78,7 +78,7 @@ void cache_directory::begin_use() {
   bool is_alone = lock_ >= 0 && lock_byte(used_byte, F_WRLCK, false);
   make_inner_directory(path_ + "/new");
   use_.emplace(path_ + "/use", is_alone);
-  remove_temporaries();
+  remove_temporaries(is_alone);
   if (is_alone) {
     use_->forget_runs();
     use_->begin_next_epoch();
@@ -224,10 +224,15 @@ std::string cache_directory::failure() const {
   return failure_;
 }
 
-void cache_directory::remove_temporaries() const {
+// Of other processes, only what is old: one that has just made its file has not locked it yet.
+void cache_directory::remove_temporaries(bool is_alone) const {
+  constexpr auto young = std::chrono::minutes(1);
+  auto now = std::filesystem::file_time_type::clock::now();
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(path_ + "/new", ignored), end; !ignored && at != end;
        at.increment(ignored)) {
+    std::error_code failure;
+    if (!is_alone && (now - at->last_write_time(failure) < young || failure)) continue;
     int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(at->path().c_str());
@@ -272,7 +277,7 @@ std::uint64_t cache_directory::count_blocks(std::vector<found_block>* into) cons
 
 std::uint64_t cache_directory::evict(unsigned past_epochs) {
   if (!lock_byte(evicting_byte, F_WRLCK, false)) return 0;
-  remove_temporaries();
+  remove_temporaries(false);
   least_refused_ = 0;
   auto refused = std::min(use_->take_refused(), limit_bytes_);
   auto before = use_->used_bytes();

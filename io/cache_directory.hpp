@@ -85,7 +85,7 @@ class cache_directory {
   void open_inner() noexcept;
   void close_all() noexcept;
   void begin_use();
-  void remove_temporaries() const;
+  void remove_temporaries(bool is_alone) const;
   std::uint64_t count_blocks(std::vector<found_block>* into) const;
   outcome fail(int error_number);
 
