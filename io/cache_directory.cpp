@@ -64,29 +64,40 @@ cache_directory::cache_directory(std::string path, std::uint64_t limit_bytes)
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   make_cache_directory(path_);
   lock_ = open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  make_inner_directory(path_ + "/new");
   open_inner();
   try {
-    begin_use();
+    bool is_alone = begin_use();
+    tidy_up(is_alone);
+    if (is_alone) lock_byte(used_byte, F_RDLCK, true);
   } catch (...) {
     close_all();
     throw;
   }
 }
 
+// The first process makes what all share, and is alone until that is done: the others wait. Should
+// it be killed meanwhile, one of them is the first.
+bool cache_directory::begin_use() {
+  constexpr int most_attempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    bool is_alone = lock_ >= 0 && lock_byte(used_byte, F_WRLCK, false);
+    if (!is_alone) lock_byte(used_byte, F_RDLCK, true);
+    use_.emplace(path_ + "/use", is_alone);
+    if (is_alone || use_->is_shared() || attempt == most_attempts) return is_alone;
+    lock_byte(used_byte, F_UNLCK, false);
+  }
+}
+
 // Who is alone knows that what others have begun is lost, and counts anew.
-void cache_directory::begin_use() {
-  bool is_alone = lock_ >= 0 && lock_byte(used_byte, F_WRLCK, false);
-  make_inner_directory(path_ + "/new");
-  use_.emplace(path_ + "/use", is_alone);
-  remove_temporaries();
+void cache_directory::tidy_up(bool is_alone) {
+  remove_temporaries(is_alone);
   if (is_alone) {
     use_->forget_runs();
     use_->begin_next_epoch();
-    evict(2);
-  } else if (!use_->is_shared()) {
-    use_->correct(0, count_blocks(nullptr));
   }
-  lock_byte(used_byte, F_RDLCK, true);
+  if (is_alone || !use_->is_shared()) use_->set_used_bytes(count_blocks(nullptr));
+  if (is_alone) evict(2);
 }
 
 cache_directory::~cache_directory() { close_all(); }
@@ -224,10 +235,15 @@ std::string cache_directory::failure() const {
   return failure_;
 }
 
-void cache_directory::remove_temporaries() const {
+// Of other processes, only what is old: one that has just made its file has not locked it yet.
+void cache_directory::remove_temporaries(bool is_alone) const {
+  constexpr auto young = std::chrono::minutes(1);
+  auto now = std::filesystem::file_time_type::clock::now();
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(path_ + "/new", ignored), end; !ignored && at != end;
        at.increment(ignored)) {
+    std::error_code failure;
+    if (!is_alone && (now - at->last_write_time(failure) < young || failure)) continue;
     int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(at->path().c_str());
@@ -272,14 +288,12 @@ std::uint64_t cache_directory::count_blocks(std::vector<found_block>* into) cons
 
 std::uint64_t cache_directory::evict(unsigned past_epochs) {
   if (!lock_byte(evicting_byte, F_WRLCK, false)) return 0;
-  remove_temporaries();
+  remove_temporaries(false);
   least_refused_ = 0;
   auto refused = std::min(use_->take_refused(), limit_bytes_);
-  auto before = use_->used_bytes();
   std::vector<found_block> blocks;
-  auto counted = count_blocks(refused > 0 ? &blocks : nullptr);
-  use_->correct(before, counted);
-  auto room = limit_bytes_ - std::min(counted, limit_bytes_);
+  if (refused > 0) count_blocks(&blocks);
+  auto room = limit_bytes_ - std::min(use_->used_bytes(), limit_bytes_);
   std::erase_if(blocks, [&](auto& each) { return each.age <= past_epochs; });
   std::ranges::sort(blocks, [](auto& a, auto& b) {
     return a.age != b.age ? a.age > b.age : a.written < b.written;

@@ -62,7 +62,7 @@ class cache_directory {
 
   // Removes files that were not used in the epoch that has ended, nor in this one, the oldest
   // first, as many as it takes to have room for what was refused; in `past_epochs`, not used for so
-  // many epochs. Counts what is there. Returns how many were removed. One process does it for all.
+  // many epochs. Returns how many were removed. One process does it for all.
   std::uint64_t evict(unsigned past_epochs = 1);
 
   // Whether a block may have room that is not there: false once a block has been refused that would
@@ -84,8 +84,9 @@ class cache_directory {
   bool lock_byte(std::uint64_t byte, int type, bool waits) const noexcept;
   void open_inner() noexcept;
   void close_all() noexcept;
-  void begin_use();
-  void remove_temporaries() const;
+  bool begin_use();
+  void tidy_up(bool is_alone);
+  void remove_temporaries(bool is_alone) const;
   std::uint64_t count_blocks(std::vector<found_block>* into) const;
   outcome fail(int error_number);
 

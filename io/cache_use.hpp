@@ -34,10 +34,8 @@ class cache_use {
   void release(std::uint64_t bytes) noexcept { header().used_bytes.fetch_sub(bytes); }
   std::uint64_t used_bytes() const noexcept { return header().used_bytes.load(); }
 
-  // What is on the disk has been counted: `counted`, when used_bytes() was `before`.
-  void correct(std::uint64_t before, std::uint64_t counted) noexcept {
-    header().used_bytes.fetch_add(counted - before);
-  }
+  // What is on the disk has been counted, while nobody writes to it.
+  void set_used_bytes(std::uint64_t counted) noexcept { header().used_bytes.store(counted); }
 
   // Bytes that had no room in this epoch.
   void refuse(std::uint64_t bytes) noexcept { header().refused_bytes.fetch_add(bytes); }

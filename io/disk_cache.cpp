@@ -77,8 +77,10 @@ std::string disk_cache::failure() const { return state_->directory.failure(); }
 static void evict_blocks(disk_cache::state* from) { from->evicted += from->directory.evict(); }
 
 void disk_cache::begin_epoch() const {
-  state_->directory.use().begin_next_epoch();
-  evict_blocks(state_.get());
+  auto& next = state_->next_epoch;
+  auto epoch = std::max<std::uint64_t>(next.load(), 1);  // 0 has begun by itself
+  next = epoch + 1;
+  if (state_->directory.use().begin_epoch(epoch)) evict_blocks(state_.get());
 }
 
 // The first who sees an epoch evicts what the last one did not use, and the others wait for it.

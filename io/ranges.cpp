@@ -17,7 +17,7 @@ std::vector<detail::merged_range> detail::merge_ranges(std::span<const io::objec
                                                        const io::ranges_options& options) {
   std::vector<std::size_t> order(ranges.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return ranges[i].offset; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(ranges[i].offset, i); });
   std::vector<merged_range> merged;
   std::uint64_t end = 0;  // of the last one
   for (auto i : order) {

@@ -81,7 +81,8 @@ class disk_cache final : public store {
   // Why the last block could not be written; empty if all could.
   std::string failure() const;
 
-  // Evicts as when a run of a later epoch begins. Blocks.
+  // Begins another epoch, as a run of a later one does: for programs whose runs have no epochs, in
+  // each process once per epoch. The first of the processes evicts. Blocks.
   void begin_epoch() const;
 
   task<buffer> read(std::string url) const override;
