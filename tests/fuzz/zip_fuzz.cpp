@@ -37,6 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   });
   expect_refusal([&] { lade::sync_wait(lade::io::read_npz(from, limits)); });
-  expect_refusal([&] { lade::io::decode_npz(limits)(lade::sample("fuzz").with_data(file)); });
+  const lade::io::decode_npz decode(limits);
+  expect_refusal([&] { decode(lade::sample("fuzz").with_data(file)); });
   return 0;
 }
