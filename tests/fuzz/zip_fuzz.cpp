@@ -1,4 +1,4 @@
-// Reads any bytes as a ZIP archive, and all of its members.
+// Reads any bytes as a ZIP archive, all of its members, and as arrays in both ways.
 
 #include <lade/error.hpp>
 #include <lade/io/formats/npz.hpp>
@@ -37,5 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   });
   expect_refusal([&] { lade::sync_wait(lade::io::read_npz(from, limits)); });
+  const lade::io::decode_npz decode(limits);
+  expect_refusal([&] { decode(lade::sample("fuzz").with_data(file)); });
   return 0;
 }
