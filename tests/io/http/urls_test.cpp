@@ -130,7 +130,7 @@ TEST_F(Urls, OfObjectsThatChangeBetweenPartsAreErrors) {
   runtime runtime;
   EXPECT_THAT(
       [&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
-      ThrowsMessage<error>(HasSubstr("read " + server.url("/a") + ": the object has changed")));
+      ThrowsMessage<error>(HasSubstr(server.url("/a") + ": the object has changed")));
 }
 
 static std::string base64_of(std::string_view bytes) {
@@ -184,7 +184,7 @@ TEST_F(Urls, GivePartsWithWhatTheServerSaysOfTheWhole) {
   EXPECT_EQ(part.etag(), "v1");
   EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 8, 30, "v1")).content().text(), "89");
   EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 0, 3, "v0")); },
-              ThrowsMessage<error>("read " + server.url("/a") + ": the object has changed"));
+              ThrowsMessage<error>(HasSubstr(server.url("/a") + ": the object has changed")));
 }
 
 TEST_F(Urls, OfServersWithoutRangesGiveTheWholeForItsBeginning) {
