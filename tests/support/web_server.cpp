@@ -187,25 +187,6 @@ void web_server::relay(int fd, int port) {
   close(other);
 }
 
-// Until one of both ends closes.
-void web_server::relay(int fd, int port) {
-  int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  bool is_open = connect(other, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  pollfd ends[] = {{fd, POLLIN, 0}, {other, POLLIN, 0}};
-  while (is_open && poll(ends, 2, -1) > 0) {
-    for (int from : {0, 1}) {
-      if (ends[from].revents == 0) continue;
-      std::string bytes;
-      is_open = is_open && receive_more(ends[from].fd, bytes) && send_all(ends[1 - from].fd, bytes);
-    }
-  }
-  close(other);
-}
-
 // Returns whether the connection may be used again.
 bool web_server::send_reply(int fd, const web_request& to, const web_reply& reply) {
   if (reply.is_silent) {

@@ -4,9 +4,12 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
+#include <lade/from.hpp>
 #include <lade/io/http/error.hpp>
 #include <lade/io/http/s3.hpp>
 #include <lade/io/http/s3_credentials.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/sleep.hpp>
@@ -590,6 +593,21 @@ TEST(S3Credentials, OfAReaderAreThoseOfTheTimeOfEachRead) {
   auto object = sync_wait(runtime, store.open("s3://bucket/key", false));
   EXPECT_EQ(sync_wait(runtime, object->read_at(1, 3)).text(), "ont");
   EXPECT_THAT(server.seen().back().headers["authorization"], HasSubstr("Credential=id2/"));
+}
+
+TEST(S3Credentials, ThatExpireAreRenewedBesideARunWhichEndsAllTheSame) {
+  web_server server([](auto& request) { return test::file_reply(request, "content"); });
+  key_service service;
+  service.lifetime = 1h;
+  runtime runtime;
+  auto store = std::make_shared<const s3_store>(
+      s3_options{.endpoint = server.url(""), .region = "a"}, client(), service.function());
+  auto read = [store](int number) { return store->read("s3://bucket/" + std::to_string(number)); };
+  auto contents = from(std::vector<int>(50)) | map(read, {.concurrency = 8});
+  std::size_t count = 0;
+  for (auto& each : runtime.run(contents)) count += each.text() == "content";
+  EXPECT_EQ(count, 50u);
+  EXPECT_EQ(service.calls, 1);
 }
 
 }  // namespace lade::io::http
