@@ -128,9 +128,8 @@ TEST_F(Urls, OfObjectsThatChangeBetweenPartsAreErrors) {
     return test::file_reply(request, content, is_first ? "\"v1\"" : "\"v2\"");
   });
   runtime runtime;
-  EXPECT_THAT(
-      [&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
-      ThrowsMessage<error>(HasSubstr(server.url("/a") + ": the object has changed")));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, io::read_file(server.url("/a"))); },
+              ThrowsMessage<error>(HasSubstr(server.url("/a") + ": the object has changed")));
 }
 
 static std::string base64_of(std::string_view bytes) {
