@@ -292,18 +292,23 @@ std::uint64_t cache_directory::evict(unsigned past_epochs) {
   least_refused_ = 0;
   auto refused = std::min(use_->take_refused(), limit_bytes_);
   std::vector<found_block> blocks;
-  if (refused > 0) count_blocks(&blocks);
-  auto room = limit_bytes_ - std::min(use_->used_bytes(), limit_bytes_);
-  std::erase_if(blocks, [&](auto& each) { return each.age <= past_epochs; });
+  auto used = use_->used_bytes();
+  auto excess = used - std::min(used, limit_bytes_);  // where the limit was greater before
+  auto room = limit_bytes_ - std::min(used, limit_bytes_);
+  if (refused + excess > 0) count_blocks(&blocks);
   std::ranges::sort(blocks, [](auto& a, auto& b) {
     return a.age != b.age ? a.age > b.age : a.written < b.written;
   });
   std::uint64_t removed = 0;
   for (auto& each : blocks) {
-    if (room >= refused) break;
+    bool is_excess = excess > 0;
+    if (!is_excess && (each.age <= past_epochs || room >= refused)) break;
     if (unlink(each.path.c_str()) != 0) continue;
     use_->release(each.bytes);
-    room += each.bytes;
+    if (is_excess)
+      excess -= std::min(excess, each.bytes);
+    else
+      room += each.bytes;
     ++removed;
   }
   lock_byte(evicting_byte, F_UNLCK, false);

@@ -1,4 +1,5 @@
 #include "disk_cache_state.hpp"
+#include "kept_reader.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/require.hpp>
@@ -72,6 +73,8 @@ cache_statistics disk_cache::stats() const {
           s.directory.limit_bytes()};
 }
 
+const std::string& disk_cache::directory() const noexcept { return state_->directory.path(); }
+
 std::string disk_cache::failure() const { return state_->directory.failure(); }
 
 static void evict_blocks(disk_cache::state* from) { from->evicted += from->directory.evict(); }
@@ -137,8 +140,7 @@ static task<std::optional<object_part>> first_block(disk_cache::state& cache,
 
 static std::shared_ptr<const byte_reader> reader_of(const std::shared_ptr<disk_cache::state>& cache,
                                                     std::string url, const object_part& first) {
-  if (first.is_whole())
-    return std::make_shared<const memory_reader>(first.content(), without_secrets(url));
+  if (first.is_whole()) return std::make_shared<const kept_reader>(first, without_secrets(url));
   return make_cached_reader(cache,
                             cached_entity(std::move(url), first.object_bytes(), first.etag()));
 }
@@ -270,6 +272,12 @@ std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
   auto of = find_store(prefix);
   if (!of)
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
+  // Two caches of one directory would wait for each other's locks.
+  if (auto* other = dynamic_cast<const disk_cache*>(of.get());
+      other && other->directory() == options.directory)
+    throw error(
+        errc::invalid_argument, "mount a cache at " + without_secrets(prefix),
+        "what is mounted there is a cache in " + std::string(options.directory) + " already");
   auto cache = std::make_shared<const disk_cache>(std::move(of), options);
   mount(prefix, cache);
   return cache;

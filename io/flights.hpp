@@ -77,7 +77,7 @@ task<> end_of_flight(std::shared_ptr<Flight> other) {
 // is held until the caller has read. Returns whether it has ended.
 template <class Flight>
 task<bool> ends_in_time(std::shared_ptr<Flight> other) {
-  constexpr auto longest = std::chrono::seconds(2);
+  constexpr auto longest = std::chrono::seconds(20);
   try {
     co_await with_timeout(longest, end_of_flight(std::move(other)), "wait for another reader");
     co_return true;

@@ -1,4 +1,5 @@
 #include "flights.hpp"
+#include "kept_reader.hpp"
 
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
@@ -143,7 +144,8 @@ static bool is_known_as_large(memory_cache::state& cache, const std::string& url
 static task<std::optional<object_part>> fetch_object(memory_cache::state& cache,
                                                      const std::string& url) {
   auto part = co_await cache.of->read_part(url, 0, cache.options.max_object_bytes, "");
-  if (part.is_whole()) co_return part;
+  bool is_small = part.content().size() <= cache.options.max_object_bytes;
+  if (part.is_whole() && is_small) co_return part;
   std::lock_guard lock(cache.mutex);
   cache.large.insert(url);
   ++cache.counters.uncached;
@@ -193,27 +195,6 @@ static task<buffer> read_kept(std::shared_ptr<memory_cache::state> cache, std::s
 }
 
 task<buffer> memory_cache::read(std::string url) const { return read_kept(state_, std::move(url)); }
-
-// Kept content as a reader, with the entity tag of its object.
-class kept_reader final : public byte_reader {
- public:
-  kept_reader(object_part whole, std::string name)
-      : memory_(whole.content(), std::move(name)), etag_(whole.etag()) {}
-
-  const std::string& name() const noexcept override { return memory_.name(); }
-  std::uint64_t size() const override { return memory_.size(); }
-  std::string_view etag() const noexcept override { return etag_; }
-  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
-    return memory_.read_at(into, offset);
-  }
-  task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override {
-    return memory_.read_at(offset, bytes);
-  }
-
- private:
-  memory_reader memory_;
-  std::string etag_;
-};
 
 static task<std::shared_ptr<const byte_reader>> open_kept(
     std::shared_ptr<memory_cache::state> cache, std::string url, bool may_be_absent) {

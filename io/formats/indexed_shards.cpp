@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -27,6 +28,7 @@ indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& 
 void indexed_shards::add(std::size_t at, const io::tar_index& index) {
   auto& shard = shards_[at];
   shard.archive_bytes = index.archive_bytes();
+  shard.identity = index.identity();
   for (const auto& entry : index.entries()) {
     auto name = divide_member_name(entry.name());
     if (!name) continue;
@@ -91,13 +93,23 @@ void indexed_shards::keep(const one_shard& which, std::shared_ptr<const byte_rea
   open_.emplace_back(&which, std::move(archive));
 }
 
+task<std::string> identity_of_archive(std::string name, std::string etag) {
+  if (!scheme_of(name).empty()) co_return etag;
+  auto found = co_await io::stat(std::move(name));
+  co_return std::to_string(found.modified.time_since_epoch().count());
+}
+
 task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& which) {
   if (auto archive = opened(which)) co_return archive;
   auto archive = co_await io::open_reader(which.name);
   if (archive->size() != which.archive_bytes)
-    throw error(errc::invalid_data, "read " + which.name,
+    throw error(errc::invalid_data, "read " + without_secrets(which.name),
                 "it has " + std::to_string(archive->size()) +
                     " bytes; when it was indexed, it had " + std::to_string(which.archive_bytes));
+  auto identity = co_await identity_of_archive(which.name, std::string(archive->etag()));
+  if (identity != which.identity)
+    throw error(errc::invalid_data, "read " + without_secrets(which.name),
+                "it has changed since it was indexed");
   keep(which, archive);
   co_return archive;
 }

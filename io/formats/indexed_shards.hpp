@@ -15,6 +15,10 @@
 
 namespace lade::detail {
 
+// Which version of an archive it is: of an object its entity tag, as far as it has one, of a file
+// its time of modification.
+task<std::string> identity_of_archive(std::string name, std::string etag);
+
 class indexed_shards {
  public:
   // A value in an archive.
@@ -30,6 +34,7 @@ class indexed_shards {
   struct one_shard {
     std::string name;
     std::uint64_t archive_bytes = 0;
+    std::string identity = {};
     std::vector<sample_places> groups = {};
     std::unordered_map<std::string_view, std::size_t> by_key = {};  // views of the groups' keys
   };
@@ -51,7 +56,7 @@ class indexed_shards {
   // Throws error(invalid_argument) for a key that is none of these.
   std::pair<const one_shard*, const sample_places*> find(const std::string& key) const;
 
-  // An open archive of the size that was indexed.
+  // An open archive of the size and the identity that were indexed.
   task<std::shared_ptr<const byte_reader>> open(const one_shard& which);
 
  private:

@@ -8,6 +8,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tar_index.hpp>
+#include <lade/url.hpp>
 
 #include <cstdio>
 #include <optional>
@@ -97,9 +98,12 @@ static std::string hex(std::uint64_t value) {
 
 std::string index_path(const std::string& archive, const std::string& directory) {
   constexpr auto extension = ".lade-index";
-  if (directory.empty()) return archive + extension;
-  return directory + "/" + archive.substr(archive.rfind('/') + 1) + "-" + hex(fnv1a(archive)) +
-         extension;
+  bool is_url = !scheme_of(archive).empty();
+  auto name =
+      is_url ? archive.substr(0, archive.find('?')) : archive;  // a query may be a signature
+  if (!directory.empty())
+    return directory + "/" + name.substr(name.rfind('/') + 1) + "-" + hex(fnv1a(name)) + extension;
+  return name.size() < archive.size() ? std::string() : archive + extension;
 }
 
 void save(const tar_index& index, const std::string& path) {
@@ -111,6 +115,7 @@ void save(const tar_index& index, const std::string& path) {
 
 static task<std::optional<tar_index>> try_load_index(std::string path) {
   std::optional<tar_index> found;
+  if (path.empty()) co_return found;
   try {
     auto file = co_await try_open(path);
     if (file) {
@@ -137,7 +142,7 @@ task<tar_index> load_or_index_tar(std::shared_ptr<const byte_reader> archive, st
   auto reported = options.log ? options.log->count() : 0;
   auto made = co_await index_tar(std::move(archive), std::move(identity), options);
   bool is_whole = !options.log || options.log->count() == reported;
-  if (is_whole) try_save(made, path);
+  if (is_whole && scheme_of(path).empty() && !path.empty()) try_save(made, path);
   co_return made;
 }
 

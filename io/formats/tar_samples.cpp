@@ -15,20 +15,13 @@ namespace lade::io {
 
 using detail::indexed_shards;
 
-// Which version it is: of an object its entity tag, as far as it has one, of a file its time.
-static task<std::string> identity_of_archive(std::string name, std::string etag) {
-  if (name.find("://") != name.npos) co_return etag;
-  auto found = co_await stat(std::move(name));
-  co_return std::to_string(found.modified.time_since_epoch().count());
-}
-
 // Indexes one shard after the other, as long as there are any that nobody has begun.
 static task<> index_some_shards(indexed_shards& shards, std::atomic<std::size_t>& next,
                                 const std::string& directory, tar_options options) {
   for (auto i = next++; i < shards.count(); i = next++) {
     auto& name = shards.name(i);
     auto archive = co_await open_reader(name);
-    auto identity = co_await identity_of_archive(name, std::string(archive->etag()));
+    auto identity = co_await detail::identity_of_archive(name, std::string(archive->etag()));
     auto path = index_path(name, directory);
     auto index = co_await load_or_index_tar(std::move(archive), std::move(identity),
                                             std::move(path), options);

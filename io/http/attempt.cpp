@@ -81,6 +81,7 @@ static task<> make_room(transfer& paused, received& into, std::uint64_t most) {
   if (into.filled > 0) std::memcpy(larger.data(), into.content.data(), into.filled);
   if (done > 0) std::memcpy(larger.data() + into.filled, paused.room.data(), done);
   into.content = std::move(larger);
+  paused.content = {};
   paused.memory = into.content.bytes().subspan(into.filled);
 }
 
@@ -151,7 +152,7 @@ static void keep(received& so_far, const transfer& broken) {
   if (!is_body) return;
   auto tag = broken.head.value("etag");
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
-  if (can_continue && !(broken.expects_part && broken.is_accepted_whole())) {
+  if (can_continue) {
     so_far.etag = tag;
     so_far.filled += broken.filled;
   } else {
@@ -163,8 +164,15 @@ static std::string misfit_text(const byte_range& asked) {
   return "the server sent another part than bytes " + range_text(asked);
 }
 
+static attempt_result answer_of(const std::string& url, response_head& head, buffer body) {
+  attempt_result result;
+  result.answer.emplace(without_secrets(url), head.status, std::move(head.headers),
+                        std::move(body));
+  return result;
+}
+
 // What a transfer that is over makes of an attempt.
-static attempt_result conclude(const std::string& url, transfer& ended, received& so_far,
+static attempt_result conclude(const std::string& url, bool gets, transfer& ended, received& so_far,
                                const byte_range& asked) {
   auto& head = ended.head;
   if (ended.is_divided)
@@ -179,8 +187,7 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
                    .why = "the object is shorter than the server has said",
                    .again = true});
   }
-  bool is_part =
-      ended.succeeded() && ended.expects_part && head.status < 300 && !ended.is_accepted_whole();
+  bool is_part = ended.succeeded() && ended.expected && head.status < 300;
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
     if (is_continued) so_far.begin_anew();
@@ -194,20 +201,23 @@ static attempt_result conclude(const std::string& url, transfer& ended, received
     keep(so_far, ended);
     return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
   }
+  if (ended.succeeded() && !is_continued && is_of_no_bytes(head))
+    return answer_of(url, head, buffer());
   if (!ended.succeeded() || !is_body) {
     keep(so_far, ended);
     return failed(failure_of(ended));
   }
+  bool is_whole = head.status == 200 || head.status == 203;
+  if (gets && !is_whole && !ended.expected)
+    return failed({.code = status_code(head.status),
+                   .why = status_code(head.status).message() + ", which is no object"});
   so_far.filled += ended.filled;
   if (so_far.filled < so_far.room.size())
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object has become shorter while it was read"});
   auto body =
       so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled) : buffer();
-  attempt_result result;
-  result.answer.emplace(without_secrets(url), head.status, std::move(head.headers),
-                        std::move(body));
-  return result;
+  return answer_of(url, head, std::move(body));
 }
 
 // What the bytes of a whole object must come to, if its response states that.
@@ -236,21 +246,22 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
                              received& so_far) {
   auto& here = co_await lade::detail::this_context_reference();
   if (!here.runtime) throw error(errc::no_runtime, describe_request(what.method(), what.url()));
-  co_await client->permits.acquire();
-  permit one_of_all(client->permits);
   route way(what);
   while (true) {
+    auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
+    auto headers = co_await make_headers(*client, what, way, std::move(tag));
+    auto begun = std::chrono::system_clock::now();
     host_share host(*client, way.at);
-    co_await host.permits().acquire();
+    co_await host.permits().acquire();  // first: a slow host must not have the permits of all
     permit one_of_host(host.permits());
+    co_await client->permits.acquire();
+    permit one_of_all(client->permits);
     auto range = rest_of(what.range, so_far.filled);
     live_transfer hop(client, *here.runtime);
-    hop->expects_part = !range.is_all() && what.method() == "GET";
+    if (!range.is_all() && what.method() == "GET") hop->expected = range;
     bool may_divide = range.is_all() && what.method() == "GET" && so_far.room.empty();
-    if (may_divide) hop->most_at_once = client->settings.options.divide_above;
-    hop->accepts_whole = what.accepts_whole && range.offset == 0;
-    auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
-    co_await set_up(*client, *hop, what, way, range, std::move(tag));
+    if (may_divide) hop->most_at_once = so_far.divide_above;
+    set_up(*hop, what, way, range, headers);
     auto refused = co_await look_up(*client, *hop, way);
     if (!refused) {
       refused = co_await run_to_end(*client, hop, so_far, here);
@@ -263,11 +274,12 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     } else {
       expect_checksum(*client, what, *hop, so_far);
       bool is_asked = what.method() != "GET" || !is_other(hop->head, what.if_match);
-      result = is_asked ? conclude(way.url, *hop, so_far, range) : failed(changed_object());
+      result = is_asked ? conclude(way.url, what.method() == "GET", *hop, so_far, range)
+                        : failed(changed_object());
       co_await verify(*client, so_far, result);
     }
     if (result.failure) {
-      result.failure->again = result.failure->again || is_renewed(what, *result.failure);
+      result.failure->again = result.failure->again || is_renewed(what, *result.failure, begun);
       name_hop(way, *result.failure);
     }
     co_return result;

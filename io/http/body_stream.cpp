@@ -39,6 +39,10 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
   if (status == 412 && body.has_begun) return changed_object();
   if (body.has_begun && ends_at(hop.head, range.offset)) return std::nullopt;
   if (status >= 300 || status < 200) return failure_of(hop);
+  bool is_object = status == 200 || status == 203 || (status == 206 && !range.is_all());
+  if (!is_object)
+    return failed_attempt{.code = status_code(status),
+                          .why = status_code(status).message() + ", which is no object"};
   if (is_other(hop.head, body.etag)) return changed_object();
   if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
   return failed_attempt{
@@ -46,26 +50,36 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
       .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
 }
 
+// An open stream has no permit: its consumer may wait for requests that need them.
+//
 // Begins an attempt: runs `hop` up to the first byte of a body, or to the end. Returns why that is
 // not the body, if it is not.
 static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
                                                       std::optional<live_transfer>& hop,
                                                       lade::runtime& where) {
   route way(body.what);
+  auto begun = std::chrono::system_clock::now();
   std::optional<failed_attempt> refused;
   do {
-    hop.emplace(body.owner, where);
-    (*hop)->expects_part = !body.what.range.is_all();
-    set_streaming((*hop)->handle());
     auto tag = body.has_begun ? body.etag : body.what.if_match;
-    co_await set_up(*body.owner, **hop, body.what, way, body.what.range, std::move(tag));
+    auto headers = co_await make_headers(*body.owner, body.what, way, std::move(tag));
+    begun = std::chrono::system_clock::now();
+    host_share host(*body.owner, way.at);
+    co_await host.permits().acquire();
+    permit one_of_host(host.permits());
+    co_await body.owner->permits.acquire();
+    permit one_of_all(body.owner->permits);
+    hop.emplace(body.owner, where);
+    if (!body.what.range.is_all()) (*hop)->expected = body.what.range;
+    set_streaming((*hop)->handle());
+    set_up(**hop, body.what, way, body.what.range, headers);
     refused = co_await look_up(*body.owner, **hop, way);
     if (refused) break;
     co_await hop->step();
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));
   if (!refused) refused = refusal_of(body, **hop);
-  if (refused) refused->again = refused->again || is_renewed(body.what, *refused);
+  if (refused) refused->again = refused->again || is_renewed(body.what, *refused, begun);
   if (refused) name_hop(way, *refused);
   co_return refused;
 }
@@ -132,11 +146,6 @@ static task<> recover(streamed_body& body, failed_attempt failure) {
 }
 
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
-  co_await body.owner->permits.acquire();
-  permit one_of_all(body.owner->permits);
-  host_share host(*body.owner, origin(body.what.url()));
-  co_await host.permits().acquire();
-  permit one_of_host(host.permits());
   while (true) {
     auto here = co_await this_context();
     if (!here.runtime) throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));

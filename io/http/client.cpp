@@ -77,24 +77,43 @@ std::chrono::nanoseconds pause_before_next(const client_settings& settings,
 static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
                                              const request& what, divided_object found);
 
-// Attempts until one succeeds. `into` is where the body goes, if the caller has the memory.
-static task<response> send_until_answered(std::shared_ptr<client::state> client,
-                                          const request& what, std::span<std::byte> into) {
+static void require_range(const request& what) {
+  auto& range = what.range;
+  bool is_rest = range.bytes == byte_range::to_end;
+  if (range.bytes > 0 && (is_rest || range.offset <= byte_range::to_end - range.bytes)) return;
+  throw error(errc::invalid_argument, describe_request(what.method(), what.url()),
+              "a range of " + std::to_string(range.bytes) + " bytes from " +
+                  std::to_string(range.offset) + " on");
+}
+
+// Attempts until one succeeds. `into` is where the body goes, if the caller has the memory. The
+// result is an answer, or, where bodies longer than `most` are not wanted, what was left.
+static task<attempt_result> send_until_answered(std::shared_ptr<client::state> client,
+                                                const request& what, std::span<std::byte> into,
+                                                std::optional<std::uint64_t> most) {
   auto& here = co_await detail::this_context_reference();
-  received so_far{.room = into, .content = {}, .etag = {}, .checksum = {}};
+  auto& options = client->settings.options;
+  require_range(what);
+  received so_far{.room = into,
+                  .content = {},
+                  .etag = {},
+                  .checksum = {},
+                  .divide_above = most.value_or(options.divide_above)};
   auto begun = detail::clock::now();
   for (unsigned number = 1;; ++number) {
     auto result = co_await attempt(client, what, so_far);
+    if (result.divided && most) co_return result;
     if (result.divided)
       result = co_await receive_in_parts(client, what, *std::move(result.divided));
     if (result.answer) {
+      auto bytes = std::max(so_far.filled, result.answer->body().size());
       if (here.trace)
         here.trace->add_io(what.method(), without_secrets(what.url()), begun, detail::clock::now(),
-                           static_cast<std::int64_t>(so_far.filled));
-      co_return *std::move(result.answer);
+                           static_cast<std::int64_t>(bytes));
+      co_return result;
     }
     auto& failure = *result.failure;
-    if (!failure.again || !what.may_repeat || number == client->settings.options.retry.attempts)
+    if (!failure.again || !what.may_repeat || number == options.retry.attempts)
       give_up(*client, what, failure, number);
     ++client->retries;
     co_await sleep(pause_before_next(client->settings, failure, number));
@@ -102,13 +121,14 @@ static task<response> send_until_answered(std::shared_ptr<client::state> client,
 }
 
 // An error that does not name the request gets its name. `what` must outlive the task.
-static task<response> send_named(std::shared_ptr<client::state> client, const request& what,
-                                 std::span<std::byte> into = {}) {
+static task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
+                                       std::span<std::byte> into = {},
+                                       std::optional<std::uint64_t> most = {}) {
   auto deadline = client->settings.options.deadline;
   std::error_code code;
   std::string why;
   try {
-    auto answer = send_until_answered(std::move(client), what, into);
+    auto answer = send_until_answered(std::move(client), what, into, most);
     if (deadline.count() == 0) co_return co_await std::move(answer);
     co_return co_await with_timeout(deadline, std::move(answer),
                                     describe_request(what.method(), what.url()));
@@ -123,11 +143,23 @@ static task<response> send_named(std::shared_ptr<client::state> client, const re
 }
 
 static task<response> send_owned(std::shared_ptr<client::state> client, request what) {
-  co_return co_await send_named(std::move(client), what);
+  auto result = co_await send_named(std::move(client), what);
+  co_return *std::move(result.answer);
+}
+
+static task<std::optional<response>> send_unless_longer(std::shared_ptr<client::state> client,
+                                                        request what, std::uint64_t most) {
+  auto result = co_await send_named(std::move(client), what, {}, most);
+  co_return std::move(result.answer);
 }
 
 // The tasks of a client own what it is made of: it may be gone when they begin.
 task<response> client::send(request what) const { return send_owned(state_, std::move(what)); }
+
+task<std::optional<response>> client::get_unless_longer(request what,
+                                                        std::uint64_t most_bytes) const {
+  return send_unless_longer(state_, std::move(what), most_bytes);
+}
 
 task<response> client::get(std::string url, byte_range range) const {
   request what("GET", std::move(url));
@@ -148,14 +180,23 @@ static std::string_view without_quotes(std::string_view etag) noexcept {
   return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
 }
 
+// What a response says of the version of an object: its entity tag, also a weak one, else when it
+// was modified.
+static std::string version_of(const response& found) {
+  auto tag = found.etag();
+  return std::string(tag.empty() ? found.header("last-modified") : tag);
+}
+
 // An object by ranges of one entity.
 class object_reader final : public byte_reader {
  public:
   // `what`: a GET of the whole, with the entity tag that it has now, if that is strong.
-  object_reader(std::shared_ptr<client::state> of, request what, std::uint64_t bytes)
+  object_reader(std::shared_ptr<client::state> of, request what, std::uint64_t bytes,
+                std::string version = {})
       : client_(std::move(of)),
         whole_(std::move(what)),
         name_(without_secrets(whole_.url())),
+        version_(std::move(version)),
         bytes_(bytes) {}
 
   const std::string& name() const noexcept override { return name_; }
@@ -168,10 +209,11 @@ class object_reader final : public byte_reader {
     auto what = whole_;
     what.range = {offset, into.size()};
     try {
-      co_await send_named(client_, what, into);
+      auto got = co_await send_named(client_, what, into);
+      if (is_another(*got.answer)) refuse_change();
     } catch (const error& failure) {
       if (failure.code() != status_code(412)) throw;
-      throw error(errc::invalid_data, "read " + name_, "the object has changed");
+      refuse_change();
     }
     co_return into.size();
   }
@@ -179,7 +221,18 @@ class object_reader final : public byte_reader {
  private:
   std::shared_ptr<client::state> client_;
   request whole_;
+  // Without a strong tag, an object of the same length, tag and time passes for the same.
+  bool is_another(const response& part) const {
+    auto version = version_of(part);
+    bool is_other_version = !version_.empty() && !version.empty() && version != version_;
+    return is_other_version || part.object_bytes().value_or(bytes_) != bytes_;
+  }
+  [[noreturn]] void refuse_change() const {
+    throw error(errc::invalid_data, "read " + name_, "the object has changed");
+  }
+
   std::string name_;
+  std::string version_;  // empty if it is not known
   std::uint64_t bytes_;
 };
 
@@ -219,18 +272,22 @@ static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<clie
                                                             request what) {
   what.range = {0, 1};
   std::optional<response> found;
-  try {
-    found = co_await send_named(client, what);
-  } catch (const error& failure) {
-    if (failure.code() != status_code(416)) throw;  // what an empty object says
-  }
   auto name = without_secrets(what.url());
-  if (!found) co_return std::make_shared<const memory_reader>(buffer(), std::move(name));
+  try {
+    auto got = co_await send_named(client, what);
+    found = std::move(got.answer);
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_data) throw;
+    throw error(errc::unsupported, "open " + name, failure.what());
+  }
+  if (found->status() == 416)
+    co_return std::make_shared<const memory_reader>(buffer(), std::move(name));
   auto bytes = found->object_bytes();
   if (!bytes)
     throw error(errc::unsupported, "open " + name, "the server does not say how long it is");
   if (is_strong(found->etag())) what.if_match = found->etag();
-  co_return std::make_shared<const object_reader>(std::move(client), std::move(what), *bytes);
+  co_return std::make_shared<const object_reader>(std::move(client), std::move(what), *bytes,
+                                                  version_of(*found));
 }
 
 task<std::shared_ptr<const byte_reader>> client::open(std::string url) const {

@@ -40,10 +40,12 @@ void credential_cache::end(refresh& own, std::optional<s3_credentials> got,
     auto now = std::chrono::system_clock::now();
     running_.reset();
     next_try_ = now + pause_between_refreshes;
-    if (got)
+    if (got) {
       kept_ = got;
-    else if (kept_ && now < kept_->expires())
+      kept_since_ = now;
+    } else if (kept_ && now < kept_->expires()) {
       got = kept_;
+    }
   }
   own.got = std::move(got);
   if (!own.got) own.failure = std::move(failure);
@@ -79,11 +81,9 @@ task<s3_credentials> credential_cache::current() {
   }
 }
 
-void credential_cache::expire(const s3_credentials& refused) {
+void credential_cache::expire(s3_credentials::time begun) {
   std::lock_guard lock(mutex_);
-  bool is_kept = kept_ && kept_->access_key() == refused.access_key() &&
-                 kept_->session_token() == refused.session_token();
-  if (is_kept) kept_.reset();
+  if (kept_since_ <= begun) kept_.reset();
 }
 
 // How long until credentials should be replaced.

@@ -29,8 +29,9 @@ class credential_cache {
   // Valid credentials. Throws what the function throws. The cache must outlive the task.
   task<s3_credentials> current();
 
-  // For a server that says that these have expired: the next request gets others.
-  void expire(const s3_credentials& refused);
+  // For a server that says that those of an attempt have expired, which began then: the next one
+  // gets others, unless there are newer ones already.
+  void expire(s3_credentials::time begun);
 
   // Gets new credentials each time before the last ones expire, until it is stopped: so no request
   // waits for them. Background work. The cache must outlive the task.
@@ -57,8 +58,9 @@ class credential_cache {
   s3_credentials_function from_;
   std::mutex mutex_;
   std::optional<s3_credentials> kept_;  // guarded by mutex_, as all that follows
-  s3_credentials::time next_try_;       // while old ones are valid
-  std::shared_ptr<refresh> running_;    // null: none
+  s3_credentials::time kept_since_;
+  s3_credentials::time next_try_;     // while old ones are valid
+  std::shared_ptr<refresh> running_;  // null: none
 };
 
 }  // namespace lade::io::http

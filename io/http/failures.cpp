@@ -101,10 +101,10 @@ failed_attempt failure_of(const transfer& ended) {
           .retry_after = retry_after(ended.head, std::chrono::system_clock::now())};
 }
 
-bool is_renewed(const request& what, const failed_attempt& refusal) {
+bool is_renewed(const request& what, const failed_attempt& refusal, request::time begun) {
   bool is_refusal = refusal.code == status_code(400) || refusal.code == status_code(401) ||
                     refusal.code == status_code(403);
-  return is_refusal && what.renew && what.renew(refusal.why);
+  return is_refusal && what.renew && what.renew(refusal.why, begun);
 }
 
 }  // namespace lade::io::http

@@ -54,13 +54,17 @@ static task<> add_own_headers(client::state& client, const request& what, const 
   if (what.sign) co_await what.sign(what, headers);
 }
 
-task<> set_up(client::state& client, transfer& hop, const request& what, const route& way,
-              const byte_range& range, std::string if_match) {
+task<header_list> make_headers(client::state& client, const request& what, const route& way,
+                               std::string if_match) {
   header_list headers;
   if (!if_match.empty()) headers.emplace_back("If-Match", std::move(if_match));
   if (way.is_own) co_await add_own_headers(client, what, way, headers);
   if (what.method() == "PUT" || what.method() == "POST") headers.emplace_back("Expect", "");
+  co_return headers;
+}
 
+void set_up(transfer& hop, const request& what, const route& way, const byte_range& range,
+            const header_list& headers) {
   for (auto& [name, value] : headers) {
     require_one_line(name, value);
     hop.headers =

@@ -24,9 +24,14 @@ struct route {
   bool token_was_refused = false;
 };
 
+// The headers of a request to where the way has led, with tokens and signatures. Before permits are
+// acquired: a function of the program may send requests itself.
+task<header_list> make_headers(client::state& client, const request& what, const route& way,
+                               std::string if_match);
+
 // Sets a transfer up for a hop, with its headers.
-task<> set_up(client::state& client, transfer& hop, const request& what, const route& way,
-              const byte_range& range, std::string if_match);
+void set_up(transfer& hop, const request& what, const route& way, const byte_range& range,
+            const header_list& headers);
 
 // Looks up the addresses of its host. Returns why it has none, if so.
 task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,

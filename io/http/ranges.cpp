@@ -55,6 +55,10 @@ std::optional<std::uint64_t> part_bytes(const response_head& head,
   return is_rest && bytes < asked.bytes ? std::optional(bytes) : std::nullopt;
 }
 
+bool is_of_no_bytes(const response_head& head) noexcept {
+  return head.status == 416 && head.value("content-range") == "bytes */0";
+}
+
 // 416, with "bytes */1234" (RFC 9110, section 14.4).
 bool ends_at(const response_head& head, std::uint64_t offset) noexcept {
   auto text = head.value("content-range");

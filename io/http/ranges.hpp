@@ -26,6 +26,9 @@ std::optional<std::uint64_t> part_bytes(const response_head& head,
 // Whether a response to a request for the bytes from `offset` on says that the object ends there.
 bool ends_at(const response_head& head, std::uint64_t offset) noexcept;
 
+// Whether a response to a request for a part says that the object has no bytes: 416, "bytes */0".
+bool is_of_no_bytes(const response_head& head) noexcept;
+
 // Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
 

@@ -7,6 +7,7 @@
 #include <lade/io/http/s3.hpp>
 #include <lade/url.hpp>
 
+#include <set>
 #include <utility>
 
 namespace lade::io::http {
@@ -59,6 +60,7 @@ static task<buffer> read_s3_object(std::shared_ptr<const s3_store::state> store,
 static task<object_part> read_s3_part(std::shared_ptr<const s3_store::state> store, std::string url,
                                       byte_range part, std::string etag) {
   auto what = co_await make_s3_request(store, "GET", std::move(url));
+  if (part.offset == 0) ask_for_checksum(what);
   co_return co_await get_part(store->requests, std::move(what), part, std::move(etag));
 }
 
@@ -110,6 +112,7 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
   const s3_name name(prefix);
   auto bucket = std::string(scheme_of(prefix)) + "://" + name.bucket + "/";
   std::string next;
+  std::set<std::string> pages;  // their tokens
   do {
     auto what = co_await make_s3_request(store, "GET", bucket, listing_query(name.key, next));
     auto answer = co_await store->requests.send(std::move(what));
@@ -118,8 +121,9 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
       object_info listed(bucket + each.key, each.bytes, std::move(each.etag));
       co_yield listed;
     }
-    if (!page.next.empty() && page.next == next)
-      throw error(errc::invalid_data, "list " + prefix, "the server repeats a page");
+    if (!page.next.empty() && !pages.insert(page.next).second)
+      throw error(errc::invalid_data, "list " + without_secrets(prefix),
+                  "the server repeats a page");
     next = std::move(page.next);
   } while (!next.empty());
 }

@@ -21,7 +21,7 @@ s3_name::s3_name(std::string_view url) {
   bucket = rest.substr(0, rest.find('/'));
   key = rest.substr(std::min(rest.size(), bucket.size() + 1));
   if (scheme.empty() || bucket.empty() || bucket.find_first_of("?#@:%") != std::string::npos)
-    throw error(errc::invalid_argument, "open " + std::string(url), "no s3://bucket/key");
+    throw error(errc::invalid_argument, "open " + without_secrets(url), "no s3://bucket/key");
 }
 
 s3_place::s3_place(std::string region, std::string endpoint, std::optional<bool> path_style)
@@ -102,7 +102,6 @@ static task<> keep_credentials_fresh(std::shared_ptr<credential_cache> of) {
 
 static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
                               std::shared_ptr<const s3_place> where, std::string body_hash,
-                              std::shared_ptr<std::optional<s3_credentials>> signed_with,
                               const request& what, http::header_list& headers) {
   auto keys = co_await store->credentials->current();
   if (keys.expires() != s3_credentials::time::max()) {
@@ -113,7 +112,6 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
   }
   auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   where->signer().sign(what.method(), what.url(), headers, keys, body_hash, now);
-  *signed_with = std::move(keys);
 }
 
 task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
@@ -125,16 +123,13 @@ task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std:
   if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
   if (store->is_anonymous) co_return made;
   auto hash = sha256_text(made.body.text());
-  auto signed_with = std::make_shared<std::optional<s3_credentials>>();
-  made.sign = [store, where, hash, with = signed_with](const request& what,
-                                                       http::header_list& headers) {
-    return sign_s3_request(store, where, hash, with, what, headers);
+  made.sign = [store, where, hash](const request& what, http::header_list& headers) {
+    return sign_s3_request(store, where, hash, what, headers);
   };
-  auto is_renewed = std::make_shared<bool>(false);
-  made.renew = [store, signed_with, is_renewed](std::string_view why) {
-    bool is_expired = *signed_with && why.find("ExpiredToken") != std::string_view::npos;
-    if (is_expired) store->credentials->expire(**signed_with);
-    return is_expired && !std::exchange(*is_renewed, true);
+  made.renew = [store](std::string_view why, request::time begun) {
+    bool is_expired = why.find("ExpiredToken") != std::string_view::npos;
+    if (is_expired) store->credentials->expire(begun);
+    return is_expired;
   };
   co_return made;
 }

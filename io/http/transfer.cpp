@@ -84,9 +84,10 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
   if (head.status >= 300) {
     constexpr std::size_t enough = 1024;
     refusal.append(data, std::min(bytes, enough - std::min(enough, refusal.size())));
-    return bytes;
+    refused_bytes += bytes;
+    return refused_bytes > most_refused ? 0 : bytes;
   }
-  if (expects_part && head.status != 206 && !is_accepted_whole()) {
+  if (expected && !has_begun_ && !part_bytes(head, *expected)) {
     misfits = true;
     return 0;
   }

@@ -71,6 +71,8 @@ class transfer {
   // What libcurl hands over at most at a time.
   static constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 
+  static constexpr std::size_t most_refused = std::size_t{1} << 20;
+
   // `handle` has all options but those that belong to the object itself.
   explicit transfer(CURL* handle) noexcept : easy_(handle) {}
 
@@ -83,17 +85,16 @@ class transfer {
   curl_list addresses;
 
   response_head head;
-  std::span<std::byte> room;  // where the next bytes of the body go
-  std::size_t filled = 0;     // bytes of `room` that have come
-  std::size_t wanted = 0;     // when paused: bytes of the piece that had no room
-  std::string refusal;        // the beginning of the body of a status of 300 or more
+  std::span<std::byte> room;      // where the next bytes of the body go
+  std::size_t filled = 0;         // bytes of `room` that have come
+  std::size_t wanted = 0;         // when paused: bytes of the piece that had no room
+  std::string refusal;            // the beginning of the body of a status of 300 or more
+  std::size_t refused_bytes = 0;  // of that body; after a MiB the transfer ends
 
-  // The response to a request for a part is only taken if it is a part: 206; or, if that is
-  // accepted, the whole: 200. Otherwise the transfer ends, and `misfits`.
-  bool expects_part = false;
-  bool accepts_whole = false;
+  // The response to a request for a part is only taken if it is that part. Otherwise the transfer
+  // ends, and `misfits`.
+  std::optional<byte_range> expected = {};
   bool misfits = false;
-  bool is_accepted_whole() const noexcept { return accepts_whole && head.status == 200; }
 
   // A longer body of an entity that can be read in parts is not taken; then `is_divided`.
   std::uint64_t most_at_once = std::numeric_limits<std::uint64_t>::max();
@@ -115,7 +116,7 @@ class transfer {
   // Where it was when the last step ended.
   stage at() const noexcept { return seen_; }
   CURLcode result() const noexcept { return result_; }
-  bool succeeded() const noexcept { return result_ == CURLE_OK; }
+  bool succeeded() const noexcept { return result_ == CURLE_OK || refused_bytes > most_refused; }
   CURL* handle() const noexcept { return easy_; }
   std::string_view reason() const noexcept { return error_text_.data(); }  // what libcurl says
 

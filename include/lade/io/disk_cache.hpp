@@ -48,8 +48,8 @@ struct disk_cache_options {
 //
 // Processes. All processes of a machine, such as the ranks of a training, may use the directory at
 // a time, with the same max_bytes. A block that several want is fetched once; the others wait for
-// it (for a minute at most, if the one that fetches it hangs). A process may be killed at any time:
-// the directory stays whole.
+// it: for a minute at most, or 20 s in the same process, should the one that fetches it hang. A
+// process may be killed at any time: the directory stays whole.
 //
 // Integrity. A block has the store's entity tag and checksums (CRC-32C). Its content is verified
 // the first time that a process reads it, unless the process has written it itself; its label at
@@ -76,6 +76,8 @@ class disk_cache final : public store {
   // Needs no runtime, as the functions below.
   disk_cache(std::shared_ptr<const store> of, const disk_cache_options& options);
 
+  const std::string& directory() const noexcept;
+
   cache_statistics stats() const;
 
   // Why the last block could not be written; empty if all could.
@@ -99,7 +101,7 @@ class disk_cache final : public store {
 };
 
 // Mounts a disk cache at `prefix`, of the store that is mounted there. Throws as disk_cache and
-// find_store do.
+// find_store do, and error(invalid_argument) if that store is a cache in the same directory.
 std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
                                                    const disk_cache_options& options);
 

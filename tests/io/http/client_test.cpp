@@ -58,6 +58,11 @@ static client_options quick() {
   return options;
 }
 
+static task<buffer> next_of(async_generator<buffer> from) {
+  auto* chunk = co_await from.next();
+  co_return chunk ? *chunk : buffer();
+}
+
 class Client : public ReactorTest {};
 INSTANTIATE_TEST_SUITE_P(Both, Client,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
@@ -535,6 +540,120 @@ TEST(HttpOptions, UrlsOfOtherSchemesAreRefused) {
   for (const std::string url : {"ftp://a/b", "a/b", "", "http://", "file:///etc/passwd"})
     EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url)); },
                 ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
+}
+
+TEST_P(Client, TakesNoOtherPartForTheRestOfABody) {
+  const auto content = content_of(1000);
+  std::atomic<int> requests = 0;
+  web_server server([&](auto& request) {
+    auto reply = file_reply(request, content);
+    auto number = requests++;
+    if (number == 0) reply.cut_at = 500;
+    if (number == 1) {
+      reply = file_reply(web_request{}, content);
+      reply.status = 206;
+      reply.headers.emplace_back("Content-Range", "bytes 0-999/1000");
+      reply.cut_at = 300;
+    }
+    return reply;
+  });
+  runtime runtime(options());
+  EXPECT_TRUE(sync_wait(runtime, client(quick()).get(server.url())).body().text() == content);
+}
+
+TEST_P(Client, AnAnswerThatIsNoObjectIsAnError) {
+  for (int status : {202, 204, 206, 299}) {
+    web_server server([&](auto&) { return web_reply{.status = status, .body = "later"}; });
+    runtime runtime(options());
+    EXPECT_THAT([&] { (void)sync_wait(runtime, client(quick()).get(server.url())); },
+                ThrowsMessage<error>(HasSubstr(std::to_string(status))));
+    EXPECT_THROW((void)sync_wait(runtime, next_of(client(quick()).stream(server.url()))), error);
+  }
+}
+
+TEST_P(Client, ARangeThatIsRefusedIsNoEmptyObject) {
+  web_server server([](auto& request) {
+    web_reply reply = file_reply(request, "0123456789");
+    if (request.headers.count("range"))
+      reply = {.status = 416, .headers = {{"Content-Range", "bytes */10"}}};
+    return reply;
+  });
+  runtime runtime(options());
+  EXPECT_THROW((void)sync_wait(runtime, client(quick()).open(server.url())), error);
+  web_server empty(
+      [](auto&) { return web_reply{.status = 416, .headers = {{"Content-Range", "bytes */0"}}}; });
+  EXPECT_EQ(sync_wait(runtime, client(quick()).open(empty.url()))->size(), 0u);
+}
+
+TEST_P(Client, AReaderNoticesAnObjectThatChangesWithoutAStrongTag) {
+  std::atomic<bool> has_changed = false;
+  web_server server([&](auto& request) {
+    auto content = content_of(has_changed ? 1500 : 1000);
+    return file_reply(request, content, "W/\"1\"");
+  });
+  runtime runtime(options());
+  auto object = sync_wait(runtime, client(quick()).open(server.url()));
+  EXPECT_EQ(sync_wait(runtime, object->read_at(10, 5)).size(), 5u);
+  has_changed = true;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, object->read_at(10, 5)); },
+              ThrowsMessage<error>(HasSubstr("the object has changed")));
+}
+
+TEST_P(Client, TheBodyOfARefusalIsReadUpToALimit) {
+  web_server server([](auto&) {
+    return web_reply{.status = 404, .body = std::string(20'000'000, 'x'), .is_chunked = true};
+  });
+  runtime runtime(options());
+  client web(quick());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, web.get(server.url())); },
+              ThrowsMessage<error>(HasSubstr("404 Not Found: xxx")));
+}
+
+TEST_P(Client, RangesThatCannotBeAreRefused) {
+  runtime runtime(options());
+  client web(quick());
+  for (auto range : {byte_range{5, 0}, byte_range{90, byte_range::to_end - 5}})
+    EXPECT_THAT([&] { (void)sync_wait(runtime, web.get("http://127.0.0.1:1/a", range)); },
+                ThrowsMessage<error>(HasSubstr("a range of")));
+}
+
+static task<std::string> ask_for_token(client web, std::string url) {
+  auto got = co_await web.get(std::move(url));
+  co_return std::string(got.body().text());
+}
+
+TEST_P(Client, AFunctionForTokensMaySendRequestsItself) {
+  web_server tokens([](auto&) { return web_reply{.body = "token"}; });
+  web_server server([](auto& request) {
+    return web_reply{.status = request.headers.count("authorization") ? 200 : 401};
+  });
+  auto few = quick();
+  few.requests = 2;
+  client web(few);
+  web.authorize(server.host(),
+                [&web, url = tokens.url()](bool) { return ask_for_token(web, url); });
+  runtime runtime(options());
+  sync_wait(runtime, get_many(web, server.url(), 16));
+  EXPECT_EQ(server.requests(), 16u);
+}
+
+static task<std::size_t> get_within_a_stream(client web, std::string url) {
+  auto chunks = web.stream(url);
+  std::size_t bytes = 0;
+  while (auto* chunk = co_await chunks.next()) {
+    auto other = co_await web.get(url);
+    bytes += chunk->size() + other.body().size();
+  }
+  co_return bytes;
+}
+
+TEST_P(Client, AnOpenStreamHoldsUpNoRequests) {
+  web_server server([](auto& request) { return file_reply(request, content_of(1000)); });
+  auto few = quick();
+  few.connections_per_host = 1;
+  few.requests = 1;
+  runtime runtime(options());
+  EXPECT_EQ(sync_wait(runtime, get_within_a_stream(client(few), server.url())), 2000u);
 }
 
 }  // namespace lade::io::http

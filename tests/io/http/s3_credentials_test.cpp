@@ -432,9 +432,9 @@ TEST(CredentialCache, KeepsCredentialsUntilTheyAreAboutToExpire) {
   runtime runtime;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
   EXPECT_EQ(service.calls, 1);
-  cache.expire(s3_credentials("other", "secret"));
+  cache.expire(std::chrono::system_clock::now() - 1h);  // an attempt with older ones
   EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
-  cache.expire(s3_credentials("id1", "secret"));
+  cache.expire(std::chrono::system_clock::now());
   EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id2");
 }
 
@@ -446,7 +446,7 @@ TEST(CredentialCache, UsesOldCredentialsWhileARefreshFails) {
   EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
   service.fails = true;
   EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
-  cache.expire(s3_credentials("id1", "secret"));
+  cache.expire(std::chrono::system_clock::now());
   EXPECT_THAT([&] { (void)sync_wait(runtime, cache.current()); },
               ThrowsMessage<error>("ask: no answer"));
 }

@@ -4,8 +4,11 @@
 
 #include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/from.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/http/s3.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/sync_wait.hpp>
@@ -20,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,6 +39,7 @@ using test::web_server;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 
 static task<s3_credentials> some_keys() { co_return s3_credentials("id", "secret"); }
@@ -507,6 +512,31 @@ TEST(S3, AsksForChecksumsOfWholeObjects) {
   EXPECT_EQ(seen.at(0).headers["x-amz-checksum-mode"], "ENABLED");
   EXPECT_THAT(seen.at(0).headers["authorization"], HasSubstr("x-amz-checksum-mode;"));
   EXPECT_EQ(seen.at(1).headers.count("x-amz-checksum-mode"), 0u);
+}
+
+static task<buffer> read_byte(std::shared_ptr<const byte_reader> from, int number) {
+  co_return co_await from->read_at(static_cast<std::uint64_t>(number), 1);
+}
+
+TEST(S3, AReaderMayBeReadOnSeveralReactors) {
+  web_server server([](auto& request) { return test::file_reply(request, std::string(500, 'x')); });
+  runtime runtime({.threads = 2, .reactors = 4});
+  s3_store store({.endpoint = server.url("")}, client(), some_keys);
+  auto object = sync_wait(runtime, store.open("s3://bucket/key", false));
+  std::vector<int> numbers(500);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  auto bytes = from(std::move(numbers)) |
+               map([object](int number) { return read_byte(object, number); }, {.concurrency = 64});
+  std::size_t count = 0;
+  for (auto& each : runtime.run(bytes)) count += each.text() == "x";
+  EXPECT_EQ(count, 500u);
+}
+
+TEST(S3, NamesThatAreNoneAreRefusedWithoutTheirSecrets) {
+  runtime other;
+  s3_store anywhere({.endpoint = "http://127.0.0.1:1"}, client(), some_keys);
+  EXPECT_THAT([&] { (void)sync_wait(other, anywhere.read("s3://KEY:SECRET@bucket/key")); },
+              ThrowsMessage<error>(Not(HasSubstr("SECRET"))));
 }
 
 TEST(S3, NamesThatAreNoneAreRefused) {

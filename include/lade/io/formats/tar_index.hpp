@@ -63,7 +63,8 @@ std::string to_bytes(const tar_index& index);
 tar_index tar_index_from_bytes(std::string_view bytes);
 
 // Where the index of an archive is kept: "a.tar.lade-index" beside it or, with a directory, in
-// that, under a name that is made of the archive's whole name.
+// that, under a name that is made of the archive's whole name. The query of a URL, which may be a
+// signature, counts for nothing; without a directory, an archive with one has no index: empty.
 std::string index_path(const std::string& archive, const std::string& directory = {});
 
 // Writes an index to a file, which others see when it is complete. Creates no directories. Blocks.
@@ -72,7 +73,8 @@ void save(const tar_index& index, const std::string& path);
 // The index that is kept at `path` if it is of the archive's size and identity; otherwise the
 // archive is indexed and the index is saved. An index that is damaged or of another archive is
 // replaced. One that cannot be saved is used all the same: where the archive is read-only. One of
-// an archive whose damage was reported is not saved, so that the next one reports it again.
+// an archive whose damage was reported is not saved, so that the next one reports it again. Behind
+// a URL, an index is read and none is saved.
 task<tar_index> load_or_index_tar(std::shared_ptr<const byte_reader> archive, std::string identity,
                                   std::string path, tar_options options = {});
 

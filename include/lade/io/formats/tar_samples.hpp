@@ -72,7 +72,8 @@ class tar_samples {
 };
 
 // Indexes shards, or loads their indexes (see load_or_index_tar): of files the size and the time of
-// modification decide whether an index is up to date, of others the size. Throws what index_tar
+// modification decide whether an index is up to date, of objects the size and the entity tag. A
+// shard that is another when a sample is read is an error. Throws what index_tar
 // throws, and error(invalid_data) for a shard with two samples of one key.
 task<tar_samples> index_shards(shards which, const tar_samples_options& options = {});
 

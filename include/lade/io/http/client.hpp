@@ -138,9 +138,8 @@ class request {
   // The headers of the program itself. None of them is sent to another host than the URL's.
   header_list headers;
 
-  buffer body;                 // of a PUT or POST
-  byte_range range;            // of a GET
-  bool accepts_whole = false;  // of a range: whether the whole object may come instead
+  buffer body;             // of a PUT or POST
+  byte_range range;        // of a GET
   std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
   bool may_repeat = true;  // whether another attempt does no harm
 
@@ -149,9 +148,11 @@ class request {
   // until the task has ended.
   std::function<task<>(const request&, header_list&)> sign;
 
-  // Called with the reason of a refusal, 400, 401 or 403: returns whether another attempt, for
-  // which `sign` is awaited again, may be accepted.
-  std::function<bool(std::string_view why)> renew;
+  // Called with the reason of a refusal, 400, 401 or 403, and when the refused attempt began:
+  // returns whether another, for which `sign` is awaited again, may be accepted. As of `sign`,
+  // copies of a request share what it refers to, and may be sent side by side.
+  using time = std::chrono::system_clock::time_point;
+  std::function<bool(std::string_view why, time begun)> renew;
 
  private:
   std::string method_;
@@ -213,6 +214,10 @@ class client {
 
   task<response> send(request what) const;
 
+  // The whole of the object that a GET asks for; nothing if it is longer than `most_bytes` and its
+  // server can send it in parts.
+  task<std::optional<response>> get_unless_longer(request what, std::uint64_t most_bytes) const;
+
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
   // at the pace of the consumer: libcurl holds back at most what the system has received. What
   // breaks off is continued as described above; without a strong entity tag that is an error, since
@@ -234,7 +239,8 @@ class client {
 
   // For all requests to a host ("example.com", "example.com:8080"): calls `token` before a request
   // and sends "Authorization: Bearer TOKEN"; after a 401 it is called once more, with true. Before
-  // the first request only.
+  // the first request only. The function may send requests itself; a copy of this client in it
+  // would keep both alive for ever, a reference does not.
   using token_function = std::function<task<std::string>(bool was_refused)>;
   void authorize(std::string host, token_function token);
 
