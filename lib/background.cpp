@@ -8,6 +8,8 @@
 #include <stop_token>
 #include <system_error>
 
+#include "is_stop.hpp"
+
 namespace lade {
 namespace detail {
 
@@ -22,16 +24,6 @@ namespace detail {
     throw stage_error(cause, errc::failed, name, {}, {}, e.what());
   } catch (...) {
     throw stage_error(cause, errc::failed, name, {}, {}, "an exception of unknown type");
-  }
-}
-
-static bool is_stop(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::system_error& e) {
-    return e.code() == errc::stopped;
-  } catch (...) {
-    return false;
   }
 }
 

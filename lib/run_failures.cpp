@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "is_stop.hpp"
+
 namespace lade::detail {
 
 std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& policy,
@@ -121,16 +123,6 @@ std::exception_ptr run_state::end_run(stage_error failure) {
   auto thrown = std::make_exception_ptr(failure);
   final_failures_.push_back({thrown, std::move(failure)});
   return thrown;
-}
-
-static bool is_stop(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& e) {
-    return e.code() == errc::stopped;
-  } catch (...) {
-    return false;
-  }
 }
 
 void run_state::lacks_memory_to_take() { raise(ENOMEM, "take an item of a run"); }

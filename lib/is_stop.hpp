@@ -1,0 +1,22 @@
+// Which exceptions are stops.
+
+#pragma once
+
+#include <lade/error.hpp>
+
+#include <exception>
+
+namespace lade::detail {
+
+// Whether it says that somebody was asked to stop.
+inline bool is_stop(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& thrown) {
+    return thrown.code() == errc::stopped;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace lade::detail
