@@ -110,11 +110,11 @@ TEST(Npz, StoredArraysOfAnyByteOrderAreDecodedWhereverTheyAre) {
     auto* y = made.field("y").tensor().data<std::int32_t>();
     auto* z = made.field("z").tensor().data<std::int32_t>();
     for (std::size_t i = 0; i < elements.size() / 4; ++i) {
-      std::int32_t expected;
+      std::uint32_t expected = 0;
       std::memcpy(&expected, elements.data() + 4 * i, 4);
-      ASSERT_EQ(x[i], expected);
-      ASSERT_EQ(y[i], __builtin_bswap32(expected));
-      ASSERT_EQ(z[i], expected);
+      ASSERT_EQ(static_cast<std::uint32_t>(x[i]), expected);
+      ASSERT_EQ(static_cast<std::uint32_t>(y[i]), __builtin_bswap32(expected));
+      ASSERT_EQ(static_cast<std::uint32_t>(z[i]), expected);
     }
   }
 }
