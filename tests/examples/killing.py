@@ -3,6 +3,7 @@ import pathlib
 import random
 import subprocess
 import tempfile
+import time
 
 
 def lines_of(log):
@@ -17,6 +18,7 @@ def kill_after(program, log, lines):
             before = lines_of(log)
         if before is not None and lines_of(log) >= before + lines:
             break
+        time.sleep(0.001)  # leaves the processor to the program
     ran = program.poll() is None
     program.kill()
     program.wait()

@@ -20,7 +20,7 @@ def photos_of(classes, times):
 
 class RemoteImages(unittest.TestCase):
     def setUp(self):
-        self.store = WebStore(photos_of(classes=3, times=320))
+        self.store = WebStore(photos_of(classes=3, times=640))
         self.addCleanup(self.store.close)
         self.environment = dict(os.environ, AWS_ENDPOINT_URL=self.store.url, AWS_REGION="here",
                                 AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret")
@@ -46,7 +46,7 @@ class RemoteImages(unittest.TestCase):
 
     def test_every_image_comes_once_in_an_epoch(self):
         status, errors, log = self.run_once()
-        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(status, 0, errors)
         names = log.split("s3:")
         seen = sorted(each.strip() for each in names if each.strip())
         wanted = sorted(f"/{name}:{name.split('/')[3][-1]}" for name in self.store.objects)

@@ -98,7 +98,7 @@ static std::size_t open_descriptors() {
 
 static std::size_t objects_wanted() {
   auto* given = std::getenv("LADE_FAULT_RUN_OBJECTS");
-  return given ? std::stoul(given) : 5'000;
+  return given ? std::stoul(given) : 2'000;
 }
 
 static client_options patient() {
@@ -106,7 +106,7 @@ static client_options patient() {
   options.retry.attempts = 40;
   options.retry.pause = 1ms;
   options.longest_pause = 5ms;
-  options.stall_timeout = 200ms;
+  options.stall_timeout = 2s;
   options.connections_per_host = 256;
   return options;
 }
