@@ -298,10 +298,4 @@ task<std::shared_ptr<const byte_reader>> client::open(request what) const {
   return open_object(state_, std::move(what));
 }
 
-std::shared_ptr<const byte_reader> client::open_known(request what, std::uint64_t bytes) const {
-  return std::make_shared<const object_reader>(state_, std::move(what), bytes);
-}
-
-const client_options& client::options() const noexcept { return state_->settings.options; }
-
 }  // namespace lade::io::http

@@ -28,7 +28,8 @@ struct memory_cache_options {
 // What fits stays: within an epoch (run_options::epoch) nothing is evicted, and what has no room is
 // read from the store. When a run of a later epoch begins, objects that nobody used in the last one
 // are evicted, the longest unused first, as far as there was no room. Objects are taken not to
-// change behind their names; one that several want is fetched once.
+// change behind their names; one that several want is fetched once, unless that takes longer than
+// 20 seconds: then the others fetch it too.
 //
 // The memory belongs to the cache and does not count to the limit of a runtime. What is read is a
 // view of it, to which nobody may write. Any thread. Its functions require a runtime, but for

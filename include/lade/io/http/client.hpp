@@ -31,11 +31,16 @@ struct client_options {
 
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);  // without a byte
-  std::chrono::milliseconds timeout = {};  // of an attempt, waits for memory included; 0: none
-  std::chrono::nanoseconds deadline = {};  // of all attempts; 0: none
 
-  unsigned connections_per_host = 128;  // requests to one host that run at a time
-  unsigned requests = 512;              // to all hosts
+  // Of an attempt, from its connection on, waits for memory included; and of all attempts together,
+  // with what they wait for. 0: none. Neither is for streams.
+  std::chrono::milliseconds timeout = {};
+  std::chrono::nanoseconds deadline = {};
+
+  // Requests that run at a time, to one host and to all. Others wait. A stream counts until its
+  // first bytes are there, so that its consumer may send requests.
+  unsigned connections_per_host = 128;
+  unsigned requests = 512;
 
   // Bodies that are received at a time, of all hosts, each counted with its length. Others wait in
   // the order of their arrival; a body that is longer is received alone. Of a stream the chunk
@@ -202,8 +207,10 @@ class client {
   // Throws error(invalid_argument) that names an option that cannot work.
   explicit client(const client_options& options);
 
-  // An object or a part of it, in memory of the caller's pool. Throws error(invalid_data) if the
-  // server sends another range than asked for, or the whole object instead.
+  // An object or a part of it, in memory of the caller's pool. The status is 200 or 203, of a part
+  // 206, and 416 without a body for a part of an empty object; all others are errors. Throws
+  // error(invalid_data) if the server sends another range than asked for, or the whole object
+  // instead, and error(invalid_argument) for a range of no bytes or beyond all objects.
   task<response> get(std::string url, byte_range range = {}) const;
 
   // The same without the body.
@@ -226,16 +233,12 @@ class client {
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
-  // An object for random access, by ranges of the entity that it is now. Throws error(unsupported)
-  // if the server does not say its length or takes no ranges.
+  // An object for random access, by ranges of the entity that it is now. Reads throw
+  // error(invalid_data) once it is another: told by a strong entity tag, otherwise by its weak one
+  // or time of modification, and its length. Throws error(unsupported) if the server does not say
+  // its length or takes no ranges.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
-
-  // The same for an object that is known to have so many bytes. Sends no request; where `what` has
-  // an entity tag (if_match), reads fail once the object has another.
-  std::shared_ptr<const byte_reader> open_known(request what, std::uint64_t bytes) const;
-
-  const client_options& options() const noexcept;
 
   // For all requests to a host ("example.com", "example.com:8080"): calls `token` before a request
   // and sends "Authorization: Bearer TOKEN"; after a 401 it is called once more, with true. Before

@@ -74,8 +74,8 @@ s3_credentials_function s3_web_identity_credentials();
 
 // The keys of a profile in AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and AWS_CONFIG_FILE
 // (~/.aws/config); the first has precedence. `profile`: AWS_PROFILE, or "default", if empty.
-// Profiles that assume a role, sign on (sso_...), or run a program (credential_process) are refused
-// with error(unsupported).
+// A profile that has no keys but assumes a role, signs on (sso_...), or runs a program
+// (credential_process) is refused with error(unsupported); of one that has keys, they are used.
 s3_credentials_function s3_profile_credentials(std::string_view profile = {});
 
 // The answer of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, a path at 169.254.170.2, or of
