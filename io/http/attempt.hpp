@@ -47,6 +47,9 @@ struct client::state {
   std::mutex mutex;
   std::map<std::string, host_permits> hosts;  // guarded by mutex
 
+  // What get_part found last: an object longer than the part.
+  std::atomic<bool> objects_are_long = false;
+
   std::atomic<std::uint64_t> requests = 0, retries = 0, failures = 0, bytes_in = 0, bytes_out = 0,
                              connections = 0, verified = 0;
 };
@@ -142,5 +145,12 @@ void count(client::state& client, const transfer& ended);
 // throws, and errors of what can never succeed.
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
                              received& so_far);
+
+// Attempts until one succeeds. `into`: where the body goes, if the caller has the memory. The
+// result is an answer, or, where a body longer than `most` is not wanted, what was left. Throws the
+// errors of client::send. `what` must outlive the task.
+task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
+                                std::span<std::byte> into = {},
+                                std::optional<std::uint64_t> most = {});
 
 }  // namespace lade::io::http

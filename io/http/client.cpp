@@ -86,8 +86,7 @@ static void require_range(const request& what) {
                   std::to_string(range.offset) + " on");
 }
 
-// Attempts until one succeeds. `into` is where the body goes, if the caller has the memory. The
-// result is an answer, or, where bodies longer than `most` are not wanted, what was left.
+// See send_named.
 static task<attempt_result> send_until_answered(std::shared_ptr<client::state> client,
                                                 const request& what, std::span<std::byte> into,
                                                 std::optional<std::uint64_t> most) {
@@ -120,10 +119,9 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
   }
 }
 
-// An error that does not name the request gets its name. `what` must outlive the task.
-static task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
-                                       std::span<std::byte> into = {},
-                                       std::optional<std::uint64_t> most = {}) {
+// An error that does not name the request gets its name.
+task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
+                                std::span<std::byte> into, std::optional<std::uint64_t> most) {
   auto deadline = client->settings.options.deadline;
   std::error_code code;
   std::string why;
@@ -147,19 +145,8 @@ static task<response> send_owned(std::shared_ptr<client::state> client, request 
   co_return *std::move(result.answer);
 }
 
-static task<std::optional<response>> send_unless_longer(std::shared_ptr<client::state> client,
-                                                        request what, std::uint64_t most) {
-  auto result = co_await send_named(std::move(client), what, {}, most);
-  co_return std::move(result.answer);
-}
-
 // The tasks of a client own what it is made of: it may be gone when they begin.
 task<response> client::send(request what) const { return send_owned(state_, std::move(what)); }
-
-task<std::optional<response>> client::get_unless_longer(request what,
-                                                        std::uint64_t most_bytes) const {
-  return send_unless_longer(state_, std::move(what), most_bytes);
-}
 
 task<response> client::get(std::string url, byte_range range) const {
   request what("GET", std::move(url));

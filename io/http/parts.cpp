@@ -1,70 +1,90 @@
-#include "parts.hpp"
-
+#include "attempt.hpp"
 #include "ranges.hpp"
 
 #include <lade/error.hpp>
+#include <lade/io/store.hpp>
 #include <lade/url.hpp>
 
 #include <utility>
 
 namespace lade::io::http {
 
-static std::string with_quotes(const std::string& etag) {
-  return etag.empty() ? etag : "\"" + etag + "\"";
-}
-
 // A strong tag without its quotes; nothing of another.
 static std::string stored_tag(std::string_view etag) {
   return is_strong(etag) ? std::string(etag.substr(1, etag.size() - 2)) : std::string();
 }
 
+// Where a response is of another entity than the one that was asked for.
 [[noreturn]] static void refuse_change(const std::string& name) {
   throw error(errc::invalid_data, "read " + name, "the object has changed");
 }
 
-static task<response> send_for_part(client to, request what) {
+static object_part part_of(const response& got, const request& what) {
   auto name = without_secrets(what.url());
-  try {
-    co_return co_await to.send(std::move(what));
-  } catch (const error& failure) {
-    if (failure.code() != status_code(412)) throw;
-    refuse_change(name);
-  }
-}
-
-static object_part part_of(const response& got, const std::string& etag, const std::string& name) {
-  auto tag = stored_tag(got.etag());
-  if (!etag.empty() && tag != etag) refuse_change(name);
+  if (!what.if_match.empty() && got.etag() != what.if_match) refuse_change(name);
   if (got.status() == 206 && !got.header("content-encoding").empty())
     throw error(errc::unsupported, "read " + name, "a part of a compressed response");
   auto whole = got.status() == 206 ? got.object_bytes() : got.body().size();
   if (!whole)
     throw error(errc::unsupported, "read " + name, "the server does not say how long it is");
-  return {got.body(), *whole, std::move(tag)};
+  return {got.body(), *whole, stored_tag(got.etag())};
 }
 
-// The response to a GET for an object that is no longer than `most`, or comes as a whole only.
-// Asked for without a range, so that it is compared with its checksum.
-static task<std::optional<response>> get_small(client from, request what, std::uint64_t most) {
-  auto name = without_secrets(what.url());
+static task<object_part> get_by_range(std::shared_ptr<client::state> from, const request& what) {
+  auto got = co_await send_named(std::move(from), what);
+  co_return part_of(*got.answer, what);
+}
+
+// An object that is no longer than the part, or comes as a whole only.
+static task<std::optional<object_part>> get_small(std::shared_ptr<client::state> from,
+                                                  const request& part) {
+  auto whole = part;
+  whole.range = {};
+  auto got = co_await send_named(std::move(from), whole, {}, part.range.bytes);
+  std::optional<object_part> small;
+  if (got.answer) small = part_of(*got.answer, part);
+  co_return small;
+}
+
+// The beginning of an object that is expected to be longer than the part; nothing if it is not, or
+// its server sends no parts.
+static task<std::optional<object_part>> get_beginning(std::shared_ptr<client::state> from,
+                                                      const request& what) {
+  bool verifies = from->settings.options.verify_checksums;
+  std::optional<object_part> beginning;
   try {
-    co_return co_await from.get_unless_longer(std::move(what), most);
+    beginning = co_await get_by_range(std::move(from), what);
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_data) throw;
+  }
+  if (beginning && beginning->is_whole() && verifies) beginning.reset();
+  co_return beginning;
+}
+
+static task<object_part> get_first_part(std::shared_ptr<client::state> from, const request& what) {
+  std::optional<object_part> got;
+  if (from->objects_are_long) got = co_await get_beginning(from, what);
+  if (got) co_return *std::move(got);
+  got = co_await get_small(from, what);
+  from->objects_are_long = !got;
+  if (got) co_return *std::move(got);
+  co_return co_await get_by_range(std::move(from), what);
+}
+
+static task<object_part> get_owned_part(std::shared_ptr<client::state> from, request what) {
+  try {
+    bool is_first = what.range.offset == 0;
+    auto part =
+        is_first ? get_first_part(std::move(from), what) : get_by_range(std::move(from), what);
+    co_return co_await std::move(part);
   } catch (const error& failure) {
     if (failure.code() != status_code(412)) throw;
-    refuse_change(name);
   }
+  refuse_change(without_secrets(what.url()));
 }
 
-task<object_part> get_part(client from, request what, byte_range part, std::string etag) {
-  auto name = without_secrets(what.url());
-  what.if_match = with_quotes(etag);
-  if (part.offset == 0) {
-    auto whole = co_await get_small(from, what, part.bytes);
-    if (whole) co_return part_of(*whole, etag, name);
-  }
-  what.range = part;
-  auto got = co_await send_for_part(std::move(from), std::move(what));
-  co_return part_of(got, etag, name);
+task<object_part> client::get_part(request what) const {
+  return get_owned_part(state_, std::move(what));
 }
 
 }  // namespace lade::io::http

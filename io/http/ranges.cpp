@@ -19,6 +19,10 @@ bool is_strong(std::string_view etag) noexcept {
   return etag.size() > 2 && etag.starts_with('"') && etag.ends_with('"');
 }
 
+std::string with_quotes(const std::string& etag) {
+  return etag.empty() ? etag : "\"" + etag + "\"";
+}
+
 bool is_other(const response_head& head, std::string_view etag) noexcept {
   auto found = head.value("etag");
   return is_strong(etag) && !found.empty() && found != etag;

@@ -32,6 +32,9 @@ bool is_of_no_bytes(const response_head& head) noexcept;
 // Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
 
+// The entity tag of a request: one as stores keep it, in quotes. Empty stays empty.
+std::string with_quotes(const std::string& etag);
+
 // Whether a response is of another entity than the one with this tag, as far as it says so: there
 // are servers that ignore If-Match.
 bool is_other(const response_head& head, std::string_view etag) noexcept;

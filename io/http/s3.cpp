@@ -1,4 +1,4 @@
-#include "parts.hpp"
+#include "ranges.hpp"
 #include "s3_listing.hpp"
 #include "s3_state.hpp"
 #include "sigv4.hpp"
@@ -61,7 +61,9 @@ static task<object_part> read_s3_part(std::shared_ptr<const s3_store::state> sto
                                       byte_range part, std::string etag) {
   auto what = co_await make_s3_request(store, "GET", std::move(url));
   if (part.offset == 0) ask_for_checksum(what);
-  co_return co_await get_part(store->requests, std::move(what), part, std::move(etag));
+  what.range = part;
+  what.if_match = with_quotes(etag);
+  co_return co_await store->requests.get_part(std::move(what));
 }
 
 task<buffer> s3_store::read(std::string url) const {

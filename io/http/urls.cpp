@@ -1,4 +1,4 @@
-#include "parts.hpp"
+#include "ranges.hpp"
 
 #include <lade/error.hpp>
 #include <lade/io/http/urls.hpp>
@@ -16,7 +16,10 @@ class web_objects final : public store {
   task<buffer> read(std::string url) const override { return read_body(client_, std::move(url)); }
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
-    return get_part(client_, request("GET", std::move(url)), {offset, bytes}, std::move(etag));
+    request what("GET", std::move(url));
+    what.range = {offset, bytes};
+    what.if_match = with_quotes(etag);
+    return client_.get_part(std::move(what));
   }
 
   task<std::shared_ptr<const byte_reader>> open(std::string url,

@@ -30,7 +30,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         store = self.server.store
         with store.mutex:
             store.requests[urllib.parse.unquote(self.path)] += 1
-            store.bytes += len(body) if self.command != "HEAD" else 0
+            if self.command == "GET":
+                store.bytes_of_parts += len(body) if status == 206 else 0
+                store.wholes += status == 200
 
     def do_GET(self):
         target = urllib.parse.urlsplit(self.path)
@@ -84,7 +86,8 @@ class WebStore:
         self.objects = objects
         self.mutex = threading.Lock()
         self.requests = collections.Counter()
-        self.bytes = 0
+        self.bytes_of_parts = 0
+        self.wholes = 0
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.store = self
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"

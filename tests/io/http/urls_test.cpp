@@ -231,6 +231,7 @@ TEST_F(Urls, BehindADiskCacheAreAskedForOnce) {
   });
   testing_support::temp_dir dir;
   auto directory = dir / "cache";
+  io::mount(server.url("/"), web_store(client()));
   auto cache = io::mount_disk_cache(server.url("/"), {.directory = directory});
   std::vector<sample> samples;
   for (int i = 0; i < 100; ++i) samples.emplace_back(server.url("/" + std::to_string(i)), i);
@@ -250,6 +251,7 @@ TEST_F(Urls, BehindADiskCacheAreFetchedInBlocksOfOneEntity) {
   });
   testing_support::temp_dir dir;
   auto directory = dir / "cache";
+  io::mount(server.url("/"), web_store(client()));
   io::mount_disk_cache(server.url("/"), {.directory = directory, .block_bytes = 40'000});
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::read_file(server.url("/a"))).text(), content);
@@ -298,6 +300,41 @@ TEST_F(Urls, BehindCachesAreComparedWithTheirChecksums) {
   }
   EXPECT_EQ(requests, 4);  // one that is damaged, and one that is not, for each cache
   io::unmount(server.url("/"));
+}
+
+// Of an object that is longer than a block, all of its response would be sent for nothing.
+TEST_F(Urls, BehindADiskCacheAreAskedForByTheirBeginningOnceOneWasLong) {
+  test::web_server server([](auto& request) {
+    auto bytes = request.target == "/small" ? 30'000u : 100'000u;
+    return test::file_reply(request, large_text(bytes));
+  });
+  testing_support::temp_dir dir;
+  auto directory = dir / "cache";
+  io::mount(server.url("/"), web_store(client()));
+  io::mount_disk_cache(server.url("/"), {.directory = directory, .block_bytes = 60'000});
+  runtime runtime;
+  for (auto* each : {"/a", "/b", "/small", "/c", "/d"})
+    (void)sync_wait(runtime, io::read_file(server.url(each)));
+  const std::string first = "bytes=0-59999", second = "bytes=60000-119999";
+  EXPECT_THAT(ranges_seen(server),
+              testing::UnorderedElementsAre("", first, second,  // nothing is known yet
+                                            first, second,      // long, as expected
+                                            first, "",          // small: compared as a whole
+                                            "", first, second,  // long again
+                                            first, second));
+  io::unmount(server.url("/"));
+}
+
+// The server of a long object sends parts, another one does not.
+TEST_F(Urls, OfServersWithoutRangesAreReadAfterOthersToo) {
+  test::web_server with_ranges(
+      [](auto& request) { return test::file_reply(request, "0123456789"); });
+  test::web_server without([](auto&) { return test::web_reply{.body = "0123456789"}; });
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, part_of(with_ranges.url("/a"), 0, 3, "")).content().text(), "012");
+  EXPECT_EQ(sync_wait(runtime, part_of(without.url("/a"), 0, 3, "")).content().text(),
+            "0123456789");
+  EXPECT_EQ(sync_wait(runtime, part_of(with_ranges.url("/a"), 0, 3, "")).content().text(), "012");
 }
 
 TEST_F(Urls, BehindADiskCacheTheirReadersHaveTheEntityTag) {

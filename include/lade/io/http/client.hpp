@@ -20,6 +20,12 @@
 #include <utility>
 #include <vector>
 
+namespace lade::io {
+
+class object_part;  // lade/io/store.hpp
+
+}  // namespace lade::io
+
 namespace lade::io::http {
 
 struct client_options {
@@ -221,9 +227,12 @@ class client {
 
   task<response> send(request what) const;
 
-  // The whole of the object that a GET asks for; nothing if it is longer than `most_bytes` and its
-  // server can send it in parts.
-  task<std::optional<response>> get_unless_longer(request what, std::uint64_t most_bytes) const;
+  // The part of an object that is the range of a GET, with what its server says of the whole: what
+  // stores and caches are made of; see store::read_part. A whole object is compared with the
+  // checksum that is stated for it. Servers state none for parts, so the beginning of an object is
+  // asked for without a range as long as objects turn out to be no longer, and a small one that
+  // came by a range once more. Throws error(unsupported) if the server does not say how long it is.
+  task<object_part> get_part(request what) const;
 
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
   // at the pace of the consumer: libcurl holds back at most what the system has received. What
