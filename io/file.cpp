@@ -1,3 +1,4 @@
+#include "cached_calls.hpp"
 #include "open_files.hpp"
 #include "page_cache.hpp"
 #include "whole_file.hpp"
@@ -144,9 +145,13 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
   if (object_) co_return co_await object_->read_at(into, offset);
+  auto& here = co_await detail::this_context_reference();
   int fd = descriptor_.get();
-  bool is_stream = into.size() > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
   std::size_t done = 0;
+  while (auto copied = detail::read_cached(here, fd, into.subspan(done), offset + done, path_))
+    done += copied;
+  auto left = into.size() - done;
+  bool is_stream = left > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
   while (done < into.size()) {
     auto result = co_await read_call(fd, into.subspan(done), offset + done, is_stream);
     if (file_check(result, "read", path_) == 0) break;
@@ -180,7 +185,8 @@ task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
     co_return file(std::move(object));
   }
   path = local_path(std::move(path));
-  auto opened = co_await open_call(path);
+  std::int64_t opened = detail::open_cached(here, AT_FDCWD, path);
+  if (opened < 0) opened = co_await open_call(path);
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
@@ -305,7 +311,8 @@ static task<buffer> read_whole(const std::string& path, read_options options,
   while (true) {
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
-    auto opened = co_await open_call(path, directory);
+    std::int64_t opened = detail::open_cached(here, directory, path);
+    if (opened < 0) opened = co_await open_call(path, directory);
     if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory);
     if (is_absent && opened == -ENOENT) {
       *is_absent = true;
@@ -332,6 +339,9 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     std::size_t done = 0;
     while (done < size) {
       auto rest = content->bytes().subspan(done);
+      auto copied = direct ? 0 : detail::read_cached(here, fd, rest, done, path);
+      done += copied;
+      if (copied > 0) continue;
       detail::direct_reads::share in_flight;
       if (direct) in_flight = co_await device->acquire(std::min(rest.size(), direct_piece_bytes));
       auto result = co_await read_call(fd, rest, done, false, direct);

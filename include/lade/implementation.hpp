@@ -8,6 +8,7 @@
 #include "../../io/cache_directory.cpp"
 #include "../../io/cache_statistics.cpp"
 #include "../../io/cache_use.cpp"
+#include "../../io/cached_calls.cpp"
 #include "../../io/cached_reader.cpp"
 #include "../../io/directory.cpp"
 #include "../../io/disk_cache.cpp"

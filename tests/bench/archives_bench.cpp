@@ -1,15 +1,11 @@
 // Reads archives, arrays and records with lade: from memory, or from files in the page cache.
 
-#include <lade/batch.hpp>
-#include <lade/from.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/npy.hpp>
 #include <lade/io/formats/npz.hpp>
 #include <lade/io/formats/tar.hpp>
 #include <lade/io/formats/tfrecord.hpp>
 #include <lade/io/formats/wav.hpp>
-#include <lade/map.hpp>
-#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 
 #include <cstring>
@@ -98,34 +94,20 @@ lade::task<totals> read_share(const inputs& from, std::string format, std::size_
   co_return all;
 }
 
-std::size_t bytes_of(const lade::sample& made) {
-  std::size_t bytes = 0;
-  for (auto& each : made.fields())
-    if (each.type() == lade::field::kind::tensor) bytes += each.tensor().spec().bytes();
-  return bytes;
-}
-
 class lade_reader {
  public:
-  lade_reader(const bench::archives& wanted, const inputs& from, bool by_pipeline)
+  lade_reader(const bench::archives& wanted, const inputs& from)
       : wanted_(wanted),
         from_(from),
-        by_pipeline_(by_pipeline),
         runtime_(std::make_unique<lade::runtime>(
             lade::runtime_options{.threads = static_cast<unsigned>(wanted.threads),
                                   .reactors = static_cast<unsigned>(wanted.threads)})) {}
 
-  void warm_up() {
-    constexpr std::size_t in_flight = 256;  // and more items have used their memory
-    by_pipeline_ ? read_by_pipeline((in_flight - 1) / from_.size() + 1) : read_by_tasks(1);
-  }
-
-  totals read() {
-    return by_pipeline_ ? read_by_pipeline(wanted_.passes) : read_by_tasks(wanted_.passes);
-  }
+  void warm_up() { read(1); }
+  totals read() { return read(wanted_.passes); }
 
  private:
-  totals read_by_tasks(std::size_t passes) {
+  totals read(std::size_t passes) {
     std::vector<totals> each(wanted_.threads);
     {
       std::vector<std::jthread> waiting;
@@ -140,30 +122,8 @@ class lade_reader {
     return all;
   }
 
-  totals read_by_pipeline(std::size_t passes) {
-    if (wanted_.format == "npy") return read_by_pipeline(passes, lade::io::decode_npy());
-    if (wanted_.format == "wav") return read_by_pipeline(passes, lade::io::decode_wav());
-    return read_by_pipeline(passes, lade::io::decode_npz());
-  }
-
-  template <class Decode>
-  totals read_by_pipeline(std::size_t passes, Decode decode) {
-    constexpr std::size_t most = std::size_t{8} << 20;
-    auto bytes = std::max<std::size_t>(std::filesystem::file_size(from_.front().path), 1);
-    std::vector<lade::sample> samples;
-    for (std::size_t pass = 0; pass < passes; ++pass)
-      for (auto& each : from_) samples.emplace_back(each.path);
-    auto batches = lade::from(std::move(samples)) | lade::map(lade::io::read) | lade::map(decode) |
-                   lade::batch(std::clamp<std::size_t>(most / bytes, 1, 64));
-    totals all;
-    for (auto& batch : runtime_->run(batches))
-      for (auto& one : batch) all.add(bytes_of(one));
-    return all;
-  }
-
   const bench::archives& wanted_;
   const inputs& from_;
-  bool by_pipeline_;
   std::unique_ptr<lade::runtime> runtime_;
 };
 
@@ -172,7 +132,6 @@ class lade_reader {
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "Reads archives, arrays and records with lade.");
   auto wanted = bench::parse_archives(options);
-  auto way = options.choice("way", "tasks|pipeline", "a loop in a task, or stages (from disk)");
   options.done();
 
   inputs from;
@@ -183,6 +142,5 @@ int main(int argc, char** argv) {
     from.back().content = lade::allocate_now(content.size());
     std::memcpy(from.back().content.data(), content.data(), content.size());
   }
-  bench::measure_archives("archives_bench", wanted,
-                          [&] { return lade_reader(wanted, from, way == "pipeline"); });
+  bench::measure_archives("archives_bench", wanted, [&] { return lade_reader(wanted, from); });
 }

@@ -28,10 +28,8 @@ def add_archive(group, format, size, source):
     passes = archive_passes(format, size, source)
     options = f"--dir {{archives}} --format {format} --size {size} --source {source}"
     what = f"{format} {size}, {source}"
-    files = format not in ("tar", "tfrecord")
-    way = " --way pipeline" if files and source == "disk" else ""
     ours = f"lade, {what}"
-    group.commands[ours] = f"{{bin}}/archives_bench {options} --passes {passes}{way}"
+    group.commands[ours] = f"{{bin}}/archives_bench {options} --passes {passes}"
     group.commands[f"bare, {what}"] = f"{{bin}}/archives_bare {options} --passes {passes}"
     theirs = []
     for peer in ARCHIVES[format]:
@@ -103,6 +101,23 @@ def add_objects(group, size, objects, depth, more="", slow=1):
         group.rows.append(lower(what, ours, [name], "cpu_us_per_object"))
 
 
+def add_remote_shards(group):
+    """Samples of shards in random order by index, against their members in order."""
+    what = "tar 110k, remote index"
+    nginx = f"{SERVER} --root {{archives}} --"
+    ours, theirs = f"lade, {what}", f"webdataset, {what}"
+    group.commands[ours] = (
+        f"{nginx} {{bin}}/shards_bench --shards '@ENDPOINT@/tar-110k/{{{{0..1}}}}.tar' --passes 4"
+    )
+    group.commands[theirs] = (
+        f"{nginx} {{venvs}}/archives/bin/python {{peers}}/archives.py --reader webdataset"
+        " --dir {archives} --format tar --size 110k --source @ENDPOINT@"
+    )
+    group.rows.append(Row(what, ours, [theirs], "items_per_s", 2))
+    group.rows.append(lower(what, ours, [theirs], "cpu_us_per_item"))
+    group.rows.append(lower(what, ours, [], "index_s"))
+
+
 def network_group():
     about = "objects of a web server on this machine, CPU time of the client alone"
     group = Group("network", about)
@@ -119,7 +134,13 @@ def network_group():
             f"{slow} '{{bin}}/slow_server --delay-ms {delay}' -- {{bin}}/net_bench --url @URL@"
             f" --depth {depth} --objects {objects} --delay-ms {delay}"
         )
+        bare = f"bare, {name}"
+        group.commands[bare] = (
+            f"{slow} '{{bin}}/slow_server --delay-ms {delay}' -- {{bin}}/net_bare --url @URL@"
+            f" --depth {depth} --objects {objects}"
+        )
         group.rows.append(Row(name, name, [], "of_possible", 0.95))
+        group.rows.append(Row(name, name, [bare], "objects_per_s"))
     group.commands["TLS"] = "{python} {here}/tls_cost.py {bin} {objects} 5000 32"
     group.rows.append(lower("TLS, of plain and cipher", "TLS", [], "ratio", 1.15))
     for figure in ("tls_us", "plain_us", "cipher_us"):
@@ -128,6 +149,10 @@ def network_group():
     group.rows.append(Row("images to batches, without transfer", "folder", [], "of_local", 0.95))
     for figure in ("local_cpu_us", "remote_cpu_us", "transfer_cpu_us"):
         group.rows.append(lower("images to batches", "folder", [], figure))
+    group.rows.append(Row("disk cache, second epoch", "folder", [], "cached_of_local", 0.95))
+    group.rows.append(Row("disk cache, files alone", "folder", [], "cached_files_of_local"))
+    group.rows.append(lower("disk cache, second epoch", "folder", [], "cached_cpu_us"))
+    add_remote_shards(group)
     group.commands["stop"] = (
         f"{slow} '{{bin}}/slow_server --silent' -- {{bin}}/net_bench --url @URL@ --depth 256"
         " --objects 2560 --stop 20"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A folder of images to batches, read from a server with 20 ms to the first byte and from the
-disk. CPU time is compared without what the transfer alone takes, which is measured too.
+disk. CPU time is compared without what the transfer alone takes, which is measured too. And through
+a disk cache that has all of them.
 
 Usage: remote_cost.py BIN CORPUS"""
 
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +28,10 @@ def main():
     local, images = line_of(*read), line_of(*remote)
     transfer = line_of(*remote, "--transfer")
     files = line_of(*read, "--transfer")
+    with tempfile.TemporaryDirectory(dir=Path(corpus).parent) as cache:
+        kept = [*remote, "--cache", cache]
+        cached = line_of(*kept)
+        cached_files = line_of(*kept, "--transfer")
     deducted = transfer["cpu_us_per_image"] - files["cpu_us_per_image"]
     fields = {
         "program": "remote_cost",
@@ -35,6 +41,10 @@ def main():
         "local_images_per_s": local["images_per_s"],
         "remote_images_per_s": images["images_per_s"],
         "of_local": local["cpu_us_per_image"] / (images["cpu_us_per_image"] - deducted),
+        "cached_images_per_s": cached["images_per_s"],
+        "cached_cpu_us": cached["cpu_us_per_image"],
+        "cached_of_local": cached["images_per_s"] / local["images_per_s"],
+        "cached_files_of_local": cached_files["images_per_s"] / files["images_per_s"],
     }
     print(json.dumps(fields))
 

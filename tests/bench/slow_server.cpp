@@ -74,7 +74,8 @@ class server {
   [[noreturn]] void run() {
     epoll_event events[256];
     while (true) {
-      int count = ::epoll_wait(epoll_, events, 256, timeout());
+      auto left = time_left();
+      int count = ::epoll_pwait2(epoll_, events, 256, due_.empty() ? nullptr : &left, nullptr);
       for (int i = 0; i < count; ++i) {
         int fd = events[i].data.fd;
         if (fd == listener_)
@@ -101,11 +102,11 @@ class server {
     ::epoll_ctl(epoll_, operation, fd, &wanted);
   }
 
-  // To the next answer, in milliseconds, rounded up.
-  int timeout() const {
-    if (due_.empty()) return -1;
-    auto left = std::chrono::ceil<std::chrono::milliseconds>(due_.front().when - clock_type::now());
-    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  // To the next answer.
+  timespec time_left() const {
+    if (due_.empty()) return {};
+    auto left = std::max<std::int64_t>((due_.front().when - clock_type::now()).count(), 0);
+    return {left / 1'000'000'000, left % 1'000'000'000};
   }
 
   void accept_all() {

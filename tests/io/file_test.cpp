@@ -115,6 +115,26 @@ TEST_P(File, PartsAreReadAndEndWithTheFile) {
   EXPECT_EQ(sync_wait(runtime, read_part(path, 1'000'000'000'000, 4)), "");
 }
 
+// Threads other than the reactor's copy what the page cache has by themselves, and ask the reactor
+// for the rest.
+TEST_P(File, FilesThatThePageCacheHasInPartAreReadTheSame) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 20; ++i) {
+    auto content = content_of(random() % 4'000'000 + 1);
+    auto path = dir.write("file", content);
+    evict(path);
+    for (int j = 0; j < 3; ++j) {  // the first brings some of it into the cache
+      auto offset = random() % content.size(), bytes = random() % (j * content.size() + 100'000);
+      EXPECT_EQ(sync_wait(runtime, read_part(path, offset, bytes)), content.substr(offset, bytes));
+    }
+    EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), content);
+  }
+}
+
 static task<std::vector<std::string>> texts_of(async_generator<buffer> chunks) {
   std::vector<std::string> texts;
   while (auto* chunk = co_await chunks.next()) texts.emplace_back(chunk->text());

@@ -52,10 +52,16 @@ def numpy_reader(format, in_memory):
 
 
 def webdataset_reader(format, in_memory):
+    from webdataset.gopen import gopen
     from webdataset.tariterators import tar_file_iterator
 
+    def opened(item):
+        if in_memory:
+            return io.BytesIO(item)
+        return gopen(item) if "://" in str(item) else open(item, "rb")
+
     def tar(item):
-        with io.BytesIO(item) if in_memory else open(item, "rb") as file:
+        with opened(item) as file:
             yield from (len(member["data"]) for member in tar_file_iterator(file))
 
     return tar
@@ -94,7 +100,7 @@ def options():
     parser.add_argument("--dir", default="build/archives", help="what make_archives.py has made")
     parser.add_argument("--format", required=True)
     parser.add_argument("--size", default="4k")
-    parser.add_argument("--source", default="memory", choices=["memory", "disk"])
+    parser.add_argument("--source", default="memory", help="memory, disk, or a URL of the directory")
     parser.add_argument("--passes", type=int, default=1, help="how often all is read")
     return parser.parse_args()
 
@@ -109,6 +115,8 @@ def main():
     paths = sorted(Path(wanted.dir, f"{wanted.format}-{wanted.size}").iterdir())
     contents = [path.read_bytes() for path in paths]
     inputs = contents if in_memory else paths
+    if "://" in wanted.source:
+        inputs = [f"{wanted.source}/{path.parent.name}/{path.name}" for path in paths]
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for item in inputs:  # memory that is used for the first time costs more
         for _ in read(item):
