@@ -127,7 +127,7 @@ TEST_P(File, FilesThatThePageCacheHasInPartAreReadTheSame) {
     auto content = content_of(random() % 4'000'000 + 1);
     auto path = dir.write("file", content);
     evict(path);
-    for (int j = 0; j < 3; ++j) {  // the first brings some of it into the cache
+    for (std::size_t j = 0; j < 3; ++j) {  // the first brings some of it into the cache
       auto offset = random() % content.size(), bytes = random() % (j * content.size() + 100'000);
       EXPECT_EQ(sync_wait(runtime, read_part(path, offset, bytes)), content.substr(offset, bytes));
     }
