@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -18,6 +17,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "../../support/buffer_of.hpp"
 
 namespace lade::test {
 
@@ -30,12 +31,6 @@ struct known_file {
   buffer content;
   std::string described;
 };
-
-inline buffer buffer_of(std::string_view text) {
-  buffer made(text.size());
-  if (!text.empty()) std::memcpy(made.data(), text.data(), text.size());
-  return made;
-}
 
 // The next part that arrays.py has written; false at the end.
 inline bool read_part(std::FILE* from, std::string& part) {
