@@ -27,8 +27,8 @@ struct token_file::content {
   content(std::shared_ptr<const byte_reader> from, element_type tokens)
       : name(from->name()), bytes(from->size()), ranged(std::move(from)), type(tokens) {}
 
-  void add_index(buffer read, std::string_view index_name) {
-    index_bytes = std::move(read);
+  void add_index(buffer bytes_read, std::string_view index_name) {
+    index_bytes = std::move(bytes_read);
     index.emplace(index_bytes.bytes(), index_name, bytes);
     type = index->type();
   }
@@ -178,9 +178,9 @@ task<token_file> open_tokens(std::string name, element_type type) {
 static task<buffer> read_token_index(std::shared_ptr<const byte_reader> from, std::uint64_t most) {
   auto bytes = from->size();
   if (bytes > most)
-    throw error(errc::limit_exceeded, "read the index " + from->name(),
-                "it has " + std::to_string(bytes) + " bytes; max_index_bytes is " +
-                    std::to_string(most));
+    throw error(
+        errc::limit_exceeded, "read the index " + from->name(),
+        "it has " + std::to_string(bytes) + " bytes; max_index_bytes is " + std::to_string(most));
   auto index = co_await allocate(static_cast<std::size_t>(bytes));
   co_await read_in_parts(std::move(from), index.bytes(), 0);
   co_return index;

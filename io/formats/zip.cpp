@@ -111,7 +111,7 @@ void require_crc32(std::uint32_t found, const zip_member& member, std::string_vi
 // The begin of a member, at least its local header, which agrees with the directory.
 class zip_begin {
  public:
-  zip_begin(buffer read, std::uint64_t header) : bytes(std::move(read)), header_bytes(header) {}
+  zip_begin(buffer first, std::uint64_t header) : bytes(std::move(first)), header_bytes(header) {}
 
   buffer bytes;
   std::uint64_t header_bytes;
@@ -152,9 +152,9 @@ task<std::shared_ptr<const byte_reader>> zip_archive::open_member(
     throw error(errc::unsupported, "open " + name,
                 "it is deflated, so that it can only be read as a whole");
   auto begin = co_await read_zip_begin(*archive->from, member, name, false);
-  co_return std::make_shared<const part_reader>(
-      archive->from, member.values().header_offset + begin.header_bytes, member.size(),
-      std::move(name));
+  co_return std::make_shared<const part_reader>(archive->from,
+                                                member.values().header_offset + begin.header_bytes,
+                                                member.size(), std::move(name));
 }
 
 // Whether this is the thread of a reactor, which must not compute for long.

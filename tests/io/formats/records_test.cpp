@@ -1,10 +1,11 @@
-// Random files that records.py writes, against what it says is in them.
+// Random files that records.py and packages of others write, against what is in them.
 
 #include <lade/io/formats/json_lines.hpp>
 #include <lade/io/formats/manifest.hpp>
 #include <lade/io/formats/mds.hpp>
 #include <lade/io/formats/tfrecord.hpp>
 #include <lade/io/formats/tokens.hpp>
+#include <lade/io/formats/webdataset.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
@@ -12,7 +13,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -21,6 +21,7 @@
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
+#include "oracle.hpp"
 
 namespace lade::io {
 
@@ -75,56 +76,86 @@ static lines lines_of(const std::string& path) {
   return all;
 }
 
-// __FILE__ may be relative to the build directory, which the program is in or below.
-static std::string script_path() {
-  auto from = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  while (!std::filesystem::exists(from / __FILE__) && from != from.root_path())
-    from = from.parent_path();
-  return (from / __FILE__).parent_path() / "records.py";
-}
-
-// The files of records.py, made once for all tests.
-class Records : public testing::Test {
+// Files that records.py makes, and how each format is read.
+class RecordFiles : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
+  // Writes so many files of all formats, or of a package.
+  static void write(const testing_support::temp_dir& dir, int count, const std::string& python,
+                    const std::string& package = "") {
+    count_ = count;
     seed_ = test::new_seed() % 1'000'000'000;
-    dir_ = new testing_support::temp_dir();
-    auto line = "/usr/bin/python3 " + script_path() + " " + std::to_string(seed_) + " " +
-                dir_->path().string();
+    auto line = python + " " + (test::formats_directory() / "records.py").string() + " " +
+                std::to_string(seed_) + " " + dir.path().string() + " " + std::to_string(count) +
+                " " + package;
     ASSERT_EQ(std::system(line.c_str()), 0) << line;
-  }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
   }
 
   // Compares what `read` returns for each file of this kind.
   template <class F>
-  void compare(const std::string& extension, F read) {
-    for (int i = 0; i < 30; ++i) {
-      auto path = *dir_ / (std::to_string(i) + extension);
+  static void compare(const testing_support::temp_dir& dir, const std::string& extension, F read) {
+    for (int i = 0; i < count_; ++i) {
+      auto path = dir / (std::to_string(i) + extension);
       SCOPED_TRACE("LADE_SEED=" + std::to_string(seed_) + " " + path);
       ASSERT_EQ(read(path), lines_of(path + ".expected"));
     }
+  }
+
+  void compare_tfrecord(const testing_support::temp_dir& dir) {
+    compare(dir, ".tfrecord", [&](const std::string& path) {
+      auto records = sync_wait(runtime_, test::collect(read_tfrecord(sample(path))));
+      for (auto& each : records) each = parse_example(each);
+      return texts_of(records);
+    });
+  }
+
+  void compare_json_lines(const testing_support::temp_dir& dir) {
+    compare(dir, ".jsonl", [&](const std::string& path) {
+      return texts_of(sync_wait(runtime_, test::collect(read_json_line(sample(path)))));
+    });
+  }
+
+  void compare_mds(const testing_support::temp_dir& dir) {
+    compare(dir, ".mds", [&](const std::string& path) {
+      auto data = sync_wait(runtime_, open_mds(path));
+      std::vector<sample> samples;
+      for (auto& shard : data.shards())
+        for (auto& each : sync_wait(runtime_, test::collect(read_mds_shard(data)(shard))))
+          samples.push_back(each);
+      auto texts = texts_of(samples);
+      EXPECT_EQ(texts.size(), data.size());
+      bool is_stored = data.shards()[0].key().ends_with(".mds");
+      for (std::uint64_t i = 0; i < data.size() && is_stored; ++i)
+        EXPECT_EQ(text_of(sync_wait(runtime_, data(i))), texts[i]);
+      return texts;
+    });
   }
 
   runtime runtime_{{.threads = 2}};
 
  private:
   static inline std::uint64_t seed_ = 0;
+  static inline int count_ = 0;
+};
+
+// Files of all formats, made once for all tests.
+class Records : public RecordFiles {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new testing_support::temp_dir();
+    write(*dir_, 300, test::debians_python);
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+
   static inline testing_support::temp_dir* dir_ = nullptr;
 };
 
-TEST_F(Records, OfTfrecordFilesAreTheExamples) {
-  compare(".tfrecord", [&](const std::string& path) {
-    auto records = sync_wait(runtime_, test::collect(read_tfrecord(sample(path))));
-    for (auto& each : records) each = parse_example(each);
-    return texts_of(records);
-  });
-}
+TEST_F(Records, OfTfrecordFilesAreTheExamples) { compare_tfrecord(*dir_); }
 
 TEST_F(Records, OfMegatronAreTheDocuments) {
-  compare(".idx", [&](const std::string& path) {
+  compare(*dir_, ".idx", [&](const std::string& path) {
     auto file = token_file::open_megatron(path.substr(0, path.size() - 4));
     lines texts;
     for (std::uint64_t i = 0; i < file.documents(); ++i) {
@@ -135,30 +166,53 @@ TEST_F(Records, OfMegatronAreTheDocuments) {
   });
 }
 
-TEST_F(Records, OfMdsAreTheSamplesByShardAndByIndex) {
-  compare(".mds", [&](const std::string& path) {
-    auto data = sync_wait(runtime_, open_mds(path));
-    std::vector<sample> samples;
-    for (auto& shard : data.shards())
-      for (auto& each : sync_wait(runtime_, test::collect(read_mds_shard(data)(shard))))
-        samples.push_back(each);
-    auto texts = texts_of(samples);
-    EXPECT_EQ(texts.size(), data.size());
-    bool is_compressed = std::filesystem::exists(path + "/shard.00000.mds.gz");
-    for (std::uint64_t i = 0; i < data.size() && !is_compressed; ++i)
-      EXPECT_EQ(text_of(sync_wait(runtime_, data(i))), texts[i]);
-    return texts;
-  });
-}
+TEST_F(Records, OfMdsAreTheSamplesByShardAndByIndex) { compare_mds(*dir_); }
 
-TEST_F(Records, OfJsonLinesAreTheObjects) {
-  compare(".jsonl", [&](const std::string& path) {
-    return texts_of(sync_wait(runtime_, test::collect(read_json_line(sample(path)))));
-  });
-}
+TEST_F(Records, OfJsonLinesAreTheObjects) { compare_json_lines(*dir_); }
 
 TEST_F(Records, OfCsvAreTheRows) {
-  compare(".csv", [&](const std::string& path) { return texts_of(manifest(path).list_all()); });
+  compare(*dir_, ".csv",
+          [&](const std::string& path) { return texts_of(manifest(path).list_all()); });
+}
+
+// Files that the packages of others write.
+class Packages : public RecordFiles {
+ protected:
+  void write(const std::string& package) {
+    auto python = test::packages_python();
+    if (!test::have_python("numpy, " + package, python))
+      GTEST_SKIP() << "Python's " << package << " is not installed";
+    RecordFiles::write(dir_, 100, python, package);
+  }
+
+  testing_support::temp_dir dir_;
+};
+
+TEST_F(Packages, ZstandardCompressesRecordsThatAreRead) {
+  write("zstandard");
+  if (IsSkipped()) return;
+  compare_tfrecord(dir_);
+  compare_json_lines(dir_);
+  compare_mds(dir_);
+}
+
+TEST_F(Packages, StreamingWritesMdsThatIsRead) {
+  write("streaming");
+  if (!IsSkipped()) compare_mds(dir_);
+}
+
+TEST_F(Packages, WebdatasetWritesShardsThatAreRead) {
+  write("webdataset");
+  if (IsSkipped()) return;
+  compare(dir_, ".tar", [&](const std::string& path) {
+    lines texts;
+    for (auto& each : sync_wait(runtime_, test::collect(read_tar(sample(path))))) {
+      auto line = hex(std::string_view(each.key()).substr(path.size() + 1));
+      for (auto& file : each.fields()) line += " " + file.name() + "=" + hex(file.bytes().text());
+      texts.push_back(line);
+    }
+    return texts;
+  });
 }
 
 }  // namespace lade::io

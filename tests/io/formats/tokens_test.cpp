@@ -2,6 +2,7 @@
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tokens.hpp>
+#include <lade/io/memory_cache.hpp>
 #include <lade/io/store.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
@@ -308,12 +309,13 @@ TEST_P(RangedTokens, AreOneReadOfTheirBytesForEachWindow) {
     all.push_back(values_of(sync_wait(runtime, windows.read(i))));
   EXPECT_THAT(all, ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 99), ElementsAre(5, 6, 7),
                                ElementsAre(8, 9, 10), ElementsAre(11, 99, 99)));
-  EXPECT_THAT(objects->requests(),
-              ElementsAre("objects://b/a.bin 0+6", "objects://b/a.bin 6+4", "objects://b/a.bin 10+6",
-                          "objects://b/a.bin 16+6", "objects://b/a.bin 22+2"));
+  EXPECT_THAT(objects->requests(), ElementsAre("objects://b/a.bin 0+6", "objects://b/a.bin 6+4",
+                                               "objects://b/a.bin 10+6", "objects://b/a.bin 16+6",
+                                               "objects://b/a.bin 22+2"));
   EXPECT_EQ(sync_wait(runtime, file.read(12, 0)).shape(), dimensions({0}));
   EXPECT_EQ(objects->count(), 5u);
-  EXPECT_EQ(windows.identity(), "a.bin: 12 u16 in windows of 3 every 3, by document, padded with 99");
+  EXPECT_EQ(windows.identity(),
+            "a.bin: 12 u16 in windows of 3 every 3, by document, padded with 99");
 }
 
 // The types of Megatron's codes, by the code.
@@ -387,11 +389,24 @@ TEST_P(RangedTokens, GoOnFromAStateOfTheMappedFile) {
   for (int i = 0; i < 4; ++i) firsts.push_back(values_of(*begun.wait_next())[0]);
   run_options rest;
   rest.state = begun.state();
-  for (auto& window : runtime.run(pipeline_of(ranged), rest)) firsts.push_back(values_of(window)[0]);
+  for (auto& window : runtime.run(pipeline_of(ranged), rest))
+    firsts.push_back(values_of(window)[0]);
   std::vector<std::uint16_t> whole;
   for (auto& window : runtime.run(pipeline_of(ranged))) whole.push_back(values_of(window)[0]);
   EXPECT_EQ(firsts, whole);
   EXPECT_EQ(firsts.size(), 10u);
+}
+
+TEST_P(RangedTokens, OfACacheAreFetchedOnce) {
+  runtime runtime(options());
+  put_four("v1");
+  mount("objects://", std::make_shared<memory_cache>(objects));
+  auto file = sync_wait(runtime, open_megatron("objects://b/a"));
+  token_windows windows(file, {.length = 3});
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (std::uint64_t i = 0; i < windows.size(); ++i)
+      EXPECT_EQ(values_of(sync_wait(runtime, windows.read(i)))[0], 3 * i);
+  EXPECT_EQ(objects->count(), 2u);
 }
 
 TEST_P(RangedTokens, OfAnObjectThatHasChangedAreRefused) {
@@ -456,8 +471,9 @@ TEST_P(RangedTokens, AreAwaitedAndNeverAtHand) {
               ThrowsMessage<error>("read objects://b/a.bin: 2 tokens at 11; it has 12"));
   EXPECT_THAT([&] { (void)read_tokens(windows)(4); },
               ThrowsMessage<error>(HasSubstr("there is no window 4 of 4")));
-  EXPECT_THAT([] { (void)token_file::open_megatron("objects://b/a?token=secret"); },
-              ThrowsMessage<error>(AllOf(HasSubstr("it is a URL"), testing::Not(HasSubstr("secret")))));
+  EXPECT_THAT(
+      [] { (void)token_file::open_megatron("objects://b/a?token=secret"); },
+      ThrowsMessage<error>(AllOf(HasSubstr("it is a URL"), testing::Not(HasSubstr("secret")))));
 }
 
 // A view of memory that is not aligned to the tokens.
