@@ -1,8 +1,9 @@
 """Random files of records, each beside what must be read from them.
 
-records.py SEED DIRECTORY COUNT [PACKAGE] writes, COUNT times, a file NAME of each format, or those
-that a package writes, and NAME.expected, in which a line describes a sample: its fields in order,
-as kind:value, separated by spaces. Values are in hexadecimal digits but integers.
+records.py SEED DIRECTORY COUNT [PACKAGE] writes, COUNT times, a file of each format, or those that
+a package writes, and the file "expected": for each of them a line with its name and how many
+samples are in it, and a line for each sample, with its fields in order, as kind:value, separated by
+spaces. Values are in hexadecimal digits but integers.
 """
 
 import csv
@@ -20,18 +21,18 @@ rng = random.Random(int(sys.argv[1]))
 directory = sys.argv[2]
 
 
-def write(name, data, samples):
-    path = os.path.join(directory, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
+def write(name, data):
+    with open(os.path.join(directory, name), "wb") as file:
         file.write(data)
-    expect(name, samples)
+
+
+expected = open(os.path.join(directory, "expected"), "w")
 
 
 def expect(name, samples):
-    with open(os.path.join(directory, name + ".expected"), "w") as file:
-        for fields in samples:
-            file.write(" ".join(fields) + "\n")
+    expected.write("%s %d\n" % (name, len(samples)))
+    for fields in samples:
+        expected.write(" ".join(fields) + "\n")
 
 
 def random_bytes(most):
@@ -148,7 +149,8 @@ def gzip_some(i, data):
 def write_tfrecord(i, compress=gzip_some):
     examples = [random_example() for _ in range(rng.randrange(30))]
     data = b"".join(record(example) for example, _ in examples)
-    write("%d.tfrecord" % i, compress(i, data), [fields for _, fields in examples])
+    write("%d.tfrecord" % i, compress(i, data))
+    expect("%d.tfrecord" % i, [fields for _, fields in examples])
 
 
 # Megatron's .bin and .idx.
@@ -164,8 +166,8 @@ def write_tokens(i):
     index = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, code, len(lengths), len(documents))
     index += numpy.array(lengths, numpy.int32).tobytes() + pointers.astype(numpy.int64).tobytes()
     index += numpy.array(documents, numpy.int64).tobytes()
-    write("%d.bin" % i, tokens.tobytes(), [])
-    write("%d.idx" % i, index, [])
+    write("%d.bin" % i, tokens.tobytes())
+    write("%d.idx" % i, index)
     begins = numpy.cumsum([0] + lengths)[documents]
     samples = [[of_array(tokens[a:b])] for a, b in zip(begins, begins[1:])]
     expect("%d.idx" % i, samples)
@@ -252,14 +254,15 @@ stored, by_gzip = (None, "", bytes), ("gz:6", ".gz", gzip.compress)
 def write_mds(i, how=None):
     compression, extension, compress = how or [stored, by_gzip][i % 2]
     columns = [random_column() for _ in range(rng.randrange(1, 6))]
-    shards, expected = [], []
+    shards, samples_of_all = [], []
+    os.mkdir(os.path.join(directory, "%d.mds" % i))
     for k in range(rng.randrange(1, 4)):
         samples = [[make() for _, _, make in columns] for _ in range(rng.randrange(8))]
-        expected += [[field for _, field in values] for values in samples]
+        samples_of_all += [[field for _, field in values] for values in samples]
         data = mds_shard(columns, samples)
         name = "shard.%05d.mds" % k
         packed = compress(data)
-        write("%d.mds/%s" % (i, name + extension), packed, [])
+        write("%d.mds/%s" % (i, name + extension), packed)
         shards.append({
             "column_encodings": [encoding for encoding, _, _ in columns],
             "column_names": ["column %d" % c for c in range(len(columns))],
@@ -270,8 +273,8 @@ def write_mds(i, how=None):
             "zip_data": {"basename": name + extension, "bytes": len(packed), "hashes": {}} if compression else None,
         })
     index = json.dumps({"shards": shards, "version": 2}, indent=rng.choice([None, 2]))
-    write("%d.mds/index.json" % i, index.encode(), [])
-    expect("%d.mds" % i, expected)
+    write("%d.mds/index.json" % i, index.encode())
+    expect("%d.mds" % i, samples_of_all)
 
 
 # JSON lines and CSV.
@@ -314,7 +317,8 @@ def write_json_lines(i, compress=gzip_some):
         text += dump(row) + rng.choice(["\n", "\r\n", "\n\n"])
         samples.append([of_value(value, dump) for value in row.values() if value is not None])
     data = text.encode()
-    write("%d.jsonl" % i, compress(i, data), samples)
+    write("%d.jsonl" % i, compress(i, data))
+    expect("%d.jsonl" % i, samples)
 
 
 def write_csv(i):
@@ -386,15 +390,15 @@ def write_streaming(i):
     encodings = ["bytes", "str", "json", "int", "str_int", "str_float", "ndarray", "ndarray:int16",
                  "ndarray:float32:2,3", *scalars]
     columns = {"c%d" % c: rng.choice(encodings) for c in range(rng.randrange(1, 6))}
-    expected = []
+    samples = []
     with MDSWriter(out=os.path.join(directory, "%d.mds" % i), columns=columns,
                    compression=rng.choice([None, "gz", "zstd:3"]), hashes=rng.choice([None, ["sha1", "xxh64"]]),
                    size_limit=rng.choice([2000, 1 << 20]), progress_bar=False) as out:
         for _ in range(rng.randrange(1, 30)):
             values = {name: random_value_of(encoding) for name, encoding in columns.items()}
             out.write({name: value for name, (value, _) in values.items()})
-            expected.append([field for _, field in values.values()])
-    expect("%d.mds" % i, expected)
+            samples.append([field for _, field in values.values()])
+    expect("%d.mds" % i, samples)
 
 
 # What the package webdataset writes, and reads back.
