@@ -1,5 +1,6 @@
 // Random files that records.py and packages of others write, against what is in them.
 
+#include <lade/io/file.hpp>
 #include <lade/io/formats/json_lines.hpp>
 #include <lade/io/formats/manifest.hpp>
 #include <lade/io/formats/mds.hpp>
@@ -16,8 +17,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../../support/seed.hpp"
@@ -85,47 +89,54 @@ static std::map<std::string, lines> expected_in(const std::string& path) {
   return all;
 }
 
-// Files that records.py makes, and how each format is read.
-class RecordFiles : public testing::Test {
- protected:
-  // Writes so many files of all formats, or of a package.
-  static void write(const testing_support::temp_dir& dir, int count, const std::string& python,
-                    const std::string& package = "") {
-    count_ = count;
-    seed_ = test::new_seed() % 1'000'000'000;
+// So many files of all formats, or of a package, that records.py has written.
+class record_files {
+ public:
+  record_files(int count, const std::string& python, const std::string& package = "")
+      : seed_(test::new_seed() % 1'000'000'000), count_(count) {
     auto line = python + " " + (test::formats_directory() / "records.py").string() + " " +
-                std::to_string(seed_) + " " + dir.path().string() + " " + std::to_string(count) +
+                std::to_string(seed_) + " " + dir_.path().string() + " " + std::to_string(count) +
                 " " + package;
-    ASSERT_EQ(std::system(line.c_str()), 0) << line;
-    expected_ = expected_in(dir / "expected");
+    if (std::system(line.c_str()) != 0) throw std::runtime_error("failed: " + line);
+    expected_ = expected_in(dir_ / "expected");
   }
 
   // Compares what `read` returns for each file of this kind.
   template <class F>
-  static void compare(const testing_support::temp_dir& dir, const std::string& extension, F read) {
+  void compare(const std::string& extension, F read) const {
     for (int i = 0; i < count_; ++i) {
       auto name = std::to_string(i) + extension;
       SCOPED_TRACE("LADE_SEED=" + std::to_string(seed_) + " " + name);
-      ASSERT_EQ(read(dir / name), expected_.at(name));
+      ASSERT_EQ(read(dir_ / name), expected_.at(name));
     }
   }
 
-  void compare_tfrecord(const testing_support::temp_dir& dir) {
-    compare(dir, ".tfrecord", [&](const std::string& path) {
+ private:
+  testing_support::temp_dir dir_;
+  std::uint64_t seed_;
+  int count_;
+  std::map<std::string, lines> expected_;
+};
+
+// How each format is read.
+class RecordFiles : public testing::Test {
+ protected:
+  void compare_tfrecord(const record_files& files) {
+    files.compare(".tfrecord", [&](const std::string& path) {
       auto records = sync_wait(runtime_, test::collect(read_tfrecord(sample(path))));
       for (auto& each : records) each = parse_example(each);
       return texts_of(records);
     });
   }
 
-  void compare_json_lines(const testing_support::temp_dir& dir) {
-    compare(dir, ".jsonl", [&](const std::string& path) {
+  void compare_json_lines(const record_files& files) {
+    files.compare(".jsonl", [&](const std::string& path) {
       return texts_of(sync_wait(runtime_, test::collect(read_json_line(sample(path)))));
     });
   }
 
-  void compare_mds(const testing_support::temp_dir& dir) {
-    compare(dir, ".mds", [&](const std::string& path) {
+  void compare_mds(const record_files& files) {
+    files.compare(".mds", [&](const std::string& path) {
       auto data = sync_wait(runtime_, open_mds(path));
       std::vector<sample> samples;
       for (auto& shard : data.shards())
@@ -141,81 +152,78 @@ class RecordFiles : public testing::Test {
   }
 
   runtime runtime_{{.threads = 2}};
-
- private:
-  static inline std::uint64_t seed_ = 0;
-  static inline int count_ = 0;
-  static inline std::map<std::string, lines> expected_;
 };
 
 // Files of all formats, made once for all tests.
 class Records : public RecordFiles {
  protected:
-  static void SetUpTestSuite() {
-    dir_ = new testing_support::temp_dir();
-    write(*dir_, 300, test::debians_python);
-  }
+  static void SetUpTestSuite() { files_ = new record_files(300, test::debians_python); }
   static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
+    delete files_;
+    files_ = nullptr;
   }
 
-  static inline testing_support::temp_dir* dir_ = nullptr;
+  static inline record_files* files_ = nullptr;
 };
 
-TEST_F(Records, OfTfrecordFilesAreTheExamples) { compare_tfrecord(*dir_); }
+TEST_F(Records, OfTfrecordFilesAreTheExamples) { compare_tfrecord(*files_); }
 
 TEST_F(Records, OfMegatronAreTheDocuments) {
-  compare(*dir_, ".idx", [&](const std::string& path) {
-    auto file = token_file::open_megatron(path.substr(0, path.size() - 4));
+  files_->compare(".idx", [&](const std::string& path) {
+    auto prefix = path.substr(0, path.size() - 4);
+    auto file = token_file::open_megatron(prefix);
+    auto bin = sync_wait(runtime_, open_reader(prefix + ".bin"));
+    auto idx = sync_wait(runtime_, open_reader(path));
+    auto ranged = sync_wait(runtime_, open_megatron(std::move(bin), std::move(idx)));
     lines texts;
     for (std::uint64_t i = 0; i < file.documents(); ++i) {
       auto begin = file.document_begin(i);
-      texts.push_back(text_of(file.tokens(begin, file.document_begin(i + 1) - begin)));
+      auto size = file.document_begin(i + 1) - begin;
+      texts.push_back(text_of(file.tokens(begin, size)));
+      EXPECT_EQ(text_of(sync_wait(runtime_, ranged.read(begin, size))), texts.back());
     }
     return texts;
   });
 }
 
-TEST_F(Records, OfMdsAreTheSamplesByShardAndByIndex) { compare_mds(*dir_); }
+TEST_F(Records, OfMdsAreTheSamplesByShardAndByIndex) { compare_mds(*files_); }
 
-TEST_F(Records, OfJsonLinesAreTheObjects) { compare_json_lines(*dir_); }
+TEST_F(Records, OfJsonLinesAreTheObjects) { compare_json_lines(*files_); }
 
 TEST_F(Records, OfCsvAreTheRows) {
-  compare(*dir_, ".csv",
-          [&](const std::string& path) { return texts_of(manifest(path).list_all()); });
+  files_->compare(".csv",
+                  [&](const std::string& path) { return texts_of(manifest(path).list_all()); });
 }
 
 // Files that the packages of others write.
 class Packages : public RecordFiles {
  protected:
-  void write(const std::string& package) {
+  // Nothing if the package is not installed.
+  static std::optional<record_files> files_of(const std::string& package) {
     auto python = test::packages_python();
-    if (!test::have_python("numpy, " + package, python))
-      GTEST_SKIP() << "Python's " << package << " is not installed";
-    RecordFiles::write(dir_, 60, python, package);
+    if (!test::have_python("numpy, " + package, python)) return std::nullopt;
+    return std::optional<record_files>(std::in_place, 60, python, package);
   }
-
-  testing_support::temp_dir dir_;
 };
 
 TEST_F(Packages, ZstandardCompressesRecordsThatAreRead) {
-  write("zstandard");
-  if (IsSkipped()) return;
-  compare_tfrecord(dir_);
-  compare_json_lines(dir_);
-  compare_mds(dir_);
+  auto files = files_of("zstandard");
+  if (!files) GTEST_SKIP() << "Python's zstandard is not installed";
+  compare_tfrecord(*files);
+  compare_json_lines(*files);
+  compare_mds(*files);
 }
 
 TEST_F(Packages, StreamingWritesMdsThatIsRead) {
-  write("streaming");
-  if (!IsSkipped()) compare_mds(dir_);
+  auto files = files_of("streaming");
+  if (!files) GTEST_SKIP() << "Python's streaming is not installed";
+  compare_mds(*files);
 }
 
 TEST_F(Packages, WebdatasetWritesShardsThatAreRead) {
-  write("webdataset");
-  if (IsSkipped()) return;
-  compare(dir_, ".tar", [&](const std::string& path) {
+  auto files = files_of("webdataset");
+  if (!files) GTEST_SKIP() << "Python's webdataset is not installed";
+  files->compare(".tar", [&](const std::string& path) {
     lines texts;
     for (auto& each : sync_wait(runtime_, test::collect(read_tar(sample(path))))) {
       auto line = hex(std::string_view(each.key()).substr(path.size() + 1));
