@@ -101,13 +101,13 @@ class record_files {
     expected_ = expected_in(dir_ / "expected");
   }
 
-  // Compares what `read` returns for each file of this kind.
+  // Compares what `read_one` returns for each file of this kind.
   template <class F>
-  void compare(const std::string& extension, F read) const {
+  void compare(const std::string& extension, F read_one) const {
     for (int i = 0; i < count_; ++i) {
       auto name = std::to_string(i) + extension;
       SCOPED_TRACE("LADE_SEED=" + std::to_string(seed_) + " " + name);
-      ASSERT_EQ(read(dir_ / name), expected_.at(name));
+      ASSERT_EQ(read_one(dir_ / name), expected_.at(name));
     }
   }
 
