@@ -476,6 +476,23 @@ TEST_P(RangedTokens, AreAwaitedAndNeverAtHand) {
       ThrowsMessage<error>(AllOf(HasSubstr("it is a URL"), testing::Not(HasSubstr("secret")))));
 }
 
+TEST_P(RangedTokens, MayHaveALongIndex) {
+  runtime runtime(options());
+  constexpr int many = 500'000;
+  std::vector<int> documents(many + 1);
+  std::iota(documents.begin(), documents.end(), 0);
+  objects->put("objects://b/a.bin", std::string(many, 't'));
+  objects->put("objects://b/a.idx", index_of(std::vector<int>(many, 1), documents, 1, 1));
+  auto file = sync_wait(runtime, open_megatron("objects://b/a"));
+  EXPECT_EQ(file.documents(), std::uint64_t{many});
+  EXPECT_EQ(file.document_begin(many - 1), std::uint64_t{many} - 1);
+  auto requests = objects->requests();
+  std::sort(requests.begin(), requests.end());
+  EXPECT_THAT(requests,
+              ElementsAre("objects://b/a.bin 0+0", "objects://b/a.idx 0+0",
+                          "objects://b/a.idx 0+8388608", "objects://b/a.idx 8388608+1611434"));
+}
+
 // A view of memory that is not aligned to the tokens.
 TEST_P(RangedTokens, OfAReaderMayLieAnywhere) {
   temp_dir dir;
