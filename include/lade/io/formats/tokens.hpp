@@ -32,8 +32,8 @@ struct megatron_options {
 // A file behind a URL (see store.hpp), or of any other byte_reader, is read by ranges: each read
 // asks for its bytes and no others, into memory of the caller's pool. That is one request to a
 // server, or less with a cache (see disk_cache.hpp). An object that is replaced while the file is
-// open is an error if it has an entity tag, or is too short; never a mixture. An index is read as a
-// whole and stays in memory.
+// open is refused by its entity tag or its size; one of the same size, from a server that sends no
+// strong tags, is not noticed. An index is read as a whole and stays in memory.
 //
 // Any thread may use it. The machine must store integers low byte first, as the files do; others
 // are refused.
