@@ -2,26 +2,30 @@
 //
 //   tokens PREFIX [LENGTH]     reads PREFIX.bin and PREFIX.idx, a data set of Megatron
 //
-// A batch has 8 windows of LENGTH tokens (1,024 if not given) and the token behind each, so that
-// inputs are the first LENGTH and targets the last. Windows are shuffled over the whole data set
-// and assigned to ranks; nothing is copied before the batch.
+// PREFIX is a path, "data/train", or a URL, "s3://bucket/train". A batch has 8 windows of LENGTH
+// tokens (1,024 if not given) and the token behind each, so that inputs are the first LENGTH and
+// targets the last. Windows are shuffled over the whole data set and assigned to ranks. Local files
+// are mapped, and nothing is copied before the batch; of remote ones, each window is a request.
 
 #include <lade/io/formats/tokens.hpp>
+#include <lade/io/http/urls.hpp>
 #include <lade/lade.hpp>
 
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <string>
 
 static void run(const std::string& prefix, std::uint64_t length) {
-  auto file = lade::io::token_file::open_megatron(prefix);
-  lade::io::token_windows windows(file, {.length = length + 1, .stride = length});
-  auto batches = lade::from_index(windows.size(), windows, {.identity = windows.identity()}) |
-                 lade::shuffle({.seed = 7}) | lade::shard(lade::rank_from_environment()) |
-                 lade::batch(8) | lade::pad();
-
   lade::runtime runtime;
+  auto file = lade::sync_wait(runtime, lade::io::open_megatron(prefix));
+  lade::io::token_windows windows(file, {.length = length + 1, .stride = length});
+  auto batches =
+      lade::from_index(windows.size(), std::identity(), {.identity = windows.identity()}) |
+      lade::shuffle({.seed = 7}) | lade::shard(lade::rank_from_environment()) |
+      lade::map(lade::io::read_tokens(windows)) | lade::batch(8) | lade::pad();
+
   std::uint64_t steps = 0;
   std::uint64_t tokens = 0;
   for (auto& batch : runtime.run(batches)) {

@@ -3,7 +3,8 @@
 #include <lade/error.hpp>
 
 #include <cerrno>
-#include <utility>
+#include <memory>
+#include <span>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 namespace lade::io {
 
 // Maps an open file; empty if it is.
-static std::span<std::byte> map_descriptor(int fd, const std::string& path) {
+static buffer map_descriptor(int fd, const std::string& path) {
   struct stat found{};
   if (::fstat(fd, &found) != 0) raise(errno, "map " + path);
   if (!S_ISREG(found.st_mode)) raise(S_ISDIR(found.st_mode) ? EISDIR : ENODEV, "map " + path);
@@ -21,23 +22,22 @@ static std::span<std::byte> map_descriptor(int fd, const std::string& path) {
   if (bytes == 0) return {};
   auto* begin = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (begin == MAP_FAILED) raise(errno, "map " + path);
-  return {static_cast<std::byte*>(begin), bytes};
+  const std::shared_ptr<const void> owner(begin, [begin, bytes](auto*) { ::munmap(begin, bytes); });
+  return {owner, {static_cast<std::byte*>(begin), bytes}};
 }
 
-mapped_file::mapped_file(std::string path) : path_(std::move(path)) {
-  int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) raise(errno, "open " + path_);
+buffer map_file(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) raise(errno, "open " + path);
+  buffer mapped;
   try {
-    bytes_ = map_descriptor(fd, path_);
+    mapped = map_descriptor(fd, path);
   } catch (...) {
     ::close(fd);
     throw;
   }
   ::close(fd);
-}
-
-mapped_file::~mapped_file() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  return mapped;
 }
 
 }  // namespace lade::io

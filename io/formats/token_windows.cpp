@@ -1,6 +1,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/formats/tokens.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -76,22 +77,35 @@ token_windows::place token_windows::place_of(std::uint64_t i) const {
   return {first, std::min(options_.length, end - first)};
 }
 
-tensor token_windows::padded(const tensor& tokens) const {
+// The tokens in the memory of a whole window, and padding behind them.
+static tensor padded_tokens(const tensor& tokens, buffer memory,
+                            const token_window_options& options) {
   auto item = element_bytes(tokens.type());
   auto count = static_cast<std::size_t>(tokens.shape()[0]);
-  tensor whole({tokens.type(), {static_cast<std::int64_t>(options_.length)}},
-               allocate_now(options_.length * item));
-  std::memcpy(whole.bytes(), tokens.bytes(), count * item);
+  std::memcpy(memory.data(), tokens.bytes(), count * item);
   // The low bytes of the number are those of the narrower type.
-  for (auto i = count; i < options_.length; ++i)
-    std::memcpy(whole.bytes() + i * item, &options_.padding, item);
-  return whole;
+  for (auto i = count; i < options.length; ++i)
+    std::memcpy(memory.data() + i * item, &options.padding, item);
+  return {{tokens.type(), {static_cast<std::int64_t>(options.length)}}, std::move(memory)};
 }
 
 tensor token_windows::operator()(std::uint64_t i) const {
   auto where = place_of(i);
   auto tokens = file_.tokens(where.first, where.count);
-  return where.count == options_.length ? tokens : padded(tokens);
+  if (where.count == options_.length) return tokens;
+  return padded_tokens(tokens, allocate_now(options_.length * element_bytes(file_.type())),
+                       options_);
+}
+
+task<tensor> token_windows::read(std::uint64_t i) const {
+  return read_place(file_, place_of(i), options_);
+}
+
+task<tensor> token_windows::read_place(token_file file, place where, token_window_options options) {
+  auto tokens = co_await file.read(where.first, where.count);
+  if (where.count == options.length) co_return tokens;
+  auto memory = co_await allocate(options.length * element_bytes(file.type()));
+  co_return padded_tokens(tokens, std::move(memory), options);
 }
 
 std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const {
@@ -115,10 +129,14 @@ std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const 
   return begins;
 }
 
+// A copy in another folder, or behind a URL, is the same data set.
+static std::string name_without_folder(std::string name) {
+  if (!scheme_of(name).empty()) name = name.substr(0, name.find('?'));
+  return name.substr(name.rfind('/') + 1);
+}
+
 std::string token_windows::identity() const {
-  // Not its folder: a copy elsewhere is the same data set.
-  auto& path = file_.name();
-  return path.substr(path.rfind('/') + 1) + ": " + std::to_string(file_.size()) + " " +
+  return name_without_folder(file_.name()) + ": " + std::to_string(file_.size()) + " " +
          std::string(lade::name(file_.type())) + " in windows of " +
          std::to_string(options_.length) + " every " + std::to_string(options_.stride) +
          (options_.cross_documents ? "" : ", by document") +

@@ -2,8 +2,15 @@
 #include "megatron_index.hpp"
 
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
+#include <lade/io/file.hpp>
 #include <lade/io/formats/tokens.hpp>
+#include <lade/io/ranges.hpp>
+#include <lade/io/store.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -14,18 +21,25 @@
 namespace lade::io {
 
 struct token_file::content {
-  content(std::string path, element_type tokens) : bin(std::move(path)), type(tokens) {}
+  content(std::string path, buffer all, element_type tokens)
+      : name(std::move(path)), bytes(all.size()), mapped(std::move(all)), type(tokens) {}
 
-  content(const std::string& prefix, const std::shared_ptr<mapped_file>& mapped_index)
-      : bin(prefix + ".bin"),
-        index_file(mapped_index),
-        index(std::in_place, mapped_index->bytes(), mapped_index->path(), bin.bytes().size()),
-        type(index->type()) {}
+  content(std::shared_ptr<const byte_reader> from, element_type tokens)
+      : name(from->name()), bytes(from->size()), ranged(std::move(from)), type(tokens) {}
 
-  mapped_file bin;
-  std::shared_ptr<mapped_file> index_file;  // null if there is none
-  std::optional<megatron_index> index;
+  void add_index(buffer bytes_read, std::string_view index_name) {
+    index_bytes = std::move(bytes_read);
+    index.emplace(index_bytes.bytes(), index_name, bytes);
+    type = index->type();
+  }
+
+  std::string name;
+  std::uint64_t bytes;                        // of the file of tokens
+  buffer mapped;                              // all of it, unless it is read by ranges
+  std::shared_ptr<const byte_reader> ranged;  // null if it is mapped
   element_type type;
+  buffer index_bytes;
+  std::optional<megatron_index> index;  // a view of index_bytes
 };
 
 static void require_little_endian(const std::string& name) {
@@ -44,31 +58,53 @@ static bool is_integer(element_type type) noexcept {
   }
 }
 
-token_file token_file::open(std::string path, element_type type) {
-  require_little_endian(path);
+static void require_integers(const std::string& name, element_type type) {
+  require_little_endian(name);
   if (!is_integer(type))
-    throw error(errc::invalid_argument, "open " + path,
+    throw error(errc::invalid_argument, "open " + name,
                 "tokens are integers, not " + std::string(lade::name(type)));
-  auto opened = std::make_shared<const content>(std::move(path), type);
-  if (opened->bin.bytes().size() % element_bytes(type) != 0)
-    throw error(errc::invalid_data, "open " + opened->bin.path(),
-                "its " + std::to_string(opened->bin.bytes().size()) +
-                    " bytes are no whole number of " + std::string(lade::name(type)));
-  return token_file(std::move(opened));
+}
+
+static void require_whole_tokens(const std::string& name, std::uint64_t bytes, element_type type) {
+  if (bytes % element_bytes(type) != 0)
+    throw error(errc::invalid_data, "open " + name,
+                "its " + std::to_string(bytes) + " bytes are no whole number of " +
+                    std::string(lade::name(type)));
+}
+
+// The path of a name that can be mapped.
+static std::string path_to_map(std::string name) {
+  if (find_store(name))
+    throw error(errc::unsupported, "map " + without_secrets(name),
+                "it is a URL; open_tokens and open_megatron open it");
+  return local_path(std::move(name));
+}
+
+token_file token_file::open(std::string path, element_type type) {
+  path = path_to_map(std::move(path));
+  require_integers(path, type);
+  auto mapped = map_file(path);
+  require_whole_tokens(path, mapped.size(), type);
+  return token_file(std::make_shared<const content>(std::move(path), std::move(mapped), type));
 }
 
 token_file token_file::open_megatron(const std::string& prefix) {
-  require_little_endian(prefix);
-  auto index = std::make_shared<mapped_file>(prefix + ".idx");
-  return token_file(std::make_shared<const content>(prefix, index));
+  auto path = path_to_map(prefix);
+  require_little_endian(path);
+  auto index = map_file(path + ".idx");
+  auto opened = std::make_shared<content>(path + ".bin", map_file(path + ".bin"), element_type::u8);
+  opened->add_index(std::move(index), path + ".idx");
+  return token_file(std::move(opened));
 }
 
-const std::string& token_file::name() const noexcept { return content_->bin.path(); }
+const std::string& token_file::name() const noexcept { return content_->name; }
+
+bool token_file::is_mapped() const noexcept { return !content_->ranged; }
 
 element_type token_file::type() const noexcept { return content_->type; }
 
 std::uint64_t token_file::size() const noexcept {
-  return content_->bin.bytes().size() / element_bytes(content_->type);
+  return content_->bytes / element_bytes(content_->type);
 }
 
 std::uint64_t token_file::documents() const noexcept {
@@ -80,14 +116,96 @@ std::uint64_t token_file::document_begin(std::uint64_t i) const noexcept {
   return i == 0 ? 0 : size();
 }
 
-tensor token_file::tokens(std::uint64_t first, std::uint64_t count) const {
+void token_file::require_tokens(std::uint64_t first, std::uint64_t count) const {
   if (first > size() || count > size() - first)
     throw error(errc::invalid_argument, "read " + name(),
                 std::to_string(count) + " tokens at " + std::to_string(first) + "; it has " +
                     std::to_string(size()));
+}
+
+static tensor tokens_in(buffer bytes, element_type type) {
+  auto count = static_cast<std::int64_t>(bytes.size() / element_bytes(type));
+  return {{type, {count}}, std::move(bytes)};
+}
+
+tensor token_file::tokens(std::uint64_t first, std::uint64_t count) const {
+  require_tokens(first, count);
+  if (!is_mapped())
+    throw error(errc::unsupported, "read " + name(),
+                "it is not mapped, so that its tokens have to be awaited, with read");
   auto item = element_bytes(type());
-  auto bytes = content_->bin.bytes().subspan(first * item, count * item);
-  return {{type(), {static_cast<std::int64_t>(count)}}, buffer(content_, bytes)};
+  return tokens_in(content_->mapped.slice(first * item, count * item), type());
+}
+
+task<tensor> token_file::read(std::uint64_t first, std::uint64_t count) const {
+  require_tokens(first, count);
+  return read_range(content_, first, count);
+}
+
+task<tensor> token_file::read_range(std::shared_ptr<const content> from, std::uint64_t first,
+                                    std::uint64_t count) {
+  auto item = element_bytes(from->type);
+  auto offset = first * item;
+  auto size = static_cast<std::size_t>(count * item);
+  if (!from->ranged) co_return tokens_in(from->mapped.slice(offset, size), from->type);
+  buffer bytes;
+  if (size > 0) bytes = co_await from->ranged->read_at(offset, size);
+  // A view of memory that others have filled may lie anywhere.
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % item != 0) {
+    auto copy = co_await allocate(size);
+    std::memcpy(copy.data(), bytes.data(), size);
+    bytes = std::move(copy);
+  }
+  co_return tokens_in(std::move(bytes), from->type);
+}
+
+task<token_file> open_tokens(std::shared_ptr<const byte_reader> from, element_type type) {
+  require_integers(from->name(), type);
+  require_whole_tokens(from->name(), from->size(), type);
+  co_return token_file(std::make_shared<const token_file::content>(std::move(from), type));
+}
+
+task<token_file> open_tokens(std::string name, element_type type) {
+  if (find_store(name)) {
+    auto from = co_await open_reader(std::move(name));
+    co_return co_await open_tokens(std::move(from), type);
+  }
+  auto& here = co_await detail::this_context_reference();
+  if (here.runtime) co_await detail::continue_on(here.runtime->pool());  // mapping blocks
+  co_return token_file::open(std::move(name), type);
+}
+
+static task<buffer> read_token_index(std::shared_ptr<const byte_reader> from, std::uint64_t most) {
+  auto bytes = from->size();
+  if (bytes > most)
+    throw error(
+        errc::limit_exceeded, "read the index " + from->name(),
+        "it has " + std::to_string(bytes) + " bytes; max_index_bytes is " + std::to_string(most));
+  auto index = co_await allocate(static_cast<std::size_t>(bytes));
+  co_await read_in_parts(std::move(from), index.bytes(), 0);
+  co_return index;
+}
+
+task<token_file> open_megatron(std::shared_ptr<const byte_reader> bin,
+                               std::shared_ptr<const byte_reader> idx, megatron_options options) {
+  require_little_endian(bin->name());
+  auto index = co_await read_token_index(idx, options.max_index_bytes);
+  auto opened = std::make_shared<token_file::content>(std::move(bin), element_type::u8);
+  auto& here = co_await detail::this_context_reference();
+  if (here.runtime) co_await detail::continue_on(here.runtime->pool());  // a long loop
+  opened->add_index(std::move(index), idx->name());
+  co_return token_file(std::move(opened));
+}
+
+task<token_file> open_megatron(std::string prefix, megatron_options options) {
+  if (find_store(prefix)) {
+    auto idx = co_await open_reader(prefix + ".idx");
+    auto bin = co_await open_reader(prefix + ".bin");
+    co_return co_await open_megatron(std::move(bin), std::move(idx), options);
+  }
+  auto& here = co_await detail::this_context_reference();
+  if (here.runtime) co_await detail::continue_on(here.runtime->pool());
+  co_return token_file::open_megatron(prefix);
 }
 
 }  // namespace lade::io

@@ -58,12 +58,21 @@ task<buffer> zip_archive::read(zip_member member) const {
   return read_member(state_, std::move(member));
 }
 
-task<buffer> zip_archive::read(std::string name) const {
+const zip_member& zip_archive::get(std::string_view name) const {
   auto* found = find(name);
-  if (!found)
-    throw error(errc::invalid_argument, "read " + this->name() + "/" + name,
-                "the archive has no such member");
-  return read(*found);
+  if (found) return *found;
+  throw error(errc::invalid_argument, "read " + this->name() + "/" + std::string(name),
+              "the archive has no such member");
+}
+
+task<buffer> zip_archive::read(std::string name) const { return read(get(name)); }
+
+task<std::shared_ptr<const byte_reader>> zip_archive::open(zip_member member) const {
+  return open_member(state_, std::move(member));
+}
+
+task<std::shared_ptr<const byte_reader>> zip_archive::open(std::string name) const {
+  return open(get(name));
 }
 
 // How long the local header is that `begin` begins with, of a member for which there are `all`
@@ -99,23 +108,53 @@ void require_crc32(std::uint32_t found, const zip_member& member, std::string_vi
     throw error(errc::invalid_data, "read " + std::string(name), "its CRC-32 is wrong");
 }
 
-// The data of a member as they are stored. Those of a file are read together with their header if
-// they are few; otherwise by themselves, so that they are aligned.
-static task<buffer> read_zip_data(const byte_reader& from, const zip_member& member,
-                                  std::string_view name) {
+// The begin of a member, at least its local header, which agrees with the directory.
+class zip_begin {
+ public:
+  zip_begin(buffer first, std::uint64_t header) : bytes(std::move(first)), header_bytes(header) {}
+
+  buffer bytes;
+  std::uint64_t header_bytes;
+};
+
+// Reads the begin of a member: all of a small one, if `wants_all`.
+static task<zip_begin> read_zip_begin(const byte_reader& from, const zip_member& member,
+                                      std::string_view name, bool wants_all) {
   constexpr std::uint64_t few = std::uint64_t{128} << 10;
   constexpr std::uint64_t usual_header = 512;
   auto& values = member.values();
   auto all = values.end - values.header_offset;
-  auto first = std::min(all, all <= few ? few : usual_header + member.name().size());
+  auto first = wants_all && all <= few ? all : std::min(all, usual_header + member.name().size());
   auto begin = co_await from.read_at(values.header_offset, static_cast<std::size_t>(first));
   auto header_bytes = fitting_header_bytes(begin.bytes(), all, member, name);
   if (header_bytes > begin.size())
     begin = co_await from.read_at(values.header_offset, header_bytes);
   require_same_header(begin.bytes().first(header_bytes), member, name);
-  if (values.compressed_bytes <= begin.size() - header_bytes)
-    co_return begin.slice(header_bytes, values.compressed_bytes);
-  co_return co_await from.read_at(values.header_offset + header_bytes, values.compressed_bytes);
+  co_return zip_begin(std::move(begin), header_bytes);
+}
+
+// The data of a member as they are stored. Those of a large one are read by themselves, so that
+// they are aligned.
+static task<buffer> read_zip_data(const byte_reader& from, const zip_member& member,
+                                  std::string_view name) {
+  auto begin = co_await read_zip_begin(from, member, name, true);
+  auto bytes = member.values().compressed_bytes;
+  if (bytes <= begin.bytes.size() - begin.header_bytes)
+    co_return begin.bytes.slice(begin.header_bytes, bytes);
+  co_return co_await from.read_at(member.values().header_offset + begin.header_bytes, bytes);
+}
+
+task<std::shared_ptr<const byte_reader>> zip_archive::open_member(
+    std::shared_ptr<const state> archive, zip_member member) {
+  auto name = archive->from->name() + "/" + member.name();
+  require_readable(member, archive->options, name);
+  if (member.method() != zip_method::stored)
+    throw error(errc::unsupported, "open " + name,
+                "it is deflated, so that it can only be read as a whole");
+  auto begin = co_await read_zip_begin(*archive->from, member, name, false);
+  co_return std::make_shared<const part_reader>(archive->from,
+                                                member.values().header_offset + begin.header_bytes,
+                                                member.size(), std::move(name));
 }
 
 // Whether this is the thread of a reactor, which must not compute for long.

@@ -7,6 +7,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/formats/from_shards.hpp>
 #include <lade/io/formats/saved_listing.hpp>
+#include <lade/io/formats/tokens.hpp>
 #include <lade/io/http/urls.hpp>
 #include <lade/io/memory_cache.hpp>
 #include <lade/io/ranges.hpp>
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

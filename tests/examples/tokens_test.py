@@ -1,4 +1,4 @@
-# tokens_test.py PROGRAM: the example reads a data set of Megatron.
+# tokens_test.py PROGRAM: the example reads a data set of Megatron, of a disk and of a web server.
 import pathlib
 import random
 import struct
@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+from web_store import WebStore
 
 PROGRAM = sys.argv[1]
 
@@ -22,17 +24,32 @@ def write_megatron(prefix, documents):
 
 
 class Tokens(unittest.TestCase):
-    def test_it_counts_windows_and_tokens(self):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.prefix = pathlib.Path(directory.name) / "train"
         draw = random.Random(7)
         documents = [[draw.randrange(2**16) for _ in range(draw.randrange(1, 90))] for _ in range(200)]
-        with tempfile.TemporaryDirectory() as directory:
-            write_megatron(f"{directory}/train", documents)
-            program = subprocess.run([PROGRAM, f"{directory}/train", "32"], capture_output=True,
-                                     text=True)
-        windows = (sum(map(len, documents)) - 33) // 32 + 1
+        write_megatron(self.prefix, documents)
+        self.windows = (sum(map(len, documents)) - 33) // 32 + 1
+
+    def check(self, prefix):
+        program = subprocess.run([PROGRAM, prefix, "32"], capture_output=True, text=True)
         self.assertEqual(program.stderr, "")
-        self.assertEqual(program.stdout, f"200 documents, {windows} windows, {-(-windows // 8)} steps, "
-                                         f"{32 * windows} tokens\n")
+        self.assertEqual(program.stdout, f"200 documents, {self.windows} windows, "
+                                         f"{-(-self.windows // 8)} steps, {32 * self.windows} tokens\n")
+
+    def test_it_counts_windows_and_tokens(self):
+        self.check(self.prefix)
+
+    def test_of_a_web_server_each_window_is_a_request(self):
+        files = {f"/train{each}": self.prefix.with_suffix(each).read_bytes() for each in [".bin", ".idx"]}
+        store = WebStore(files)
+        self.addCleanup(store.close)
+        self.check(f"{store.url}/train")
+        self.assertLessEqual(store.requests["/train.bin"], self.windows + 1)
+        self.assertLessEqual(store.requests["/train.idx"], 2)
+        self.assertLess(store.bytes_of_parts, 66 * self.windows + sum(map(len, files.values())))
 
     def test_a_file_that_is_missing_is_named(self):
         program = subprocess.run([PROGRAM, "/nowhere/train"], capture_output=True, text=True)

@@ -7,23 +7,21 @@
 #include <lade/io/store.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace lade::test {
+#include "buffer_of.hpp"
 
-inline buffer buffer_of(std::string_view text) {
-  buffer bytes(text.size());
-  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
-}
+namespace lade::test {
 
 class counted_store final : public io::store {
  public:
@@ -52,6 +50,10 @@ class counted_store final : public io::store {
     requests_.clear();
   }
 
+  // Whether each read of an opened object is a request for a part of it, of the entity that was
+  // opened; otherwise the object is fetched when it is opened. The store must outlive it.
+  bool opens_ranges = false;
+
   // What all requests wait for, if set.
   std::shared_ptr<event> gate;
 
@@ -72,6 +74,10 @@ class counted_store final : public io::store {
       std::lock_guard lock(mutex_);
       if (may_be_absent && !objects_.contains(url)) co_return nullptr;
     }
+    if (opens_ranges) {
+      auto none = find(url, 0, 0, "");
+      co_return std::make_shared<const range_reader>(*this, url, none.object_bytes(), none.etag());
+    }
     auto part = find(url, 0, ~std::size_t{0}, "");
     co_return std::make_shared<const memory_reader>(part.content(), url);
   }
@@ -82,6 +88,29 @@ class counted_store final : public io::store {
   }
 
  private:
+  class range_reader final : public byte_reader {
+   public:
+    range_reader(const counted_store& from, std::string url, std::uint64_t bytes, std::string etag)
+        : from_(from), url_(std::move(url)), bytes_(bytes), etag_(std::move(etag)) {}
+
+    const std::string& name() const noexcept override { return url_; }
+    std::uint64_t size() const override { return bytes_; }
+    std::string_view etag() const noexcept override { return etag_; }
+    task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+      auto part = co_await from_.read_part(url_, offset, into.size(), etag_);
+      auto bytes = part.content().size();
+      if (bytes > 0) std::memcpy(into.data(), part.content().data(), bytes);
+      co_return bytes;
+    }
+    using byte_reader::read_at;
+
+   private:
+    const counted_store& from_;
+    std::string url_;
+    std::uint64_t bytes_;
+    std::string etag_;
+  };
+
   io::object_part find(const std::string& url, std::uint64_t offset, std::size_t bytes,
                        const std::string& etag) const {
     std::lock_guard lock(mutex_);

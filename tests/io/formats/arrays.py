@@ -151,6 +151,17 @@ def safetensors(draw):
     return struct.pack("<Q", len(text)) + text + data, b"".join(described(*each) for each in sorted(order))
 
 
+# What the reference implementation writes.
+def safetensors_package(draw):
+    from safetensors.numpy import save
+
+    arrays = {f"t{i}.{'ä' * draw.randrange(3)}": some_array(draw) for i in range(draw.randrange(6))}
+    arrays = {name: numpy.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+              for name, array in arrays.items()}
+    metadata = draw.choice([None, {"format": "pt", "x": "\u20ac\n"}])
+    return save(arrays, metadata), b"".join(described(*each) for each in sorted(arrays.items()))
+
+
 def main(kind, count, seed):
     draw = random.Random(seed)
     for _ in range(int(count)):

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "../../support/buffer_of.hpp"
+
 namespace lade::test {
 
 // A number as it is in memory: low byte first.
@@ -23,12 +25,6 @@ template <class T>
 std::string little(T value) {
   std::string bytes(sizeof value, '\0');
   std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-inline buffer buffer_of(std::string_view text) {
-  buffer bytes(text.size());
-  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
 }
 

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -19,23 +18,27 @@
 #include <string_view>
 #include <vector>
 
+#include "../../support/buffer_of.hpp"
+
 namespace lade::test {
 
+inline constexpr const char* debians_python = "/usr/bin/python3";
+
+// A Python with packages that Debian does not have.
+inline std::string packages_python() {
+  auto* given = std::getenv("LADE_PACKAGES_PYTHON");
+  return given && *given ? given : debians_python;
+}
+
 // Whether Python has the modules that arrays.py needs for a format.
-inline bool have_python(const std::string& modules) {
-  return std::system(("/usr/bin/python3 -c 'import " + modules + "' 2>/dev/null").c_str()) == 0;
+inline bool have_python(const std::string& modules, const std::string& python = debians_python) {
+  return std::system((python + " -c 'import " + modules + "' 2>/dev/null").c_str()) == 0;
 }
 
 struct known_file {
   buffer content;
   std::string described;
 };
-
-inline buffer buffer_of(std::string_view text) {
-  buffer made(text.size());
-  if (!text.empty()) std::memcpy(made.data(), text.data(), text.size());
-  return made;
-}
 
 // The next part that arrays.py has written; false at the end.
 inline bool read_part(std::FILE* from, std::string& part) {
@@ -53,11 +56,11 @@ inline std::filesystem::path formats_directory() {
   return std::filesystem::canonical(from / __FILE__).parent_path();
 }
 
-inline std::vector<known_file> make_files(const std::string& format, int count,
-                                          std::uint64_t seed) {
+inline std::vector<known_file> make_files(const std::string& format, int count, std::uint64_t seed,
+                                          const std::string& python = debians_python) {
   const auto script = formats_directory() / "arrays.py";
-  const auto line = "/usr/bin/python3 " + script.string() + " " + format + " " +
-                    std::to_string(count) + " " + std::to_string(seed);
+  const auto line = python + " " + script.string() + " " + format + " " + std::to_string(count) +
+                    " " + std::to_string(seed);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> output(popen(line.c_str(), "r"), pclose);
   std::vector<known_file> files;
   std::string content, described;

@@ -1,7 +1,9 @@
 """Random files of records, each beside what must be read from them.
 
-records.py SEED DIRECTORY writes NAME and NAME.expected, in which a line describes a sample: its
-fields in order, as kind:value, separated by spaces. Values are in hexadecimal digits but integers.
+records.py SEED DIRECTORY COUNT [PACKAGE] writes, COUNT times, a file of each format, or those that
+a package writes, and the file "expected": for each of them a line with its name and how many
+samples are in it, and a line for each sample, with its fields in order, as kind:value, separated by
+spaces. Values are in hexadecimal digits but integers.
 """
 
 import csv
@@ -19,18 +21,18 @@ rng = random.Random(int(sys.argv[1]))
 directory = sys.argv[2]
 
 
-def write(name, data, samples):
-    path = os.path.join(directory, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
+def write(name, data):
+    with open(os.path.join(directory, name), "wb") as file:
         file.write(data)
-    expect(name, samples)
+
+
+expected = open(os.path.join(directory, "expected"), "w")
 
 
 def expect(name, samples):
-    with open(os.path.join(directory, name + ".expected"), "w") as file:
-        for fields in samples:
-            file.write(" ".join(fields) + "\n")
+    expected.write("%s %d\n" % (name, len(samples)))
+    for fields in samples:
+        expected.write(" ".join(fields) + "\n")
 
 
 def random_bytes(most):
@@ -140,12 +142,15 @@ def random_example():
     return message(1, features), fields
 
 
-def write_tfrecord(i):
+def gzip_some(i, data):
+    return gzip.compress(data) if i % 3 == 0 else data
+
+
+def write_tfrecord(i, compress=gzip_some):
     examples = [random_example() for _ in range(rng.randrange(30))]
     data = b"".join(record(example) for example, _ in examples)
-    if i % 3 == 0:
-        data = gzip.compress(data)
-    write("%d.tfrecord" % i, data, [fields for _, fields in examples])
+    write("%d.tfrecord" % i, compress(i, data))
+    expect("%d.tfrecord" % i, [fields for _, fields in examples])
 
 
 # Megatron's .bin and .idx.
@@ -161,8 +166,8 @@ def write_tokens(i):
     index = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, code, len(lengths), len(documents))
     index += numpy.array(lengths, numpy.int32).tobytes() + pointers.astype(numpy.int64).tobytes()
     index += numpy.array(documents, numpy.int64).tobytes()
-    write("%d.bin" % i, tokens.tobytes(), [])
-    write("%d.idx" % i, index, [])
+    write("%d.bin" % i, tokens.tobytes())
+    write("%d.idx" % i, index)
     begins = numpy.cumsum([0] + lengths)[documents]
     samples = [[of_array(tokens[a:b])] for a, b in zip(begins, begins[1:])]
     expect("%d.idx" % i, samples)
@@ -242,29 +247,34 @@ def mds_shard(columns, samples):
     return struct.pack("<I", len(rows)) + offsets.tobytes() + config + b"".join(rows)
 
 
-def write_mds(i):
-    compress = i % 2 == 1
+stored, by_gzip = (None, "", bytes), ("gz:6", ".gz", gzip.compress)
+
+
+# `how`: what the index calls the compression, the extension of shards, and the function.
+def write_mds(i, how=None):
+    compression, extension, compress = how or [stored, by_gzip][i % 2]
     columns = [random_column() for _ in range(rng.randrange(1, 6))]
-    shards, expected = [], []
+    shards, samples_of_all = [], []
+    os.mkdir(os.path.join(directory, "%d.mds" % i))
     for k in range(rng.randrange(1, 4)):
         samples = [[make() for _, _, make in columns] for _ in range(rng.randrange(8))]
-        expected += [[field for _, field in values] for values in samples]
+        samples_of_all += [[field for _, field in values] for values in samples]
         data = mds_shard(columns, samples)
         name = "shard.%05d.mds" % k
-        stored = gzip.compress(data) if compress else data
-        write("%d.mds/%s" % (i, name + ".gz" * compress), stored, [])
+        packed = compress(data)
+        write("%d.mds/%s" % (i, name + extension), packed)
         shards.append({
             "column_encodings": [encoding for encoding, _, _ in columns],
             "column_names": ["column %d" % c for c in range(len(columns))],
             "column_sizes": [size for _, size, _ in columns],
-            "compression": "gz:6" if compress else None, "format": "mds", "hashes": [],
+            "compression": compression, "format": "mds", "hashes": [],
             "raw_data": {"basename": name, "bytes": len(data), "hashes": {}},
             "samples": len(samples), "size_limit": 1 << 26, "version": 2,
-            "zip_data": {"basename": name + ".gz", "bytes": len(stored), "hashes": {}} if compress else None,
+            "zip_data": {"basename": name + extension, "bytes": len(packed), "hashes": {}} if compression else None,
         })
     index = json.dumps({"shards": shards, "version": 2}, indent=rng.choice([None, 2]))
-    write("%d.mds/index.json" % i, index.encode(), [])
-    expect("%d.mds" % i, expected)
+    write("%d.mds/index.json" % i, index.encode())
+    expect("%d.mds" % i, samples_of_all)
 
 
 # JSON lines and CSV.
@@ -294,7 +304,7 @@ def of_value(value, dump):
     return of_text(value if isinstance(value, str) else dump(value))
 
 
-def write_json_lines(i):
+def write_json_lines(i, compress=gzip_some):
     ascii = rng.random() < 0.5
     separators = rng.choice([(",", ":"), (", ", ": "), (" ,\t", " : ")])
 
@@ -307,7 +317,8 @@ def write_json_lines(i):
         text += dump(row) + rng.choice(["\n", "\r\n", "\n\n"])
         samples.append([of_value(value, dump) for value in row.values() if value is not None])
     data = text.encode()
-    write("%d.jsonl" % i, gzip.compress(data) if i % 3 == 0 else data, samples)
+    write("%d.jsonl" % i, compress(i, data))
+    expect("%d.jsonl" % i, samples)
 
 
 def write_csv(i):
@@ -326,9 +337,96 @@ def write_csv(i):
     expect("%d.csv" % i, [[of_text(cell) for cell in row] for row in rows])
 
 
-for i in range(30):
+# The same files, compressed by the package zstandard.
+def write_zstandard(i):
+    import zstandard
+
+    def frame(data):
+        options = {"level": rng.choice([-3, 1, 3]), "write_checksum": rng.random() < 0.5}
+        if rng.random() < 0.3:  # a frame that does not say how long it is
+            compressor = zstandard.ZstdCompressor(**options).compressobj()
+            return compressor.compress(data) + compressor.flush()
+        return zstandard.ZstdCompressor(**options).compress(data)
+
+    def compress(_, data):
+        cut = rng.randrange(len(data) + 1)
+        return frame(data[:cut]) + frame(data[cut:]) if rng.random() < 0.3 else frame(data)
+
+    write_tfrecord(i, compress)
+    write_json_lines(i, compress)
+    write_mds(i, ("zstd:3", ".zstd", frame))
+
+
+# What MosaicML's package writes.
+def write_streaming(i):
+    from streaming import MDSWriter
+
+    def random_value_of(encoding):
+        if encoding == "bytes":
+            value = random_bytes(30)
+            return value, of_bytes(value)
+        if encoding == "str":
+            value = random_text()
+            return value, of_text(value)
+        if encoding == "json":
+            value = {"a": random_value(2)}
+            return value, of_text(json.dumps(value))
+        if encoding in ["int", "str_int"]:
+            value = rng.randrange(-2**63, 2**63)
+            return value, of_integer(value)
+        if encoding == "str_float":
+            value = rng.uniform(-1, 1) * 10.0 ** rng.randrange(-300, 300)
+            return value, of_number(value)
+        if encoding in scalars:
+            value = numpy.nan_to_num(random_array(encoding, (1,)))[0]
+            if encoding == "uint64":
+                value &= numpy.uint64(2**63 - 1)
+            return value, of_number(float(value)) if encoding.startswith("float") else of_integer(int(value))
+        _, kind, shape = (encoding + "::").split(":")[:3]
+        shape = tuple(map(int, shape.split(","))) if shape else random_shape()
+        value = random_array(kind or rng.choice(scalars), shape)
+        return value, of_array(value)
+
+    encodings = ["bytes", "str", "json", "int", "str_int", "str_float", "ndarray", "ndarray:int16",
+                 "ndarray:float32:2,3", *scalars]
+    columns = {"c%d" % c: rng.choice(encodings) for c in range(rng.randrange(1, 6))}
+    samples = []
+    with MDSWriter(out=os.path.join(directory, "%d.mds" % i), columns=columns,
+                   compression=rng.choice([None, "gz", "zstd:3"]), hashes=rng.choice([None, ["sha1", "xxh64"]]),
+                   size_limit=rng.choice([2000, 1 << 20]), progress_bar=False) as out:
+        for _ in range(rng.randrange(1, 30)):
+            values = {name: random_value_of(encoding) for name, encoding in columns.items()}
+            out.write({name: value for name, (value, _) in values.items()})
+            samples.append([field for _, field in values.values()])
+    expect("%d.mds" % i, samples)
+
+
+# What the package webdataset writes, and reads back.
+def write_webdataset(i):
+    import webdataset
+
+    values = {"txt": random_text, "cls": lambda: rng.randrange(1000), "seg.png": lambda: random_bytes(700),
+              "json": lambda: {"a": random_text()}, "npy": lambda: random_array("float32", random_shape())}
+    path = os.path.join(directory, "%d.tar" % i)
+    with webdataset.TarWriter(path, compress=rng.random() < 0.3) as out:
+        for k in range(rng.randrange(20)):
+            key = "%s%06d" % (rng.choice(["", "d/", "d/e.f/"]), k)
+            out.write({"__key__": key, "jpg": random_bytes(2000),
+                       **{name: make() for name, make in values.items() if rng.random() < 0.6}})
+    read = webdataset.WebDataset(path, shardshuffle=False, empty_check=False)
+    expect("%d.tar" % i, [[sample["__key__"].encode().hex()] +
+                          ["%s=%s" % (name, value.hex()) for name, value in sample.items() if name[0] != "_"]
+                          for sample in read])
+
+
+def write_each(i):
     write_tfrecord(i)
     write_tokens(i)
     write_mds(i)
     write_json_lines(i)
     write_csv(i)
+
+
+write_one = {"zstandard": write_zstandard, "streaming": write_streaming, "webdataset": write_webdataset}
+for i in range(int(sys.argv[3])):
+    write_one.get(" ".join(sys.argv[4:]), write_each)(i)

@@ -1,26 +1,33 @@
-// Random files that records.py writes, against what it says is in them.
+// Random files that records.py and packages of others write, against what is in them.
 
+#include <lade/io/file.hpp>
 #include <lade/io/formats/json_lines.hpp>
 #include <lade/io/formats/manifest.hpp>
 #include <lade/io/formats/mds.hpp>
 #include <lade/io/formats/tfrecord.hpp>
 #include <lade/io/formats/tokens.hpp>
+#include <lade/io/formats/webdataset.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
+#include "oracle.hpp"
 
 namespace lade::io {
 
@@ -68,97 +75,163 @@ static lines texts_of(const std::vector<sample>& samples) {
   return texts;
 }
 
-static lines lines_of(const std::string& path) {
+// The samples that records.py says are in each file, by its name.
+static std::map<std::string, lines> expected_in(const std::string& path) {
   std::ifstream file(path);
-  lines all;
-  for (std::string line; std::getline(file, line);) all.push_back(line);
+  std::map<std::string, lines> all;
+  std::string name;
+  for (std::size_t count = 0; file >> name >> count;) {
+    std::string line;
+    std::getline(file, line);
+    auto& samples = all[name];
+    while (samples.size() < count && std::getline(file, line)) samples.push_back(line);
+  }
   return all;
 }
 
-// __FILE__ may be relative to the build directory, which the program is in or below.
-static std::string script_path() {
-  auto from = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  while (!std::filesystem::exists(from / __FILE__) && from != from.root_path())
-    from = from.parent_path();
-  return (from / __FILE__).parent_path() / "records.py";
-}
-
-// The files of records.py, made once for all tests.
-class Records : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    seed_ = test::new_seed() % 1'000'000'000;
-    dir_ = new testing_support::temp_dir();
-    auto line = "/usr/bin/python3 " + script_path() + " " + std::to_string(seed_) + " " +
-                dir_->path().string();
-    ASSERT_EQ(std::system(line.c_str()), 0) << line;
-  }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
+// So many files of all formats, or of a package, that records.py has written.
+class record_files {
+ public:
+  record_files(int count, const std::string& python, const std::string& package = "")
+      : seed_(test::new_seed() % 1'000'000'000), count_(count) {
+    auto line = python + " " + (test::formats_directory() / "records.py").string() + " " +
+                std::to_string(seed_) + " " + dir_.path().string() + " " + std::to_string(count) +
+                " " + package;
+    if (std::system(line.c_str()) != 0) throw std::runtime_error("failed: " + line);
+    expected_ = expected_in(dir_ / "expected");
   }
 
-  // Compares what `read` returns for each file of this kind.
+  // Compares what `read_one` returns for each file of this kind.
   template <class F>
-  void compare(const std::string& extension, F read) {
-    for (int i = 0; i < 30; ++i) {
-      auto path = *dir_ / (std::to_string(i) + extension);
-      SCOPED_TRACE("LADE_SEED=" + std::to_string(seed_) + " " + path);
-      ASSERT_EQ(read(path), lines_of(path + ".expected"));
+  void compare(const std::string& extension, F read_one) const {
+    for (int i = 0; i < count_; ++i) {
+      auto name = std::to_string(i) + extension;
+      SCOPED_TRACE("LADE_SEED=" + std::to_string(seed_) + " " + name);
+      ASSERT_EQ(read_one(dir_ / name), expected_.at(name));
     }
+  }
+
+ private:
+  testing_support::temp_dir dir_;
+  std::uint64_t seed_;
+  int count_;
+  std::map<std::string, lines> expected_;
+};
+
+// How each format is read.
+class RecordFiles : public testing::Test {
+ protected:
+  void compare_tfrecord(const record_files& files) {
+    files.compare(".tfrecord", [&](const std::string& path) {
+      auto records = sync_wait(runtime_, test::collect(read_tfrecord(sample(path))));
+      for (auto& each : records) each = parse_example(each);
+      return texts_of(records);
+    });
+  }
+
+  void compare_json_lines(const record_files& files) {
+    files.compare(".jsonl", [&](const std::string& path) {
+      return texts_of(sync_wait(runtime_, test::collect(read_json_line(sample(path)))));
+    });
+  }
+
+  void compare_mds(const record_files& files) {
+    files.compare(".mds", [&](const std::string& path) {
+      auto data = sync_wait(runtime_, open_mds(path));
+      std::vector<sample> samples;
+      for (auto& shard : data.shards())
+        for (auto& each : sync_wait(runtime_, test::collect(read_mds_shard(data)(shard))))
+          samples.push_back(each);
+      auto texts = texts_of(samples);
+      EXPECT_EQ(texts.size(), data.size());
+      bool is_stored = data.shards()[0].key().ends_with(".mds");
+      for (std::uint64_t i = 0; i < data.size() && is_stored; ++i)
+        EXPECT_EQ(text_of(sync_wait(runtime_, data(i))), texts[i]);
+      return texts;
+    });
   }
 
   runtime runtime_{{.threads = 2}};
-
- private:
-  static inline std::uint64_t seed_ = 0;
-  static inline testing_support::temp_dir* dir_ = nullptr;
 };
 
-TEST_F(Records, OfTfrecordFilesAreTheExamples) {
-  compare(".tfrecord", [&](const std::string& path) {
-    auto records = sync_wait(runtime_, test::collect(read_tfrecord(sample(path))));
-    for (auto& each : records) each = parse_example(each);
-    return texts_of(records);
-  });
-}
+// Files of all formats, made once for all tests.
+class Records : public RecordFiles {
+ protected:
+  static void SetUpTestSuite() { files_ = new record_files(300, test::debians_python); }
+  static void TearDownTestSuite() {
+    delete files_;
+    files_ = nullptr;
+  }
+
+  static inline record_files* files_ = nullptr;
+};
+
+TEST_F(Records, OfTfrecordFilesAreTheExamples) { compare_tfrecord(*files_); }
 
 TEST_F(Records, OfMegatronAreTheDocuments) {
-  compare(".idx", [&](const std::string& path) {
-    auto file = token_file::open_megatron(path.substr(0, path.size() - 4));
+  files_->compare(".idx", [&](const std::string& path) {
+    auto prefix = path.substr(0, path.size() - 4);
+    auto file = token_file::open_megatron(prefix);
+    auto bin = sync_wait(runtime_, open_reader(prefix + ".bin"));
+    auto idx = sync_wait(runtime_, open_reader(path));
+    auto ranged = sync_wait(runtime_, open_megatron(std::move(bin), std::move(idx)));
     lines texts;
     for (std::uint64_t i = 0; i < file.documents(); ++i) {
       auto begin = file.document_begin(i);
-      texts.push_back(text_of(file.tokens(begin, file.document_begin(i + 1) - begin)));
+      auto size = file.document_begin(i + 1) - begin;
+      texts.push_back(text_of(file.tokens(begin, size)));
+      EXPECT_EQ(text_of(sync_wait(runtime_, ranged.read(begin, size))), texts.back());
     }
     return texts;
   });
 }
 
-TEST_F(Records, OfMdsAreTheSamplesByShardAndByIndex) {
-  compare(".mds", [&](const std::string& path) {
-    auto data = sync_wait(runtime_, open_mds(path));
-    std::vector<sample> samples;
-    for (auto& shard : data.shards())
-      for (auto& each : sync_wait(runtime_, test::collect(read_mds_shard(data)(shard))))
-        samples.push_back(each);
-    auto texts = texts_of(samples);
-    EXPECT_EQ(texts.size(), data.size());
-    bool is_compressed = std::filesystem::exists(path + "/shard.00000.mds.gz");
-    for (std::uint64_t i = 0; i < data.size() && !is_compressed; ++i)
-      EXPECT_EQ(text_of(sync_wait(runtime_, data(i))), texts[i]);
-    return texts;
-  });
-}
+TEST_F(Records, OfMdsAreTheSamplesByShardAndByIndex) { compare_mds(*files_); }
 
-TEST_F(Records, OfJsonLinesAreTheObjects) {
-  compare(".jsonl", [&](const std::string& path) {
-    return texts_of(sync_wait(runtime_, test::collect(read_json_line(sample(path)))));
-  });
-}
+TEST_F(Records, OfJsonLinesAreTheObjects) { compare_json_lines(*files_); }
 
 TEST_F(Records, OfCsvAreTheRows) {
-  compare(".csv", [&](const std::string& path) { return texts_of(manifest(path).list_all()); });
+  files_->compare(".csv",
+                  [&](const std::string& path) { return texts_of(manifest(path).list_all()); });
+}
+
+// Files that the packages of others write.
+class Packages : public RecordFiles {
+ protected:
+  // Nothing if the package is not installed.
+  static std::optional<record_files> files_of(const std::string& package) {
+    auto python = test::packages_python();
+    if (!test::have_python("numpy, " + package, python)) return std::nullopt;
+    return std::optional<record_files>(std::in_place, 60, python, package);
+  }
+};
+
+TEST_F(Packages, ZstandardCompressesRecordsThatAreRead) {
+  auto files = files_of("zstandard");
+  if (!files) GTEST_SKIP() << "Python's zstandard is not installed";
+  compare_tfrecord(*files);
+  compare_json_lines(*files);
+  compare_mds(*files);
+}
+
+TEST_F(Packages, StreamingWritesMdsThatIsRead) {
+  auto files = files_of("streaming");
+  if (!files) GTEST_SKIP() << "Python's streaming is not installed";
+  compare_mds(*files);
+}
+
+TEST_F(Packages, WebdatasetWritesShardsThatAreRead) {
+  auto files = files_of("webdataset");
+  if (!files) GTEST_SKIP() << "Python's webdataset is not installed";
+  files->compare(".tar", [&](const std::string& path) {
+    lines texts;
+    for (auto& each : sync_wait(runtime_, test::collect(read_tar(sample(path))))) {
+      auto line = hex(std::string_view(each.key()).substr(path.size() + 1));
+      for (auto& file : each.fields()) line += " " + file.name() + "=" + hex(file.bytes().text());
+      texts.push_back(line);
+    }
+    return texts;
+  });
 }
 
 }  // namespace lade::io

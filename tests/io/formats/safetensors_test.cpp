@@ -161,15 +161,27 @@ TEST_P(SafetensorsFile, IsReadAtOnceAndByRange) {
               ThrowsMessage<error>(HasSubstr(dir / "bad")));
 }
 
-TEST(Safetensors, ReadsAllFilesOfTheFormat) {
-  if (!have_python("numpy")) GTEST_SKIP() << "NumPy is not installed";
-  auto seed = new_seed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  for (auto& file : make_files("safetensors", 1000, seed)) {
+static void expect_as_described(const std::vector<known_file>& files) {
+  for (auto& file : files) {
     auto fields = parse_safetensors(file.content, "x.st");
     std::ranges::sort(fields, {}, &field::name);
     ASSERT_EQ(describe(fields), file.described);
   }
+}
+
+TEST(Safetensors, ReadsAllFilesOfTheFormat) {
+  if (!have_python("numpy")) GTEST_SKIP() << "NumPy is not installed";
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  expect_as_described(make_files("safetensors", 1000, seed));
+}
+
+TEST(Packages, SafetensorsWritesFilesThatAreRead) {
+  auto python = packages_python();
+  if (!have_python("numpy, safetensors", python)) GTEST_SKIP() << "safetensors is not installed";
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  expect_as_described(make_files("safetensors_package", 300, seed, python));
 }
 
 }  // namespace lade::io

@@ -15,7 +15,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <memory>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -240,6 +243,52 @@ TEST(Zip, ADirectoryLargerThanTheEndThatIsReadFirstIsRead) {
     ASSERT_EQ(read_text(archive, std::to_string(i)), std::to_string(i));
 }
 
+TEST(Zip, AStoredMemberIsOpenedForRandomAccess) {
+  auto file = buffer_of("prefix" + zip_of({{"a.bin", "0123456789"}, {"empty", ""}}));
+  auto opened = sync_wait(open_text(file).open("a.bin"));
+  EXPECT_EQ(opened->name(), "a.zip/a.bin");
+  EXPECT_EQ(opened->size(), 10u);
+  EXPECT_EQ(sync_wait(opened->read_at(3, 4)).text(), "3456");
+  std::byte into[8];
+  EXPECT_EQ(sync_wait(opened->read_at(std::span(into), 7)), 3u);
+  EXPECT_THAT([&] { (void)sync_wait(opened->read_at(8, 3)); },
+              ThrowsMessage<error>("read 3 bytes at 8 of a.zip/a.bin: it has 10 bytes"));
+  EXPECT_EQ(sync_wait(open_text(file).open("empty"))->size(), 0u);
+}
+
+TEST(Zip, AnArchiveInAnArchiveIsOpened) {
+  auto inner = zip_of({{"x", "text"}, {"y", std::string(1000, 'y'), true}});
+  auto outer = open_text(buffer_of(zip_of({{"pad", "1"}, {"inner.zip", inner}})));
+  auto archive = sync_wait(open_zip(sync_wait(outer.open("inner.zip"))));
+  EXPECT_EQ(archive.name(), "a.zip/inner.zip");
+  EXPECT_EQ(read_text(archive, "x"), "text");
+  EXPECT_EQ(read_text(archive, "y"), std::string(1000, 'y'));
+}
+
+TEST(Zip, AMemberThatCannotBeOpenedIsNamed) {
+  auto refusal = [](zip_entry entry, const std::string& why) {
+    auto archive = open_text(buffer_of(zip_of({std::move(entry)})));
+    EXPECT_THAT([&] { (void)sync_wait(archive.open("a")); },
+                ThrowsMessage<error>(AllOf(HasSubstr("a.zip/a: "), HasSubstr(why))));
+  };
+  refusal({"a", "text", true}, "it is deflated, so that it can only be read as a whole");
+  refusal({"b", "text"}, "the archive has no such member");
+  zip_entry changed("a", "text");
+  changed.flags = 1;
+  refusal(changed, "encryption is not supported");
+  changed = {"a", "text"};
+  changed.size = 5;
+  refusal(changed, "two sizes");
+  changed = {"a", "text"};
+  changed.local_name = "b";
+  refusal(changed, "another name");
+  // Its CRC-32 is not compared: a range of it says nothing of the rest.
+  changed = {"a", "text"};
+  changed.crc ^= 1;
+  auto archive = open_text(buffer_of(zip_of({changed})));
+  EXPECT_EQ(sync_wait(sync_wait(archive.open("a"))->read_at(0, 4)).text(), "text");
+}
+
 class ZipFile : public ReactorTest {};
 INSTANTIATE_TEST_SUITE_P(Both, ZipFile,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
@@ -262,6 +311,26 @@ TEST_P(ZipFile, MembersOfEverySizeAreRead) {
   }
   EXPECT_THAT([&] { sync_wait(runtime, open_zip(dir / "absent")); },
               ThrowsMessage<error>(HasSubstr("open " + (dir / "absent"))));
+}
+
+TEST_P(ZipFile, AStoredMemberIsReadByRanges) {
+  temp_dir dir;
+  runtime runtime(options());
+  std::string content;
+  for (int i = 0; i < 100'000; ++i) content += std::to_string(i);
+  zip_entry entry("a", content);
+  entry.extra = little(0x7777, 2) + little(2000, 2) + std::string(2000, 'e');
+  auto archive = sync_wait(runtime, open_zip(dir.write("a.zip", zip_of({entry}))));
+  auto opened = sync_wait(runtime, archive.open("a"));
+  auto seed = new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 100; ++i) {
+    auto offset = random() % content.size();
+    auto bytes = random() % (content.size() - offset);
+    ASSERT_TRUE(sync_wait(runtime, opened->read_at(offset, bytes)).text() ==
+                content.substr(offset, bytes));
+  }
 }
 
 TEST_P(ZipFile, SamplesAreReadByAPipeline) {

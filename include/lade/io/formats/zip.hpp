@@ -4,8 +4,8 @@
 //
 // - Members are stored or deflated. Other methods, and encrypted members, are listed, and refused
 //   as unsupported when they are read. Archives of several disks are refused.
-// - The central directory is believed, and each member's local header must agree with it. Each
-//   member's CRC-32 is checked.
+// - The central directory is believed, and each member's local header must agree with it. The
+//   CRC-32 of each member that is read as a whole is checked.
 // - Two members that share bytes are invalid, so a small archive cannot pretend to hold more than
 //   1032 times its size, the most that deflate can do.
 // - Bytes in front of the archive, such as a program that extracts it, are allowed.
@@ -92,6 +92,15 @@ class zip_archive {
   // The same by name. Throws error(invalid_argument) if there is no such member.
   task<buffer> read(std::string name) const;
 
+  // Random access to a member that is stored: to a tar archive, an array or a video in the archive.
+  // The reader keeps the archive's reader alive, is called "ARCHIVE/MEMBER", and reads nothing but
+  // what it is asked for. The member's CRC-32 is not compared, which takes all of its bytes. Reads
+  // the local header. Throws as read does, and error(unsupported) for a member that is deflated.
+  task<std::shared_ptr<const byte_reader>> open(zip_member member) const;
+
+  // The same by name. Throws error(invalid_argument) if there is no such member.
+  task<std::shared_ptr<const byte_reader>> open(std::string name) const;
+
   // A sample for each member that is no directory; its key is the member's name.
   std::vector<sample> samples() const;
 
@@ -101,7 +110,10 @@ class zip_archive {
 
   explicit zip_archive(std::shared_ptr<const state> opened) noexcept : state_(std::move(opened)) {}
 
+  const zip_member& get(std::string_view name) const;
   static task<buffer> read_member(std::shared_ptr<const state> archive, zip_member member);
+  static task<std::shared_ptr<const byte_reader>> open_member(std::shared_ptr<const state> archive,
+                                                              zip_member member);
 
   std::shared_ptr<const state> state_;
 };
