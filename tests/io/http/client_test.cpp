@@ -604,7 +604,7 @@ TEST_P(Client, TheBodyOfARefusalIsReadUpToALimit) {
     return web_reply{.status = 404, .body = std::string(20'000'000, 'x'), .is_chunked = true};
   });
   runtime runtime(options());
-  client web(quick());
+  client web;
   EXPECT_THAT([&] { (void)sync_wait(runtime, web.get(server.url())); },
               ThrowsMessage<error>(HasSubstr("404 Not Found: xxx")));
 }
