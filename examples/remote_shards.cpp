@@ -45,6 +45,7 @@ static void run(const std::string& shards, const std::string& directory,
       lade::io::from_shards(lade::io::shards(shards), {.shuffle = true,
                                                        .seed = 7,
                                                        .shard = lade::rank_from_environment(),
+                                                       .concurrency = 2,
                                                        .read = {.data = "jpg", .label = "cls"}});
   auto batches =
       samples | lade::shuffle({.seed = 8, .window = 64}) |

@@ -42,6 +42,8 @@ class merger {
             if (by_all) break;  // who is first: all others are in between
           }
       });
+    for (auto& positions : own_of_all()) result.delivered.add(positions);
+    result.own = {};
     result.world = 1;
     if (ranks_.size() > 1) result.chosen = {};  // those of each rank are of its own items
     for (auto& source : result.sources) {
@@ -101,6 +103,15 @@ class merger {
       if (!steps.empty() && steps.back().last > most_items / each.world)
         fail("rank " + std::to_string(rank) + " has delivered more than there is");
     }
+  }
+
+  // In their order, in which adding them is fast.
+  std::vector<lineage::range> own_of_all() const {
+    std::vector<lineage::range> all;
+    for (auto& each : ranks_)
+      all.insert(all.end(), each.own.ranges().begin(), each.own.ranges().end());
+    std::ranges::sort(all, {}, &lineage::range::first);
+    return all;
   }
 
   using sources = std::vector<const state::source*>;

@@ -17,6 +17,7 @@ progress::progress(std::optional<state> from, bool required, bool other_data)
       required_(required),
       other_data_(other_data),
       amid_parts_(from_ && from_->parts > 0),
+      own_(from_ ? from_->own : lineage()),
       open_(from_ ? from_->open : lineage()),
       parts_(from_ ? from_->parts : 0),
       open_size_(from_ ? from_->open_size : 0) {}
@@ -39,6 +40,12 @@ const lineage& progress::own_delivered(std::uint64_t begin) const noexcept {
   return before ? before->since : none;
 }
 
+lineage progress::delivered_here() const {
+  auto positions = before_;
+  if (from_) positions.merge(from_->own);
+  return positions;
+}
+
 void progress::refuse(const std::string& why) {
   std::lock_guard lock(mutex_);
   refuse_locked(why);
@@ -54,6 +61,7 @@ void progress::refuse_locked(const std::string& why) {
 // the run is: of a sharded stream, each item is a range of its own.
 void progress::forget() {
   delivered_ = {};
+  own_ = {};
   open_ = {};
   for (auto& each : sources_) each.second.own_delivered = {};
   for (auto& each : choosers_) each.on_their_way.clear();
@@ -75,7 +83,7 @@ static std::string items_in_words(std::uint64_t items) {
 
 // An item has at least one position, and not many are on their way at a time.
 std::uint64_t progress::most_choices() const noexcept {
-  auto positions = from_->delivered.size();
+  auto positions = from_->delivered.size() + from_->own.size();
   for (auto& each : from_->sources) positions += each.since.size();
   return positions + (std::uint64_t{1} << 30);
 }
@@ -334,14 +342,36 @@ void progress::note_locked(const lineage& origin) {
   parts_ = origin.part();
 }
 
+// With the positions between the last item of a shard, which is in the range before, and the end of
+// the shard: a shard that has been delivered is one range.
+static lineage::range up_to_end_of_shard(const lineage::range& range, const lineage::range* before,
+                                         const dealing& source) {
+  auto shard_of = [&](std::uint64_t at) { return (at - source.begin) / source.shard_span; };
+  bool ends_one = (range.first - source.begin) % source.shard_span == source.shard_span - 1;
+  if (!ends_one || !before || before->last < source.begin) return range;
+  if (shard_of(before->last) != shard_of(range.first)) return range;
+  return {before->last + 1, range.last};
+}
+
 void progress::note_whole(const lineage& origin) {
   note_choices(origin);
-  if (sources_.empty() || sources_.begin()->second.how.world == 1) return delivered_.merge(origin);
+  const lineage::range* before = nullptr;
   for (auto& range : origin.ranges()) {
-    auto& source = std::prev(sources_.upper_bound(range.first))->second;
-    for (auto position = range.first; position <= range.last; ++position)
-      source.own_delivered.add(own_number(source.how, position));
+    note_range(range, before);
+    before = &range;
   }
+}
+
+void progress::note_range(const lineage::range& range, const lineage::range* before) {
+  auto behind = sources_.upper_bound(range.first);
+  if (behind == sources_.begin()) return delivered_.add(range);  // of a cache's source
+  auto& source = std::prev(behind)->second;
+  auto& how = source.how;
+  if (how.shard_span > 0)
+    return (how.world > 1 ? own_ : delivered_).add(up_to_end_of_shard(range, before, how));
+  if (how.world == 1) return delivered_.add(range);
+  for (auto position = range.first; position <= range.last; ++position)
+    source.own_delivered.add(own_number(how, position));
 }
 
 std::uint64_t progress::first_of_own(const dealing& source) const noexcept {
@@ -376,6 +406,7 @@ state progress::now() const {
   result.stages = stages_;
   result.delivered = before_;
   result.delivered.merge(delivered_);
+  result.own = own_;
   result.open = open_;
   result.parts = parts_;
   result.open_size = open_size_;

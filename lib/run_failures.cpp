@@ -158,14 +158,15 @@ bool run_state::over_budget(const stage_counters& stage, const failure_policy& p
          exceeds(options_.error_budget, failed_, items_begun());
 }
 
-// Parts of one item are items of their own, which the stage behind them takes.
+// Parts of one item are items of their own, which the stage behind them takes. What a source takes,
+// such as shards, are no items yet.
 std::uint64_t run_state::items_begun() const noexcept {
   std::uint64_t of_sources = 0;
   std::uint64_t most_taken = 0;
   for (auto& stage : stages_) {
     std::uint64_t out = stage.out;
     std::uint64_t in = stage.in;
-    if (in == 0) of_sources += out;
+    if (in == 0 || stage.inputs == 0) of_sources += out;
     most_taken = std::max(most_taken, in);
   }
   return std::max(of_sources, most_taken);

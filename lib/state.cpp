@@ -63,6 +63,7 @@ std::string to_json(const state& saved) {
       {"seed", std::to_string(saved.seed)},
       {"stages", json_of(saved.stages)},
       {"delivered", json_of(saved.delivered)},
+      {"own", json_of(saved.own)},
       {"rank", std::to_string(saved.rank)},
       {"world", std::to_string(saved.world)},
       {"sources", json_of(saved.sources)},
@@ -94,6 +95,7 @@ void require_possible(const state& saved, std::string_view doing) {
                 "it is of rank " + std::to_string(saved.rank) + " of " +
                     std::to_string(saved.world) + ", and ranks count from 0");
   require_positions(saved.delivered, doing);
+  require_positions(saved.own, doing);
   require_positions(saved.open, doing);
   require_position(saved.parts, doing);
   for (auto& source : saved.sources) {
@@ -118,6 +120,7 @@ class state_reader {
                                 {"seed", &result.seed},
                                 {"stages", &result.stages},
                                 {"delivered", &result.delivered},
+                                {"own", &result.own},
                                 {"rank", &result.rank},
                                 {"world", &result.world},
                                 {"sources", &result.sources},

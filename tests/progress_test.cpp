@@ -71,6 +71,27 @@ TEST(Progress, OfARouteOfWhichAPathHasEndedTakesConstantMemory) {
   EXPECT_LT(growth(endless() | route(odd, skip(0), take(2))), 100'000u);
 }
 
+// Shards of 10 positions each, from position 100 on.
+TEST(Progress, OfAShardThatHasBeenDeliveredIsOneRange) {
+  for (std::uint64_t world : {1u, 2u}) {
+    detail::progress some(std::nullopt);
+    some.begin(std::vector<std::string>{"source"});
+    some.begin(detail::dealing{.begin = 100, .world = world, .first = 100, .shard_span = 10});
+    some.settle();
+    auto note = [&](std::initializer_list<lineage::range> positions) {
+      lineage item;
+      for (auto& range : positions) item.add(range);
+      some.note(item);
+    };
+    note({{101, 101}, {109, 109}});
+    note({{122, 122}, {129, 129}, {130, 130}});
+    note({{100, 100}, {110, 112}, {119, 121}});
+    auto saved = some.now();
+    EXPECT_EQ(to_string(world == 1 ? saved.delivered : saved.own), "100-130");
+    EXPECT_TRUE((world == 1 ? saved.own : saved.delivered).empty());
+  }
+}
+
 // A run over listings, of which the first begins at position 0 and the second at position 100.
 struct listing_run {
   explicit listing_run(std::optional<state> from = {}, bool other_data = false)

@@ -254,6 +254,18 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   EXPECT_THAT(merging({far(0, 0), far(1, std::uint64_t{1} << 30)}), says("they are too far apart"));
 }
 
+TEST(MergeStates, AddsThePositionsThatEachRankHasOfItsOwn) {
+  std::vector<state> ranks(2);
+  for (std::uint64_t rank = 0; rank < 2; ++rank) {
+    ranks[rank] = {.rank = rank, .world = 2, .sources = {{.first = rank}}};
+    ranks[rank].delivered.add({0, 4});
+    ranks[rank].own.add({10 * rank + 5, 10 * rank + 9});
+  }
+  auto merged = merge(ranks);
+  EXPECT_EQ(to_string(merged.delivered), "0-9, 15-19");
+  EXPECT_TRUE(merged.own.empty());
+}
+
 TEST(MergeStates, NamesWhatDiffers) {
   auto differing = [](auto change) {
     std::vector<state> ranks(2);

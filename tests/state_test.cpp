@@ -1009,6 +1009,7 @@ static std::vector<std::string> impossible_states(const std::string& far) {
       with("\"delivered\":" + range("0")),
       with("\"delivered\":" + range(far.c_str())),
       with("\"delivered\":[[0,2],[5," + far + "]]"),
+      with("\"own\":" + range("0")),
       with("\"open\":" + range("3") + ",\"parts\":1"),
       with("\"parts\":" + far),
       with("\"sources\":[{\"begin\":" + far + "}]"),

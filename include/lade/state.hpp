@@ -60,6 +60,10 @@ struct state {
   // what had been delivered when its run began and, if it is the only rank, since then.
   lineage delivered = {};
 
+  // On one of several ranks, the positions that it has delivered since then of sources that assign
+  // whole shards to ranks (io::from_shards). Of other sources, source::since has the same.
+  lineage own = {};
+
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
   std::vector<source> sources = {};  // by their first positions
@@ -83,7 +87,8 @@ state state_from_json(std::string_view text);
 // that of one run, from which any number of ranks may go on. Throws error(invalid_argument) that
 // names the difference if they are not those of one run, or if a rank is missing; if a rank is amid
 // the parts of an item (flat_map, unbatch), which the others do not know; and if what some ranks
-// have delivered and others have not is more than 1,048,576 items.
+// have delivered and others have not is more than 1,048,576 items, other than those of whole
+// shards.
 state merge(std::span<const state> ranks);
 
 }  // namespace lade

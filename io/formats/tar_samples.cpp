@@ -1,19 +1,33 @@
 #include <lade/detail/require.hpp>
+#include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tar_samples.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/scope.hpp>
 #include <lade/this_context.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <filesystem>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "indexed_shards.hpp"
 
 namespace lade::io {
 
 using detail::indexed_shards;
+
+// One level: a mistyped name creates no tree of directories.
+static void make_index_directory(const std::string& path) {
+  int failure = mkdir(path.c_str(), 0755) == 0 ? 0 : errno;
+  std::error_code ignored;
+  if (failure == 0 || std::filesystem::is_directory(path, ignored)) return;
+  raise(failure == EEXIST ? ENOTDIR : failure, "create the directory of indexes " + path);
+}
 
 // Indexes one shard after the other, as long as there are any that nobody has begun.
 static task<> index_some_shards(indexed_shards& shards, std::atomic<std::size_t>& next,
@@ -41,6 +55,7 @@ static task<> index_all_shards(indexed_shards& shards, const std::string& direct
 
 task<tar_samples> tar_samples::make(std::shared_ptr<indexed_shards> shards, std::string directory,
                                     unsigned concurrency, tar_options options) {
+  if (!directory.empty() && scheme_of(directory).empty()) make_index_directory(directory);
   co_await index_all_shards(*shards, directory, concurrency, options);
   co_return tar_samples(std::move(shards));
 }

@@ -36,6 +36,11 @@ struct dealing {
   std::uint64_t world = 1;
   std::uint64_t first = 0;  // the position of the first item of all ranks
   std::uint64_t own = 0;    // items of this rank
+
+  // The positions that each shard has, if the source assigns whole shards to ranks, of as many
+  // items as there will be; otherwise 0. Items of a rank are then recorded by their positions, not
+  // by their numbers. The last item of a shard also carries the last position of the shard.
+  std::uint64_t shard_span = 0;
 };
 
 class progress;
@@ -97,6 +102,11 @@ class progress {
   // The positions that nobody has to deliver any more. As long as the progress lives.
   const std::shared_ptr<const gaps>& undelivered() const noexcept { return undelivered_; }
   bool is_delivered(std::uint64_t position) const { return before_.contains(position); }
+
+  // What the state has: the positions that no rank has to deliver any more, and with those that
+  // this rank has delivered of sources that are assigned in shards.
+  const lineage& delivered_by_all() const noexcept { return before_; }
+  lineage delivered_here() const;
 
   // The numbers of this rank's own items that it had delivered, of the source that begins there.
   const lineage& own_delivered(std::uint64_t begin) const noexcept;
@@ -176,6 +186,7 @@ class progress {
   void refuse_locked(const std::string& why);
   void note_locked(const lineage& origin);
   void note_whole(const lineage& origin);
+  void note_range(const lineage::range& range, const lineage::range* before);
   void forget();
   bool keeps_sources_before(std::uint64_t world) const noexcept;
   std::uint64_t first_of_own(const dealing& source) const noexcept;
@@ -199,6 +210,7 @@ class progress {
   std::vector<chooser> choosers_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world, of all sources
   lineage delivered_;  // positions, if this is the only rank
+  lineage own_;        // positions of sources that are assigned in shards, if it is not
   lineage open_;
   bool in_parts_ = false;
   std::vector<std::string> consuming_;  // names of custom stages before parts are made

@@ -1,4 +1,4 @@
-// flat_map with several items at a time.
+// Several items that are taken apart at a time: flat_map, and sources of shards.
 
 #pragma once
 

@@ -26,8 +26,8 @@ class tar_sample_reader;
 namespace io {
 
 struct tar_samples_options {
-  // Where the indexes of archives are kept: beside them if empty, otherwise in this directory,
-  // which must exist.
+  // Where the indexes of archives are kept: beside them if empty, otherwise in this directory. It
+  // is created (mode 0755 less the umask) if its parent exists; from a URL, indexes are only read.
   std::string_view index_directory = {};
 
   unsigned concurrency = 16;  // archives that are indexed at a time; at least 1
@@ -74,7 +74,8 @@ class tar_samples {
 // Indexes shards, or loads their indexes (see load_or_index_tar): of files the size and the time of
 // modification decide whether an index is up to date, of objects the size and the entity tag. A
 // shard that is another when a sample is read is an error. Throws what index_tar
-// throws, and error(invalid_data) for a shard with two samples of one key.
+// throws, error(invalid_data) for a shard with two samples of one key, and error with the system's
+// reason for an index_directory that is none and cannot be created.
 task<tar_samples> index_shards(shards which, const tar_samples_options& options = {});
 
 }  // namespace io
