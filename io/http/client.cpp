@@ -5,6 +5,7 @@
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
 #include <lade/io/ranges.hpp>
+#include <lade/printable.hpp>
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
@@ -43,8 +44,32 @@ request::request(std::string_view method, std::string url) : method_(method), ur
 
 client::client(const client_options& options) : state_(std::make_shared<state>(options)) {}
 
+[[noreturn]] static void refuse_host(const std::string& given, std::string_view why) {
+  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(given)), why);
+}
+
+// A host, and its port if that is given, as origins have them.
+static std::string known_host(const std::string& given) {
+  if (given.find("://") != std::string::npos)
+    refuse_host(given, "a host or host:port is needed, without a scheme");
+  bool is_more = given.find_first_of("/\\?#@% \t\r\n") != std::string::npos;
+  if (given.empty() || is_more || given.ends_with(':'))
+    refuse_host(given, "a host or host:port is needed");
+  auto bracket = given.rfind(']');
+  bool has_port = given.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
+  std::string known;
+  try {
+    const origin of("http://" + given);
+    known = has_port ? of.authority() : of.host;
+  } catch (const error&) {}
+  if (known.empty()) refuse_host(given, "it is no host or host:port");
+  return known;
+}
+
 void client::authorize(std::string host, token_function token) {
-  state_->tokens[std::move(host)] = std::move(token);
+  auto known = known_host(host);
+  if (!token) throw error(errc::invalid_argument, "authorize " + known, "no function for tokens");
+  state_->tokens[std::move(known)] = std::move(token);
 }
 
 client_statistics client::stats() const {
@@ -122,14 +147,13 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
 // An error that does not name the request gets its name.
 task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
                                 std::span<std::byte> into, std::optional<std::uint64_t> most) {
-  auto deadline = client->settings.options.deadline;
   std::error_code code;
   std::string why;
   try {
-    auto answer = send_until_answered(std::move(client), what, into, most);
-    if (deadline.count() == 0) co_return co_await std::move(answer);
-    co_return co_await with_timeout(deadline, std::move(answer),
-                                    describe_request(what.method(), what.url()));
+    auto answer = within_deadline(*client, detail::clock::now(),
+                                  send_until_answered(client, what, into, most),
+                                  describe_request(what.method(), what.url()));
+    co_return co_await std::move(answer);
   } catch (const error& failure) {
     code = failure.code();
     why = failure.what();
