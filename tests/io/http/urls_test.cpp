@@ -352,6 +352,33 @@ TEST_F(Urls, BehindADiskCacheAreAskedForOnce) {
   io::unmount(server.url("/"));
 }
 
+TEST_F(Urls, ThatAreSignedAnewAreTheSameBehindCaches) {
+  test::web_server server([&](auto& request) {
+    bool is_other = request.target.find("versionId=2") != std::string::npos;
+    return test::file_reply(request, is_other ? "other" : "small");
+  });
+  auto url = [&](const std::string& rest) {
+    return server.url("/a?X-Amz-Credential=b&X-Amz-Signature=" + rest);
+  };
+  testing_support::temp_dir dir;
+  auto directory = dir / "cache";
+  runtime runtime;
+  for (bool on_disk : {true, false}) {
+    io::mount(server.url("/"), web_store(client()));
+    if (on_disk)
+      io::mount_disk_cache(server.url("/"), {.directory = directory});
+    else
+      io::mount_memory_cache(server.url("/"));
+    auto before = server.requests();
+    EXPECT_EQ(sync_wait(runtime, io::read_file(url("1"))).text(), "small");
+    EXPECT_EQ(sync_wait(runtime, io::read_file(url("2"))).text(), "small");
+    EXPECT_TRUE(sync_wait(runtime, io::try_open(url("3"))));
+    EXPECT_EQ(sync_wait(runtime, io::read_file(url("1&versionId=2"))).text(), "other");
+    EXPECT_EQ(server.requests() - before, 2u);
+  }
+  io::unmount(server.url("/"));
+}
+
 TEST_F(Urls, BehindADiskCacheAreFetchedInBlocksOfOneEntity) {
   const auto content = large_text(100'000);
   std::atomic<bool> has_changed = false;
