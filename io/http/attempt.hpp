@@ -25,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lade::io::http {
@@ -153,14 +154,14 @@ task<T> count_if_late(client::state& client, task<T> work) {
 }
 
 // Work for a request within what is left of its time, which began at `begun`; throws
-// error(timed_out, doing) when that is over. The client must outlive the task.
+// error(timed_out) that names the request when that is over. The client must outlive the task.
 template <class T>
 task<T> within_deadline(client::state& client, lade::detail::clock::time_point begun, task<T> work,
-                        std::string doing) {
+                        std::string_view method, std::string_view url) {
   auto limit = client.settings.options.deadline;
   if (limit.count() == 0) return work;
   auto left = limit - (lade::detail::clock::now() - begun);
-  return count_if_late(client, with_timeout(left, std::move(work), std::move(doing)));
+  return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
 }
 
 // Adds a transfer to the client's statistics.

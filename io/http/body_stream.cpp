@@ -19,12 +19,12 @@ namespace lade::io::http {
 // A body that is given away while it comes, over as many attempts as it takes.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request what;                                  // its range is what is still to come
-  std::string etag = {};                         // of what has been given: strong, or empty
-  bool has_begun = false;                        // some of it has been given
-  unsigned attempts = 0;                         // since the last byte
+  request what;                                      // its range is what is still to come
+  std::string etag = {};                             // of what has been given: strong, or empty
+  bool has_begun = false;                            // some of it has been given
+  unsigned attempts = 0;                             // since the last byte
   lade::detail::clock::time_point waits_since = {};  // for the first chunk of an attempt
-  std::optional<object_checksum> checksum = {};  // of the whole, if it is to be compared
+  std::optional<object_checksum> checksum = {};      // of the whole, if it is to be compared
 };
 
 // The consumer may take as long as it likes.
@@ -130,8 +130,7 @@ static task<buffer> next_chunk(streamed_body& body, live_transfer& hop, std::siz
 // Work for a chunk that is waited for since `waits_since`.
 template <class T>
 static task<T> in_time(streamed_body& body, task<T> work) {
-  return within_deadline(*body.owner, body.waits_since, std::move(work),
-                         "stream " + without_secrets(body.what.url()));
+  return within_deadline(*body.owner, body.waits_since, std::move(work), "stream", body.what.url());
 }
 
 // Throws where all has been given away, and it was not what the server says.

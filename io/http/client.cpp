@@ -150,9 +150,9 @@ task<attempt_result> send_named(std::shared_ptr<client::state> client, const req
   std::error_code code;
   std::string why;
   try {
-    auto answer = within_deadline(*client, detail::clock::now(),
-                                  send_until_answered(client, what, into, most),
-                                  describe_request(what.method(), what.url()));
+    auto answer =
+        within_deadline(*client, detail::clock::now(),
+                        send_until_answered(client, what, into, most), what.method(), what.url());
     co_return co_await std::move(answer);
   } catch (const error& failure) {
     code = failure.code();

@@ -97,8 +97,10 @@ void engine::detach(transfer& what) noexcept {
   if (--attached_ > 0) return;
   idle_since_ = clock::now();
   idle_timeout_ = what.idle_timeout;
-  if (idle_watch_.started) return;
-  idle_watch_.deadline = detail::later(idle_since_, idle_timeout_);
+  auto due = detail::later(idle_since_, idle_timeout_);
+  if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it looks again then
+  where().remove(idle_watch_);
+  idle_watch_.deadline = due;
   where().start(idle_watch_);
 }
 

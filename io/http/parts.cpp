@@ -79,8 +79,8 @@ static task<object_part> get_owned_part(std::shared_ptr<client::state> from, req
   try {
     bool is_first = what.range.offset == 0;
     auto part = is_first ? get_first_part(from, what) : get_by_range(from, what);
-    auto in_time = within_deadline(*from, detail::clock::now(), std::move(part),
-                                   describe_request(what.method(), what.url()));
+    auto in_time =
+        within_deadline(*from, detail::clock::now(), std::move(part), what.method(), what.url());
     co_return co_await std::move(in_time);
   } catch (const error& failure) {
     if (failure.code() != status_code(412)) throw;

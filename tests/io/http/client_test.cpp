@@ -431,6 +431,8 @@ TEST(HttpAuthorize, RefusesWhatIsNoHost) {
                 ThrowsMessage<error>(AllOf(HasSubstr("authorize " + name.substr(0, name.find('?'))),
                                            HasSubstr("host:port"), Not(HasSubstr("token=x")))))
         << name;
+  for (auto* name : {"[::1]", "[0:0::1]:80", "Host.Example:443"})
+    EXPECT_NO_THROW(web.authorize(name, token)) << name;
   EXPECT_THAT([&] { web.authorize("host", nullptr); },
               ThrowsMessage<error>("authorize host: no function for tokens"));
 }

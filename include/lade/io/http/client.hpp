@@ -52,10 +52,11 @@ struct client_options {
   unsigned requests = 512;
 
   // Connections are kept for requests that follow: to a host as many as were needed side by side,
-  // and so at most `connections_per_host`, on each reactor; of all clients at most 128 on a reactor,
-  // or as many as it has used at a time. One that has had no request for that long, at least a
-  // second, is not used again, and closed when another request begins, or when the reactor has had
-  // none for that long. Nor is one used that is older than 10 minutes: the name may lead elsewhere.
+  // and so at most `connections_per_host`, on each reactor; of all clients at most 128 on a
+  // reactor, or as many as it has used at a time. One that has had no request for that long, at
+  // least a second, is not used again, and closed when another request begins, or when the reactor
+  // has had none for that long. Nor is one used that is older than 10 minutes: the name may lead
+  // elsewhere.
   std::chrono::seconds idle_timeout = std::chrono::seconds(60);
 
   // Bodies that are received at a time, of all hosts, each counted with its length. Others wait in
@@ -241,9 +242,9 @@ class client {
   // stores and caches are made of; see store::read_part. A whole object is compared with the
   // checksum that is stated for it. Servers state none for parts, so the beginning of an object is
   // asked for without a range as long as objects turn out to be no longer, and a small one that
-  // came by a range once more; not so the first 4096 bytes and less. An object of no bytes is a part
-  // of none; a part from behind the end on is error 416. Throws error(unsupported) if the server
-  // does not say how long it is.
+  // came by a range once more; not so for 4096 bytes and less. The part of an object of no bytes is
+  // empty; one that begins behind the end is the server's error 416. Throws error(unsupported) if
+  // the server does not say how long the object is.
   task<object_part> get_part(request what) const;
 
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
