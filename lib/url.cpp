@@ -51,8 +51,8 @@ static bool names_objects(std::string_view parameter) noexcept {
 // Parameters whose values are shown if they are numbers.
 static bool counts(std::string_view parameter) noexcept {
   constexpr std::array<std::string_view, 11> names{
-      "X-Amz-Expires", "limit", "list-type", "max-keys", "max-uploads", "offset",
-      "page",          "part",  "partNumber", "v",       "version"};
+      "X-Amz-Expires", "limit", "list-type",  "max-keys", "max-uploads", "offset",
+      "page",          "part",  "partNumber", "v",        "version"};
   return is_one_of(names, parameter);
 }
 
@@ -69,8 +69,8 @@ static std::string parameter_without_secrets(std::string_view parameter) {
   bool has_value = value.find_first_not_of('=') != std::string_view::npos;  // the end of base64
   if (!has_value && name.size() > longest_marker && !names_objects(name)) return "...";
   if (!has_value && value.empty()) return std::string(parameter);
-  bool is_harmless = (names_objects(name) && !may_hold_others(value)) ||
-                     (counts(name) && is_short_number(value));
+  bool is_harmless =
+      (names_objects(name) && !may_hold_others(value)) || (counts(name) && is_short_number(value));
   return is_harmless ? std::string(parameter) : std::string(name) + "=...";
 }
 
@@ -151,13 +151,12 @@ static std::span<const signature_kind> signature_kinds() noexcept {
   static constexpr std::string_view google[] = {"X-Goog-Algorithm",     "X-Goog-Credential",
                                                 "X-Goog-Date",          "X-Goog-Expires",
                                                 "X-Goog-SignedHeaders", "X-Goog-Signature"};
-  static constexpr std::string_view older[] = {"Signature",      "Expires",
-                                               "AWSAccessKeyId", "x-amz-security-token",
-                                               "GoogleAccessId", "Key-Pair-Id",
-                                               "Policy",         "Hash-Algorithm"};
-  static constexpr std::string_view azure[] = {
-      "sig", "sv",  "ss",    "srt",   "sp",  "se",  "st",  "spr", "sip", "sr",
-      "si",  "sdd", "skoid", "sktid", "skt", "ske", "sks", "skv", "ses", "saoid"};
+  static constexpr std::string_view older[] = {
+      "Signature",      "Expires",     "AWSAccessKeyId", "x-amz-security-token",
+      "GoogleAccessId", "Key-Pair-Id", "Policy",         "Hash-Algorithm"};
+  static constexpr std::string_view azure[] = {"sig", "sv",  "ss",  "srt", "sp",  "se",    "st",
+                                               "spr", "sip", "sr",  "si",  "sdd", "skoid", "sktid",
+                                               "skt", "ske", "sks", "skv", "ses", "saoid"};
   static constexpr std::string_view amazon_key[] = {"X-Amz-Credential"};
   static constexpr std::string_view google_key[] = {"X-Goog-Credential"};
   static constexpr std::string_view older_key[] = {"AWSAccessKeyId", "GoogleAccessId",

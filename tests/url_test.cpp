@@ -49,9 +49,9 @@ TEST(Url, WithAPasswordThatShouldHaveBeenEncodedHidesTooMuch) {
 }
 
 TEST(Url, ShowsNoValueThatMayBeASecret) {
-  for (auto* query :
-       {"pin=1234", "prefix=a;sig=secret", "prefix=a?sig=secret", "dG9rZW4tdG9rZW4=", "aSecretToken",
-        "dG9rZW4tdG9rZ==", "a;token=secret", "PREFIX=secret", "part=secret"}) {
+  for (auto* query : {"pin=1234", "prefix=a;sig=secret", "prefix=a?sig=secret",
+                      "dG9rZW4tdG9rZW4=", "aSecretToken", "dG9rZW4tdG9rZ==", "a;token=secret",
+                      "PREFIX=secret", "part=secret"}) {
     auto shown = without_secrets(std::string("https://h/a?") + query);
     EXPECT_THAT(shown, Not(HasSubstr(std::string(query)))) << query;
     EXPECT_THAT(shown, Not(HasSubstr("ecret"))) << query;
@@ -76,7 +76,9 @@ TEST(Url, ShowsNoByteOfASecretWhereverItIs) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  auto one_of = [&](const std::vector<std::string>& texts) { return texts[random() % texts.size()]; };
+  auto one_of = [&](const std::vector<std::string>& texts) {
+    return texts[random() % texts.size()];
+  };
   for (int i = 0; i < 20'000; ++i) {
     auto scheme = one_of({"https://", "http://", "s3://", "https:///", "a+b://", "x::https://"});
     auto user = "user:" + random_secret(random, "/?#@:&=;%+ 09ab") + "@";

@@ -17,10 +17,10 @@ std::string_view scheme_of(std::string_view name) noexcept;
 // are known to name objects or to count (prefix, versionId, partNumber and the like). So no
 // password, token or signature is shown. Other names are returned as they are.
 //
-// In doubt it hides too much. A password should have its '/', '?', '#' and '@' encoded; where "user:"
-// or "host:8080" is followed by one of them and by an '@' behind it, all up to the last '@' is taken
-// for user information, "https://...@host/a", and the rest for a query if there was a '?' or '#'
-// before: "https://...".
+// In doubt it hides too much. A password should have its '/', '?', '#' and '@' encoded; where
+// "user:" or "host:8080" is followed by one of them and by an '@' behind it, all up to the last '@'
+// is taken for user information, "https://...@host/a", and the rest for a query if there was a '?'
+// or '#' before: "https://...".
 std::string without_secrets(std::string_view name);
 
 // The URL as it names the object, however often it is signed: without the parameters of a signature

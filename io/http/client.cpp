@@ -5,7 +5,6 @@
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
 #include <lade/io/ranges.hpp>
-#include <lade/printable.hpp>
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/trace.hpp>
@@ -43,28 +42,6 @@ request::request(std::string_view method, std::string url) : method_(method), ur
 }
 
 client::client(const client_options& options) : state_(std::make_shared<state>(options)) {}
-
-[[noreturn]] static void refuse_host(const std::string& given, std::string_view why) {
-  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(given)), why);
-}
-
-// A host, and its port if that is given, as origins have them.
-static std::string known_host(const std::string& given) {
-  if (given.find("://") != std::string::npos)
-    refuse_host(given, "a host or host:port is needed, without a scheme");
-  bool is_more = given.find_first_of("/\\?#@% \t\r\n") != std::string::npos;
-  if (given.empty() || is_more || given.ends_with(':'))
-    refuse_host(given, "a host or host:port is needed");
-  auto bracket = given.rfind(']');
-  bool has_port = given.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
-  std::string known;
-  try {
-    const origin of("http://" + given);
-    known = has_port ? of.authority() : of.host;
-  } catch (const error&) {}
-  if (known.empty()) refuse_host(given, "it is no host or host:port");
-  return known;
-}
 
 void client::authorize(std::string host, token_function token) {
   auto known = known_host(host);

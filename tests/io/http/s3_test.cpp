@@ -365,8 +365,9 @@ TEST(S3, AnUploadWhoseFirstAnswerIsLostSucceedsAndTouchesNoOther) {
   server.lost_at_begin = 1;
   runtime runtime;
   auto content = pattern(11 * mebibyte);
-  (void)sync_wait(runtime, store_at(server.endpoint())
-                               .upload("s3://bucket/a", content, {.part_bytes = 5 * mebibyte}));
+  (void)sync_wait(
+      runtime,
+      store_at(server.endpoint()).upload("s3://bucket/a", content, {.part_bytes = 5 * mebibyte}));
   EXPECT_TRUE(server.object() == content.text());
   std::size_t begun = 0;
   for (auto& request : server.seen()) {

@@ -276,8 +276,9 @@ TEST_F(Urls, OfPartsOfOtherEntitiesAreRefusedHoweverTheyAreAskedFor) {
     ignores = ignored;
     for (std::uint64_t offset : {0u, 5u})
       for (std::size_t bytes : {5u, 10'000u})
-        EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), offset, bytes, "v0")); },
-                    ThrowsMessage<error>(HasSubstr("the object has changed")));
+        EXPECT_THAT(
+            [&] { (void)sync_wait(runtime, part_of(server.url("/a"), offset, bytes, "v0")); },
+            ThrowsMessage<error>(HasSubstr("the object has changed")));
   }
 }
 
