@@ -1,9 +1,11 @@
 #include "cache_block.hpp"
 
 #include <lade/checksum.hpp>
+#include <lade/url.hpp>
 
 #include <bit>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace lade::detail {
@@ -64,9 +66,18 @@ block_key siphash128(std::span<const std::byte> bytes) noexcept {
   return {first, state.finish()};
 }
 
+// An object that is signed anew is the same. Without memory to see that, it is another.
+static block_key key_of_object(std::string_view url) noexcept {
+  std::string named;
+  try {
+    if (url.find('?') != std::string_view::npos) url = named = without_signature(url);
+  } catch (const std::bad_alloc&) {}
+  return siphash128(std::as_bytes(std::span(url)));
+}
+
 block_key key_of_block(std::string_view url, std::uint64_t block_bytes,
                        std::uint64_t number) noexcept {
-  auto object = siphash128(std::as_bytes(std::span(url)));
+  auto object = key_of_object(url);
   std::uint64_t words[] = {object.high, object.low, block_bytes, number};
   return siphash128(std::as_bytes(std::span(words)));
 }

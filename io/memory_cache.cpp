@@ -39,8 +39,8 @@ struct memory_cache::state {
                           {.least = 1, .most = std::uint64_t{1} << 40});
   }
 
-  std::optional<object_part> find(const std::string& url);
-  bool keep(const std::string& url, const object_part& whole);
+  std::optional<object_part> find(const std::string& key);
+  bool keep(const std::string& key, const object_part& whole);
   void see_epoch(std::uint64_t of_run);
   void begin_epoch();  // under the mutex
 
@@ -50,16 +50,16 @@ struct memory_cache::state {
   std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
 
   std::mutex mutex;                                // guards what follows
-  std::unordered_map<std::string, entry> entries;  // by URL
+  std::unordered_map<std::string, entry> entries;  // by URL without its signature
   std::unordered_set<std::string> large;           // objects that are not kept
   std::uint64_t epoch = 0;                         // by a count of its own
   std::uint64_t refused_bytes = 0;                 // that had no room in it
   cache_statistics counters;
 };
 
-std::optional<object_part> memory_cache::state::find(const std::string& url) {
+std::optional<object_part> memory_cache::state::find(const std::string& key) {
   std::lock_guard lock(mutex);
-  auto found = entries.find(url);
+  auto found = entries.find(key);
   if (found == entries.end()) return std::nullopt;
   auto& kept = found->second;
   kept.used_in = epoch;
@@ -68,7 +68,7 @@ std::optional<object_part> memory_cache::state::find(const std::string& url) {
   return object_part(kept.content, kept.content.size(), kept.etag);
 }
 
-bool memory_cache::state::keep(const std::string& url, const object_part& whole) {
+bool memory_cache::state::keep(const std::string& key, const object_part& whole) {
   auto bytes = whole.content().size();
   {
     std::lock_guard lock(mutex);
@@ -84,7 +84,7 @@ bool memory_cache::state::keep(const std::string& url, const object_part& whole)
   buffer copy(bytes);
   if (bytes > 0) std::memcpy(copy.data(), whole.content().data(), bytes);
   std::lock_guard lock(mutex);
-  entries.try_emplace(url, std::move(copy), whole.etag(), epoch);
+  entries.try_emplace(key, std::move(copy), whole.etag(), epoch);
   return true;
 }
 
@@ -133,32 +133,34 @@ static void count_wait(memory_cache::state& cache) {
   ++cache.counters.waits;
 }
 
-static bool is_known_as_large(memory_cache::state& cache, const std::string& url) {
+static bool is_known_as_large(memory_cache::state& cache, const std::string& key) {
   std::lock_guard lock(cache.mutex);
-  bool is_large = cache.large.contains(url);
+  bool is_large = cache.large.contains(key);
   if (is_large) ++cache.counters.uncached;
   return is_large;
 }
 
-// The whole object; nothing if it is too long.
+// The whole object; nothing if it is too long. `key`: what it is kept by, here and below.
 static task<std::optional<object_part>> fetch_object(memory_cache::state& cache,
-                                                     const std::string& url) {
+                                                     const std::string& url,
+                                                     const std::string& key) {
   auto part = co_await cache.of->read_part(url, 0, cache.options.max_object_bytes, "");
   bool is_small = part.content().size() <= cache.options.max_object_bytes;
   if (part.is_whole() && is_small) co_return part;
   std::lock_guard lock(cache.mutex);
-  cache.large.insert(url);
+  cache.large.insert(key);
   ++cache.counters.uncached;
   co_return std::nullopt;
 }
 
 static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache,
                                                       const std::string& url,
+                                                      const std::string& key,
                                                       object_flights::lead& flight) {
-  auto found = cache.find(url);
+  auto found = cache.find(key);
   if (!found) {
-    found = co_await fetch_object(cache, url);
-    bool is_kept = found && cache.keep(url, *found);
+    found = co_await fetch_object(cache, url, key);
+    bool is_kept = found && cache.keep(key, *found);
     flight.set_result(is_kept ? object_flights::outcome::kept : object_flights::outcome::not_kept);
   } else {
     flight.set_result(object_flights::outcome::kept);
@@ -171,19 +173,20 @@ static task<std::optional<object_part>> obtain_object(memory_cache::state& cache
                                                       const std::string& url) {
   auto& here = co_await detail::this_context_reference();
   cache.see_epoch(here.epoch);
-  auto found = cache.find(url);
+  auto key = without_signature(url);
+  auto found = cache.find(key);
   while (!found) {
-    if (is_known_as_large(cache, url)) co_return std::nullopt;
-    auto [flight, leads] = cache.flights.join(url);
+    if (is_known_as_large(cache, key)) co_return std::nullopt;
+    auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      object_flights::lead lead(cache.flights, url, flight);
-      co_return co_await fetch_for_all(cache, url, lead);
+      object_flights::lead lead(cache.flights, key, flight);
+      co_return co_await fetch_for_all(cache, url, key, lead);
     }
     count_wait(cache);
     bool has_ended = co_await detail::ends_in_time(flight);
-    found = cache.find(url);
+    found = cache.find(key);
     if (!found && (!has_ended || flight->result == object_flights::outcome::not_kept))
-      co_return co_await fetch_object(cache, url);
+      co_return co_await fetch_object(cache, url, key);
   }
   co_return found;
 }
@@ -198,7 +201,7 @@ task<buffer> memory_cache::read(std::string url) const { return read_kept(state_
 
 static task<std::shared_ptr<const byte_reader>> open_kept(
     std::shared_ptr<memory_cache::state> cache, std::string url, bool may_be_absent) {
-  if (may_be_absent && !cache->find(url)) {
+  if (may_be_absent && !cache->find(without_signature(url))) {
     auto there = co_await cache->of->open(url, true);
     if (!there) co_return nullptr;
   }

@@ -9,11 +9,18 @@
 
 namespace lade::detail {
 
+static std::string_view without_blanks_around(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\r\n";
+  auto begin = std::min(text.find_first_not_of(blanks), text.size());
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
 std::vector<std::string> divide_list(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {
     auto word = text.substr(0, text.find(','));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
+    word = without_blanks_around(word);
     if (!word.empty()) words.emplace_back(word);
   }
   return words;
@@ -51,7 +58,10 @@ static std::string why_not_stacked(const field& from) {
 
 const field& stackable_field(const sample& from, const std::string& name) {
   auto* found = from.find_field(name);
-  if (!found) refuse_field(from, name, "the sample has no such field");
+  if (!found)
+    refuse_field(from, name,
+                 name == "label" ? "the sample has no such field; its label is in labels()"
+                                 : "the sample has no such field");
   if (!stacked_spec(*found)) refuse_field(from, name, why_not_stacked(*found));
   return *found;
 }

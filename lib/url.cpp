@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 namespace lade {
 
@@ -17,9 +19,25 @@ std::string_view scheme_of(std::string_view name) noexcept {
   return good ? scheme : std::string_view();
 }
 
+static std::string_view take_parameter(std::string_view& query) noexcept {
+  auto parameter = query.substr(0, query.find('&'));
+  query.remove_prefix(std::min(query.size(), parameter.size() + 1));
+  return parameter;
+}
+
+static std::string_view name_of_parameter(std::string_view parameter) noexcept {
+  return parameter.substr(0, parameter.find('='));
+}
+
 static bool is_short_number(std::string_view value) noexcept {
-  return value.size() <= 10 &&
+  return !value.empty() && value.size() <= 10 &&
          std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+template <std::size_t N>
+static bool is_one_of(const std::array<std::string_view, N>& names,
+                      std::string_view name) noexcept {
+  return std::ranges::find(names, name) != names.end();
 }
 
 // Parameters of the S3 interface whose values are names of objects or markers.
@@ -27,35 +45,147 @@ static bool names_objects(std::string_view parameter) noexcept {
   constexpr std::array<std::string_view, 8> names{"delimiter",   "encoding-type", "prefix",
                                                   "start-after", "uploadId",      "uploads",
                                                   "versionId",   "fetch-owner"};
-  return std::ranges::find(names, parameter) != names.end();
+  return is_one_of(names, parameter);
+}
+
+// Parameters whose values are shown if they are numbers.
+static bool counts(std::string_view parameter) noexcept {
+  constexpr std::array<std::string_view, 11> names{
+      "X-Amz-Expires", "limit", "list-type",  "max-keys", "max-uploads", "offset",
+      "page",          "part",  "partNumber", "v",        "version"};
+  return is_one_of(names, parameter);
+}
+
+// A value that is taken for one may be the end of others, where they are divided in an unusual way.
+static bool may_hold_others(std::string_view value) noexcept {
+  return value.find_first_of("=;?@:") != std::string_view::npos;
+}
+
+static std::string parameter_without_secrets(std::string_view parameter) {
+  constexpr std::size_t longest_marker = 10;  // without a value, such as "acl"; others are tokens
+  auto name = name_of_parameter(parameter);
+  auto value = parameter.substr(std::min(parameter.size(), name.size() + 1));
+  if (may_hold_others(name)) return "...";
+  bool has_value = value.find_first_not_of('=') != std::string_view::npos;  // the end of base64
+  if (!has_value && name.size() > longest_marker && !names_objects(name)) return "...";
+  if (!has_value && value.empty()) return std::string(parameter);
+  bool is_harmless =
+      (names_objects(name) && !may_hold_others(value)) || (counts(name) && is_short_number(value));
+  return is_harmless ? std::string(parameter) : std::string(name) + "=...";
 }
 
 static std::string query_without_secrets(std::string_view query) {
   std::string shown;
   while (!query.empty()) {
-    auto parameter = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), parameter.size() + 1));
-    auto name = parameter.substr(0, parameter.find('='));
-    auto value = parameter.substr(std::min(parameter.size(), name.size() + 1));
-    bool is_harmless = names_objects(name) || is_short_number(value);
-    shown += shown.empty() ? "?" : "&";
-    shown += is_harmless ? std::string(parameter) : std::string(name) + "=...";
+    auto parameter = take_parameter(query);
+    shown += (shown.empty() ? "?" : "&") + parameter_without_secrets(parameter);
   }
   return shown;
 }
 
+// The beginning of what is no user information, and whether it is certain: a password may have been
+// written with bytes in it that end an authority (RFC 3986, section 3.2).
+struct user_information {
+  std::size_t end = 0;
+  bool is_certain = true;
+  bool is_all = false;  // what follows may be a query, or a fragment
+};
+
+static user_information find_user_information(std::string_view rest) noexcept {
+  auto authority = rest.substr(0, rest.find_first_of("/?#"));
+  auto last = rest.rfind('@');
+  bool may_be_there = authority.find_first_of(":@") != std::string_view::npos;
+  if (last == std::string_view::npos || !may_be_there) return {};
+  if (last < authority.size()) return {.end = last + 1};
+  bool is_all = rest.substr(0, last).find_first_of("?#") != std::string_view::npos;
+  return {.end = last + 1, .is_certain = false, .is_all = is_all};
+}
+
+// Where a URL goes on behind its scheme; nothing in other names. There may be several schemes,
+// "tar::https://", and more slashes than two.
+static std::size_t end_of_scheme(std::string_view name) noexcept {
+  auto end = name.find("://");
+  if (end == std::string_view::npos) return end;
+  return std::min(name.find_first_not_of('/', end + 1), name.size());
+}
+
 std::string without_secrets(std::string_view name) {
-  auto scheme = scheme_of(name);
-  if (scheme.empty()) return std::string(name);
-  auto url = name.substr(0, name.find('#'));
-  auto path_and_before = url.substr(0, url.find('?'));
-  auto query = url.substr(std::min(url.size(), path_and_before.size() + 1));
-  auto begin = scheme.size() + 3;
-  auto authority = path_and_before.substr(begin, path_and_before.find('/', begin) - begin);
-  auto user_end = authority.rfind('@');
-  if (user_end != std::string_view::npos) begin += user_end + 1;
-  return std::string(scheme) + "://" + std::string(path_and_before.substr(begin)) +
-         query_without_secrets(query);
+  auto begin = end_of_scheme(name);
+  if (begin == std::string_view::npos) return std::string(name);
+  std::string shown(name.substr(0, begin));
+  auto rest = name.substr(begin);
+  auto user = find_user_information(rest);
+  if (!user.is_certain) shown += user.is_all ? "..." : "...@";
+  if (user.is_all) return shown;
+  rest.remove_prefix(user.end);
+  rest = rest.substr(0, rest.find('#'));
+  auto path = rest.substr(0, rest.find('?'));
+  auto query = rest.substr(std::min(rest.size(), path.size() + 1));
+  return shown + std::string(path) + query_without_secrets(query);
+}
+
+// A way to sign URLs: the parameters that must all be there, of which the second may be one of
+// several, and all that may be.
+struct signature_kind {
+  std::string_view signature;
+  std::span<const std::string_view> one_of;
+  std::span<const std::string_view> all;
+};
+
+static bool has_parameter(std::string_view query, std::span<const std::string_view> names) {
+  while (!query.empty())
+    if (std::ranges::find(names, name_of_parameter(take_parameter(query))) != names.end())
+      return true;
+  return false;
+}
+
+// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/RESTAuthentication.html
+// https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/private-content-signed-urls.html
+// https://cloud.google.com/storage/docs/authentication/signatures
+// https://learn.microsoft.com/rest/api/storageservices/create-service-sas
+static std::span<const signature_kind> signature_kinds() noexcept {
+  static constexpr std::string_view amazon[] = {
+      "X-Amz-Algorithm",     "X-Amz-Credential", "X-Amz-Date",          "X-Amz-Expires",
+      "X-Amz-SignedHeaders", "X-Amz-Signature",  "X-Amz-Security-Token"};
+  static constexpr std::string_view google[] = {"X-Goog-Algorithm",     "X-Goog-Credential",
+                                                "X-Goog-Date",          "X-Goog-Expires",
+                                                "X-Goog-SignedHeaders", "X-Goog-Signature"};
+  static constexpr std::string_view older[] = {
+      "Signature",      "Expires",     "AWSAccessKeyId", "x-amz-security-token",
+      "GoogleAccessId", "Key-Pair-Id", "Policy",         "Hash-Algorithm"};
+  static constexpr std::string_view azure[] = {"sig", "sv",  "ss",  "srt", "sp",  "se",    "st",
+                                               "spr", "sip", "sr",  "si",  "sdd", "skoid", "sktid",
+                                               "skt", "ske", "sks", "skv", "ses", "saoid"};
+  static constexpr std::string_view amazon_key[] = {"X-Amz-Credential"};
+  static constexpr std::string_view google_key[] = {"X-Goog-Credential"};
+  static constexpr std::string_view older_key[] = {"AWSAccessKeyId", "GoogleAccessId",
+                                                   "Key-Pair-Id"};
+  static constexpr std::string_view azure_key[] = {"sv"};
+  static constexpr signature_kind kinds[] = {{"X-Amz-Signature", amazon_key, amazon},
+                                             {"X-Goog-Signature", google_key, google},
+                                             {"Signature", older_key, older},
+                                             {"sig", azure_key, azure}};
+  return kinds;
+}
+
+std::string without_signature(std::string_view url) {
+  auto target = url.substr(0, url.find('#'));
+  auto before = target.substr(0, target.find('?'));
+  auto query = target.substr(std::min(target.size(), before.size() + 1));
+  for (auto& kind : signature_kinds()) {
+    std::string_view signature[] = {kind.signature};
+    if (!has_parameter(query, signature) || !has_parameter(query, kind.one_of)) continue;
+    std::string kept(before);
+    for (char mark = '?'; !query.empty();) {
+      auto parameter = take_parameter(query);
+      if (std::ranges::find(kind.all, name_of_parameter(parameter)) != kind.all.end()) continue;
+      kept += std::exchange(mark, '&');
+      kept += parameter;
+    }
+    return kept + std::string(url.substr(target.size()));
+  }
+  return std::string(url);
 }
 
 static int hexadecimal_digit(char c) noexcept {

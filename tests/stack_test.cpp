@@ -90,6 +90,23 @@ TEST(Stack, MakesTensorsOfFields) {
   EXPECT_THAT(elements<std::int64_t>(batches[1].labels()), ElementsAre(3, 4));
 }
 
+TEST(Stack, TakesNamesOfFieldsWithBlanksAroundThem) {
+  runtime runtime({.threads = 2});
+  auto batches =
+      collect(runtime, from(several(2)) | batch(2) | stack({.fields = " x, count ,\tweight,, "}));
+  EXPECT_EQ(batches.at(0).tensors().size(), 3u);
+  EXPECT_THAT(elements<std::int64_t>(batches.at(0)["count"]), ElementsAre(0, 1));
+  EXPECT_THAT([] { stack({.fields = "x, y,x "}); }, ThrowsMessage<error>(HasSubstr("x twice")));
+  EXPECT_THAT([] { stack({.fields = " , "}); }, testing::Throws<error>());
+}
+
+TEST(Stack, SaysWhereLabelsAre) {
+  runtime runtime({.threads = 1});
+  auto batches = from(several(2)) | batch(2) | stack({.fields = "x,label"});
+  EXPECT_THAT([&] { collect(runtime, batches); },
+              ThrowsMessage<error>(HasSubstr("its label is in labels()")));
+}
+
 TEST(Stack, KeepsTextAndDropsBytesAndWhatHasBecomeTensors) {
   runtime runtime({.threads = 2});
   auto batches = collect(runtime, from(several(1)) | batch(1) | stack({.fields = "x"}));

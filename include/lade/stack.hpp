@@ -17,7 +17,8 @@
 namespace lade {
 
 struct stack_options {
-  // The fields that become tensors, separated by commas: "image,label". Must be given.
+  // The fields that become tensors, separated by commas: "x, y". Must be given. A sample's label is
+  // no field: the labels of a batch are in sample_batch::labels().
   std::string_view fields = {};
 
   // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may

@@ -38,6 +38,7 @@ live_transfer::live_transfer(std::shared_ptr<client::state> of, lade::runtime& w
       transfer_(std::make_unique<transfer>(easy_.get())),
       use_(where) {
   transfer_->stall_timeout = client_->settings.options.stall_timeout;
+  transfer_->idle_timeout = client_->settings.options.idle_timeout;
 }
 
 // A transfer whose owner has gone, on its way to its reactor.

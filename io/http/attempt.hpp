@@ -10,11 +10,14 @@
 #include "origin.hpp"
 #include "transfer.hpp"
 
+#include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
 #include <lade/runtime.hpp>
 #include <lade/semaphore.hpp>
+#include <lade/sleep.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lade::io::http {
@@ -137,6 +141,28 @@ class host_share {
 std::chrono::nanoseconds pause_before_next(const client_settings& settings,
                                            const failed_attempt& failure,
                                            unsigned attempt) noexcept;
+
+// A request that is given up because its time is over is counted as others are.
+template <class T>
+task<T> count_if_late(client::state& client, task<T> work) {
+  try {
+    co_return co_await std::move(work);
+  } catch (const error& late) {
+    if (late.code() == errc::timed_out) ++client.failures;
+    throw;
+  }
+}
+
+// Work for a request within what is left of its time, which began at `begun`; throws
+// error(timed_out) that names the request when that is over. The client must outlive the task.
+template <class T>
+task<T> within_deadline(client::state& client, lade::detail::clock::time_point begun, task<T> work,
+                        std::string_view method, std::string_view url) {
+  auto limit = client.settings.options.deadline;
+  if (limit.count() == 0) return work;
+  auto left = limit - (lade::detail::clock::now() - begun);
+  return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
+}
 
 // Adds a transfer to the client's statistics.
 void count(client::state& client, const transfer& ended);

@@ -19,11 +19,12 @@ namespace lade::io::http {
 // A body that is given away while it comes, over as many attempts as it takes.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request what;                                  // its range is what is still to come
-  std::string etag = {};                         // of what has been given: strong, or empty
-  bool has_begun = false;                        // some of it has been given
-  unsigned attempts = 0;                         // since the last byte
-  std::optional<object_checksum> checksum = {};  // of the whole, if it is to be compared
+  request what;                                      // its range is what is still to come
+  std::string etag = {};                             // of what has been given: strong, or empty
+  bool has_begun = false;                            // some of it has been given
+  unsigned attempts = 0;                             // since the last byte
+  lade::detail::clock::time_point waits_since = {};  // for the first chunk of an attempt
+  std::optional<object_checksum> checksum = {};      // of the whole, if it is to be compared
 };
 
 // The consumer may take as long as it likes.
@@ -126,6 +127,12 @@ static task<buffer> next_chunk(streamed_body& body, live_transfer& hop, std::siz
   co_return filled;
 }
 
+// Work for a chunk that is waited for since `waits_since`.
+template <class T>
+static task<T> in_time(streamed_body& body, task<T> work) {
+  return within_deadline(*body.owner, body.waits_since, std::move(work), "stream", body.what.url());
+}
+
 // Throws where all has been given away, and it was not what the server says.
 static void verify_stream(streamed_body& body) {
   if (!body.checksum) return;
@@ -146,18 +153,21 @@ static task<> recover(streamed_body& body, failed_attempt failure) {
 }
 
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
+  body.waits_since = lade::detail::clock::now();
   while (true) {
     auto here = co_await this_context();
     if (!here.runtime) throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));
     ++body.attempts;
     std::optional<live_transfer> hop;
-    auto failure = co_await begin_body(body, hop, *here.runtime);
+    auto failure = co_await in_time(body, begin_body(body, hop, *here.runtime));
     auto& running = **hop;
     if (!failure) take_head(body, running.head);
     std::uint64_t given = 0;
     while (!failure && running.at() == transfer::stage::paused) {
       auto bytes = std::max(next_chunk_bytes(running, given, chunk_bytes), running.wanted);
-      auto chunk = co_await next_chunk(body, *hop, bytes);
+      auto receiving = next_chunk(body, *hop, bytes);
+      if (given == 0) receiving = in_time(body, std::move(receiving));
+      auto chunk = co_await std::move(receiving);
       if (chunk.empty()) continue;
       given += chunk.size();
       body.what.range.offset += chunk.size();
@@ -170,7 +180,8 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
     if (!failure && running.succeeded()) break;
     if (!failure) failure = failure_of(running);
     hop.reset();
-    co_await recover(body, *std::move(failure));
+    if (given > 0) body.waits_since = lade::detail::clock::now();
+    co_await in_time(body, recover(body, *std::move(failure)));
   }
   verify_stream(body);
 }

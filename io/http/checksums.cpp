@@ -27,7 +27,7 @@ std::string message_digest::value() {
   return {reinterpret_cast<const char*>(bytes.data()), size};
 }
 
-static std::string base64(std::string_view bytes) {
+std::string base64(std::string_view bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
   EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                   reinterpret_cast<const unsigned char*>(bytes.data()),

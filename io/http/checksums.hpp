@@ -19,6 +19,9 @@
 
 namespace lade::io::http {
 
+// RFC 4648, section 4.
+std::string base64(std::string_view bytes);
+
 // MD5 or SHA-256 of bytes that come in pieces.
 class message_digest {
  public:

@@ -44,7 +44,9 @@ request::request(std::string_view method, std::string url) : method_(method), ur
 client::client(const client_options& options) : state_(std::make_shared<state>(options)) {}
 
 void client::authorize(std::string host, token_function token) {
-  state_->tokens[std::move(host)] = std::move(token);
+  auto known = known_host(host);
+  if (!token) throw error(errc::invalid_argument, "authorize " + known, "no function for tokens");
+  state_->tokens[std::move(known)] = std::move(token);
 }
 
 client_statistics client::stats() const {
@@ -122,14 +124,13 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
 // An error that does not name the request gets its name.
 task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
                                 std::span<std::byte> into, std::optional<std::uint64_t> most) {
-  auto deadline = client->settings.options.deadline;
   std::error_code code;
   std::string why;
   try {
-    auto answer = send_until_answered(std::move(client), what, into, most);
-    if (deadline.count() == 0) co_return co_await std::move(answer);
-    co_return co_await with_timeout(deadline, std::move(answer),
-                                    describe_request(what.method(), what.url()));
+    auto answer =
+        within_deadline(*client, detail::clock::now(),
+                        send_until_answered(client, what, into, most), what.method(), what.url());
+    co_return co_await std::move(answer);
   } catch (const error& failure) {
     code = failure.code();
     why = failure.what();

@@ -86,6 +86,14 @@ void credential_cache::expire(s3_credentials::time begun) {
   if (kept_since_ <= begun) kept_.reset();
 }
 
+bool credential_cache::expire_if_old(s3_credentials::time begun) {
+  std::lock_guard lock(mutex_);
+  if (kept_ && kept_since_ > begun) return true;
+  if (kept_ && !expires_soon(*kept_, std::chrono::system_clock::now())) return false;
+  kept_.reset();
+  return true;
+}
+
 // How long until credentials should be replaced.
 static std::chrono::nanoseconds time_until_refresh(const s3_credentials& keys) noexcept {
   if (keys.expires() == s3_credentials::time::max()) return std::chrono::nanoseconds::max();

@@ -33,6 +33,10 @@ class credential_cache {
   // gets others, unless there are newer ones already.
   void expire(s3_credentials::time begun);
 
+  // The same for a server that refuses an attempt and does not say why. Returns whether another is
+  // worth it: there are newer ones already, or these are so old that the next one gets others.
+  bool expire_if_old(s3_credentials::time begun);
+
   // Gets new credentials each time before the last ones expire, until it is stopped: so no request
   // waits for them. Background work. The cache must outlive the task.
   task<> keep_fresh();

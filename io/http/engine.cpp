@@ -1,7 +1,9 @@
 #include "transfer.hpp"
 
+#include <lade/detail/later.hpp>
 #include <lade/error.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -56,17 +58,68 @@ void transfer_step::await_resume() const {
   if (stopped() || ended_early()) throw error(errc::stopped, "transfer");
 }
 
-engine::engine(detail::reactor& where) : reactor_service(where), multi_(curl_multi_init()) {
-  constexpr long kept_connections = 1024;
-  if (!multi_) throw std::bad_alloc();
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &engine::on_socket);
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &engine::on_timer);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kept_connections);
+CURLM* engine::open_multi(engine& self) noexcept {
+  auto* made = curl_multi_init();
+  if (!made) return nullptr;
+  curl_multi_setopt(made, CURLMOPT_SOCKETFUNCTION, &engine::on_socket);
+  curl_multi_setopt(made, CURLMOPT_SOCKETDATA, &self);
+  curl_multi_setopt(made, CURLMOPT_TIMERFUNCTION, &engine::on_timer);
+  curl_multi_setopt(made, CURLMOPT_TIMERDATA, &self);
+  curl_multi_setopt(made, CURLMOPT_MAXCONNECTS, static_cast<long>(least_kept));
+  return made;
 }
 
-engine::~engine() { curl_multi_cleanup(multi_); }
+engine::engine(detail::reactor& where) : reactor_service(where), multi_(open_multi(*this)) {
+  if (!multi_) throw std::bad_alloc();
+  idle_watch_.watched = this;
+  idle_watch_.fired = [](detail::timer& due) noexcept {
+    static_cast<idle_watch&>(due).watched->close_if_idle();
+  };
+}
+
+engine::~engine() {
+  where().remove(idle_watch_);
+  curl_multi_cleanup(multi_);
+}
+
+// libcurl closes the oldest of too many idle connections: where more than `kept_` are needed side
+// by side, each would be made anew.
+void engine::attach(transfer& what) {
+  if (auto failure = curl_multi_add_handle(multi_, what.easy_); failure != CURLM_OK)
+    throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
+  if (++attached_ <= kept_) return;
+  kept_ = attached_;
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(kept_));
+}
+
+void engine::detach(transfer& what) noexcept {
+  curl_multi_remove_handle(multi_, what.easy_);
+  if (--attached_ > 0) return;
+  idle_since_ = clock::now();
+  idle_timeout_ = what.idle_timeout;
+  auto due = detail::later(idle_since_, idle_timeout_);
+  if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it looks again then
+  where().remove(idle_watch_);
+  idle_watch_.deadline = due;
+  where().start(idle_watch_);
+}
+
+// libcurl looks for connections that are too old when a transfer begins. Where none does, all are
+// closed with their handle.
+void engine::close_if_idle() noexcept {
+  if (attached_ > 0) return;
+  auto due = detail::later(idle_since_, idle_timeout_);
+  auto* fresh = due <= clock::now() ? open_multi(*this) : nullptr;
+  if (!fresh) {
+    idle_watch_.deadline = std::max(due, clock::now() + std::chrono::seconds(1));
+    where().start(idle_watch_);
+    return;
+  }
+  curl_multi_cleanup(std::exchange(multi_, fresh));
+  kept_ = least_kept;
+  due_now_ = false;
+  set_timer(clock::time_point::max());
+}
 
 // What libcurl asks for from its callbacks is noted, and done when it has returned.
 int engine::on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept {
@@ -131,7 +184,7 @@ void engine::collect() noexcept {
     auto result = message->data.result;
     transfer* ended = nullptr;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
-    curl_multi_remove_handle(multi_, easy);
+    detach(*ended);
     ended->result_ = result;
     ended->require_complete_head();
     ended->stage_ = transfer::stage::over;
@@ -168,8 +221,7 @@ void engine::advance(transfer& what, transfer_step& who) {
   if (what.stage_ == transfer::stage::idle) {
     what.engine_ = this;
     what.install();
-    if (auto failure = curl_multi_add_handle(multi_, what.easy_); failure != CURLM_OK)
-      throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
+    attach(what);
     what.stage_ = transfer::stage::running;
     watch(what);
   } else if (what.stage_ == transfer::stage::paused) {
@@ -186,7 +238,7 @@ void engine::abort(transfer& what, CURLcode result) noexcept {
   where().remove(what.stall_watch_);
   stepped_.remove(what);
   if (what.stage_ == transfer::stage::running || what.stage_ == transfer::stage::paused)
-    curl_multi_remove_handle(multi_, what.easy_);
+    detach(what);
   what.stage_ = transfer::stage::over;
   what.result_ = result;
 }

@@ -1,5 +1,7 @@
 #include "failures.hpp"
 
+#include "secrets.hpp"
+
 #include <lade/error.hpp>
 #include <lade/io/http/error.hpp>
 #include <lade/printable.hpp>
@@ -87,14 +89,17 @@ failed_attempt changed_object() {
 }
 
 failed_attempt failure_of(const transfer& ended) {
+  auto secrets = request_secrets::of(ended);
   if (!ended.succeeded()) {
     std::error_code code(ended.result(), curl_category());
     auto why = code.message();
-    if (!ended.reason().empty() && ended.reason() != why) why += ": " + first_line(ended.reason());
+    if (!ended.reason().empty() && ended.reason() != why)
+      why += ": " + first_line(secrets.hidden_in(std::string(ended.reason())));
     return {.code = code, .why = why, .again = is_worth_repeating(ended.result())};
   }
   auto code = status_code(ended.head.status);
-  auto explanation = explanation_of(ended.refusal);
+  bool was_cut = ended.refused_bytes > ended.refusal.size();
+  auto explanation = explanation_of(secrets.hidden_in(ended.refusal, was_cut));
   return {.code = code,
           .why = code.message() + (explanation.empty() ? "" : ": " + explanation),
           .again = is_worth_repeating(ended.head.status),

@@ -44,6 +44,7 @@ client_settings::client_settings(const client_options& given)
                            std::chrono::milliseconds(1));
   detail::require_duration(stage, "stall_timeout", options.stall_timeout,
                            std::chrono::milliseconds(1));
+  detail::require_duration(stage, "idle_timeout", options.idle_timeout, std::chrono::seconds(1));
   detail::require_duration(stage, "timeout", options.timeout);
   detail::require_duration(stage, "deadline", options.deadline);
   detail::require_count(stage, "connections_per_host", options.connections_per_host, {.least = 1});
@@ -75,6 +76,7 @@ void easy_handles::set_modes(CURL* easy) const noexcept {
 }
 
 void easy_handles::set_options(CURL* easy) const {
+  constexpr long longest_use = 600;  // seconds
   auto& options = settings_.options;
   set_modes(easy);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -84,6 +86,8 @@ void easy_handles::set_options(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(options.connect_timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, static_cast<long>(options.idle_timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, longest_use);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
   set_text(easy, CURLOPT_CAINFO, settings_.ca_file);

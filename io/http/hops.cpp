@@ -102,14 +102,18 @@ static bool is_redirect(const response_head& head) noexcept {
          !head.value("location").empty();
 }
 
+// What is no whole URL may have secrets anywhere.
+static std::string shown_location(const std::string& location) {
+  return scheme_of(location).empty() ? "a place" : printable(without_secrets(location));
+}
+
 // Where a redirect leads to, if that is allowed. Otherwise sets `why` it is not.
 static std::optional<std::string> next_url(const client::state& client, const route& way,
                                            const std::string& location, std::string& why) {
   auto next = redirected(way.url, location);
   auto most = client.settings.options.redirects;
   if (next.empty())
-    why = "redirected to " + printable(without_secrets(location)) +
-          ", which is no URL of http or https";
+    why = "redirected to " + shown_location(location) + ", which is no URL of http or https";
   else if (way.redirects == most)
     why = "more than " + std::to_string(most) + " redirects";
   else if (way.at.scheme == "https" && origin(next).scheme != "https")

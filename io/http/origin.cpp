@@ -2,6 +2,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/http/error.hpp>
+#include <lade/printable.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -97,6 +98,27 @@ origin::origin(const std::string& url) {
 bool origin::is_address() const noexcept {
   return host.starts_with('[') ||
          std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+}
+
+[[noreturn]] static void refuse_host(const std::string& given, std::string_view why) {
+  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(given)), why);
+}
+
+std::string known_host(const std::string& given) {
+  if (given.find("://") != std::string::npos)
+    refuse_host(given, "a host or host:port is needed, without a scheme");
+  bool is_more = given.find_first_of("/\\?#@% \t\r\n") != std::string::npos;
+  if (given.empty() || is_more || given.ends_with(':'))
+    refuse_host(given, "a host or host:port is needed");
+  auto bracket = given.rfind(']');
+  bool has_port = given.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
+  std::string known;
+  try {
+    const origin of("http://" + given);
+    known = has_port ? of.authority() : of.host;
+  } catch (const error&) {}
+  if (known.empty()) refuse_host(given, "it is no host or host:port");
+  return known;
 }
 
 std::string redirected(const std::string& from, const std::string& location) {

@@ -22,6 +22,10 @@ struct origin {
   friend bool operator==(const origin&, const origin&) = default;
 };
 
+// "host", or "host:port" where a port is given, as origins have them: what a program names a host
+// by. Throws error(invalid_argument) for what is neither.
+std::string known_host(const std::string& given);
+
 // Where a Location header leads to, from the URL that it was an answer of; empty if that is no URL
 // of http or https.
 std::string redirected(const std::string& from, const std::string& location);

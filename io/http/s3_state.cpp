@@ -10,6 +10,7 @@
 #include <lade/url.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -126,11 +127,17 @@ task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std:
   made.sign = [store, where, hash](const request& what, http::header_list& headers) {
     return sign_s3_request(store, where, hash, what, headers);
   };
-  made.renew = [store](std::string_view why, request::time begun) {
-    bool is_expired = why.find("ExpiredToken") != std::string_view::npos;
-    if (is_expired) store->credentials->expire(begun);
-    return is_expired;
-  };
+  if (method == "HEAD")
+    made.renew = [store, was_renewed = std::make_shared<std::atomic<bool>>(false)](
+                     std::string_view, request::time begun) {
+      return !was_renewed->exchange(true) && store->credentials->expire_if_old(begun);
+    };
+  else
+    made.renew = [store](std::string_view why, request::time begun) {
+      bool is_expired = why.find("ExpiredToken") != std::string_view::npos;
+      if (is_expired) store->credentials->expire(begun);
+      return is_expired;
+    };
   co_return made;
 }
 

@@ -68,7 +68,9 @@ struct s3_store::state {
 };
 
 // A request that is signed anew for each attempt, with the headers that it has then, and with new
-// credentials if the server says that these have expired. `query`: encoded as percent_encoded does.
+// credentials if the server says that these have expired. The answer to a HEAD has no body that
+// could say it: one that is refused is sent once more if its credentials are about to expire, or
+// were replaced meanwhile. `query`: encoded as percent_encoded does.
 task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
                               std::string url, std::string query = {}, buffer body = {});
 

@@ -114,9 +114,20 @@ struct multipart_upload {
   bool has_failed = false;        // guarded by mutex: a part
 };
 
-static task<> begin_upload(multipart_upload& upload) {
+// Sends the request that begins an upload. Where answers were lost, the server may have begun one
+// whose id nobody knows.
+static task<response> ask_for_upload(multipart_upload& upload) {
   auto what = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
-  auto answer = co_await upload.store->requests.send(std::move(what));
+  try {
+    co_return co_await upload.store->requests.send(std::move(what));
+  } catch (const error& failure) {
+    if (failure.code().category() != curl_category()) throw;
+    throw error(failure.code(), failure.what(), "the server may keep an upload without parts");
+  }
+}
+
+static task<> begin_upload(multipart_upload& upload) {
+  auto answer = co_await ask_for_upload(upload);
   upload.id = xml_text(answer.body().text(), upload.doing).value("UploadId");
   if (upload.id.empty())
     throw error(errc::invalid_data, upload.doing, "the server has given no UploadId");

@@ -103,6 +103,9 @@ class transfer {
   // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
   std::chrono::milliseconds stall_timeout{0};
 
+  // How long connections without a transfer are kept once this one was the last.
+  std::chrono::seconds idle_timeout{60};
+
   // When the body begins, it takes memory of its length there, if that is known and need not be
   // waited for, as `content`.
   const context* allocates_in = nullptr;
@@ -220,12 +223,28 @@ class engine final : public reactor_service {
   static int on_timer(CURLM*, long milliseconds, void* self) noexcept;
   static int on_close(void* self, curl_socket_t fd) noexcept;
 
+  // Connections that are kept, or more where more were needed side by side.
+  static constexpr std::size_t least_kept = 128;
+
+  static CURLM* open_multi(engine& self) noexcept;
   void act(int fd, int events) noexcept;
   void collect() noexcept;
+  void attach(transfer& what);
+  void detach(transfer& what) noexcept;
+  void close_if_idle() noexcept;
   void watch(transfer& running) noexcept;
   void end_if_stalled(transfer& running) noexcept;
 
+  struct idle_watch : detail::timer {
+    engine* watched = nullptr;
+  };
+
   CURLM* multi_;
+  std::size_t attached_ = 0;  // transfers in it
+  std::size_t kept_ = least_kept;
+  clock::time_point idle_since_ = {};  // while no transfer is attached
+  std::chrono::seconds idle_timeout_{60};
+  idle_watch idle_watch_;
   bool due_now_ = false;   // libcurl's timer has run out already
   transfer_list stepped_;  // whose steps have ended, to be told at the end of the turn
 };

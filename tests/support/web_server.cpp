@@ -67,6 +67,12 @@ std::size_t web_server::connections() const {
   return accepted_;
 }
 
+std::size_t web_server::open_connections() const {
+  std::lock_guard lock(mutex_);
+  auto is_open = [](const connection& each) { return each.fd >= 0; };
+  return static_cast<std::size_t>(std::ranges::count_if(connections_, is_open));
+}
+
 std::vector<web_request> web_server::seen() const {
   std::lock_guard lock(mutex_);
   return seen_;

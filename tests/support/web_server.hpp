@@ -56,7 +56,8 @@ class web_server {
   std::string url(std::string_view target = "/") const;
   std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
   std::size_t requests() const;
-  std::size_t connections() const;
+  std::size_t connections() const;       // that were made
+  std::size_t open_connections() const;  // and not closed
   std::vector<web_request> seen() const;
 
  private:

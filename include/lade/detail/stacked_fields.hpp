@@ -14,7 +14,7 @@
 
 namespace lade::detail {
 
-// The words between commas.
+// The words between commas, without the blanks around them: "x, y" has "x" and "y".
 std::vector<std::string> divide_list(std::string_view text);
 
 // The same for an option of a stage. Throws error(invalid_argument) that names the stage for a name

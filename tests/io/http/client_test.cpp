@@ -1,7 +1,10 @@
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/io/http/client.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
+#include <lade/sleep.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/this_context.hpp>
 
@@ -63,7 +66,16 @@ static task<buffer> next_of(async_generator<buffer> from) {
   co_return chunk ? *chunk : buffer();
 }
 
-class Client : public ReactorTest {};
+// The resolver of the process keeps what it knows of a host.
+class Client : public ReactorTest {
+ protected:
+  static void SetUpTestSuite() {
+    web_server server([](auto& request) { return file_reply(request, "x"); });
+    const auto port = server.host().substr(server.host().find(':'));
+    runtime runtime;
+    (void)sync_wait(runtime, client().get("http://localhost" + port));
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Both, Client,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
                          reactor_name);
@@ -391,6 +403,40 @@ TEST_P(Client, AsksForAnotherTokenOnceAfterARefusal) {
               ThrowsMessage<error>(HasSubstr("401 Unauthorized")));
 }
 
+TEST_P(Client, AuthorizesHostsHoweverTheyAreWritten) {
+  web_server server([](auto& request) { return file_reply(request, "x"); });
+  const auto port = server.host().substr(server.host().find(':'));
+  runtime runtime(options());
+  for (const std::string name : {"LocalHost", "LOCALHOST", "127.0.0.1"}) {
+    for (auto& ending : {std::string(), port}) {
+      client web;
+      web.authorize(name + ending, [](bool) -> task<std::string> { co_return "token"; });
+      auto host = name == "127.0.0.1" ? name : std::string("localhost");
+      (void)sync_wait(runtime, web.get("http://" + host + port + "/"));
+      EXPECT_EQ(server.seen().back().headers["authorization"], "Bearer token") << name;
+    }
+  }
+  client other;
+  other.authorize("127.0.0.1:1", [](bool) -> task<std::string> { co_return "token"; });
+  (void)sync_wait(runtime, other.get(server.url()));
+  EXPECT_EQ(server.seen().back().headers.count("authorization"), 0u);
+}
+
+TEST(HttpAuthorize, RefusesWhatIsNoHost) {
+  client web;
+  auto token = [](bool) -> task<std::string> { co_return "token"; };
+  for (const std::string name : {"https://host", "host/path", "", "user@host", "host:", "host:x",
+                                 "host:70000", "a b", "host?a", "::1", "https://host/a?token=x"})
+    EXPECT_THAT([&] { web.authorize(name, token); },
+                ThrowsMessage<error>(AllOf(HasSubstr("authorize " + name.substr(0, name.find('?'))),
+                                           HasSubstr("host:port"), Not(HasSubstr("token=x")))))
+        << name;
+  for (auto* name : {"[::1]", "[0:0::1]:80", "Host.Example:443"})
+    EXPECT_NO_THROW(web.authorize(name, token)) << name;
+  EXPECT_THAT([&] { web.authorize("host", nullptr); },
+              ThrowsMessage<error>("authorize host: no function for tokens"));
+}
+
 static task<> stop_when_asked(const web_server& server, std::stop_source& stop,
                               std::size_t requests) {
   while (server.requests() < requests) std::this_thread::yield();
@@ -421,6 +467,95 @@ TEST_P(Client, ADeadlineEndsARequestThatIsNeverAnswered) {
               ThrowsMessage<error>(HasSubstr("get " + server.url("/a"))));
 }
 
+static task<std::string> joined(async_generator<buffer> chunks) {
+  std::string all;
+  while (auto* chunk = co_await chunks.next()) all += chunk->text();
+  co_return all;
+}
+
+static task<std::string> wait_for_token(event& never) {
+  co_await never;
+  co_return std::string("token");
+}
+
+template <class T>
+static task<> without_result(task<T> work) {
+  (void)co_await std::move(work);
+}
+
+static request first_bytes_of(const std::string& url) {
+  request what("GET", url);
+  what.range = {0, 10};
+  return what;
+}
+
+TEST_P(Client, ADeadlineIsOfAllThatARequestWaitsFor) {
+  web_server server([](auto&) { return web_reply{.is_silent = true}; });
+  event never;
+  runtime runtime(options());
+  for (bool waits_for_token : {true, false}) {
+    auto soon = quick();
+    soon.stall_timeout = 1h;
+    soon.deadline = 10ms;
+    soon.requests = 1;
+    client web(soon);
+    if (waits_for_token) web.authorize(server.host(), [&](bool) { return wait_for_token(never); });
+    std::vector<std::pair<std::string, task<>>> all;
+    all.emplace_back("get", without_result(web.get(server.url("/a"))));
+    all.emplace_back("get", get_many(web, server.url("/a"), 3));
+    all.emplace_back("head", without_result(web.head(server.url("/a"))));
+    all.emplace_back("get", without_result(web.open(server.url("/a"))));
+    all.emplace_back("get", without_result(web.get_part(first_bytes_of(server.url("/a")))));
+    all.emplace_back("stream", without_result(joined(web.stream(server.url("/a")))));
+    for (auto& [verb, work] : all) try {
+        sync_wait(runtime, std::move(work));
+        ADD_FAILURE() << verb;
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::timed_out) << failure.what();
+        EXPECT_THAT(failure.what(), HasSubstr(verb + " " + server.url("/a") + ": "));
+      }
+    EXPECT_GE(web.stats().failures, all.size());
+  }
+}
+
+static task<std::size_t> read_late(async_generator<buffer> chunks, std::chrono::nanoseconds pause) {
+  std::size_t bytes = 0;
+  while (auto* chunk = co_await chunks.next()) {
+    if (bytes == 0) co_await sleep(pause);
+    bytes += chunk->size();
+  }
+  co_return bytes;
+}
+
+TEST_P(Client, AStreamThatHasBegunHasNoDeadline) {
+  const auto content = content_of(5'000'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web({.deadline = 1s});
+  EXPECT_EQ(sync_wait(runtime, read_late(web.stream(server.url()), 1100ms)), content.size());
+}
+
+TEST_P(Client, AStreamThatBrokeOffHasOneAgain) {
+  const auto content = content_of(5'000'000);
+  std::atomic<int> calls = 0;
+  web_server server([&](auto& request) {
+    if (++calls > 1) return web_reply{.is_silent = true};
+    auto reply = file_reply(request, content);
+    reply.cut_at = 300'000;
+    return reply;
+  });
+  runtime runtime(options());
+  auto soon = quick();
+  soon.stall_timeout = 1h;
+  soon.deadline = 200ms;
+  try {
+    (void)sync_wait(runtime, joined(client(soon).stream(server.url("/a"))));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::timed_out) << failure.what();
+  }
+}
+
 TEST_P(Client, LimitsConnectionsToAHost) {
   std::atomic<int> running = 0;
   std::atomic<int> most = 0;
@@ -435,12 +570,6 @@ TEST_P(Client, LimitsConnectionsToAHost) {
   sync_wait(runtime, get_many(client({.connections_per_host = 3}), server.url(), 100));
   EXPECT_LE(most, 3);
   EXPECT_EQ(server.requests(), 100u);
-}
-
-static task<std::string> joined(async_generator<buffer> chunks) {
-  std::string all;
-  while (auto* chunk = co_await chunks.next()) all += chunk->text();
-  co_return all;
 }
 
 TEST_P(Client, StreamsABody) {
@@ -503,6 +632,57 @@ TEST_P(Client, OpensAnObjectForRandomAccess) {
             content.substr(10, 5) + "|" + content.substr(99'997));
 }
 
+// Waits until the server has no more than so many connections.
+static void wait_for_closed(const web_server& server, std::size_t left) {
+  while (server.open_connections() > left) std::this_thread::sleep_for(1ms);
+}
+
+TEST_P(Client, ConnectionsThatNobodyUsesAreClosed) {
+  web_server server([](auto& request) { return file_reply(request, "x"); });
+  runtime runtime(options());
+  client web({.connections_per_host = 4, .idle_timeout = 1s});
+  for (std::size_t round = 1; round <= 2; ++round) {
+    sync_wait(runtime, get_many(web, server.url(), 40));
+    EXPECT_LE(server.connections(), 4 * round);
+    wait_for_closed(server, 0);
+  }
+}
+
+static task<> get_until_closed(client web, std::string url, const web_server& other) {
+  while (other.open_connections() > 0) {
+    (void)co_await web.get(url);
+    co_await sleep(10ms);
+  }
+}
+
+TEST_P(Client, ConnectionsThatNobodyUsesAreClosedBesideOthers) {
+  web_server server([](auto& request) { return file_reply(request, "x"); });
+  web_server busy([](auto& request) { return file_reply(request, "x"); }, false);
+  runtime runtime(options());
+  client web({.connections_per_host = 4, .idle_timeout = 1s});
+  sync_wait(runtime, get_many(web, server.url(), 40));
+  sync_wait(runtime, get_until_closed(web, busy.url(), server));
+  EXPECT_EQ(server.open_connections(), 0u);
+}
+
+TEST_P(Client, AsManyConnectionsAreKeptAsWereUsedAtATime) {
+  std::atomic<int> running = 0;
+  std::atomic<bool> waits = true;
+  constexpr int many = 200;  // more than are kept otherwise
+  web_server server([&](auto& request) {
+    if (++running == many) waits = false;
+    while (waits) std::this_thread::sleep_for(1ms);
+    return file_reply(request, "x");
+  });
+  runtime runtime(options());
+  client web({.connections_per_host = many});
+  sync_wait(runtime, get_many(web, server.url(), many));
+  running = 0;
+  waits = true;
+  sync_wait(runtime, get_many(web, server.url(), many));
+  EXPECT_EQ(server.connections(), static_cast<std::size_t>(many));
+}
+
 TEST_P(Client, ManyRequestsAtATimeEachGetTheirOwn) {
   web_server server([&](auto& request) {
     return file_reply(request, content_of(std::stoul(request.target.substr(1))));
@@ -529,6 +709,8 @@ TEST_P(Client, ManyRequestsAtATimeEachGetTheirOwn) {
 TEST(HttpOptions, ThatCannotWorkAreNamed) {
   EXPECT_THAT([] { client({.connections_per_host = 0}); },
               ThrowsMessage<error>(HasSubstr("make an HTTP client: connections_per_host is 0")));
+  EXPECT_THAT([] { client({.idle_timeout = 0s}); },
+              ThrowsMessage<error>(HasSubstr("idle_timeout")));
   EXPECT_THAT([] { client({.private_key = "key.pem"}); },
               ThrowsMessage<error>(HasSubstr("private_key without a certificate")));
   EXPECT_THAT([] { request("BREW", "http://a/"); },

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <regex>
 #include <string>
 #include <thread>
@@ -191,6 +192,97 @@ TEST_P(Failures, AStopEndsThoseWhoWaitForBytesInFlight) {
   });
   auto all = get_many(client({.bytes_in_flight = 1}), server.url(), 20);
   EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(all), stop.get_token()); }), errc::stopped);
+}
+
+static std::string refusal_of(runtime& where, client web, request what) {
+  try {
+    (void)sync_wait(where, web.send(std::move(what)));
+  } catch (const error& failure) {
+    return failure.what();
+  }
+  return "nothing was thrown";
+}
+
+// A server that repeats a part of the request in its refusal.
+static web_reply repeat(const std::string& text) {
+  return {.status = 403, .body = "I do not know " + text + " here\nmore"};
+}
+
+TEST_P(Failures, SecretsThatAServerRepeatsAreNotShown) {
+  const std::string repeated[] = {"authorization", "x-api-key", "cookie", "short"};
+  runtime runtime(options());
+  for (auto& name : repeated) {
+    web_server server([&](auto& request) {
+      auto value = request.headers.at(name);
+      if (name == "authorization") value = "token " + value.substr(value.find(' ') + 1);
+      if (name == "cookie") value = value.substr(value.find('=') + 1);
+      return repeat(value);
+    });
+    client web(two_attempts());
+    web.authorize(server.host(), [](bool) -> task<std::string> { co_return "s3cr3t-token"; });
+    request what("GET", server.url("/a"));
+    what.headers.emplace_back("X-Api-Key", "s3cr3t+key");
+    what.headers.emplace_back("Cookie", "session=s3cr3t_cookie");
+    what.headers.emplace_back("Short", "know");
+    auto told = refusal_of(runtime, web, what);
+    EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << name;
+    EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << name;
+    if (name == "short") continue;
+    EXPECT_THAT(told, HasSubstr("... here (attempt 1 of 2)")) << name;
+  }
+}
+
+TEST_P(Failures, SecretsOfAUrlThatAServerRepeatsAreNotShown) {
+  runtime runtime(options());
+  const auto query = std::string("?prefix=open&X-Amz-Signature=s3cr3t%2Bsig&pin=1234");
+  for (const std::string text : {"HEADER", "user:p/s3cr3t", "p/s3cr3t", "p%2Fs3cr3t", query.c_str(),
+                                 "s3cr3t+sig", "prefix=open, 1234"}) {
+    web_server server([&](auto& request) {
+      return repeat(text == "HEADER" ? request.headers.at("authorization") : text);
+    });
+    request what("GET", "http://user:p%2Fs3cr3t@" + server.host() + "/a" + query);
+    auto told = refusal_of(runtime, client(two_attempts()), what);
+    EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << text;
+    EXPECT_THAT(told, testing::Not(HasSubstr("1234"))) << text;
+    EXPECT_THAT(told, testing::Not(HasSubstr("dXNlcjpwL3MzY3IzdA"))) << text;
+    EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << text;
+    if (!text.starts_with("prefix")) continue;
+    EXPECT_THAT(told, HasSubstr("know prefix=open, ... here"));
+  }
+}
+
+// Of a long refusal, the beginning is kept.
+TEST_P(Failures, TheBeginningOfASecretIsNotShownEither) {
+  const std::string token = "s3cr3t-0123456789-abcdefghij";
+  runtime runtime(options());
+  for (std::size_t kept = 0; kept <= token.size() + 1; ++kept) {
+    const std::string before = "<Error><Code>No</Code>", message = "<Message>Bad ";
+    auto blanks = std::string(1024 - before.size() - message.size() - kept, ' ');
+    web_server server([&](auto&) {
+      return web_reply{.status = 403,
+                       .body = before + blanks + message + token + "</Message></Error>"};
+    });
+    client web(two_attempts());
+    web.authorize(server.host(), [&](bool) -> task<std::string> {
+      return [](std::string is) -> task<std::string> { co_return is; }(token);
+    });
+    EXPECT_THAT(
+        refusal_of(runtime, web, request("GET", server.url("/a"))),
+        testing::AllOf(HasSubstr("403 Forbidden: No, Bad"), testing::Not(HasSubstr("Bad s"))))
+        << kept;
+  }
+}
+
+TEST_P(Failures, AFormThatAServerRepeatsIsNotShown) {
+  web_server server([](auto&) { return repeat("the identity s3cr3t&more"); });
+  runtime runtime(options());
+  request what("POST", server.url("/a"));
+  const std::string form = "Action=Ask&Token=s3cr3t%26more";
+  what.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
+  what.body = buffer(form.size());
+  std::memcpy(what.body.data(), form.data(), form.size());
+  EXPECT_THAT(refusal_of(runtime, client(two_attempts()), what),
+              HasSubstr("403 Forbidden: I do not know the identity ... here"));
 }
 
 static const headers checksums_of_digits[] = {
@@ -461,6 +553,9 @@ static std::vector<fault> faults() {
       {"a redirect to a file",
        {.status = 302, .headers = {{"Location", "file:///etc/passwd"}}},
        "redirected to file:///etc/passwd, which is no URL of http or https (attempt 1 of 2)"},
+      {"a redirect to half a URL",
+       {.status = 302, .headers = {{"Location", "//u:secret@a b/?sig=secret"}}},
+       "redirected to a place, which is no URL of http or https (attempt 1 of 2)"},
       {"a redirect to nowhere", {.status = 302}, "302 Found (attempt 1 of 2)"},
       {"a redirect to nobody",
        {.status = 302, .headers = {{"Location", "http://127.0.0.1:1/x?sig=secret"}}},

@@ -19,6 +19,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -582,6 +583,59 @@ TEST(S3Credentials, ThatAServerCallsExpiredAreReplacedOnce) {
   EXPECT_EQ(sync_wait(runtime, store.read("s3://bucket/key")).text(), "content");
   EXPECT_EQ(refused, 1);
   EXPECT_EQ(service.calls, 2);
+}
+
+// Refuses the first so many credentials, and has no body to say why.
+static web_reply refuse_first(const web_request& request, int refused, std::atomic<int>& refusals) {
+  auto& proof = request.headers.at("authorization");
+  for (int i = 1; i <= refused; ++i)
+    if (proof.find("Credential=id" + std::to_string(i) + "/") != std::string::npos) {
+      ++refusals;
+      return {.status = 403};
+    }
+  return test::file_reply(request, "content");
+}
+
+TEST(S3Credentials, OfAHeadThatAreOldAreReplacedOnceWhenItIsRefused) {
+  for (int refused : {0, 1, 2}) {
+    std::atomic<int> refusals = 0;
+    web_server server(
+        [&](const web_request& request) { return refuse_first(request, refused, refusals); });
+    key_service service;
+    service.lifetime = 4min;
+    runtime runtime;
+    s3_store store({.endpoint = server.url(""), .region = "a"}, client(), service.function());
+    if (refused < 2)
+      EXPECT_EQ(sync_wait(runtime, store.head("s3://bucket/key")).object_bytes(), 7u);
+    else
+      EXPECT_THAT([&] { (void)sync_wait(runtime, store.head("s3://bucket/key")); },
+                  ThrowsMessage<error>(HasSubstr("403 Forbidden (attempt 2 of 5)")));
+    EXPECT_EQ(refusals, refused);
+    EXPECT_EQ(service.calls, std::min(refused + 1, 2));
+  }
+}
+
+TEST(S3Credentials, OfAHeadThatAreFreshAreNotReplacedWhenItIsRefused) {
+  std::atomic<int> refusals = 0;
+  web_server server([&](const web_request& request) { return refuse_first(request, 9, refusals); });
+  key_service service;
+  runtime runtime;
+  s3_store store({.endpoint = server.url(""), .region = "a"}, client(), service.function());
+  EXPECT_THAT([&] { (void)sync_wait(runtime, store.head("s3://bucket/key")); },
+              ThrowsMessage<error>(HasSubstr("403 Forbidden (attempt 1 of 5)")));
+  EXPECT_EQ(refusals, 1);
+  EXPECT_EQ(service.calls, 1);
+}
+
+TEST(CredentialCache, KnowsWhetherARefusalMayBeOfOldCredentials) {
+  key_service service;
+  credential_cache cache(service.function());
+  runtime runtime;
+  EXPECT_TRUE(cache.expire_if_old(std::chrono::system_clock::now()));  // there are none
+  EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
+  EXPECT_FALSE(cache.expire_if_old(std::chrono::system_clock::now()));
+  EXPECT_TRUE(cache.expire_if_old(std::chrono::system_clock::now() - 1h));  // replaced since
+  EXPECT_EQ(sync_wait(runtime, cache.current()).access_key(), "id1");
 }
 
 TEST(S3Credentials, OfAReaderAreThoseOfTheTimeOfEachRead) {

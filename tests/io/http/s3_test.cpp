@@ -218,6 +218,7 @@ class upload_server {
   std::vector<web_request> seen() const { return server_.seen(); }
 
   std::atomic<int> refusals_of_parts = 0;  // 503, for so many requests
+  std::atomic<int> lost_at_begin = 0;      // begun, but the answer does not come
   std::atomic<int> failures_at_end = 0;    // 200 with an error
   std::atomic<int> lost_at_end = 0;        // made, but the answer does not come
   std::atomic<bool> aborts_fail = false;
@@ -250,6 +251,7 @@ class upload_server {
     if (query == "?uploads") {
       std::lock_guard lock(mutex_);
       is_open_ = true;
+      if (lost_at_begin-- > 0) return {.resets = true};
       return {.body =
                   "<InitiateMultipartUploadResult><UploadId>a/b&amp;c</UploadId>"
                   "</InitiateMultipartUploadResult>"};
@@ -356,6 +358,37 @@ TEST(S3, AnUploadWhoseLastAnswerIsLostHasSucceeded) {
                    .upload("s3://bucket/a", pattern(11 * mebibyte), {.part_bytes = 5 * mebibyte}));
   EXPECT_THAT(made.etag, testing::EndsWith("-3"));
   EXPECT_EQ(server.object().size(), 11 * mebibyte);
+}
+
+TEST(S3, AnUploadWhoseFirstAnswerIsLostSucceedsAndTouchesNoOther) {
+  upload_server server;
+  server.lost_at_begin = 1;
+  runtime runtime;
+  auto content = pattern(11 * mebibyte);
+  (void)sync_wait(
+      runtime,
+      store_at(server.endpoint()).upload("s3://bucket/a", content, {.part_bytes = 5 * mebibyte}));
+  EXPECT_TRUE(server.object() == content.text());
+  std::size_t begun = 0;
+  for (auto& request : server.seen()) {
+    begun += request.target.ends_with("?uploads");
+    EXPECT_NE(request.method, "DELETE");
+  }
+  EXPECT_EQ(begun, 2u);
+}
+
+TEST(S3, AnUploadWhoseFirstAnswersAreAllLostSaysWhatMayBeLeft) {
+  upload_server server;
+  server.lost_at_begin = 1'000'000;
+  runtime runtime;
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime, store_at(server.endpoint())
+                                     .upload("s3://bucket/a", pattern(11 * mebibyte),
+                                             {.part_bytes = 5 * mebibyte}));
+      },
+      ThrowsMessage<error>(AllOf(HasSubstr("/bucket/a?uploads: "), HasSubstr("(attempt 5 of 5)"),
+                                 HasSubstr("the server may keep an upload without parts"))));
 }
 
 TEST(S3, WhatFitsIntoAPartIsUploadedByOneRequest) {

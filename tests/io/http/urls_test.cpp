@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -196,6 +198,114 @@ TEST_F(Urls, OfServersWithoutRangesGiveTheWholeForItsBeginning) {
               ThrowsMessage<error>(HasSubstr("another part than bytes 4-6")));
 }
 
+// A server that does not say that it takes ranges, or has no strong tags, cannot be left early.
+TEST_F(Urls, OfLongObjectsAreNotReceivedForAGlance) {
+  const auto content = large_text(3'000'000);
+  std::atomic<std::size_t> sent = 0;
+  test::web_server server([&](auto& request) {
+    auto reply = test::file_reply(request, content, "W/\"v1\"");
+    std::erase_if(reply.headers, [](auto& each) { return each.first == "Accept-Ranges"; });
+    sent += reply.body.size();
+    return reply;
+  });
+  runtime runtime;
+  for (std::size_t bytes : {1u, 4096u}) {
+    auto part = sync_wait(runtime, part_of(server.url("/a"), 0, bytes, ""));
+    EXPECT_EQ(part.content().text(), content.substr(0, bytes));
+    EXPECT_EQ(part.object_bytes(), content.size());
+  }
+  EXPECT_EQ(sent, 4097u);
+}
+
+TEST_F(Urls, OfEmptyObjectsHaveAnEmptyPartAndNoneBehindTheirEnd) {
+  test::web_server server([](auto& request) {
+    return test::file_reply(request, request.target == "/empty" ? "" : "0123456789");
+  });
+  runtime runtime;
+  for (std::size_t bytes : {1u, 10'000u}) {
+    auto part = sync_wait(runtime, part_of(server.url("/empty"), 0, bytes, ""));
+    EXPECT_TRUE(part.is_whole());
+    EXPECT_EQ(part.object_bytes(), 0u);
+    EXPECT_EQ(part.etag(), "v1");
+  }
+  EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 9, 10'000, "v1")).content().text(), "9");
+  for (auto offset : {10u, 11u, 1'000'000u})
+    EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), offset, 5, "v1")); },
+                ThrowsMessage<error>(HasSubstr("416")));
+}
+
+TEST_F(Urls, OfServersThatDoNotSayTheLengthGiveNoParts) {
+  test::web_server server([](auto& request) {
+    auto reply = test::file_reply(request, "0123456789");
+    for (auto& [name, value] : reply.headers)
+      if (name == "Content-Range") value = value.substr(0, value.find('/')) + "/*";
+    return reply;
+  });
+  runtime runtime;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 2, 3, "")); },
+              ThrowsMessage<error>(HasSubstr("the server does not say how long it is")));
+}
+
+TEST_F(Urls, OfPartsAreRepeatedAndCountedLikeOtherRequests) {
+  std::atomic<int> calls = 0;
+  test::web_server server([&](auto& request) {
+    return ++calls % 3 != 0 ? test::web_reply{.status = 503}
+                            : test::file_reply(request, std::string(100'000, 'x'));
+  });
+  client web({.retry = {.attempts = 3, .pause = std::chrono::milliseconds(1)}});
+  runtime runtime;
+  request what("GET", server.url("/a"));
+  for (std::uint64_t offset : {50'000u, 0u, 0u}) {
+    what.range = {offset, 10'000};
+    EXPECT_EQ(sync_wait(runtime, web.get_part(what)).content().size(), 10'000u);
+  }
+  auto stats = web.stats();
+  EXPECT_EQ(stats.requests, 12u);  // the second part took a request for the whole, which was left
+  EXPECT_EQ(stats.retries, 8u);
+  EXPECT_EQ(stats.failures, 0u);
+}
+
+TEST_F(Urls, OfPartsOfOtherEntitiesAreRefusedHoweverTheyAreAskedFor) {
+  std::atomic<bool> ignores = false;  // If-Match
+  test::web_server server([&](test::web_request request) {
+    if (ignores) request.headers.erase("if-match");
+    return test::file_reply(request, std::string(100'000, 'x'));
+  });
+  runtime runtime;
+  for (bool ignored : {false, true}) {
+    ignores = ignored;
+    for (std::uint64_t offset : {0u, 5u})
+      for (std::size_t bytes : {5u, 10'000u})
+        EXPECT_THAT(
+            [&] { (void)sync_wait(runtime, part_of(server.url("/a"), offset, bytes, "v0")); },
+            ThrowsMessage<error>(HasSubstr("the object has changed")));
+  }
+}
+
+static task<std::size_t> first_bytes_of(client from, std::string url) {
+  request what("GET", std::move(url));
+  what.range = {0, 8'000};
+  auto part = co_await from.get_part(std::move(what));
+  co_return part.content().size();
+}
+
+TEST_F(Urls, OfPartsAreReadSideBySideWhateverIsFoundMeanwhile) {
+  test::web_server server([](auto& request) {
+    return test::file_reply(request, large_text(request.target == "/small" ? 5'000 : 50'000));
+  });
+  client web;
+  runtime runtime({.threads = 2, .reactors = 2});
+  auto read = [&](int number) {
+    return first_bytes_of(web, server.url(number % 2 == 0 ? "/small" : "/long"));
+  };
+  std::vector<int> numbers(200);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::size_t bytes = 0;
+  for (auto& each : runtime.run(from(std::move(numbers)) | map(read, {.concurrency = 32})))
+    bytes += each;
+  EXPECT_EQ(bytes, 100u * 5'000 + 100u * 8'000);
+}
+
 TEST_F(Urls, OfServersWithoutRangesAreReadAnewWhenTheyBreakOff) {
   const auto content = large_text(9'000'000);
   std::atomic<int> count = 0;
@@ -240,6 +350,33 @@ TEST_F(Urls, BehindADiskCacheAreAskedForOnce) {
   EXPECT_THAT(pass_over(runtime, samples, server, sent), Pair(0, 0));
   EXPECT_EQ(cache->stats().hits, 100u);
   EXPECT_EQ(cache->stats().fetched_bytes, 100'000u);
+  io::unmount(server.url("/"));
+}
+
+TEST_F(Urls, ThatAreSignedAnewAreTheSameBehindCaches) {
+  test::web_server server([&](auto& request) {
+    bool is_other = request.target.find("versionId=2") != std::string::npos;
+    return test::file_reply(request, is_other ? "other" : "small");
+  });
+  auto url = [&](const std::string& rest) {
+    return server.url("/a?X-Amz-Credential=b&X-Amz-Signature=" + rest);
+  };
+  testing_support::temp_dir dir;
+  auto directory = dir / "cache";
+  runtime runtime;
+  for (bool on_disk : {true, false}) {
+    io::mount(server.url("/"), web_store(client()));
+    if (on_disk)
+      io::mount_disk_cache(server.url("/"), {.directory = directory});
+    else
+      io::mount_memory_cache(server.url("/"));
+    auto before = server.requests();
+    EXPECT_EQ(sync_wait(runtime, io::read_file(url("1"))).text(), "small");
+    EXPECT_EQ(sync_wait(runtime, io::read_file(url("2"))).text(), "small");
+    EXPECT_TRUE(sync_wait(runtime, io::try_open(url("3"))));
+    EXPECT_EQ(sync_wait(runtime, io::read_file(url("1&versionId=2"))).text(), "other");
+    EXPECT_EQ(server.requests() - before, 2u);
+  }
   io::unmount(server.url("/"));
 }
 

@@ -38,8 +38,11 @@ struct client_options {
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);  // without a byte
 
-  // Of an attempt, from its connection on, waits for memory included; and of all attempts together,
-  // with what they wait for. 0: none. Neither is for streams.
+  // `timeout`: of an attempt, from its connection on, waits for memory included; not of streams.
+  // `deadline`: of a whole request, with all that it waits for but the memory of the run's budget:
+  // attempts and their pauses, permits, tokens, signatures, names; of a stream, until its first
+  // chunk is there, and once more where it broke off. A stream that goes on is only ended by
+  // `stall_timeout`, for its consumer sets the pace. 0: none.
   std::chrono::milliseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
 
@@ -47,6 +50,14 @@ struct client_options {
   // first bytes are there, so that its consumer may send requests.
   unsigned connections_per_host = 128;
   unsigned requests = 512;
+
+  // Connections are kept for requests that follow: to a host as many as were needed side by side,
+  // and so at most `connections_per_host`, on each reactor; of all clients at most 128 on a
+  // reactor, or as many as it has used at a time. One that has had no request for that long, at
+  // least a second, is not used again, and closed when another request begins, or when the reactor
+  // has had none for that long. Nor is one used that is older than 10 minutes: the name may lead
+  // elsewhere.
+  std::chrono::seconds idle_timeout = std::chrono::seconds(60);
 
   // Bodies that are received at a time, of all hosts, each counted with its length. Others wait in
   // the order of their arrival; a body that is longer is received alone. Of a stream the chunk
@@ -231,7 +242,9 @@ class client {
   // stores and caches are made of; see store::read_part. A whole object is compared with the
   // checksum that is stated for it. Servers state none for parts, so the beginning of an object is
   // asked for without a range as long as objects turn out to be no longer, and a small one that
-  // came by a range once more. Throws error(unsupported) if the server does not say how long it is.
+  // came by a range once more; not so for 4096 bytes and less. The part of an object of no bytes is
+  // empty; one that begins behind the end is the server's error 416. Throws error(unsupported) if
+  // the server does not say how long the object is.
   task<object_part> get_part(request what) const;
 
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
@@ -249,10 +262,14 @@ class client {
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
 
-  // For all requests to a host ("example.com", "example.com:8080"): calls `token` before a request
-  // and sends "Authorization: Bearer TOKEN"; after a 401 it is called once more, with true. Before
-  // the first request only. The function may send requests itself; a copy of this client in it
-  // would keep both alive for ever, a reference does not.
+  // For all requests to a host: calls `token` before a request and sends "Authorization: Bearer
+  // TOKEN"; after a 401 it is called once more, with true. Before the first request only. The
+  // function may send requests itself; a copy of this client in it would keep both alive for ever,
+  // a reference does not.
+  //
+  // `host`: "example.com", for all its ports, or "example.com:443", for one of them, whether or not
+  // URLs say it, "[::1]:80"; in any case, and without a scheme. Throws error(invalid_argument) for
+  // what is no such name, and for no function.
   using token_function = std::function<task<std::string>(bool was_refused)>;
   void authorize(std::string host, token_function token);
 

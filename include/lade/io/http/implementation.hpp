@@ -29,6 +29,7 @@
 #include "../../../../io/http/s3_listing.cpp"
 #include "../../../../io/http/s3_state.cpp"
 #include "../../../../io/http/s3_upload.cpp"
+#include "../../../../io/http/secrets.cpp"
 #include "../../../../io/http/settings.cpp"
 #include "../../../../io/http/sigv4.cpp"
 #include "../../../../io/http/transfer.cpp"

@@ -1,0 +1,163 @@
+#include "secrets.hpp"
+
+#include "checksums.hpp"
+
+#include <lade/url.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace lade::io::http {
+
+static constexpr std::size_t least_within_words = 6;
+
+// What is in front of the first of these bytes, which is taken off with it.
+static std::string_view take_until(std::string_view& text, std::string_view ends) {
+  auto part = text.substr(0, text.find_first_of(ends));
+  text.remove_prefix(std::min(text.size(), part.size() + 1));
+  return part;
+}
+
+// Headers whose values are no secrets, and may well be in an explanation.
+static bool is_open(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 9> names{
+      "accept",     "content-type",        "expect", "if-match", "range", "user-agent",
+      "x-amz-date", "x-amz-checksum-mode", "host"};
+  return std::ranges::any_of(names, [&](auto& each) { return equal_ignoring_case(each, name); });
+}
+
+static bool has_form(const curl_slist* headers) noexcept {
+  for (; headers; headers = headers->next)
+    if (equal_ignoring_case(headers->data, "content-type: application/x-www-form-urlencoded"))
+      return true;
+  return false;
+}
+
+request_secrets::request_secrets(std::string_view url, const curl_slist* headers,
+                                 std::string_view form) {
+  for (; headers; headers = headers->next) add_header(headers->data);
+  add_url(url);
+  add_form(form);
+  std::ranges::sort(texts_, [](auto& a, auto& b) { return a.size() > b.size(); });
+}
+
+request_secrets request_secrets::of(const transfer& what) {
+  const char* url = nullptr;
+  curl_easy_getinfo(what.handle(), CURLINFO_EFFECTIVE_URL, &url);
+  auto form = has_form(what.headers.get()) ? what.outgoing.text() : std::string_view();
+  return request_secrets(url ? url : "", what.headers.get(), form);
+}
+
+void request_secrets::add(std::string_view secret) {
+  if (secret.empty()) return;
+  texts_.emplace_back(secret);
+  auto plain = percent_decoded(secret);
+  if (plain && *plain != secret && !plain->empty()) texts_.push_back(*plain);
+}
+
+void request_secrets::add_header(std::string_view line) {
+  auto name = take_until(line, ":");
+  auto value = without_blanks(line);
+  if (is_open(name)) return;
+  if (equal_ignoring_case(name, "authorization") ||
+      equal_ignoring_case(name, "proxy-authorization"))
+    add_authorization(value);
+  if (equal_ignoring_case(name, "cookie")) add_named(value, ";");
+  if (value.size() >= least_within_words) add(value);
+}
+
+// "Bearer token", or "AWS4-HMAC-SHA256 Credential=id/date/..., SignedHeaders=..., Signature=...".
+void request_secrets::add_authorization(std::string_view value) {
+  take_until(value, " ");
+  add(value);
+  if (value.find("Signature=") != std::string_view::npos) add_named(value, ",");
+}
+
+void request_secrets::add_named(std::string_view list, std::string_view separator) {
+  while (!list.empty()) {
+    auto value = without_blanks(take_until(list, separator));
+    auto name = take_until(value, "=");
+    if (name == "SignedHeaders") continue;
+    add(value);
+    add(value.substr(0, value.find('/')));
+  }
+}
+
+// As libcurl reads it; other URLs are not sent.
+void request_secrets::add_url(std::string_view url) {
+  auto begin = url.find("://");
+  if (begin == std::string_view::npos) return;
+  url.remove_prefix(begin + 3);
+  auto authority = url.substr(0, url.find_first_of("/?#"));
+  if (auto end = authority.rfind('@'); end != std::string_view::npos) {
+    auto user = authority.substr(0, end);
+    add(user);
+    add(base64(percent_decoded(user).value_or(std::string(user))));
+    take_until(user, ":");
+    add(user);
+  }
+  take_until(url, "?");
+  add_parameters(url.substr(0, url.find('#')));
+}
+
+// The values that are not shown with a URL either.
+void request_secrets::add_parameters(std::string_view query) {
+  while (!query.empty()) {
+    auto parameter = take_until(query, "&");
+    auto shown = without_secrets("a://a?" + std::string(parameter));
+    if (shown.ends_with(parameter)) continue;
+    auto name = take_until(parameter, "=");
+    add(parameter.empty() ? name : parameter);
+  }
+}
+
+// Of a form, most values are names of actions and roles, which explain a refusal.
+void request_secrets::add_form(std::string_view form) {
+  constexpr std::array<std::string_view, 6> kinds{"token", "secret",    "password",
+                                                  "code",  "assertion", "key"};
+  while (!form.empty()) {
+    auto value = take_until(form, "&");
+    std::string name(take_until(value, "="));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (std::ranges::any_of(kinds, [&](auto each) { return name.find(each) != name.npos; }))
+      add(value);
+  }
+}
+
+static bool is_word_byte(char c) noexcept {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+static bool is_word(std::string_view text, std::size_t at, std::size_t bytes) noexcept {
+  bool begins = at == 0 || !is_word_byte(text[at - 1]);
+  bool ends = at + bytes == text.size() || !is_word_byte(text[at + bytes]);
+  return begins && ends;
+}
+
+static void hide(std::string& text, const std::string& secret) {
+  constexpr std::string_view mark = "...";
+  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos;) {
+    bool is_hidden = secret.size() >= least_within_words || is_word(text, at, secret.size());
+    if (is_hidden) text.replace(at, secret.size(), mark);
+    at += is_hidden ? mark.size() : 1;
+  }
+}
+
+// The beginning of a secret at the end of a text.
+static void hide_beginning(std::string& text, const std::string& secret) {
+  for (auto bytes = std::min(text.size(), secret.size() - 1); bytes > 0; --bytes) {
+    if (!text.ends_with(std::string_view(secret).substr(0, bytes))) continue;
+    text.replace(text.size() - bytes, bytes, "...");
+    return;
+  }
+}
+
+std::string request_secrets::hidden_in(std::string text, bool was_cut) const {
+  for (auto& each : texts_) hide(text, each);
+  if (was_cut)
+    for (auto& each : texts_) hide_beginning(text, each);
+  return text;
+}
+
+}  // namespace lade::io::http
