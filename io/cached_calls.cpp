@@ -6,11 +6,7 @@
 #include <algorithm>
 #include <exception>
 
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 namespace lade::detail {
 
@@ -23,23 +19,12 @@ static bool may_call(const context& here) noexcept {
 }
 
 // A trace that has no memory for a line goes on without it.
-static void record_call(const context& here, const char* what, const std::string& path,
-                        clock::time_point begun, std::int64_t result) noexcept {
+static void record_read(const context& here, const std::string& path, clock::time_point begun,
+                        std::int64_t result) noexcept {
   if (!here.trace) return;
   try {
-    here.trace->add_io(what, path, begun, clock::now(), result);
+    here.trace->add_io("read", path, begun, clock::now(), result);
   } catch (const std::exception&) {}
-}
-
-int open_cached(const context& here, int directory, const std::string& path) noexcept {
-  if (!may_call(here)) return -1;
-  auto begun = here.trace ? clock::now() : clock::time_point();
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC;
-  how.resolve = RESOLVE_CACHED;
-  auto fd = static_cast<int>(syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
-  if (fd >= 0) record_call(here, "open", path, begun, fd);
-  return fd;
 }
 
 std::size_t read_cached(const context& here, int fd, std::span<std::byte> into,
@@ -49,7 +34,7 @@ std::size_t read_cached(const context& here, int fd, std::span<std::byte> into,
   iovec piece{into.data(), std::min(into.size(), most_copied_bytes)};
   auto copied = preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
   if (copied <= 0) return 0;
-  record_call(here, "read", path, begun, copied);
+  record_read(here, path, begun, copied);
   return static_cast<std::size_t>(copied);
 }
 

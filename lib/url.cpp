@@ -124,12 +124,13 @@ std::string without_secrets(std::string_view name) {
   return shown + std::string(path) + query_without_secrets(query);
 }
 
-// A way to sign URLs: the parameters that must all be there, of which the second may be one of
-// several, and all that may be.
+// A way to sign URLs: the parameters that must be there, of which one may be one of several, and
+// all that may be.
 struct signature_kind {
   std::string_view signature;
   std::span<const std::string_view> one_of;
   std::span<const std::string_view> all;
+  std::string_view also;  // must be there too
 };
 
 static bool has_parameter(std::string_view query, std::span<const std::string_view> names) {
@@ -161,11 +162,12 @@ static std::span<const signature_kind> signature_kinds() noexcept {
   static constexpr std::string_view google_key[] = {"X-Goog-Credential"};
   static constexpr std::string_view older_key[] = {"AWSAccessKeyId", "GoogleAccessId",
                                                    "Key-Pair-Id"};
-  static constexpr std::string_view azure_key[] = {"sv"};
-  static constexpr signature_kind kinds[] = {{"X-Amz-Signature", amazon_key, amazon},
-                                             {"X-Goog-Signature", google_key, google},
-                                             {"Signature", older_key, older},
-                                             {"sig", azure_key, azure}};
+  static constexpr std::string_view azure_key[] = {"se", "si"};
+  static constexpr signature_kind kinds[] = {
+      {"X-Amz-Signature", amazon_key, amazon, "X-Amz-Date"},
+      {"X-Goog-Signature", google_key, google, "X-Goog-Date"},
+      {"Signature", older_key, older, "Signature"},
+      {"sig", azure_key, azure, "sv"}};
   return kinds;
 }
 
@@ -174,8 +176,10 @@ std::string without_signature(std::string_view url) {
   auto before = target.substr(0, target.find('?'));
   auto query = target.substr(std::min(target.size(), before.size() + 1));
   for (auto& kind : signature_kinds()) {
-    std::string_view signature[] = {kind.signature};
-    if (!has_parameter(query, signature) || !has_parameter(query, kind.one_of)) continue;
+    std::string_view signature[] = {kind.signature}, also[] = {kind.also};
+    if (!has_parameter(query, signature) || !has_parameter(query, kind.one_of) ||
+        !has_parameter(query, also))
+      continue;
     std::string kept(before);
     for (char mark = '?'; !query.empty();) {
       auto parameter = take_parameter(query);

@@ -118,6 +118,7 @@ TEST(Url, ThatIsSignedNamesTheSameObjectHoweverItIsSigned) {
 TEST(Url, WithoutAWholeSignatureIsItself) {
   for (auto* url : {"https://h/a", "https://h/a?", "https://h/a?Expires=1", "https://h/a?sig=1&x=2",
                     "https://h/a?Signature=1&Expires=2", "https://h/a?sv=1", "a?b=c#d", "",
+                    "https://h/a?sv=2&sig=X&sp=1", "https://h/a?se=2&sig=X&sp=1",
                     "https://h/a?X-Amz-Signature=s", "https://h/a#?X-Amz-Signature=s&sig=1&sv=2",
                     "https://h/a?x-amz-signature=s&x-amz-credential=c&&y"})
     EXPECT_EQ(without_signature(url), url);

@@ -27,8 +27,8 @@ std::string without_secrets(std::string_view name);
 // in its query, all others as they are. So caches know the object again. Signatures are those of
 // Amazon S3 and Google Cloud Storage (X-Amz-Signature, X-Goog-Signature, or Signature with
 // AWSAccessKeyId or GoogleAccessId, each with its date, expiry, scope and token), of CloudFront
-// (Signature with Key-Pair-Id) and of Azure (sig with sv). Where a URL has no whole signature of
-// one of these kinds, as one with "Expires" or "sig" alone, nothing is left out.
+// (Signature with Key-Pair-Id) and of Azure (sig with sv, and se or si). Where a URL has no whole
+// signature of one of these kinds, as one with "Expires" or "sig" alone, nothing is left out.
 std::string without_signature(std::string_view url);
 
 // The bytes that percent-encoded text stands for (RFC 3986, section 2.1): "a b" of "a%20b". Nothing

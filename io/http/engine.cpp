@@ -96,7 +96,8 @@ void engine::detach(transfer& what) noexcept {
   curl_multi_remove_handle(multi_, what.easy_);
   if (--attached_ > 0) return;
   idle_since_ = clock::now();
-  idle_timeout_ = what.idle_timeout;
+  idle_timeout_ =
+      idle_watch_.started ? std::min(idle_timeout_, what.idle_timeout) : what.idle_timeout;
   auto due = detail::later(idle_since_, idle_timeout_);
   if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it looks again then
   where().remove(idle_watch_);

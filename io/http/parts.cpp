@@ -55,7 +55,8 @@ static task<std::optional<object_part>> get_beginning(std::shared_ptr<client::st
   try {
     beginning = co_await get_by_range(std::move(from), what);
   } catch (const error& failure) {
-    if (failure.code() != errc::invalid_data) throw;
+    // An empty object may have no range at all.
+    if (failure.code() != errc::invalid_data && failure.code() != status_code(416)) throw;
   }
   if (beginning && beginning->is_whole() && verifies) beginning.reset();
   co_return beginning;

@@ -94,8 +94,10 @@ void request_secrets::add_url(std::string_view url) {
     auto user = authority.substr(0, end);
     add(user);
     add(base64(percent_decoded(user).value_or(std::string(user))));
-    take_until(user, ":");
+    auto name = take_until(user, ":");
+    add(name);
     add(user);
+    add(base64(percent_decoded(name).value_or(std::string(name)) + ":"));
   }
   take_until(url, "?");
   add_parameters(url.substr(0, url.find('#')));

@@ -251,6 +251,22 @@ TEST_P(Failures, SecretsOfAUrlThatAServerRepeatsAreNotShown) {
   }
 }
 
+TEST_P(Failures, ATokenThatIsTheUserOfAUrlIsNotShown) {
+  runtime runtime(options());
+  for (const std::string password : {"", ":", ":x-oauth-basic"}) {
+    for (bool header : {true, false}) {
+      web_server server([&](auto& request) {
+        return repeat(header ? request.headers.at("authorization") : "s3cr3t-token");
+      });
+      request what("GET", "http://s3cr3t-token" + password + "@" + server.host() + "/a");
+      auto told = refusal_of(runtime, client(two_attempts()), what);
+      EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << password;
+      EXPECT_THAT(told, testing::Not(HasSubstr("czNjcjN0LXRva2Vu"))) << password;
+      EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << password;
+    }
+  }
+}
+
 // Of a long refusal, the beginning is kept.
 TEST_P(Failures, TheBeginningOfASecretIsNotShownEither) {
   const std::string token = "s3cr3t-0123456789-abcdefghij";

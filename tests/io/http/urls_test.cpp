@@ -217,6 +217,15 @@ TEST_F(Urls, OfLongObjectsAreNotReceivedForAGlance) {
   EXPECT_EQ(sent, 4097u);
 }
 
+TEST_F(Urls, OfEmptyObjectsOfWhichAServerHasNoRangeHaveAnEmptyPart) {
+  test::web_server server([](auto& request) {
+    return test::web_reply{.status = request.headers.count("range") ? 416 : 200, .body = ""};
+  });
+  runtime runtime;
+  for (std::size_t bytes : {1u, 100'000u})
+    EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 0, bytes, "")).object_bytes(), 0u);
+}
+
 TEST_F(Urls, OfEmptyObjectsHaveAnEmptyPartAndNoneBehindTheirEnd) {
   test::web_server server([](auto& request) {
     return test::file_reply(request, request.target == "/empty" ? "" : "0123456789");

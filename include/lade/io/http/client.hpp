@@ -241,10 +241,10 @@ class client {
   // The part of an object that is the range of a GET, with what its server says of the whole: what
   // stores and caches are made of; see store::read_part. A whole object is compared with the
   // checksum that is stated for it. Servers state none for parts, so the beginning of an object is
-  // asked for without a range as long as objects turn out to be no longer, and a small one that
-  // came by a range once more; not so for 4096 bytes and less. The part of an object of no bytes is
-  // empty; one that begins behind the end is the server's error 416. Throws error(unsupported) if
-  // the server does not say how long the object is.
+  // asked for without a range as long as objects turn out to be no longer, if that is more than
+  // 4096 bytes; a small one that came by a range is asked for once more. The part of an object of
+  // no bytes is empty; one that begins behind the end is the server's error 416. Throws
+  // error(unsupported) if the server does not say how long the object is.
   task<object_part> get_part(request what) const;
 
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
