@@ -368,7 +368,7 @@ TEST_F(Urls, ThatAreSignedAnewAreTheSameBehindCaches) {
     return test::file_reply(request, is_other ? "other" : "small");
   });
   auto url = [&](const std::string& rest) {
-    return server.url("/a?X-Amz-Credential=b&X-Amz-Signature=" + rest);
+    return server.url("/a?X-Amz-Credential=b&X-Amz-Date=c&X-Amz-Signature=" + rest);
   };
   testing_support::temp_dir dir;
   auto directory = dir / "cache";
