@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <string_view>
+#include <thread>
 
 static std::atomic<long> live_allocations = 0;
 static std::atomic<long> live_blocks = 0;  // those too that C libraries have
@@ -126,7 +128,15 @@ class leak_check : public testing::EmptyTestEventListener {
     // What GoogleTest notes of a test, or of a process that is to die, it keeps.
     if (std::string_view(test.test_suite_name()).ends_with("DeathTest")) return;
     if (test.result()->total_part_count() > 0 || test.result()->test_property_count() > 0) return;
+    wait_for_threads_that_end();
     EXPECT_LE(count() - before_, 0) << "allocations are still live after " << test.name();
+  }
+
+  // A thread that nobody joins frees its last memory a moment after it has told its result.
+  void wait_for_threads_that_end() const {
+    constexpr auto now = std::chrono::steady_clock::now;
+    auto give_up = now() + std::chrono::seconds(10);
+    while (count() > before_ && now() < give_up) std::this_thread::yield();
   }
 
   long before_ = 0;
