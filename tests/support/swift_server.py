@@ -4,12 +4,14 @@
 usage: swift_server.py DIRECTORY
 
 Prints the port when it serves, one line, and serves until its standard input ends. Access key
-test:tester, secret testing, path style, region us-east-1. What is stored goes below DIRECTORY.
-Exits with 77 and a reason if Swift is not installed, or the file system has no extended attributes.
+test:tester, secret testing, path style, region us-east-1. What is stored goes below DIRECTORY, or
+below another one where its file system has no extended attributes. Exits with 77 and a reason if
+Swift is not installed, or no file system has them.
 """
 
 import os
 import sys
+import tempfile
 
 
 def skip(why):
@@ -115,19 +117,29 @@ def serve(socket, app):
                    log_output=False, capitalize_response_headers=False, debug=False)
 
 
-def require_attributes(directory):
-    probe = os.path.join(directory, 'probe')
-    write(probe, '')
+def has_attributes(directory):
     try:
-        os.setxattr(probe, 'user.swift', b'x')
-    except OSError as failure:
-        skip(f'{directory} has no extended attributes: {failure}')
+        with tempfile.NamedTemporaryFile(dir=directory) as probe:
+            os.setxattr(probe.name, 'user.swift', b'x')
+    except OSError:
+        return False
+    return True
 
 
 def main(directory):
     directory = os.path.abspath(directory)
+    os.makedirs(directory, exist_ok=True)
+    if has_attributes(directory):
+        return serve_below(directory)
+    for other in ('/var/tmp', os.getcwd()):  # /tmp may be in memory
+        if has_attributes(other):
+            with tempfile.TemporaryDirectory(dir=other) as found:
+                return serve_below(found)
+    skip(f'neither {directory} nor /var/tmp has extended attributes')
+
+
+def serve_below(directory):
     os.makedirs(os.path.join(directory, 'srv', 'd1'))
-    require_attributes(directory)
     write(os.path.join(directory, 'swift.conf'),
           '[swift-hash]\nswift_hash_path_suffix = test\n[storage-policy:0]\nname = only\n'
           'default = yes\n')
