@@ -75,10 +75,10 @@ static block_key key_of_object(std::string_view url) noexcept {
   return siphash128(std::as_bytes(std::span(url)));
 }
 
-block_key key_of_block(std::string_view url, std::uint64_t block_bytes,
+block_key key_of_block(const block_key& store, std::string_view url, std::uint64_t block_bytes,
                        std::uint64_t number) noexcept {
   auto object = key_of_object(url);
-  std::uint64_t words[] = {object.high, object.low, block_bytes, number};
+  std::uint64_t words[] = {store.high, store.low, object.high, object.low, block_bytes, number};
   return siphash128(std::as_bytes(std::span(words)));
 }
 

@@ -12,7 +12,8 @@
 
 namespace lade::detail {
 
-// What a block is found by: a hash of the object's URL, the size of blocks and the block's number.
+// What a block is found by: a hash of its store, the object's URL, the size of blocks and the
+// block's number.
 struct block_key {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -26,7 +27,8 @@ struct block_key_hash {
   std::size_t operator()(const block_key& key) const noexcept { return key.low; }
 };
 
-block_key key_of_block(std::string_view url, std::uint64_t block_bytes,
+// `store`: a hash of the store's identity.
+block_key key_of_block(const block_key& store, std::string_view url, std::uint64_t block_bytes,
                        std::uint64_t number) noexcept;
 
 // SipHash-2-4 with 128 bits of output, under the key of the reference's test vectors (Aumasson and

@@ -2,6 +2,7 @@
 
 #include <lade/error.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -49,6 +50,12 @@ bool cache_use::reserve(std::uint64_t bytes, std::uint64_t limit) noexcept {
     if (bytes > limit || before > limit - bytes) return false;
   while (!used.compare_exchange_weak(before, before + bytes));
   return true;
+}
+
+void cache_use::release(std::uint64_t bytes) noexcept {
+  auto& used = header().used_bytes;
+  auto before = used.load();
+  while (!used.compare_exchange_weak(before, before - std::min(before, bytes))) {}
 }
 
 std::atomic<std::uint8_t>& cache_use::byte_of(const block_key& key) const noexcept {

@@ -31,7 +31,10 @@ class cache_use {
 
   // Reserves bytes below the limit. Returns whether they fit.
   bool reserve(std::uint64_t bytes, std::uint64_t limit) noexcept;
-  void release(std::uint64_t bytes) noexcept { header().used_bytes.fetch_sub(bytes); }
+
+  // No more than are reserved: what was never counted, as a file that somebody else has put there,
+  // takes nothing off.
+  void release(std::uint64_t bytes) noexcept;
   std::uint64_t used_bytes() const noexcept { return header().used_bytes.load(); }
 
   // What is on the disk has been counted, while nobody writes to it.

@@ -101,8 +101,7 @@ task<buffer> cached_reader::read_through(std::uint64_t offset, std::size_t bytes
   ++cache_->refused;
   cache_->directory.refuse(bytes);
   auto part = co_await fetch_part(*cache_, entity_.url(), offset, bytes, &entity_);
-  auto begin = part.content().size() == bytes ? 0 : static_cast<std::size_t>(offset);
-  co_return part.content().slice(begin, bytes);  // of a whole object where that is all one gets
+  co_return part.content().slice(0, bytes);  // of a whole object where that is all one gets
 }
 
 task<std::size_t> cached_reader::read_at(std::span<std::byte> into, std::uint64_t offset) const {

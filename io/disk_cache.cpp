@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <span>
+#include <system_error>
 #include <utility>
 
 namespace lade::io {
@@ -33,6 +36,13 @@ disk_cache::state::state(std::shared_ptr<const store> cached, const disk_cache_o
       block_bytes(options.block_bytes),
       verify_every_read(options.verify_every_read),
       directory(require_directory(options), options.max_bytes) {}
+
+void disk_cache::state::set_store(std::string_view identity) {
+  std::lock_guard lock(mutex);
+  if (knows_store()) return;
+  store_ = detail::siphash128(std::as_bytes(std::span(identity)));
+  knows_store_.store(true, std::memory_order_release);
+}
 
 bool disk_cache::state::is_in(const block_set& set, const detail::block_key& object) const {
   std::lock_guard lock(mutex);
@@ -95,7 +105,7 @@ static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) 
       co_await flight->ended;
       continue;
     }
-    block_flights::lead lead(cache.flights, no_block, flight);
+    block_flights::lead lead(cache.flights, no_block, flight, here);
     if (here.epoch < cache.next_epoch.load()) co_return;
     if (cache.directory.use().begin_epoch(here.epoch))
       co_await here.runtime->pool().run(evict_blocks, &cache);
@@ -103,19 +113,24 @@ static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) 
   }
 }
 
-static void remove_object(disk_cache::state* from, detail::block_key first_block) {
-  from->directory.remove(first_block);
+// Before the first key is made.
+static task<> ask_identity(disk_cache::state& cache) {
+  auto identity = co_await cache.of->identity();
+  cache.set_store(identity);
 }
 
 // Asks the store whether an object is still the one that is cached, and forgets that if not.
-static task<> ask_once(disk_cache::state& cache, const std::string& url, const context& here) {
+static task<> ask_once(disk_cache::state& cache, const std::string& url) {
   auto key = cache.key_of(url, 0);
   if (cache.is_in(cache.asked, key)) co_return;
   auto now = co_await cache.of->read_part(url, 0, 1, "");
   auto cached = co_await open_block(cache, key);
   bool is_same = cached && !now.etag().empty() && cached->etag == now.etag() &&
                  cached->label.object_bytes == now.object_bytes();
-  if (cached && !is_same) co_await here.runtime->pool().run(remove_object, &cache, key);
+  if (cached && !is_same) {
+    const cached_entity before(url, cached->label.object_bytes, cached->etag);
+    co_await forget_entity(cache, before);
+  }
   cache.add_to(cache.asked, key);
 }
 
@@ -123,6 +138,7 @@ static task<> ask_once(disk_cache::state& cache, const std::string& url, const c
 // from the store.
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
+  if (!cache.knows_store()) co_await ask_identity(cache);
   auto& here = co_await detail::this_context_reference();
   if (here.epoch >= cache.next_epoch.load()) co_await begin_epoch_of_run(cache, here);
   auto key = cache.key_of(url, 0);
@@ -130,7 +146,7 @@ static task<std::optional<object_part>> first_block(disk_cache::state& cache,
     ++cache.uncached;
     co_return std::nullopt;
   }
-  if (cache.freshness == freshness::once_per_process) co_await ask_once(cache, url, here);
+  if (cache.freshness == freshness::once_per_process) co_await ask_once(cache, url);
   auto first = co_await obtain_block(cache, url, 0, nullptr);
   if (!first) ++cache.refused;
   bool is_cached = first && (first->is_whole() || !first->etag().empty());
@@ -156,6 +172,7 @@ static task<buffer> read_through(disk_cache::state& cache, std::string url) {
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
   constexpr auto most_bytes = std::uint64_t{16} << 30;
   auto& here = co_await detail::this_context_reference();
+  if (!cache->knows_store()) co_await ask_identity(*cache);
   if (here.epoch < cache->next_epoch.load() && cache->freshness == freshness::immutable) {
     auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);
     bool is_whole = found.label && found.label->content_bytes == found.label->object_bytes;
@@ -181,6 +198,7 @@ task<buffer> disk_cache::read(std::string url) const { return read_cached(state_
 
 static task<std::shared_ptr<const byte_reader>> open_cached(
     std::shared_ptr<disk_cache::state> cache, std::string url, bool may_be_absent) {
+  if (!cache->knows_store()) co_await ask_identity(*cache);
   if (may_be_absent) {
     auto cached = co_await open_block(*cache, cache->key_of(url, 0));
     if (!cached) {
@@ -204,7 +222,7 @@ static task<object_part> read_cached_part(std::shared_ptr<disk_cache::state> cac
   auto first = co_await first_block(*cache, url);
   if (!first) co_return co_await cache->of->read_part(url, offset, bytes, std::move(etag));
   if (!etag.empty() && etag != first->etag())
-    throw error(errc::invalid_data, "read " + without_secrets(url), "the object has changed");
+    throw error(errc::changed, "read " + without_secrets(url), "the object has changed");
   auto size = first->object_bytes();
   offset = std::min(offset, size);
   auto from = reader_of(cache, std::move(url), *first);
@@ -263,8 +281,15 @@ async_generator<buffer> disk_cache::stream(std::string url, stream_options optio
   return stream_cached(state_, std::move(url), options);
 }
 
+task<std::string> disk_cache::identity() const { return state_->of->identity(); }
+
 async_generator<object_info> disk_cache::list(std::string prefix) const {
   return state_->of->list(std::move(prefix));
+}
+
+static bool is_same_directory(const std::string& one, std::string_view other) {
+  std::error_code is_absent;
+  return std::filesystem::equivalent(one, other, is_absent);
 }
 
 std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
@@ -274,7 +299,7 @@ std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
   // Two caches of one directory would wait for each other's locks.
   if (auto* other = dynamic_cast<const disk_cache*>(of.get());
-      other && other->directory() == options.directory)
+      other && is_same_directory(other->directory(), options.directory))
     throw error(
         errc::invalid_argument, "mount a cache at " + without_secrets(prefix),
         "what is mounted there is a cache in " + std::string(options.directory) + " already");

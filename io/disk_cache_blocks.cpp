@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <string>
+#include <tuple>
 #include <utility>
 
 namespace lade::io {
@@ -116,33 +118,66 @@ struct block_lock {
   block_key key;
 };
 
-[[noreturn]] static void throw_changed(const std::string& url) {
+// Whoever leads the flight of the first block, or has it locked, may be about to replace it.
+task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
+  auto key = cache.key_of(entity.url(), 0);
+  auto [flight, leads] = cache.flights.join(key);
+  while (!leads) {
+    bool has_ended = co_await detail::ends_in_time(flight);
+    if (!has_ended) co_return;
+    std::tie(flight, leads) = cache.flights.join(key);
+  }
+  auto& here = co_await detail::this_context_reference();
+  block_flights::lead only(cache.flights, key, flight, here);
+  co_await lock_block(cache, key);
+  block_lock held(cache.directory, key);
+  auto cached = co_await open_block(cache, key);
+  bool is_it =
+      cached && cached->etag == entity.etag() && cached->label.object_bytes == entity.bytes();
+  if (is_it) co_await here.runtime->pool().run(remove_block, &cache.directory, key);
+}
+
+// A store that gives another part than it is asked for would spoil what is cached.
+static void require_part(const std::string& url, const object_part& got, std::uint64_t offset,
+                         std::size_t bytes) {
+  auto rest = got.object_bytes() - std::min(offset, got.object_bytes());
+  auto expected = std::min<std::uint64_t>(bytes, rest);
+  bool is_it = got.content().size() == expected || (offset == 0 && got.is_whole());
+  if (is_it) return;
   throw error(errc::invalid_data, "read " + without_secrets(url),
-              "the object has changed since a part of it was cached");
+              "its store gave " + std::to_string(got.content().size()) + " of the " +
+                  std::to_string(expected) + " bytes from " + std::to_string(offset) + " on");
+}
+
+// The part; nothing if the object is not that entity any more.
+static task<std::optional<object_part>> part_of_entity(disk_cache::state& cache,
+                                                       const cached_entity& entity,
+                                                       std::uint64_t offset, std::size_t bytes) {
+  std::optional<object_part> got;
+  try {
+    got = co_await cache.of->read_part(entity.url(), offset, bytes, entity.etag());
+  } catch (const error& failure) {
+    if (failure.code() != errc::changed) throw;
+  }
+  bool is_it = got && got->etag() == entity.etag() && got->object_bytes() == entity.bytes();
+  if (!is_it) got.reset();
+  co_return got;
 }
 
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
                              std::size_t bytes, const cached_entity* of) {
-  auto etag = of ? of->etag() : std::string();
-  bool has_changed = false;
   std::optional<object_part> got;
-  try {
-    got = co_await cache.of->read_part(url, offset, bytes, std::move(etag));
-  } catch (const error& failure) {
-    if (!of || failure.code() != errc::invalid_data) throw;
-    has_changed = true;
+  if (of)
+    got = co_await part_of_entity(cache, *of, offset, bytes);
+  else
+    got = co_await cache.of->read_part(url, offset, bytes, "");
+  if (!got) {
+    // Where it is a part of the first block that is fetched, that one is not of the entity.
+    if (offset >= cache.block_bytes) co_await forget_entity(cache, *of);
+    throw error(errc::changed, "read " + without_secrets(url),
+                "the object has changed since a part of it was cached");
   }
-  if (got) {
-    auto object_bytes = of ? of->bytes() : got->object_bytes();
-    auto expected = std::min<std::uint64_t>(bytes, object_bytes - offset);
-    has_changed = got->object_bytes() != object_bytes ||
-                  (got->content().size() != expected && !got->is_whole());
-  }
-  if (has_changed) {
-    auto& here = co_await detail::this_context_reference();
-    co_await here.runtime->pool().run(remove_block, &cache.directory, cache.key_of(url, 0));
-    throw_changed(url);
-  }
+  require_part(url, *got, offset, bytes);
   ++cache.misses;
   cache.fetched_bytes += got->content().size();
   co_return *std::move(got);
@@ -219,7 +254,8 @@ task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const st
     if (!cache.directory.has_room()) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      block_flights::lead lead(cache.flights, key, flight);
+      auto& here = co_await detail::this_context_reference();
+      block_flights::lead lead(cache.flights, key, flight, here);
       co_return co_await lead_flight(cache, url, number, key, of, lead);
     }
     ++cache.waits;

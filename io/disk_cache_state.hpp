@@ -29,8 +29,12 @@ using block_set = std::unordered_set<detail::block_key, detail::block_key_hash>;
 struct disk_cache::state {
   state(std::shared_ptr<const store> cached, const disk_cache_options& options);
 
+  // Whether the store's identity is known, of which keys are made; until then, ask_identity().
+  bool knows_store() const noexcept { return knows_store_.load(std::memory_order_acquire); }
+  void set_store(std::string_view identity);
+
   detail::block_key key_of(std::string_view url, std::uint64_t number) const noexcept {
-    return detail::key_of_block(url, block_bytes, number);
+    return detail::key_of_block(store_, url, block_bytes, number);
   }
 
   // A member of one of the sets below; by the key of the object's first block.
@@ -63,6 +67,10 @@ struct disk_cache::state {
   static std::uint64_t verified_mark(const detail::block_key& block, std::uint32_t crc) noexcept {
     return (block.high ^ crc) | 1;
   }
+
+ private:
+  std::atomic<bool> knows_store_ = false;
+  detail::block_key store_;  // a hash of the store's identity, written once
 };
 
 // The object that blocks belong to.
@@ -96,9 +104,14 @@ task<found_block> find_file(disk_cache::state& cache, detail::block_key key, std
 // The content of a block that was found, which counts as a hit.
 buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept;
 
+// Removes the first block of an entity, by which its object is known, if it is still that on the
+// disk. Not while the caller fetches that block. All references must outlive the task, here and
+// below.
+task<> forget_entity(disk_cache::state& cache, const cached_entity& entity);
+
 // A part of an object from the store. Where the object is another by now, what is cached of it is
-// forgotten, and it is error(invalid_data). `of`: the entity that it must belong to; null for the
-// beginning of an object. All references must outlive the task, here and below.
+// forgotten, and it is error(changed). `of`: the entity that it must belong to; null for the
+// beginning of an object.
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
                              std::size_t bytes, const cached_entity* of);
 

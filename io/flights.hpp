@@ -4,11 +4,15 @@
 
 #include "cache_block.hpp"
 
+#include <lade/context.hpp>
+#include <lade/detail/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/sleep.hpp>
 #include <lade/task.hpp>
+#include <lade/this_context.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -30,15 +34,35 @@ class flights {
    public:
     event ended;
     outcome result = outcome::failed;  // before `ended` is set
+
+    // Whether who leads it waits for memory now.
+    bool waits_for_memory() const {
+      std::lock_guard lock(mutex_);
+      return claim_ && claim_->waited.is_waiting();
+    }
+
+   private:
+    friend class flights;
+
+    void set_claim(const memory_claim* of_leader) {
+      std::lock_guard lock(mutex_);
+      claim_ = of_leader;
+    }
+
+    mutable std::mutex mutex_;             // guards what follows
+    const memory_claim* claim_ = nullptr;  // the leader's; null: it has none, or has ended
   };
 
-  // Leads a flight, and ends it when destroyed.
+  // Leads a flight, and ends it when destroyed: by a coroutine with this context.
   class lead {
    public:
-    lead(flights& of, Key key, std::shared_ptr<flight> led)
-        : flights_(of), key_(std::move(key)), flight_(std::move(led)) {}
+    lead(flights& of, Key key, std::shared_ptr<flight> led, const context& here)
+        : flights_(of), key_(std::move(key)), flight_(std::move(led)) {
+      flight_->set_claim(here.claim);
+    }
     lead(const lead&) = delete;
     ~lead() {
+      flight_->set_claim(nullptr);
       {
         std::lock_guard lock(flights_.mutex_);
         flights_.live_.erase(key_);
@@ -73,16 +97,36 @@ task<> end_of_flight(std::shared_ptr<Flight> other) {
   co_await other->ended;
 }
 
-// Awaits the end of a flight that another leads. Not for ever: that one may wait for memory which
-// is held until the caller has read. Returns whether it has ended.
 template <class Flight>
-task<bool> ends_in_time(std::shared_ptr<Flight> other) {
-  constexpr auto longest = std::chrono::seconds(20);
+task<bool> ends_within(std::chrono::nanoseconds limit, std::shared_ptr<Flight> other) {
   try {
-    co_await with_timeout(longest, end_of_flight(std::move(other)), "wait for another reader");
+    co_await with_timeout(limit, end_of_flight(std::move(other)), "wait for another reader");
     co_return true;
   } catch (const error& failure) {
     if (failure.code() != errc::timed_out) throw;
+  }
+  co_return false;
+}
+
+// Awaits the end of a flight that another leads. Returns whether it has ended; it is not waited for
+// any longer where that could be for ever:
+//
+//   - Who leads it waits for memory, and the caller is the one that memory never keeps waiting: its
+//     run waits for its item, or it works for no run. What holds the memory may be waiting for just
+//     that item. To look now and then is enough: nothing moves meanwhile.
+//   - It has not ended after 20 seconds: a store may hang, or wait for what the caller holds.
+template <class Flight>
+task<bool> ends_in_time(std::shared_ptr<Flight> other) {
+  constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);
+  constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(160);
+  auto& here = co_await this_context_reference();
+  auto begun = clock::now();
+  for (std::chrono::nanoseconds pause = std::chrono::milliseconds(10);
+       clock::now() - begun < longest; pause = std::min(2 * pause, longest_pause)) {
+    bool has_ended = co_await ends_within(pause, other);
+    if (has_ended) co_return true;
+    bool never_waits = !here.claim || here.claim->is_urgent();
+    if (never_waits && other->waits_for_memory()) co_return false;
   }
   co_return false;
 }

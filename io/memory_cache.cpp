@@ -179,7 +179,7 @@ static task<std::optional<object_part>> obtain_object(memory_cache::state& cache
     if (is_known_as_large(cache, key)) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      object_flights::lead lead(cache.flights, key, flight);
+      object_flights::lead lead(cache.flights, key, flight, here);
       co_return co_await fetch_for_all(cache, url, key, lead);
     }
     count_wait(cache);
@@ -234,7 +234,7 @@ static task<object_part> read_kept_part(std::shared_ptr<memory_cache::state> cac
   auto found = co_await obtain_object(*cache, url);
   if (!found) co_return co_await cache->of->read_part(url, offset, bytes, std::move(etag));
   if (!etag.empty() && etag != found->etag())
-    throw error(errc::invalid_data, "read " + without_secrets(url), "the object has changed");
+    throw error(errc::changed, "read " + without_secrets(url), "the object has changed");
   auto& whole = found->content();
   auto begin = static_cast<std::size_t>(std::min<std::uint64_t>(offset, whole.size()));
   auto part = whole.slice(begin, std::min(bytes, whole.size() - begin));
@@ -245,6 +245,8 @@ task<object_part> memory_cache::read_part(std::string url, std::uint64_t offset,
                                           std::string etag) const {
   return read_kept_part(state_, std::move(url), offset, bytes, std::move(etag));
 }
+
+task<std::string> memory_cache::identity() const { return state_->of->identity(); }
 
 async_generator<object_info> memory_cache::list(std::string prefix) const {
   return state_->of->list(std::move(prefix));

@@ -13,12 +13,14 @@ async_generator<object_info> store::list(std::string prefix) const {
   throw error(errc::unsupported, "list " + without_secrets(prefix), "its store has no listings");
 }
 
+task<std::string> store::identity() const { co_return std::string(); }
+
 task<object_part> store::read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                                    std::string etag) const {
   auto from = co_await open(std::move(url), false);
   std::string found(from->etag());
   if (!etag.empty() && found != etag)
-    throw error(errc::invalid_data, "read " + from->name(), "the object has changed");
+    throw error(errc::changed, "read " + from->name(), "the object has changed");
   auto size = from->size();
   offset = std::min(offset, size);
   auto content = co_await from->read_at(

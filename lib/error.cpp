@@ -17,6 +17,7 @@ const std::error_category& error_category() noexcept {
         case errc::unsupported: return "not supported";
         case errc::failed: return "failed";
         case errc::limit_exceeded: return "limit exceeded";
+        case errc::changed: return "changed";
       }
       return "unknown error";
     }

@@ -21,6 +21,7 @@ enum class errc {
   unsupported,       // valid data of a kind that is not handled
   failed,            // a function threw an exception that has no code
   limit_exceeded,    // data that would need more than an option allows
+  changed,           // an object that is another than the one that was read before
 };
 
 const std::error_category& error_category() noexcept;

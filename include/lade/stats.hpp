@@ -259,6 +259,8 @@ class shared_waiting_time {
   void end(clock::time_point now) noexcept {
     if (waiting_.fetch_sub(1, std::memory_order_relaxed) == 1) any_.end(now);
   }
+  bool is_waiting() const noexcept { return waiting_.load(std::memory_order_relaxed) > 0; }
+
   // Never less than before, though one wait may begin on a thread before the end of another has
   // been noted.
   std::chrono::nanoseconds until(clock::time_point now) const noexcept {

@@ -214,7 +214,7 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
                    .why = status_code(head.status).message() + ", which is no object"});
   so_far.filled += ended.filled;
   if (so_far.filled < so_far.room.size())
-    return failed({.code = make_error_code(errc::invalid_data),
+    return failed({.code = make_error_code(errc::changed),
                    .why = "the object has become shorter while it was read"});
   auto body =
       so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled) : buffer();

@@ -216,7 +216,7 @@ class object_reader final : public byte_reader {
     return is_other_version || part.object_bytes().value_or(bytes_) != bytes_;
   }
   [[noreturn]] void refuse_change() const {
-    throw error(errc::invalid_data, "read " + name_, "the object has changed");
+    throw error(errc::changed, "read " + name_, "the object has changed");
   }
 
   std::string name_;

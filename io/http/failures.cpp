@@ -84,7 +84,7 @@ static std::string explanation_of(std::string_view body) {
 }
 
 failed_attempt changed_object() {
-  return {.code = make_error_code(errc::invalid_data),
+  return {.code = make_error_code(errc::changed),
           .why = "the object has changed while it was read"};
 }
 

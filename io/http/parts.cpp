@@ -16,7 +16,7 @@ static std::string stored_tag(std::string_view etag) {
 
 // Where a response is of another entity than the one that was asked for.
 [[noreturn]] static void refuse_change(const std::string& name) {
-  throw error(errc::invalid_data, "read " + name, "the object has changed");
+  throw error(errc::changed, "read " + name, "the object has changed");
 }
 
 static object_part part_of(const response& got, const request& what) {

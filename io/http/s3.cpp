@@ -102,6 +102,13 @@ async_generator<buffer> s3_store::stream(std::string url, stream_options options
   return stream_s3_object(state_, std::move(url), options);
 }
 
+static task<std::string> endpoint_of(std::shared_ptr<const s3_store::state> store) {
+  auto where = co_await store->place();
+  co_return where->endpoint();
+}
+
+task<std::string> s3_store::identity() const { return endpoint_of(state_); }
+
 static std::string listing_query(const std::string& key_prefix, const std::string& next) {
   auto query =
       std::string("encoding-type=url&list-type=2&prefix=") + percent_encoded(key_prefix, false);

@@ -34,6 +34,7 @@ class s3_place {
   std::string http_url(const s3_name& name, const std::string& query) const;
 
   const s3_signer& signer() const noexcept { return signer_; }
+  const std::string& endpoint() const noexcept { return endpoint_; }
 
  private:
   void remove_default_port();

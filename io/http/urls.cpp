@@ -73,6 +73,7 @@ class lazy_store final : public store {
   async_generator<object_info> list(std::string prefix) const override {
     return made().list(std::move(prefix));
   }
+  task<std::string> identity() const override { return made().identity(); }
 
  private:
   const store& made() const {

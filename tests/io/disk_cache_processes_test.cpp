@@ -197,12 +197,24 @@ TEST(CacheBlock, KeysAreHashedAsTheReferenceDoes) {
   EXPECT_EQ(detail::siphash128(bytes).low, 0x45fc229b11597634u);
 }
 
-TEST(CacheBlock, KeysDifferByObjectSizeAndNumber) {
-  auto key = detail::key_of_block("s3://b/a", 4096, 0);
-  EXPECT_EQ(key, detail::key_of_block("s3://b/a", 4096, 0));
-  EXPECT_NE(key, detail::key_of_block("s3://b/b", 4096, 0));
-  EXPECT_NE(key, detail::key_of_block("s3://b/a", 8192, 0));
-  EXPECT_NE(key, detail::key_of_block("s3://b/a", 4096, 1));
+TEST(CacheBlock, KeysDifferByStoreObjectSizeAndNumber) {
+  constexpr detail::block_key store{1, 2}, other{1, 3};
+  auto key = detail::key_of_block(store, "s3://b/a", 4096, 0);
+  EXPECT_EQ(key, detail::key_of_block(store, "s3://b/a", 4096, 0));
+  EXPECT_NE(key, detail::key_of_block(other, "s3://b/a", 4096, 0));
+  EXPECT_NE(key, detail::key_of_block(store, "s3://b/b", 4096, 0));
+  EXPECT_NE(key, detail::key_of_block(store, "s3://b/a", 8192, 0));
+  EXPECT_NE(key, detail::key_of_block(store, "s3://b/a", 4096, 1));
+}
+
+TEST(CacheUse, ReleasesNoMoreThanIsReserved) {
+  temp_dir dir;
+  detail::cache_use use(dir / "use", true);
+  EXPECT_TRUE(use.reserve(10, 100));
+  EXPECT_FALSE(use.reserve(91, 100));
+  use.release(30);
+  EXPECT_EQ(use.used_bytes(), 0u);
+  EXPECT_TRUE(use.reserve(100, 100));
 }
 
 static detail::block_label label_of(std::string_view content) {

@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
+#include <lade/io/memory_cache.hpp>
 #include <lade/lade.hpp>
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -20,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "../support/coroutines.hpp"
 #include "../support/counted_store.hpp"
 #include "../support/reactors.hpp"
 #include "../support/seed.hpp"
@@ -28,11 +31,13 @@
 namespace lade::io {
 
 using test::counted_store;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
+using testing_support::code_of;
 using testing_support::temp_dir;
 
 class DiskCache : public testing_support::ReactorTest {
@@ -430,6 +435,117 @@ TEST_P(DiskCache, ObjectsThatChangeInPartAreErrorsAndThenReadAnew) {
   EXPECT_EQ(read(cache, "s3://b/a"), after);
 }
 
+// Others may be read by then, and keep what they have fetched.
+TEST_P(DiskCache, AReaderOfTheObjectBeforeTheChangeRemovesNothingOfTheNextOne) {
+  auto before = random_text(10'000, 8), after = random_text(9'000, 9);
+  remote->put("s3://b/a", before, "v1");
+  disk_cache cache(remote, options_of());
+  auto old = sync_wait(where, cache.open("s3://b/a", false));
+  remote->put("s3://b/a", after, "v2");
+  EXPECT_EQ(code_of([&] { (void)read(cache, "s3://b/a"); }), errc::changed);
+  EXPECT_EQ(read(cache, "s3://b/a"), after);
+  remote->forget_requests();
+  EXPECT_EQ(code_of([&] { (void)sync_wait(where, old->read_at(5000, 10)); }), errc::changed);
+  EXPECT_EQ(read(cache, "s3://b/a"), after);
+  EXPECT_THAT(remote->requests(), IsEmpty());
+}
+
+// A store whose parts pass through a function.
+class altered_store final : public store {
+ public:
+  explicit altered_store(std::shared_ptr<const store> of) : of_(std::move(of)) {}
+
+  task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
+                              std::string etag) const override {
+    auto part = co_await of_->read_part(std::move(url), offset, bytes, std::move(etag));
+    if (alter) co_return alter(part);
+    co_return part;
+  }
+  task<buffer> read(std::string url) const override { return of_->read(std::move(url)); }
+  task<std::shared_ptr<const byte_reader>> open(std::string url,
+                                                bool may_be_absent) const override {
+    return of_->open(std::move(url), may_be_absent);
+  }
+  async_generator<buffer> stream(std::string url, stream_options options) const override {
+    return of_->stream(std::move(url), options);
+  }
+
+  std::function<object_part(const object_part&)> alter;
+
+ private:
+  std::shared_ptr<const store> of_;
+};
+
+TEST_P(DiskCache, FailuresOfTheStoreKeepTheirWordsAndWhatIsCached) {
+  auto content = random_text(10'000, 12);
+  remote->put("s3://b/a", content);
+  auto altered = std::make_shared<altered_store>(remote);
+  disk_cache cache(altered, options_of());
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 0, 10)), content.substr(0, 10));
+  auto read_next_block = [&] { (void)sync_wait(where, part_of(cache, "s3://b/a", 5000, 10)); };
+  altered->alter = [](auto&) -> object_part {
+    throw error(errc::invalid_data, "read s3://b/a", "the body has another checksum");
+  };
+  EXPECT_THAT(read_next_block,
+              ThrowsMessage<error>("read s3://b/a: the body has another checksum"));
+  altered->alter = [](auto& part) {
+    return object_part(part.content().slice(0, 100), part.object_bytes(), part.etag());
+  };
+  EXPECT_THAT(
+      read_next_block,
+      ThrowsMessage<error>("read s3://b/a: its store gave 100 of the 4096 bytes from 4096 on"));
+  altered->alter = nullptr;
+  EXPECT_EQ(read(cache, "s3://b/a"), content);
+  EXPECT_THAT(remote->requests(), Contains("s3://b/a 0+4096").Times(1));
+}
+
+TEST_P(DiskCache, APartOfAnotherEntityIsAChangeWhateverTheStoreSays) {
+  auto content = random_text(10'000, 12);
+  remote->put("s3://b/a", content);
+  auto altered = std::make_shared<altered_store>(remote);
+  for (auto* tag : {"v1", "v2"}) {
+    disk_cache cache(altered, options_of());
+    (void)sync_wait(where, part_of(cache, "s3://b/a", 0, 10));
+    altered->alter = [&](auto& part) {
+      return object_part(part.content(), part.object_bytes() + 1, tag);
+    };
+    EXPECT_EQ(code_of([&] { (void)sync_wait(where, part_of(cache, "s3://b/a", 5000, 10)); }),
+              errc::changed);
+    EXPECT_THAT(blocks_in(directory), IsEmpty());
+    altered->alter = nullptr;
+  }
+}
+
+TEST_P(DiskCache, KeepsObjectsOfSeveralStoresInADirectory) {
+  auto other = std::make_shared<counted_store>();
+  remote->name = "one";
+  other->name = "two";
+  for (auto bytes : {100u, 10'000u}) {
+    auto url = "s3://b/" + std::to_string(bytes);
+    remote->put(url, random_text(bytes, 13));
+    other->put(url, random_text(bytes, 14));
+    for (int i = 0; i < 2; ++i) {
+      disk_cache of_one(remote, options_of()), of_other(other, options_of());
+      EXPECT_EQ(read(of_one, url), random_text(bytes, 13));
+      EXPECT_EQ(read(of_other, url), random_text(bytes, 14));
+      EXPECT_EQ(sync_wait(where, part_of(of_one, url, 50, 50)),
+                random_text(bytes, 13).substr(50, 50));
+      EXPECT_EQ(sync_wait(where, of_other.open(url, true))->size(), bytes);
+    }
+  }
+  EXPECT_EQ(remote->count(), 4u);
+  EXPECT_EQ(other->count(), 4u);
+}
+
+TEST_P(DiskCache, SaysWhatTheStoreBehindItSays) {
+  remote->name = "one";
+  auto cached = std::make_shared<const disk_cache>(remote, options_of());
+  EXPECT_EQ(sync_wait(where, cached->identity()), "one");
+  EXPECT_EQ(sync_wait(where, memory_cache(cached).identity()), "one");
+  EXPECT_EQ(sync_wait(where, altered_store(remote).identity()), "")
+      << "what a store says by itself";
+}
+
 TEST_P(DiskCache, ObjectsAreTakenForImmutable) {
   remote->put("s3://b/a", "before", "v1");
   disk_cache cache(remote, options_of());
@@ -485,6 +601,18 @@ TEST_P(DiskCache, ADirectoryThatCannotBeWrittenIsReadThrough) {
   EXPECT_EQ(read(cache, "s3://b/b"), "other");
   EXPECT_EQ(cache.stats().hits, 1u);
   EXPECT_EQ(cache.stats().failures, 1u);
+}
+
+TEST_P(DiskCache, AFileThatGrewTakesNoRoomWhenItIsRemoved) {
+  for (auto* url : {"s3://b/a", "s3://b/b"}) remote->put(url, "content");
+  disk_cache cache(remote, options_of());
+  (void)read(cache, "s3://b/a");
+  std::ofstream(blocks_in(directory).front(), std::ios::app) << std::string(100'000, 'x');
+  for (auto* url : {"s3://b/a", "s3://b/b", "s3://b/a", "s3://b/b"})
+    EXPECT_EQ(read(cache, url), "content");
+  EXPECT_EQ(cache.stats().damaged, 1u);
+  EXPECT_EQ(cache.stats().refused, 0u);
+  EXPECT_EQ(remote->count(), 3u);
 }
 
 TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {

@@ -1,4 +1,6 @@
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/memory_cache.hpp>
 #include <lade/lade.hpp>
@@ -6,8 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../support/counted_store.hpp"
@@ -138,6 +143,63 @@ TEST_F(MemoryCache, OneFetchesForAll) {
   sync_wait(where, both(cache, remote->gate, results));
   EXPECT_EQ(results.size(), 20u);
   EXPECT_EQ(remote->count(), 1u);
+}
+
+// A store whose first request waits until others have the memory that it needs.
+class hungry_store final : public store {
+ public:
+  task<object_part> read_part(std::string, std::uint64_t, std::size_t, std::string) const override {
+    if (count++ == 0) {
+      begun.set();
+      co_await memory_is_taken;
+    }
+    auto content = co_await allocate(16 << 10);
+    std::memset(content.data(), 'x', content.size());
+    co_return object_part(content, content.size(), "v1");
+  }
+  task<buffer> read(std::string) const override { co_return buffer(); }
+  task<std::shared_ptr<const byte_reader>> open(std::string, bool) const override {
+    co_return nullptr;
+  }
+  async_generator<buffer> stream(std::string, stream_options) const override { co_return; }
+
+  mutable event begun, memory_is_taken;
+  mutable std::atomic<int> count = 0;
+};
+
+// The first item waits for the second one, which fetches the object that both want and waits for
+// memory, which the third one has, which is not delivered before the first.
+class read_in_a_circle {
+ public:
+  read_in_a_circle(std::shared_ptr<const hungry_store> from, const memory_cache& cache)
+      : from_(std::move(from)), cache_(cache) {}
+
+  task<buffer> operator()(int item) const {
+    if (item != 1) co_await from_->begun;
+    if (item == 2) {
+      auto most = co_await allocate(60 << 10);
+      from_->memory_is_taken.set();
+      co_return most;
+    }
+    co_return co_await cache_.read("s3://b/a");
+  }
+
+ private:
+  std::shared_ptr<const hungry_store> from_;
+  const memory_cache& cache_;
+};
+
+TEST_F(MemoryCache, NobodyWaitsForOneWhoWaitsForMemoryThatWaitsForHim) {
+  auto hungry = std::make_shared<hungry_store>();
+  memory_cache cache(hungry);
+  runtime small({.threads = 2, .memory_bytes = 64 << 10});
+  std::vector<std::size_t> sizes;
+  for (auto& each : small.run(from(std::vector{0, 1, 2}) |
+                              map(read_in_a_circle(hungry, cache), {.concurrency = 3})))
+    sizes.push_back(each.size());
+  EXPECT_THAT(sizes, ElementsAre(16u << 10, 16u << 10, 60u << 10));
+  EXPECT_EQ(hungry->count, 2);
+  EXPECT_EQ(cache.stats().waits, 1u);
 }
 
 TEST_F(MemoryCache, WithOptionsThatCannotWorkIsRefused) {

@@ -50,6 +50,9 @@ class counted_store final : public io::store {
     requests_.clear();
   }
 
+  // What it says that it is.
+  std::string name;
+
   // Whether each read of an opened object is a request for a part of it, of the entity that was
   // opened; otherwise the object is fetched when it is opened. The store must outlive it.
   bool opens_ranges = false;
@@ -87,6 +90,8 @@ class counted_store final : public io::store {
     if (!content.empty()) co_yield content;
   }
 
+  task<std::string> identity() const override { co_return name; }
+
  private:
   class range_reader final : public byte_reader {
    public:
@@ -118,7 +123,7 @@ class counted_store final : public io::store {
     if (found == objects_.end()) throw error(errc::failed, "read " + url, "no such object");
     auto& [content, tag] = found->second;
     if (!etag.empty() && etag != tag)
-      throw error(errc::invalid_data, "read " + url, "the object has changed");
+      throw error(errc::changed, "read " + url, "the object has changed");
     auto begin = std::min<std::uint64_t>(offset, content.size());
     auto part = content.substr(begin, bytes);
     requests_.push_back(url + " " + std::to_string(offset) + "+" + std::to_string(part.size()));

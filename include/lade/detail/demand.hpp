@@ -57,7 +57,7 @@ class memory_claim {
 
   bool is_urgent() const noexcept { return demand_->is_for(item_.load(std::memory_order_relaxed)); }
 
-  // How long any of the coroutines have waited for memory.
+  // Whether any of the coroutines wait for memory, and how long they have.
   shared_waiting_time waited;
 
  private:

@@ -24,8 +24,10 @@ enum class freshness : std::uint8_t {
 };
 
 struct disk_cache_options {
-  // On a local disk; made if need be, with mode 0700. For one user and one store: two stores that
-  // use the same URL for different objects need two directories.
+  // On a local disk; made if need be, with mode 0700. For one user. Caches of several stores may
+  // use it, with one space and one count of epochs: objects are kept by their URL and
+  // store::identity(). Stores of which both are the same for different objects, such as those of
+  // two accounts of one endpoint with buckets of the same name, need two directories.
   std::string_view directory = {};
 
   std::uint64_t max_bytes = std::uint64_t{64} << 30;  // of the files in it
@@ -55,7 +57,7 @@ struct disk_cache_options {
 // the first time that a process reads it, unless the process has written it itself; its label at
 // each read of the whole. A damaged block is removed and fetched anew. All blocks of an object
 // belong to one entity: if the object changes while it is cached in part, reads throw
-// error(invalid_data) naming it, and the next read begins anew.
+// error(changed) naming it, and the next read begins anew.
 //
 // Space. What fits stays: within an epoch (run_options::epoch) nothing is evicted, and what has no
 // room is read from the store. When a run of a later epoch begins, blocks that nobody used in the
@@ -93,6 +95,7 @@ class disk_cache final : public store {
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override;
   async_generator<object_info> list(std::string prefix) const override;
+  task<std::string> identity() const override;
 
   struct state;
 

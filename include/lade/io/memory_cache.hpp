@@ -32,8 +32,11 @@ struct memory_cache_options {
 // 20 seconds: then the others fetch it too.
 //
 // The memory belongs to the cache and does not count to the limit of a runtime. What is read is a
-// view of it, to which nobody may write. Any thread. Its functions require a runtime, but for
-// stats() and begin_epoch().
+// view of it, as a hit copies nothing. Nobody may write to it, as to any buffer that others see;
+// nothing would tell: later reads, of this epoch and of others, would get what was written. A stage
+// that works in place copies its bytes first.
+//
+// Any thread. Its functions require a runtime, but for stats() and begin_epoch().
 class memory_cache final : public store {
  public:
   // Throws error(invalid_argument) that names an option that cannot work.
@@ -50,6 +53,7 @@ class memory_cache final : public store {
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override;
   async_generator<object_info> list(std::string prefix) const override;
+  task<std::string> identity() const override;
 
   struct state;
 

@@ -66,7 +66,8 @@ class store {
 
   // The `bytes` bytes of an object from `offset` on, or as many as there are. Of a server that can
   // only send whole objects, the whole if `offset` is 0. `etag`: a strong entity tag that the
-  // object must have, or empty. Throws error(invalid_data) if it has another, or none.
+  // object must have, or empty. Throws error(changed) if it has another, or none, and for nothing
+  // else: caches forget the object then.
   //
   // Caches are made of this. A store that does not override it opens the object for each part. The
   // store must outlive the task.
@@ -76,6 +77,12 @@ class store {
   // All objects whose URLs begin with `prefix`, ordered by the bytes of their URLs. Throws
   // error(unsupported) if the store cannot list.
   virtual async_generator<object_info> list(std::string prefix) const;
+
+  // What the URLs of its objects do not say: two stores of which this is the same have the same
+  // objects at the same URLs. Empty where URLs say all, as on the web; the endpoint of an S3 store.
+  // Disk caches keep objects by URL and identity, and ask for it once. What passes requests on to
+  // another store passes this on too. The store must outlive the task.
+  virtual task<std::string> identity() const;
 };
 
 // Puts a store at all names that begin with `prefix`: a scheme, "https://", or a part of one,

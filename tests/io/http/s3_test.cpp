@@ -5,6 +5,7 @@
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/from.hpp>
+#include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/http/s3.hpp>
 #include <lade/map.hpp>
@@ -22,6 +23,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
@@ -29,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
 namespace lade::io::http {
@@ -570,6 +573,35 @@ TEST(S3, NamesThatAreNoneAreRefusedWithoutTheirSecrets) {
   s3_store anywhere({.endpoint = "http://127.0.0.1:1"}, client(), some_keys);
   EXPECT_THAT([&] { (void)sync_wait(other, anywhere.read("s3://KEY:SECRET@bucket/key")); },
               ThrowsMessage<error>(Not(HasSubstr("SECRET"))));
+}
+
+TEST(S3, BucketsOfTheSameNameAtTwoEndpointsAreCachedByThemselves) {
+  bucket_server one, other;
+  one.objects["a"] = "content";
+  other.objects["a"] = "other content";
+  testing_support::temp_dir dir;
+  auto directory = dir / "cache";
+  runtime runtime;
+  for (int i = 0; i < 2; ++i)
+    for (auto* each : {&one, &other}) {
+      auto store = std::make_shared<s3_store>(
+          s3_options{.endpoint = each->endpoint(), .region = "here"}, client(), some_keys);
+      disk_cache cache(store, {.directory = directory});
+      EXPECT_EQ(sync_wait(runtime, cache.read("s3://bucket/a")).text(), each->objects["a"]);
+    }
+  EXPECT_EQ(one.seen().size(), 1u);
+  EXPECT_EQ(other.seen().size(), 1u);
+}
+
+TEST(S3, ItsIdentityIsItsEndpoint) {
+  runtime runtime;
+  auto identity = [&](const s3_options& options) {
+    return sync_wait(runtime, s3_store(options, client(), some_keys).identity());
+  };
+  EXPECT_EQ(identity({.endpoint = "https://host.example:443/", .region = "here"}),
+            "https://host.example");
+  EXPECT_EQ(identity({.endpoint = "https://host.example", .region = "there"}),
+            "https://host.example");
 }
 
 TEST(S3, NamesThatAreNoneAreRefused) {

@@ -206,7 +206,7 @@ struct client_statistics {
 // Attempts. Connection errors, stalls, bodies that end early, and the statuses 408, 425, 429 and
 // 5xx are tried again. If a body has ended early and its entity tag is strong, the next attempt
 // asks for the rest of the same entity (Range, If-Match); where the object has changed meanwhile it
-// is an error, not a mixture. Without a strong tag it begins anew.
+// is error(changed), not a mixture. Without a strong tag it begins anew.
 //
 // Checksums. The body of a GET of a whole object is compared with the checksum that the response
 // states: CRC32C, CRC64NVME, SHA-256 or MD5, the first of them, in x-amz-checksum-*, x-goog-hash,
@@ -256,7 +256,7 @@ class client {
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
   // An object for random access, by ranges of the entity that it is now. Reads throw
-  // error(invalid_data) once it is another: told by a strong entity tag, otherwise by its weak one
+  // error(changed) once it is another: told by a strong entity tag, otherwise by its weak one
   // or time of modification, and its length. Throws error(unsupported) if the server does not say
   // its length or takes no ranges.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;

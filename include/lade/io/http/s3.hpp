@@ -72,6 +72,10 @@ class s3_store final : public store {
   // (ListObjects version 2). The next page is asked for when the last one has been consumed.
   async_generator<object_info> list(std::string prefix) const override;
 
+  // The endpoint. Where buckets of the same name belong to different accounts of one endpoint, the
+  // stores of these accounts have the same identity.
+  task<std::string> identity() const override;
+
   // A part of an object; its size and entity tag; writing one of up to 5 GiB; and removing one.
   task<response> get(std::string url, byte_range range = {}) const;
   task<response> head(std::string url) const;
