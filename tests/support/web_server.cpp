@@ -25,12 +25,12 @@ std::pair<std::size_t, std::size_t> web_request::range(std::size_t size) const {
   return {std::min<std::size_t>(first, size), std::min<std::size_t>(last, size)};
 }
 
-web_server::web_server(answer_function answer, bool keeps_requests)
-    : answer_(std::move(answer)), keeps_requests_(keeps_requests) {
+web_server::web_server(answer_function answer, bool keeps_requests, const char* at)
+    : answer_(std::move(answer)), keeps_requests_(keeps_requests), address_(at) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  inet_pton(AF_INET, at, &address.sin_addr);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (listener_ < 0 || bind(listener_, generic, size) != 0 || listen(listener_, 1024) != 0 ||

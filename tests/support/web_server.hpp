@@ -42,19 +42,21 @@ struct web_reply {
   std::optional<std::string> raw = {};       // sends these bytes instead of all that, and closes
 };
 
-// Serves on 127.0.0.1 until it is destroyed, each connection on a thread of its own. `answer` is
+// Serves until it is destroyed, each connection on a thread of its own. `answer` is
 // called on these threads, several at a time.
 class web_server {
  public:
   using answer_function = std::function<web_reply(const web_request&)>;
 
-  // `keeps_requests`: whether seen() has them.
-  explicit web_server(answer_function answer, bool keeps_requests = true);
+  // `keeps_requests`: whether seen() has them. `address`: where it serves.
+  explicit web_server(answer_function answer, bool keeps_requests = true,
+                      const char* address = "127.0.0.1");
   web_server(const web_server&) = delete;
   ~web_server();
 
   std::string url(std::string_view target = "/") const;
-  std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string host() const { return address_ + ":" + std::to_string(port_); }
+  int port() const { return port_; }
   std::size_t requests() const;
   std::size_t connections() const;       // that were made
   std::size_t open_connections() const;  // and not closed
@@ -74,6 +76,7 @@ class web_server {
 
   answer_function answer_;
   bool keeps_requests_;
+  std::string address_;
   int listener_ = -1;
   int port_ = 0;
   mutable std::mutex mutex_;

@@ -1,6 +1,5 @@
 #include "../../../io/http/failures.hpp"
 
-#include <lade/checksum.hpp>
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
 #include <lade/runtime.hpp>
@@ -22,6 +21,7 @@
 
 #include "../../../io/http/byte_permits.hpp"
 #include "../../support/coroutines.hpp"
+#include "../../support/crc32c_text.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/web_server.hpp"
 
@@ -29,6 +29,7 @@ namespace lade::io::http {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
+using test::crc32c_text;
 using test::file_reply;
 using test::web_reply;
 using test::web_request;
@@ -365,15 +366,6 @@ TEST_P(Failures, ChecksumsOfOtherBytesAreNotCompared) {
   EXPECT_EQ(sync_wait(runtime, indifferent.get(server.url())).body().text(), "123456789");
 }
 
-static std::string crc32c_text(std::string_view content) {
-  auto value = crc32c(std::as_bytes(std::span(content))).value();
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (int shift = 26; shift >= 2; shift -= 6) text += digits[value >> shift & 63];
-  return text + digits[value << 4 & 63] + "==";
-}
-
 TEST_P(Failures, ABodyThatWasContinuedIsComparedAsAWhole) {
   const auto content = text_of_bytes(700'000);
   auto damaged = content;
@@ -479,7 +471,10 @@ struct fault {
 static std::vector<fault> faults() {
   const std::string body = "0123456789";
   const headers wrong{{"x-amz-checksum-crc32c", "AAAAAA=="}};
+  const headers right{{"x-amz-checksum-crc32c", crc32c_text(body)}};
   const headers tagged{{"ETag", "\"v1\""}};
+  const auto shorter = "the body has the CRC32C " + crc32c_text(body.substr(0, 9)) +
+                       ", the server says " + crc32c_text(body);
   return {
       {"resets",
        {.resets = true},
@@ -542,6 +537,18 @@ static std::vector<fault> faults() {
        {.headers = wrong, .body = body},
        "the body has the CRC32C KAwGng==, the server says AAAAAA== (attempt 2 of 2)",
        "the body has the CRC32C KAwGng==, the server says AAAAAA== (at byte 10, attempt 1 of 2)"},
+      {"sends a damaged byte, chunked",
+       {.headers = wrong, .body = body, .is_chunked = true},
+       "the body has the CRC32C KAwGng==, the server says AAAAAA== (attempt 2 of 2)",
+       "the body has the CRC32C KAwGng==, the server says AAAAAA== (at byte 10, attempt 1 of 2)"},
+      {"ends too early without a length",
+       {.headers = right, .body = body, .says_length = false, .cut_at = 9},
+       shorter + " (attempt 2 of 2)",
+       shorter + " (at byte 9, attempt 1 of 2)"},
+      {"ends too early by a length that fits",
+       {.headers = right, .body = body.substr(0, 9)},
+       shorter + " (attempt 2 of 2)",
+       shorter + " (at byte 9, attempt 1 of 2)"},
       {"sends an unknown encoding",
        {.headers = {{"Content-Encoding", "gzip"}}, .body = "no gzip at all"},
        "Unrecognized or bad HTTP Content or Transfer-Encoding: Error while processing content "

@@ -1,4 +1,5 @@
-// Many objects from a server at which a part of the requests fails in every way.
+// Many objects from a server at which a part of the requests fails in every way, and over a network
+// that loses packets.
 
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
@@ -20,11 +21,15 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../../support/crc32c_text.hpp"
+#include "../../support/lossy_network.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/web_server.hpp"
@@ -38,7 +43,7 @@ using test::web_request;
 using test::web_server;
 
 static constexpr std::uint64_t most_bytes = 40'000;
-static constexpr std::uint64_t kinds = 9;
+static constexpr std::uint64_t kinds = 15;
 
 // What an object is, told by its number.
 static std::string content_of(std::uint64_t seed, std::uint64_t number) {
@@ -48,7 +53,7 @@ static std::string content_of(std::uint64_t seed, std::uint64_t number) {
   return content;
 }
 
-// Answers a request for an object; every twentieth of them wrongly in each way.
+// Answers a request for an object; every thirtieth of them wrongly in each way.
 class faulty_store {
  public:
   faulty_store(std::uint64_t seed, std::size_t objects) : seed_(seed), attempts_(objects) {}
@@ -58,11 +63,14 @@ class faulty_store {
     auto attempt = attempts_.at(number).fetch_add(1);
     auto content = content_of(seed_, number);
     auto reply = test::file_reply(request, content, "\"" + std::to_string(number) + "\"");
+    if (reply.status == 200)
+      reply.headers.emplace_back("x-amz-checksum-crc32c", test::crc32c_text(content));
     random draw(seed_, number, attempt);
-    auto kind = draw.below(20);
-    if (kind < kinds) {
+    auto kind = draw.below(30);
+    bool is_spoilt = kind < kinds && !(kind == led_in_a_circle && request.target.ends_with("?"));
+    if (is_spoilt) {
       ++failed_;
-      spoil(reply, kind, draw);
+      spoil(request, reply, kind, draw);
     }
     return reply;
   }
@@ -70,7 +78,16 @@ class faulty_store {
   std::uint64_t failed() const noexcept { return failed_; }
 
  private:
-  static void spoil(web_reply& reply, std::uint64_t kind, random& draw) {
+  static constexpr std::uint64_t led_in_a_circle = 13;
+
+  static void damage(web_reply& reply, random& draw) {
+    if (!reply.body.empty()) reply.body[draw.below(reply.body.size())] ^= 1;
+  }
+
+  // The parts of objects have no checksum: what would be told by nothing else is not done to them.
+  static void spoil(const web_request& request, web_reply& reply, std::uint64_t kind,
+                    random& draw) {
+    bool is_whole = reply.status == 200;
     auto somewhere = draw.below(reply.body.size() + 1);
     switch (kind) {
       case 0: reply.cut_at = somewhere; break;
@@ -81,7 +98,27 @@ class faulty_store {
       case 5: reply = {.status = 503, .headers = {{"Retry-After", "0"}}}; break;
       case 6: reply = {.status = 429}; break;
       case 7: reply.length = std::to_string(reply.body.size() + 1 + draw.below(100)); break;
-      default: std::this_thread::sleep_for(5ms);
+      case 8: std::this_thread::sleep_for(5ms); break;
+      case 9:
+        if (is_whole) damage(reply, draw);
+        break;
+      case 10:
+        reply.is_chunked = true;
+        reply.cut_at = somewhere;
+        break;
+      case 11:
+        reply.says_length = false;
+        reply.cut_at = somewhere;
+        break;
+      case 12:
+        if (is_whole) reply.body.resize(somewhere);
+        break;
+      case led_in_a_circle:
+        reply = {.status = 302, .headers = {{"Location", request.target + "?"}}};
+        break;
+      default:
+        reply.is_chunked = true;
+        if (is_whole) damage(reply, draw);
     }
     if (kind == 7) reply.cut_at = reply.body.size();
   }
@@ -141,10 +178,64 @@ TEST_P(FaultRun, GivesEveryObjectOnceAndByteForByte) {
     EXPECT_THAT(given, testing::Each(1));
     EXPECT_EQ(web.stats().failures, 0u);
     EXPECT_GT(store.failed(), objects / 4);
+    EXPECT_GE(web.stats().verified, objects);
     EXPECT_EQ(runtime.memory().stats().used_bytes, 0u);
     unmount(server.url());
   }
   EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+static void read_over(const runtime_options& how, std::uint64_t seed) {
+  constexpr int objects = 200;
+  const std::string content = [&] {
+    random draw(seed, 0);
+    std::string text(110'000 + objects, '\0');
+    for (auto& each : text) each = static_cast<char>(draw());
+    return text;
+  }();
+  auto content_of_object = [&](std::size_t number) { return content.substr(number, 110'000); };
+  web_server server(
+      [&](auto& request) {
+        return test::file_reply(request, content_of_object(std::stoull(request.target.substr(1))));
+      },
+      false, test::lossy_network::server);
+  auto root = std::string("http://") + test::lossy_network::seen_by_clients + ":" +
+              std::to_string(server.port()) + "/";
+  client_options often;
+  often.proxy = "";
+  often.no_proxy = "*";
+  mount(root, web_store(client(often)));
+  std::vector<sample> names;
+  for (std::size_t i = 0; i < objects; ++i) names.emplace_back(root + std::to_string(i), i);
+  runtime runtime(how);
+  std::vector<int> given(objects);
+  auto contents = from(std::move(names)) | map(io::read, {.concurrency = 64});
+  for (auto& each : runtime.run(contents)) {
+    auto number = static_cast<std::size_t>(each.label());
+    ++given.at(number);
+    ASSERT_TRUE(each.data().text() == content_of_object(number)) << each.key();
+  }
+  EXPECT_THAT(given, testing::Each(1));
+  unmount(root);
+}
+
+// 2 % of the packets are lost, and a round trip takes 20 ms.
+TEST_P(FaultRun, GivesEveryObjectOverALossyNetwork) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::string why_not;
+  std::thread elsewhere([&] {
+    std::optional<test::lossy_network> network;
+    try {
+      network.emplace(50, 10ms, seed);
+    } catch (const std::system_error& refused) {
+      why_not = refused.what();
+      return;
+    }
+    EXPECT_NO_THROW(read_over(options(), seed));
+  });
+  elsewhere.join();
+  if (!why_not.empty()) GTEST_SKIP() << why_not;
 }
 
 }  // namespace lade::io::http
