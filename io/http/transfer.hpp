@@ -246,6 +246,7 @@ class engine final : public reactor_service {
   std::chrono::seconds idle_timeout_{60};
   idle_watch idle_watch_;
   bool due_now_ = false;   // libcurl's timer has run out already
+  int reading_ = -1;       // the descriptor that is read, as long as more is awaited from it
   transfer_list stepped_;  // whose steps have ended, to be told at the end of the turn
 };
 
