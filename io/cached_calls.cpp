@@ -4,9 +4,16 @@
 #include <lade/trace.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <exception>
 
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace lade::detail {
 
@@ -19,12 +26,47 @@ static bool may_call(const context& here) noexcept {
 }
 
 // A trace that has no memory for a line goes on without it.
-static void record_read(const context& here, const std::string& path, clock::time_point begun,
-                        std::int64_t result) noexcept {
+static void record_call(const context& here, const char* what, const std::string& path,
+                        clock::time_point begun, std::int64_t result) noexcept {
   if (!here.trace) return;
   try {
-    here.trace->add_io("read", path, begun, clock::now(), result);
+    here.trace->add_io(what, path, begun, clock::now(), result);
   } catch (const std::exception&) {}
+}
+
+// A descriptor that only names a file, and has not opened it (O_PATH): of a path that is in memory.
+static int find_cached(int directory, const std::string& path) noexcept {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_CACHED;
+  return static_cast<int>(syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
+}
+
+static bool is_regular_on_disk(int fd) noexcept {
+  struct statx found{};
+  bool known = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) == 0;
+  return known && S_ISREG(found.stx_mode) && found.stx_dev_major != 0;
+}
+
+// Opens what a descriptor names, unless somebody has a lease on it, of which the kernel would wait
+// for the end (fcntl(2), F_SETLEASE).
+static int open_named(int fd) noexcept {
+  std::array<char, 32> path{};
+  (void)std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+  int opened = ::open(path.data(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (opened >= 0) (void)fcntl(opened, F_SETFL, 0);
+  return opened;
+}
+
+int open_cached(const context& here, int directory, const std::string& path) noexcept {
+  if (!may_call(here)) return -1;
+  auto begun = here.trace ? clock::now() : clock::time_point();
+  int named = find_cached(directory, path);
+  if (named < 0) return -1;
+  int opened = is_regular_on_disk(named) ? open_named(named) : -1;
+  close(named);
+  if (opened >= 0) record_call(here, "open", path, begun, opened);
+  return opened;
 }
 
 std::size_t read_cached(const context& here, int fd, std::span<std::byte> into,
@@ -34,7 +76,7 @@ std::size_t read_cached(const context& here, int fd, std::span<std::byte> into,
   iovec piece{into.data(), std::min(into.size(), most_copied_bytes)};
   auto copied = preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
   if (copied <= 0) return 0;
-  record_read(here, path, begun, copied);
+  record_call(here, "read", path, begun, copied);
   return static_cast<std::size_t>(copied);
 }
 

@@ -1,10 +1,9 @@
-// Reads that the kernel answers from the page cache, made by the thread that wants the bytes.
+// System calls that the kernel answers from its caches, made by the thread that wants the answer.
 //
 // A thread of the pool that asks a reactor, and is woken up by it, waits as long as copying 100 KB
-// takes. So it takes what is there first, by a call that never waits for a disk or a network; for
-// the rest there is the reactor. A reactor's own thread does not: it begins calls in batches, and
-// is not to copy much. (Opens are the reactor's: there is no call that opens a file only if that
-// does not block.)
+// takes. So it takes what is there first, by calls that never wait for a disk, a network or another
+// process; for the rest there is the reactor. A reactor's own thread makes none of them: it begins
+// calls in batches, and is not to copy much.
 
 #pragma once
 
@@ -16,6 +15,12 @@
 #include <string>
 
 namespace lade::detail {
+
+// Opens a regular file for reading whose path the kernel has in memory, on a file system of a disk
+// of this machine (a block device): only there nothing is asked for that another process or machine
+// answers, as FUSE and NFS do when a file is opened. -1 for all others, and wherever a file cannot
+// be opened at once.
+int open_cached(const context& here, int directory, const std::string& path) noexcept;
 
 // Copies the beginning of a range of a file, up to where the page cache lacks some (preadv2(2) with
 // RWF_NOWAIT). Returns how many bytes; 0 if there are none, or the file system cannot tell. `path`:

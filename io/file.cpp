@@ -185,7 +185,8 @@ task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
     co_return file(std::move(object));
   }
   path = local_path(std::move(path));
-  auto opened = co_await open_call(path);
+  std::int64_t opened = detail::open_cached(here, AT_FDCWD, path);
+  if (opened < 0) opened = co_await open_call(path);
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
@@ -310,7 +311,8 @@ static task<buffer> read_whole(const std::string& path, read_options options,
   while (true) {
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
-    auto opened = co_await open_call(path, directory);
+    std::int64_t opened = detail::open_cached(here, directory, path);
+    if (opened < 0) opened = co_await open_call(path, directory);
     if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory);
     if (is_absent && opened == -ENOENT) {
       *is_absent = true;

@@ -1,3 +1,5 @@
+#include "../../io/cached_calls.hpp"
+
 #include "../support/reactors.hpp"
 #include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
@@ -16,6 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -25,6 +28,7 @@
 #include <memory>
 #include <random>
 #include <semaphore>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -133,6 +137,63 @@ TEST_P(File, FilesThatThePageCacheHasInPartAreReadTheSame) {
     }
     EXPECT_EQ(sync_wait(runtime, io::read_file(path)).text(), content);
   }
+}
+
+static context outside_of(runtime& where) {
+  context here;
+  here.runtime = &where;
+  return here;
+}
+
+static bool is_on_disk(const std::string& path) {
+  struct statx found{};
+  return statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, &found) == 0 && found.stx_dev_major != 0;
+}
+
+TEST(CachedCalls, OpenAndReadWhatTheKernelHas) {
+  temp_dir dir;
+  runtime runtime;
+  auto content = content_of(10'000);
+  auto path = dir.write("file", content);
+  if (!is_on_disk(path)) GTEST_SKIP() << "no file system of a disk";
+  auto here = outside_of(runtime);
+  int fd = detail::open_cached(here, AT_FDCWD, path);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDONLY);
+  EXPECT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+  std::string into(20'000, '\0');
+  auto bytes = detail::read_cached(here, fd, std::as_writable_bytes(std::span(into)), 10, path);
+  EXPECT_EQ(into.substr(0, bytes), content.substr(10));
+  close(fd);
+}
+
+// Else no stop would end that.
+TEST(CachedCalls, OpenNothingThatMayWait) {
+  temp_dir dir;
+  runtime runtime;
+  auto here = outside_of(runtime);
+  auto fifo = dir / "fifo", leased = dir.write("leased", "content");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (auto& path : {fifo, dir / "absent", std::string(dir / "."), std::string("/proc/version")})
+    EXPECT_LT(detail::open_cached(here, AT_FDCWD, path), 0) << path;
+  int fd = ::open(leased.c_str(), O_RDWR | O_CLOEXEC);
+  auto before = std::signal(SIGIO, SIG_IGN);  // by which the holder of a lease is told
+  if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
+    EXPECT_LT(detail::open_cached(here, AT_FDCWD, leased), 0);
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+  }
+  std::signal(SIGIO, before);
+  close(fd);
+}
+
+TEST(CachedCalls, AreNotMadeAfterAStop) {
+  temp_dir dir;
+  runtime runtime;
+  std::stop_source source;
+  auto here = outside_of(runtime);
+  here.stop = source.get_token();
+  source.request_stop();
+  EXPECT_LT(detail::open_cached(here, AT_FDCWD, dir.write("file", "content")), 0);
 }
 
 static task<std::vector<std::string>> texts_of(async_generator<buffer> chunks) {
