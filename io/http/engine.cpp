@@ -125,21 +125,29 @@ void engine::close_if_idle() noexcept {
   set_timer(clock::time_point::max());
 }
 
+// Of what a transfer awaits, some has come.
+static bool has_response(CURL* easy) noexcept {
+  transfer* of = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &of);
+  return of && of->head.status != 0;
+}
+
 // What has come of a response that goes on, at once. A sender may hold the rest back until then
 // (RFC 9293, 3.7.4), and the kernel waits 40 ms before it acknowledges less than a segment: so long
-// took a part of a file that nginx sent from the middle of a page, over the loopback.
+// took a part of a file that nginx sent from the middle of a page, over the loopback. A response
+// that comes at once is acknowledged by the next request.
 static void acknowledge(int fd) noexcept {
   constexpr int at_once = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
 }
 
 // What libcurl asks for from its callbacks is noted, and done when it has returned.
-int engine::on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept {
+int engine::on_socket(CURL* easy, curl_socket_t fd, int wanted, void* self, void*) noexcept {
   unsigned events = 0;
   if (wanted == CURL_POLL_IN || wanted == CURL_POLL_INOUT) events |= POLLIN;
   if (wanted == CURL_POLL_OUT || wanted == CURL_POLL_INOUT) events |= POLLOUT;
   auto& mine = *static_cast<engine*>(self);
-  if (events & POLLIN) acknowledge(fd);
+  if (events & POLLIN && has_response(easy)) acknowledge(fd);
   if (!(events & POLLIN) && mine.reading_ == fd) mine.reading_ = -1;
   try {
     mine.poll(fd, events);
