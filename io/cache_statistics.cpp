@@ -30,4 +30,23 @@ std::string to_string(const cache_statistics& of) {
          others_text(of.damaged, "damaged") + others_text(of.evicted, "evicted");
 }
 
+void add(metrics& into, const cache_statistics& of, const metric_labels& labels) {
+  auto sample = [&](const char* name, metric_type type, const char* help, std::uint64_t value) {
+    into.add(std::string("lade_cache_") + name, type, help, static_cast<double>(value), labels);
+  };
+  using enum metric_type;
+  sample("hits_total", counter, "Reads of a block that was there.", of.hits);
+  sample("hit_bytes_total", counter, "Bytes of blocks that were there.", of.hit_bytes);
+  sample("misses_total", counter, "Reads of a block that was fetched.", of.misses);
+  sample("fetched_bytes_total", counter, "Bytes that were fetched.", of.fetched_bytes);
+  sample("waits_total", counter, "Waits for another who fetched the same block.", of.waits);
+  sample("refused_total", counter, "Fetched blocks for which there was no room.", of.refused);
+  sample("uncached_total", counter, "Reads of objects that cannot be cached.", of.uncached);
+  sample("failures_total", counter, "Fetched blocks that could not be written.", of.failures);
+  sample("damaged_total", counter, "Blocks removed because they were damaged.", of.damaged);
+  sample("evicted_total", counter, "Blocks removed to have room.", of.evicted);
+  sample("used_bytes", gauge, "Bytes in the cache.", of.used_bytes);
+  sample("limit_bytes", gauge, "Bytes that may be in the cache.", of.limit_bytes);
+}
+
 }  // namespace lade::io

@@ -202,6 +202,22 @@ TEST_F(MemoryCache, NobodyWaitsForOneWhoWaitsForMemoryThatWaitsForHim) {
   EXPECT_EQ(cache.stats().waits, 1u);
 }
 
+TEST_F(MemoryCache, ItsFiguresAreMetrics) {
+  remote->put("s3://b/a", "content");
+  memory_cache cache(remote, {.max_bytes = 1000});
+  for (int i = 0; i < 3; ++i) read(cache, "s3://b/a");
+  metrics all;
+  add(all, cache.stats(), {{"cache", "train"}});
+  auto text = all.text();
+  EXPECT_THAT(text, HasSubstr("# TYPE lade_cache_hits_total counter"));
+  EXPECT_THAT(text, HasSubstr("lade_cache_hits_total{cache=\"train\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("lade_cache_hit_bytes_total{cache=\"train\"} 14\n"));
+  EXPECT_THAT(text, HasSubstr("lade_cache_misses_total{cache=\"train\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE lade_cache_limit_bytes gauge"));
+  EXPECT_THAT(text, HasSubstr("lade_cache_limit_bytes{cache=\"train\"} 1000\n"));
+  EXPECT_THROW(add(all, cache.stats(), {{"not a name", ""}}), error);
+}
+
 TEST_F(MemoryCache, WithOptionsThatCannotWorkIsRefused) {
   EXPECT_THAT([&] { memory_cache(remote, {.max_bytes = 0}); },
               ThrowsMessage<error>(HasSubstr("max_bytes")));

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/metrics.hpp>
+
 #include <cstdint>
 #include <string>
 
@@ -25,5 +27,12 @@ struct cache_statistics {
 
 // "12 hits (1.2 MB), 3 misses (0.3 MB fetched), 1.5 of 10.0 GB used", and what else is not 0.
 std::string to_string(const cache_statistics& statistics);
+
+// The same for Prometheus, lade_cache_..., with labels that tell caches apart. `server` is a
+// metrics_server:
+//
+//   auto shown = server.add(
+//       [cache](lade::metrics& all) { add(all, cache->stats(), {{"cache", "train"}}); });
+void add(metrics& into, const cache_statistics& statistics, const metric_labels& labels = {});
 
 }  // namespace lade::io

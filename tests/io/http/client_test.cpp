@@ -637,6 +637,20 @@ static void wait_for_closed(const web_server& server, std::size_t left) {
   while (server.open_connections() > left) std::this_thread::sleep_for(1ms);
 }
 
+TEST_P(Client, ItsFiguresAreMetrics) {
+  web_server server([](auto& request) { return file_reply(request, "0123456789"); });
+  runtime runtime(options());
+  client web;
+  (void)sync_wait(runtime, web.get(server.url()));
+  metrics all;
+  add(all, web.stats(), {{"client", "train"}});
+  auto text = all.text();
+  EXPECT_THAT(text, HasSubstr("# TYPE lade_http_requests_total counter"));
+  EXPECT_THAT(text, HasSubstr("lade_http_requests_total{client=\"train\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("lade_http_received_bytes_total{client=\"train\"} 10\n"));
+  EXPECT_THROW(add(all, web.stats(), {{"not a name", ""}}), error);
+}
+
 TEST_P(Client, ConnectionsThatNobodyUsesAreClosed) {
   web_server server([](auto& request) { return file_reply(request, "x"); });
   runtime runtime(options());

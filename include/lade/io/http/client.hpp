@@ -7,6 +7,7 @@
 #include <lade/byte_reader.hpp>
 #include <lade/failure.hpp>
 #include <lade/io/http/error.hpp>
+#include <lade/metrics.hpp>
 #include <lade/task.hpp>
 
 #include <chrono>
@@ -190,6 +191,10 @@ struct client_statistics {
   std::uint64_t connections = 0;  // that were made
   std::uint64_t verified = 0;     // bodies that were compared with a checksum
 };
+
+// The same for Prometheus, lade_http_..., with labels that tell clients apart; see
+// metrics_server::add.
+void add(metrics& into, const client_statistics& statistics, const metric_labels& labels = {});
 
 // Sends requests over kept connections. A small value: copies share limits, options, and
 // credentials. Any thread. Its functions require a runtime.

@@ -10,6 +10,7 @@
 #include "../../../../io/http/byte_permits.cpp"
 #include "../../../../io/http/checksums.cpp"
 #include "../../../../io/http/client.cpp"
+#include "../../../../io/http/client_statistics.cpp"
 #include "../../../../io/http/credential_answers.cpp"
 #include "../../../../io/http/credential_cache.cpp"
 #include "../../../../io/http/credential_sources.cpp"
