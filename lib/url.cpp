@@ -124,13 +124,12 @@ std::string without_secrets(std::string_view name) {
   return shown + std::string(path) + query_without_secrets(query);
 }
 
-// A way to sign URLs: the parameters that must be there, of which one may be one of several, and
-// all that may be.
+// A way to sign URLs: the parameters that must be there, those of which one must be, where there
+// are any, and all that belong to it.
 struct signature_kind {
-  std::string_view signature;
+  std::span<const std::string_view> required;
   std::span<const std::string_view> one_of;
   std::span<const std::string_view> all;
-  std::string_view also;  // must be there too
 };
 
 static bool has_parameter(std::string_view query, std::span<const std::string_view> names) {
@@ -158,17 +157,26 @@ static std::span<const signature_kind> signature_kinds() noexcept {
   static constexpr std::string_view azure[] = {"sig", "sv",  "ss",  "srt", "sp",  "se",    "st",
                                                "spr", "sip", "sr",  "si",  "sdd", "skoid", "sktid",
                                                "skt", "ske", "sks", "skv", "ses", "saoid"};
-  static constexpr std::string_view amazon_key[] = {"X-Amz-Credential"};
-  static constexpr std::string_view google_key[] = {"X-Goog-Credential"};
-  static constexpr std::string_view older_key[] = {"AWSAccessKeyId", "GoogleAccessId",
-                                                   "Key-Pair-Id"};
-  static constexpr std::string_view azure_key[] = {"se", "si"};
-  static constexpr signature_kind kinds[] = {
-      {"X-Amz-Signature", amazon_key, amazon, "X-Amz-Date"},
-      {"X-Goog-Signature", google_key, google, "X-Goog-Date"},
-      {"Signature", older_key, older, "Signature"},
-      {"sig", azure_key, azure, "sv"}};
+  static constexpr std::string_view of_amazon[] = {"X-Amz-Signature", "X-Amz-Credential",
+                                                   "X-Amz-Date"};
+  static constexpr std::string_view of_google[] = {"X-Goog-Signature", "X-Goog-Credential",
+                                                   "X-Goog-Date"};
+  static constexpr std::string_view of_older[] = {"Signature"};
+  static constexpr std::string_view keys_of_older[] = {"AWSAccessKeyId", "GoogleAccessId",
+                                                       "Key-Pair-Id"};
+  static constexpr std::string_view of_azure[] = {"sig", "sv"};
+  static constexpr std::string_view ends_of_azure[] = {"se", "si"};
+  static constexpr signature_kind kinds[] = {{of_amazon, {}, amazon},
+                                             {of_google, {}, google},
+                                             {of_older, keys_of_older, older},
+                                             {of_azure, ends_of_azure, azure}};
   return kinds;
+}
+
+static bool is_signed_by(const signature_kind& kind, std::string_view query) {
+  bool has_required = std::ranges::all_of(
+      kind.required, [&](auto& each) { return has_parameter(query, std::span(&each, 1)); });
+  return has_required && (kind.one_of.empty() || has_parameter(query, kind.one_of));
 }
 
 std::string without_signature(std::string_view url) {
@@ -176,10 +184,7 @@ std::string without_signature(std::string_view url) {
   auto before = target.substr(0, target.find('?'));
   auto query = target.substr(std::min(target.size(), before.size() + 1));
   for (auto& kind : signature_kinds()) {
-    std::string_view signature[] = {kind.signature}, also[] = {kind.also};
-    if (!has_parameter(query, signature) || !has_parameter(query, kind.one_of) ||
-        !has_parameter(query, also))
-      continue;
+    if (!is_signed_by(kind, query)) continue;
     std::string kept(before);
     for (char mark = '?'; !query.empty();) {
       auto parameter = take_parameter(query);

@@ -1,6 +1,7 @@
 #include "secrets.hpp"
 
 #include "checksums.hpp"
+#include "escapes.hpp"
 
 #include <lade/url.hpp>
 
@@ -137,28 +138,38 @@ static bool is_word(std::string_view text, std::size_t at, std::size_t bytes) no
   return begins && ends;
 }
 
-static void hide(std::string& text, const std::string& secret) {
-  constexpr std::string_view mark = "...";
-  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos;) {
-    bool is_hidden = secret.size() >= least_within_words || is_word(text, at, secret.size());
-    if (is_hidden) text.replace(at, secret.size(), mark);
-    at += is_hidden ? mark.size() : 1;
+// Hides a secret in what a text says. Where the text is read anew, what is in front of the mark
+// reads as before.
+static void hide(std::string& text, const std::string& secret, reading* read) {
+  for (std::size_t from = 0;;) {
+    auto said = read(text);
+    auto at = said.plain.find(secret, from);
+    if (at == std::string::npos) return;
+    from = at + 1;
+    bool is_hidden = secret.size() >= least_within_words || is_word(said.plain, at, secret.size());
+    if (!is_hidden) continue;
+    said.replace(text, at, secret.size());
+    from = at + said_instead.size();
   }
 }
 
 // The beginning of a secret at the end of a text.
-static void hide_beginning(std::string& text, const std::string& secret) {
-  for (auto bytes = std::min(text.size(), secret.size() - 1); bytes > 0; --bytes) {
-    if (!text.ends_with(std::string_view(secret).substr(0, bytes))) continue;
-    text.replace(text.size() - bytes, bytes, "...");
+static void hide_beginning(std::string& text, const std::string& secret, reading* read) {
+  auto said = read(text);
+  for (auto bytes = std::min(said.plain.size(), secret.size() - 1); bytes > 0; --bytes) {
+    if (!said.plain.ends_with(std::string_view(secret).substr(0, bytes))) continue;
+    said.replace(text, said.plain.size() - bytes, bytes);
     return;
   }
 }
 
 std::string request_secrets::hidden_in(std::string text, bool was_cut) const {
-  for (auto& each : texts_) hide(text, each);
-  if (was_cut)
-    for (auto& each : texts_) hide_beginning(text, each);
+  if (was_cut) text.resize(text.size() - cut_escape_bytes(text));
+  for (auto* read : {as_it_is, without_escapes}) {
+    for (auto& each : texts_) hide(text, each, read);
+    if (!was_cut) continue;
+    for (auto& each : texts_) hide_beginning(text, each, read);
+  }
   return text;
 }
 

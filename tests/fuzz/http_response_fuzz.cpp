@@ -1,6 +1,8 @@
-// Reads any bytes as the status and the headers of an HTTP response, and follows its redirect.
+// Reads any bytes as the status and the headers of an HTTP response, follows its redirect, and
+// takes them for the words of a refusal.
 
 #include "../../io/http/checksums.hpp"
+#include "../../io/http/escapes.hpp"
 #include "../../io/http/failures.hpp"
 #include "../../io/http/origin.hpp"
 #include "../../io/http/ranges.hpp"
@@ -12,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -35,8 +38,21 @@ static response_head parse(std::string_view text) {
   return head;
 }
 
+// What has no escapes says itself, and the places of the others only grow.
+static void check_escapes(std::string_view text) {
+  if (cut_escape_bytes(text) > text.size()) std::abort();
+  auto said = without_escapes(text);
+  auto& places = said.places;
+  bool grows = std::ranges::adjacent_find(places, std::greater_equal()) == places.end();
+  if (places.size() != said.plain.size() + 1 || places.back() != text.size() || !grows)
+    std::abort();
+  if (text.find_first_of("%\\&") == text.npos && said.plain != text) std::abort();
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  auto head = parse({reinterpret_cast<const char*>(data), size});
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check_escapes(text);
+  auto head = parse(text);
   for (const byte_range asked : {byte_range{5, 7}, byte_range{5}, byte_range{0, 1}}) {
     auto bytes = part_bytes(head, asked);
     if (bytes && (*bytes == 0 || *bytes > asked.bytes)) std::abort();

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "../../../io/http/byte_permits.hpp"
+#include "../../../io/http/escapes.hpp"
 #include "../../support/coroutines.hpp"
 #include "../../support/crc32c_text.hpp"
 #include "../../support/reactors.hpp"
@@ -250,6 +251,39 @@ TEST_P(Failures, SecretsOfAUrlThatAServerRepeatsAreNotShown) {
     if (!text.starts_with("prefix")) continue;
     EXPECT_THAT(told, HasSubstr("know prefix=open, ... here"));
   }
+}
+
+TEST_P(Failures, SecretsThatAServerRepeatsWithEscapesAreNotShown) {
+  runtime runtime(options());
+  for (const std::string text :
+       {"s3cr3t/k&y", "s3cr3t\\/k&y", "s3cr3t\\u002fk\\u0026y", "s3cr3t/k&amp;y",
+        "s3cr3t&#x2F;k&#38;y", "s3cr3t%2fk%26y", "s3cr3t%2Fk&y", "\\u00733cr3t/k&amp;y"}) {
+    web_server server([&](auto&) { return repeat(text); });
+    request what("GET", server.url("/a"));
+    what.headers.emplace_back("X-Api-Key", "s3cr3t/k&y");
+    EXPECT_THAT(refusal_of(runtime, client(two_attempts()), what),
+                HasSubstr("403 Forbidden: I do not know ... here (attempt 1 of 2)"))
+        << text;
+  }
+}
+
+TEST(Escapes, AreResolvedWhereTheyAreWhole) {
+  auto plain = [](std::string_view text) { return without_escapes(text).plain; };
+  EXPECT_EQ(plain(R"(a\/\"\u0041%41&amp;&lt;&#65;&#x41;&apos;)"), R"(a/"AA&<AA')");
+  for (std::string_view same : {"100 %", "%4", "%zz", "%ff", "\\", "\\x", "\\u00e4", "\\u004",
+                                "a & b", "&other;", "&#;", "&#x;", "&#300;", "&"})
+    EXPECT_EQ(plain(same), same);
+}
+
+TEST(Escapes, ThatTheEndCutsOffAreFound) {
+  for (std::string_view escape : {"%2F", "\\/", "\\u002f", "&amp;", "&#x2F;", "&#38;"}) {
+    EXPECT_EQ(cut_escape_bytes(std::string("ab") + std::string(escape)), 0u) << escape;
+    for (std::size_t bytes = 1; bytes < escape.size(); ++bytes)
+      EXPECT_EQ(cut_escape_bytes(std::string("ab") + std::string(escape.substr(0, bytes))), bytes)
+          << escape;
+  }
+  EXPECT_EQ(cut_escape_bytes("a & long enough"), 0u);
+  EXPECT_EQ(cut_escape_bytes(""), 0u);
 }
 
 TEST_P(Failures, ATokenThatIsTheUserOfAUrlIsNotShown) {

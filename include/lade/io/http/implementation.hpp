@@ -16,6 +16,7 @@
 #include "../../../../io/http/credential_sources.cpp"
 #include "../../../../io/http/engine.cpp"
 #include "../../../../io/http/error.cpp"
+#include "../../../../io/http/escapes.cpp"
 #include "../../../../io/http/failures.cpp"
 #include "../../../../io/http/handles.cpp"
 #include "../../../../io/http/hops.cpp"
