@@ -129,10 +129,13 @@ std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const 
   return begins;
 }
 
-// A copy in another folder, or behind a URL, is the same data set.
+// A copy in another folder, or behind a URL, is the same data set. What a URL asks for in its query
+// is part of its name.
 static std::string name_without_folder(std::string name) {
-  if (!scheme_of(name).empty()) name = name.substr(0, name.find('?'));
-  return name.substr(name.rfind('/') + 1);
+  bool is_url = !scheme_of(name).empty();
+  if (is_url) name = without_signature(name);
+  auto end = is_url ? name.find('?') : std::string::npos;
+  return name.substr(name.rfind('/', end) + 1);
 }
 
 std::string token_windows::identity() const {

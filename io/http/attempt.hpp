@@ -174,7 +174,7 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
 
 // Attempts until one succeeds. `into`: where the body goes, if the caller has the memory. The
 // result is an answer, or, where a body longer than `most` is not wanted, what was left. Throws the
-// errors of client::send. `what` must outlive the task.
+// errors of client::send but for the deadline, which is the caller's. `what` must outlive the task.
 task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
                                 std::span<std::byte> into = {},
                                 std::optional<std::uint64_t> most = {});

@@ -127,10 +127,7 @@ task<attempt_result> send_named(std::shared_ptr<client::state> client, const req
   std::error_code code;
   std::string why;
   try {
-    auto answer =
-        within_deadline(*client, detail::clock::now(),
-                        send_until_answered(client, what, into, most), what.method(), what.url());
-    co_return co_await std::move(answer);
+    co_return co_await send_until_answered(client, what, into, most);
   } catch (const error& failure) {
     code = failure.code();
     why = failure.what();
@@ -141,8 +138,16 @@ task<attempt_result> send_named(std::shared_ptr<client::state> client, const req
   throw error(code, doing, why);
 }
 
+static task<attempt_result> send_in_time(std::shared_ptr<client::state> client, const request& what,
+                                         std::span<std::byte> into = {}) {
+  auto answer = send_named(client, what, into, {});
+  auto in_time =
+      within_deadline(*client, detail::clock::now(), std::move(answer), what.method(), what.url());
+  co_return co_await std::move(in_time);
+}
+
 static task<response> send_owned(std::shared_ptr<client::state> client, request what) {
-  auto result = co_await send_named(std::move(client), what);
+  auto result = co_await send_in_time(std::move(client), what);
   co_return *std::move(result.answer);
 }
 
@@ -197,7 +202,7 @@ class object_reader final : public byte_reader {
     auto what = whole_;
     what.range = {offset, into.size()};
     try {
-      auto got = co_await send_named(client_, what, into);
+      auto got = co_await send_in_time(client_, what, into);
       if (is_another(*got.answer)) refuse_change();
     } catch (const error& failure) {
       if (failure.code() != status_code(412)) throw;
@@ -262,7 +267,7 @@ static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<clie
   std::optional<response> found;
   auto name = without_secrets(what.url());
   try {
-    auto got = co_await send_named(client, what);
+    auto got = co_await send_in_time(client, what);
     found = std::move(got.answer);
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_data) throw;

@@ -318,6 +318,21 @@ TEST_P(RangedTokens, AreOneReadOfTheirBytesForEachWindow) {
             "a.bin: 12 u16 in windows of 3 every 3, by document, padded with 99");
 }
 
+TEST_P(RangedTokens, AreOthersIfTheirUrlAsksForOthers) {
+  temp_dir dir;
+  runtime runtime(options());
+  auto identity_of = [&](const std::string& query) {
+    put(dir, "a.bin" + query, "0123456789");
+    auto file = sync_wait(runtime, open_tokens("objects://b/a.bin" + query, element_type::u16));
+    return token_windows(file, {.length = 5}).identity();
+  };
+  EXPECT_EQ(identity_of("?part=c/1"), "a.bin?part=c/1: 5 u16 in windows of 5 every 5");
+  EXPECT_NE(identity_of("?part=1"), identity_of("?part=2"));
+  const std::string signature = "X-Amz-Credential=a&X-Amz-Date=1&X-Amz-Signature=";
+  EXPECT_EQ(identity_of("?part=1&" + signature + "b"), identity_of("?part=1"));
+  EXPECT_EQ(identity_of("?" + signature + "b"), identity_of(""));
+}
+
 // The types of Megatron's codes, by the code.
 static constexpr std::pair<unsigned, element_type> token_types[] = {
     {1, element_type::u8},  {2, element_type::i8},  {3, element_type::i16},
