@@ -593,6 +593,21 @@ TEST(S3, BucketsOfTheSameNameAtTwoEndpointsAreCachedByThemselves) {
   EXPECT_EQ(other.seen().size(), 1u);
 }
 
+TEST(S3, GoogleCloudStorageIsReadAndListedByTheSameRequests) {
+  bucket_server server;
+  server.objects["train/a.jpg"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint(), .region = "auto", .path_style = true}, client(),
+                 some_keys);
+  EXPECT_EQ(sync_wait(runtime, store.read("gs://bucket/train/a.jpg")).text(), "content");
+  EXPECT_THAT(sync_wait(runtime, names_of(store.list("gs://bucket/train/"))),
+              ElementsAre("gs://bucket/train/a.jpg 7 v1"));
+  for (auto& request : server.seen())
+    EXPECT_THAT(request.headers.at("authorization"), HasSubstr("/auto/s3/aws4_request"));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, store.read("gs://bucket/none")); },
+              ThrowsMessage<error>(HasSubstr("/bucket/none: 404 Not Found: NoSuchKey")));
+}
+
 TEST(S3, ItsIdentityIsItsEndpoint) {
   runtime runtime;
   auto identity = [&](const s3_options& options) {

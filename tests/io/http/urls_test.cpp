@@ -29,13 +29,15 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::ThrowsMessage;
 
-// The default client is made once, and keeps a handle for each request that has run beside others.
+// The default stores are made once, and the client keeps a handle for each request that has run
+// beside others.
 class Urls : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     test::web_server server([](auto& request) { return test::file_reply(request, "x"); });
     runtime runtime;
     (void)sync_wait(runtime, io::read_file(server.url("/")));
+    (void)sync_wait(runtime, find_store("gs://bucket/a")->identity());
   }
 };
 
@@ -88,6 +90,12 @@ static std::vector<std::string> ranges_seen(const test::web_server& server) {
     ranges.push_back(request.headers.count("range") ? request.headers.at("range") : "");
   std::ranges::sort(ranges);
   return ranges;
+}
+
+TEST_F(Urls, OfGoogleCloudStorageAreThoseOfItsInteroperableInterface) {
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, find_store("gs://bucket/a")->identity()),
+            "https://storage.googleapis.com");
 }
 
 TEST_F(Urls, OfSmallObjectsAreReadByOneRequest) {
