@@ -149,7 +149,8 @@ static attempt_result failed(failed_attempt how) {
 
 // Keeps what a transfer that broke off has received, if another can continue it.
 static void keep(received& so_far, const transfer& broken) {
-  bool is_body = !broken.misfits && (broken.head.status == 200 || broken.head.status == 206);
+  bool is_body = broken.head.is_complete && !broken.misfits &&
+                 (broken.head.status == 200 || broken.head.status == 206);
   if (!is_body) return;
   auto tag = broken.head.value("etag");
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();

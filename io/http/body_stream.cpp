@@ -37,6 +37,8 @@ static void set_streaming(CURL* easy) {
 static std::optional<failed_attempt> refusal_of(const streamed_body& body, const transfer& hop) {
   auto& range = body.what.range;
   auto status = hop.head.status;
+  bool has_broken_off = hop.at() == transfer::stage::over && !hop.succeeded();
+  if (has_broken_off && !hop.head.is_complete) return failure_of(hop);
   if (status == 412 && body.has_begun) return changed_object();
   if (body.has_begun && ends_at(hop.head, range.offset)) return std::nullopt;
   if (status >= 300 || status < 200) return failure_of(hop);

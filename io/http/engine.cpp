@@ -165,8 +165,14 @@ int engine::on_timer(CURLM*, long milliseconds, void* self) noexcept {
   return 0;
 }
 
+curl_socket_t engine::on_open(void* self, curlsocktype, curl_sockaddr* to) noexcept {
+  return static_cast<engine*>(self)->connections_.open(*to);
+}
+
 int engine::on_close(void* self, curl_socket_t fd) noexcept {
-  static_cast<engine*>(self)->close(fd);
+  auto& mine = *static_cast<engine*>(self);
+  mine.connections_.remove(fd);
+  mine.close(fd);
   return 0;
 }
 
@@ -210,6 +216,8 @@ void engine::collect() noexcept {
     transfer* ended = nullptr;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
     detach(*ended);
+    bool has_waited = ended->stage_ == transfer::stage::running;  // for the server
+    if (has_waited && result == CURLE_OPERATION_TIMEDOUT) end_if_silent(*ended);
     ended->result_ = result;
     ended->require_complete_head();
     ended->stage_ = transfer::stage::over;
@@ -229,10 +237,17 @@ void engine::watch(transfer& running) noexcept {
   where().start(alarm);
 }
 
+void engine::end_if_silent(const transfer& timed_out) noexcept {
+  auto silence = clock::now() - timed_out.last_byte_;
+  connections_.end_if_silent(timed_out.easy_,
+                             std::chrono::floor<std::chrono::milliseconds>(silence));
+}
+
 void engine::end_if_stalled(transfer& running) noexcept {
   if (running.stage_ != transfer::stage::running) return;
   if (running.last_byte_ + running.stall_timeout > clock::now()) return watch(running);
   auto* who = running.waiting_;
+  end_if_silent(running);
   abort(running, CURLE_OPERATION_TIMEDOUT);
   (void)snprintf(running.error_text_.data(), running.error_text_.size(), "no byte for %lld ms",
                  static_cast<long long>(running.stall_timeout.count()));

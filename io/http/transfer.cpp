@@ -157,6 +157,8 @@ void transfer::install() {
   };
   curl_easy_setopt(easy_, CURLOPT_SEEKFUNCTION, rewind);
   curl_easy_setopt(easy_, CURLOPT_SEEKDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_OPENSOCKETFUNCTION, &engine::on_open);
+  curl_easy_setopt(easy_, CURLOPT_OPENSOCKETDATA, engine_);
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETFUNCTION, &engine::on_close);
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETDATA, engine_);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "byte_permits.hpp"
+#include "connections.hpp"
 
 #include <lade/buffer.hpp>
 #include <lade/context.hpp>
@@ -221,6 +222,7 @@ class engine final : public reactor_service {
 
   static int on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept;
   static int on_timer(CURLM*, long milliseconds, void* self) noexcept;
+  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* to) noexcept;
   static int on_close(void* self, curl_socket_t fd) noexcept;
 
   // Connections that are kept, or more where more were needed side by side.
@@ -234,11 +236,13 @@ class engine final : public reactor_service {
   void close_if_idle() noexcept;
   void watch(transfer& running) noexcept;
   void end_if_stalled(transfer& running) noexcept;
+  void end_if_silent(const transfer& timed_out) noexcept;
 
   struct idle_watch : detail::timer {
     engine* watched = nullptr;
   };
 
+  connection_list connections_;
   CURLM* multi_;
   std::size_t attached_ = 0;  // transfers in it
   std::size_t kept_ = least_kept;

@@ -2,6 +2,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
+#include <lade/random.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/sync_wait.hpp>
@@ -16,11 +17,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <latch>
 #include <regex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <curl/curl.h>
 #include <netdb.h>
@@ -29,20 +32,24 @@
 #include "../../../io/http/origin.hpp"
 #include "../../../io/http/resolver.hpp"
 #include "../../support/coroutines.hpp"
+#include "../../support/fault_proxy.hpp"
 #include "../../support/nginx.hpp"
 #include "../../support/reactors.hpp"
+#include "../../support/seed.hpp"
 #include "../../support/web_server.hpp"
 
 namespace lade::io::http {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
+using test::fault_proxy;
 using test::file_reply;
 using test::nginx;
 using test::test_authority;
 using test::web_reply;
 using test::web_request;
 using test::web_server;
+using test::wire_fault;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -284,6 +291,212 @@ TEST_P(Nginx, IsReachedThroughATunnelThatSeesNoSecrets) {
   EXPECT_EQ(seen.target, "hub.example:" + std::to_string(server.port()));
   EXPECT_EQ(seen.headers.count("authorization"), 0u);
   EXPECT_EQ(seen.headers["proxy-authorization"], "Basic dXNlcjp3b3Jk");
+}
+
+// What nginx is asked over.
+enum class wire { plain, tls, http2 };
+
+// nginx behind a network that fails, with objects "/0" to "/7".
+class faulty_network {
+ public:
+  static constexpr std::uint64_t objects = 8;
+
+  faulty_network(wire how, fault_proxy::fault_function fault_of)
+      : how_(how),
+        server_("ssl_protocols TLSv1.3;",
+                how == wire::plain ? "" : authority_.certificate("hub.example")),
+        proxy_(server_.port(), std::move(fault_of)) {
+    for (std::uint64_t i = 0; i < objects; ++i) {
+      random draw(i);
+      auto& content = contents_.emplace_back(200'000 - i * 20'000, '\0');
+      for (auto& each : content) each = static_cast<char>(draw());
+      server_.directory().write("www/" + std::to_string(i), content);
+    }
+  }
+
+  const fault_proxy& proxy() const { return proxy_; }
+  const std::string& content(std::uint64_t object) const { return contents_.at(object); }
+  std::string url(std::uint64_t object) const {
+    return (how_ == wire::plain ? "http://user:word@hub.example:"
+                                : "https://user:word@hub.example:") +
+           std::to_string(proxy_.port()) + "/" + std::to_string(object) + "?X-Amz-Signature=secret";
+  }
+  client make_client(client_options options) const {
+    options.ca_file = ca_;
+    options.http2 = how_ == wire::http2;
+    return client(options);
+  }
+
+ private:
+  wire how_;
+  test_authority authority_;
+  std::string ca_ = authority_.file();
+  nginx server_;
+  std::vector<std::string> contents_;
+  fault_proxy proxy_;
+};
+
+// Nothing but TLS finds damage on the way.
+static wire_fault random_fault(wire how, random& draw) {
+  wire_fault fault;
+  fault.what = static_cast<wire_fault::kind>(1 + draw.below(how == wire::plain ? 3 : 4));
+  fault.of_request = draw.below(4) == 0;
+  bool is_early = fault.of_request || draw.below(3) == 0;
+  fault.at = draw.below(is_early ? 2'000 : 400'000);
+  fault.bit = static_cast<unsigned>(draw.below(8));
+  return fault;
+}
+
+static task<> get_one(client web, std::string url, const std::string& content) {
+  auto got = co_await web.get(std::move(url));
+  EXPECT_TRUE(got.body().text() == content);
+}
+
+static task<> stream_one(client web, std::string url, const std::string& content) {
+  auto got = co_await joined_text(web.stream(std::move(url)));
+  EXPECT_TRUE(got == content);
+}
+
+static task<> get_side_by_side(client web, const faulty_network& from) {
+  scope children(co_await this_context());
+  for (std::uint64_t i = 0; i < faulty_network::objects; ++i)
+    children.start(get_one(web, from.url(i), from.content(i)));
+  co_await children.join();
+}
+
+static task<> get_in_turn(client web, const faulty_network& from) {
+  for (std::uint64_t i = 0; i < faulty_network::objects; ++i) {
+    auto each = i % 2 == 0 ? get_one(web, from.url(i), from.content(i))
+                           : stream_one(web, from.url(i), from.content(i));
+    co_await std::move(each);
+  }
+}
+
+static std::size_t open_descriptors() {
+  std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+static void get_over_faults(wire how, std::uint64_t seed, const runtime_options& where) {
+  constexpr std::size_t faults = 24;
+  const auto descriptors = open_descriptors();
+  {
+    faulty_network network(how, [&](std::size_t connection) {
+      random draw(seed, connection);
+      return connection < faults ? random_fault(how, draw) : wire_fault{};
+    });
+    runtime runtime(where);
+    auto options = quick_options();
+    options.retry.attempts = 100;
+    options.longest_pause = 1ms;
+    options.stall_timeout = 100ms;
+    auto web = network.make_client(options);
+    std::uint64_t gets = 0;
+    // A damaged byte that nobody reads leaves a connection for ever.
+    for (int turn = 0; turn < 100 && network.proxy().connections() <= faults; ++turn) {
+      sync_wait(runtime,
+                how == wire::http2 ? get_side_by_side(web, network) : get_in_turn(web, network));
+      gets += faulty_network::objects;
+    }
+    EXPECT_GT(network.proxy().struck(), 0u);
+    auto stats = web.stats();
+    EXPECT_EQ(stats.failures, 0u);
+    EXPECT_GT(stats.retries, 0u);
+    EXPECT_EQ(stats.requests, gets + stats.retries);
+    EXPECT_EQ(stats.connections, network.proxy().connections());
+    EXPECT_EQ(runtime.memory().stats().used_bytes, 0u);
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+TEST_P(Nginx, GivesEveryByteOverConnectionsThatFailAnywhere) {
+  auto seed = test::new_seed();
+  for (auto how : {wire::plain, wire::tls, wire::http2}) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", wire " +
+                 std::to_string(static_cast<int>(how)));
+    get_over_faults(how, seed, options());
+  }
+}
+
+// What is said where every connection fails at the same byte: 300 is of the handshake if there is
+// one, 50,000 of the object.
+struct wire_failure {
+  wire how;
+  wire_fault::kind what;
+  std::uint64_t at;
+  const char* message;
+};
+
+static std::vector<wire_failure> wire_failures() {
+  using enum wire;
+  using enum wire_fault::kind;
+  const char* const shook = "SSL connect error: ";
+  const char* const received = "Failure when receiving data from the peer: ";
+  const char* const was_reset = "Connection reset by peer|Broken pipe";
+  const char* const waited = "Timeout was reached: no byte for 100 ms";
+  return {{plain, cut, 50'000, "Transferred a partial file: transfer closed with "},
+          {plain, reset, 50'000, was_reset},
+          {plain, stall, 0, waited},
+          {plain, stall, 50'000, waited},
+          {tls, cut, 300, shook},
+          {tls, cut, 50'000, "Transferred a partial file: transfer closed with "},
+          {tls, reset, 300, was_reset},
+          {tls, reset, 50'000, was_reset},
+          {tls, stall, 300, waited},
+          {tls, stall, 50'000, waited},
+          {tls, damage, 300, shook},
+          {tls, damage, 50'000, "decryption failed or bad record mac"},
+          {http2, cut, 300, shook},
+          {http2, cut, 50'000, "before end of the underlying stream"},
+          {http2, reset, 300, was_reset},
+          {http2, reset, 50'000, was_reset},
+          {http2, stall, 300, waited},
+          {http2, stall, 50'000, waited},
+          {http2, damage, 300, shook},
+          {http2, damage, 50'000, received}};
+}
+
+TEST_P(Nginx, BehindANetworkThatAlwaysFailsIsToldWithoutSecrets) {
+  runtime runtime(options());
+  for (auto& each : wire_failures()) {
+    faulty_network network(
+        each.how, [&](std::size_t) { return wire_fault{.what = each.what, .at = each.at}; });
+    auto options = quick_options();
+    options.stall_timeout = each.what == wire_fault::kind::stall ? 100ms : 30s;
+    auto web = network.make_client(options);
+    auto message = message_of(runtime, web, network.url(0));
+    EXPECT_THAT(message,
+                testing::StartsWith(each.how == wire::plain
+                                        ? "get http://hub.example:PORT/0?X-Amz-Signature=...: "
+                                        : "get https://hub.example:PORT/0?X-Amz-Signature=...: "));
+    EXPECT_THAT(message,
+                AllOf(testing::ContainsRegex(each.message), testing::EndsWith("(attempt 2 of 2)")));
+    EXPECT_THAT(message, AllOf(Not(HasSubstr("secret")), Not(HasSubstr("word"))));
+    EXPECT_EQ(network.proxy().connections(), 2u) << message;
+    EXPECT_EQ(web.stats().failures, 1u);
+  }
+}
+
+TEST_P(Nginx, StopsDuringAStall) {
+  for (auto how : {wire::plain, wire::tls, wire::http2})
+    for (std::uint64_t at : {0, 10, 1'000, 50'000}) {
+      faulty_network network(
+          how, [&](std::size_t) { return wire_fault{.what = wire_fault::kind::stall, .at = at}; });
+      runtime runtime(options());
+      auto options = quick_options();
+      options.stall_timeout = options.connect_timeout = 1h;
+      auto web = network.make_client(options);
+      std::stop_source stop;
+      std::jthread stopping([&] {
+        while (network.proxy().struck() == 0) std::this_thread::yield();
+        stop.request_stop();
+      });
+      auto stalled = get_side_by_side(web, network);
+      EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(stalled), stop.get_token()); }),
+                errc::stopped)
+          << static_cast<int>(how) << " " << at;
+      EXPECT_EQ(runtime.memory().stats().used_bytes, 0u);
+    }
 }
 
 static std::string part_by_curl(CURLU* url, CURLUPart part, unsigned flags = 0) {

@@ -11,6 +11,7 @@
 #include "../../../../io/http/checksums.cpp"
 #include "../../../../io/http/client.cpp"
 #include "../../../../io/http/client_statistics.cpp"
+#include "../../../../io/http/connections.cpp"
 #include "../../../../io/http/credential_answers.cpp"
 #include "../../../../io/http/credential_cache.cpp"
 #include "../../../../io/http/credential_sources.cpp"
