@@ -707,4 +707,24 @@ TEST_P(Failures, AResponseThatIsCutOffAnywhereIsNoShorterBody) {
   }
 }
 
+TEST_P(Failures, AHeadThatIsCutOffBehindSomeOfTheBodyIsNoOtherPart) {
+  const std::string content = "0123456789";
+  runtime runtime(options());
+  auto options = two_attempts();
+  options.retry.attempts = 3;
+  client web(options);
+  for (std::string head : {"", "ETag: \"v1\"\r\n", "Content-Length: 6\r\n"})
+    for (bool is_stream : {false, true}) {
+      std::atomic<int> calls = 0;
+      web_server server([&](auto& request) {
+        auto reply = file_reply(request, content);
+        if (++calls == 1) reply.cut_at = 4;
+        return calls == 2 ? web_reply{.raw = "HTTP/1.1 206 Partial\r\n" + head} : reply;
+      });
+      auto all = is_stream ? joined(web.stream(server.url())) : text_of(web, server.url());
+      EXPECT_EQ(sync_wait(runtime, std::move(all)), content) << head << is_stream;
+      EXPECT_EQ(server.seen().back().headers["range"], "bytes=4-") << head << is_stream;
+    }
+}
+
 }  // namespace lade::io::http

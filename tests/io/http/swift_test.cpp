@@ -8,6 +8,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/http/s3.hpp>
 #include <lade/map.hpp>
+#include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
@@ -21,10 +22,12 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "../../support/fault_proxy.hpp"
 #include "../../support/python_server.hpp"
 #include "../../support/seed.hpp"
 
@@ -47,6 +50,8 @@ static buffer bytes_of(std::string_view text) {
   std::memcpy(made.data(), text.data(), text.size());
   return made;
 }
+
+static int port_of(const std::string& url) { return std::stoi(url.substr(url.rfind(':') + 1)); }
 
 // One server for all tests, which have buckets of their own.
 class Swift : public testing::Test {
@@ -328,6 +333,95 @@ TEST_F(Swift, KeepsNothingOfAnUploadThatFails) {
       client().send(signed_request("GET", endpoint() + "/failed?uploads", "", swift_secret_key)));
   EXPECT_THAT(uploads.body().text(), testing::Not(HasSubstr("<Upload>")));
   EXPECT_THAT(uploads.body().text(), HasSubstr("ListMultipartUploadsResult"));
+}
+
+// What Swift itself keeps of the parts of a bucket's objects, whatever its S3 interface says of
+// them: "KEY/UPLOAD/NUMBER".
+static task<std::vector<std::string>> kept_parts(std::string endpoint, std::string bucket) {
+  const client web;
+  request asks("GET", endpoint + "/auth/v1.0");
+  asks.headers = {{"X-Auth-User", swift_access_key}, {"X-Auth-Key", swift_secret_key}};
+  auto granted = co_await web.send(asks);
+  request lists("GET", endpoint + "/v1/AUTH_test/" + bucket + "+segments");
+  lists.headers = {{"X-Auth-Token", std::string(granted.header("x-auth-token"))}};
+  std::string listing;
+  try {
+    auto answer = co_await web.send(lists);
+    listing = answer.body().text();
+  } catch (const error& failure) {
+    if (failure.code() != status_code(204)) throw;  // it is empty
+  }
+  std::vector<std::string> parts;
+  std::istringstream lines(listing);
+  for (std::string each; std::getline(lines, each);)
+    if (std::ranges::count(each, '/') == 2) parts.push_back(each);
+  co_return parts;
+}
+
+// Cuts and resets, mostly of what is sent.
+static test::wire_fault random_break(lade::random draw, std::uint64_t request_bytes) {
+  test::wire_fault fault;
+  fault.what = draw.below(2) ? test::wire_fault::kind::cut : test::wire_fault::kind::reset;
+  fault.of_request = draw.below(3) > 0;
+  fault.at = draw.below(fault.of_request ? request_bytes : 1'000);
+  return fault;
+}
+
+// Returns why an upload failed; empty if it did not. A part that is on its way while another one
+// fails may be stored behind the end of the upload, so those who give up send one at a time.
+static std::string upload_over(test::fault_proxy& proxy, const std::string& url,
+                               const std::string& content, bool is_patient) {
+  client_options options;
+  options.retry.attempts = is_patient ? 50 : 2;
+  options.retry.pause = std::chrono::milliseconds(1);
+  auto endpoint = "http://127.0.0.1:" + std::to_string(proxy.port());
+  const s3_store store({.endpoint = endpoint, .region = "us-east-1"}, client(options),
+                       keys_of_swift);
+  runtime runtime;
+  try {
+    auto made = sync_wait(
+        runtime, store.upload(url, bytes_of(content),
+                              {.part_bytes = 5 << 20, .concurrency = is_patient ? 4u : 1u}));
+    EXPECT_EQ(made.size_bytes, content.size());
+    EXPECT_THAT(made.etag, testing::EndsWith("-3"));
+  } catch (const error& failure) {
+    return failure.what();
+  }
+  return {};
+}
+
+TEST_F(Swift, TakesWholeUploadsOrNoneOverConnectionsThatBreakAnywhere) {
+  runtime runtime;
+  auto store = make_store();
+  auto seed = test::new_seed();
+  const auto content = random_text((std::size_t{12} << 20) + 7, seed);
+  int made = 0;
+  for (unsigned round = 0; round < 10; ++round) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round));
+    auto bucket = "broken" + std::to_string(round);
+    auto url = "s3://" + bucket + "/a";
+    sync_wait(runtime, store.put("s3://" + bucket + "/", {}));
+    test::fault_proxy proxy(port_of(endpoint()), [&](std::size_t connection) {
+      bool breaks = connection < 2 * round;
+      return breaks ? random_break(lade::random(seed, round, connection), 6 << 20)
+                    : test::wire_fault{};
+    });
+    bool is_patient = round % 2 == 0;
+    auto why = upload_over(proxy, url, content, is_patient);
+    auto parts = sync_wait(runtime, kept_parts(endpoint(), bucket));
+    auto object = sync_wait(runtime, store.open(url, true));
+    if (why.empty() || object) {
+      ++made;
+      EXPECT_TRUE(sync_wait(runtime, store.read(url)).text() == content);
+      EXPECT_EQ(parts.size(), 3u);
+      continue;
+    }
+    EXPECT_FALSE(is_patient) << why;
+    EXPECT_THAT(why, HasSubstr("/" + bucket + "/a"));
+    bool says_so = why.find("its parts are still on the server") != std::string::npos;
+    EXPECT_TRUE(says_so || parts.empty()) << why;
+  }
+  EXPECT_GE(made, 5);
 }
 
 }  // namespace lade::io::http
