@@ -98,7 +98,7 @@ void fault_proxy::serve(connection& each) {
   end(each);
 }
 
-static bool send_all(int fd, std::string_view bytes) {
+static bool send_whole(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     auto sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
@@ -109,7 +109,7 @@ static bool send_all(int fd, std::string_view bytes) {
 
 // Until the other end has closed the connection, or the proxy ends; takes what comes only if that
 // is to be thrown away.
-static void wait_for_end(int fd, bool takes) {
+static void await_end(int fd, bool takes) {
   if (takes) {
     char ignored[16384];
     while (recv(fd, ignored, sizeof ignored, 0) > 0) {}
@@ -127,7 +127,7 @@ bool fault_proxy::pass_on(connection& each, bool of_request) {
   int to = of_request ? each.server : each.client;
   if (got == 0) {  // closing at once would reset what the client has not read yet
     shutdown(to, SHUT_WR);
-    wait_for_end(to, true);
+    await_end(to, true);
     return false;
   }
   auto count = static_cast<std::uint64_t>(got);
@@ -137,11 +137,11 @@ bool fault_proxy::pass_on(connection& each, bool of_request) {
   bool is_struck = fault.what != wire_fault::kind::none && fault.of_request == of_request &&
                    first <= fault.at && fault.at < passed;
   auto before = is_struck ? fault.at - first : count;
-  if (!send_all(to, {bytes, before})) return false;
+  if (!send_whole(to, {bytes, before})) return false;
   if (!is_struck) return true;
   if (!strike(each)) return false;
   bytes[before] = static_cast<char>(bytes[before] ^ (1 << fault.bit));
-  return send_all(to, {bytes + before, count - before});
+  return send_whole(to, {bytes + before, count - before});
 }
 
 static void reset_at_end(int fd) {
@@ -159,13 +159,13 @@ bool fault_proxy::strike(connection& each) {
     case wire_fault::kind::cut:
       shutdown(each.client, SHUT_WR);
       shutdown(each.server, SHUT_RDWR);
-      wait_for_end(each.client, true);
+      await_end(each.client, true);
       return false;
     case wire_fault::kind::reset:
       reset_at_end(each.client);
       reset_at_end(each.server);
       return false;
-    case wire_fault::kind::stall: wait_for_end(each.client, false); return false;
+    case wire_fault::kind::stall: await_end(each.client, false); return false;
     default: return true;
   }
 }

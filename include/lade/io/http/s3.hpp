@@ -87,14 +87,13 @@ class s3_store final : public store {
   // when all parts are there. Memory: `concurrency` + 1 parts of the caller's pool.
   //
   // Each part is tried again by itself. If the upload fails or is stopped, its parts are removed
-  // from the server, for which it waits 10 seconds at most; if that fails, the error says so. A part
-  // that was on its way then may still be stored behind that.
-  // The request that begins an upload is tried again too: where only its answer was lost, the
-  // server keeps an upload without parts, which holds no bytes and is not removed, since nobody can
-  // tell it from one that another program has just begun (a lifecycle rule for incomplete uploads
-  // removes it).
-  // Throws error(limit_exceeded) for a content of more than 10,000 parts, and
-  // error(invalid_argument) that names an option that cannot work.
+  // from the server, for which it waits 10 seconds at most; if that fails, the error says so. A
+  // part that was on its way then may still be stored behind that. The request that begins an
+  // upload is tried again too: where only its answer was lost, the server keeps an upload without
+  // parts, which holds no bytes and is not removed, since nobody can tell it from one that another
+  // program has just begun (a lifecycle rule for incomplete uploads removes it). Throws
+  // error(limit_exceeded) for a content of more than 10,000 parts, and error(invalid_argument) that
+  // names an option that cannot work.
   task<object_info> upload(std::string url, async_generator<buffer> content,
                            s3_upload_options options = {}) const;
   task<object_info> upload(std::string url, buffer content, s3_upload_options options = {}) const;
