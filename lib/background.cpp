@@ -19,7 +19,9 @@ namespace detail {
   try {
     throw;
   } catch (const std::system_error& e) {
-    throw stage_error(cause, e.code(), name, {}, {}, e.what());
+    // Nobody has asked it to stop: a failure of that code would pass for the end of the run.
+    std::error_code code = is_stop(cause) ? make_error_code(errc::failed) : e.code();
+    throw stage_error(cause, code, name, {}, {}, e.what());
   } catch (const std::exception& e) {
     throw stage_error(cause, errc::failed, name, {}, {}, e.what());
   } catch (...) {
@@ -33,11 +35,16 @@ static task<> work_until(std::stop_token over, run_state& run, std::string name,
   auto surroundings = run.surroundings(over);
   auto& home = run.runtime().reactor();
   surroundings.home = &home;
+  bool has_begun = false;
   try {
     co_await continue_on(home);
+    has_begun = true;
     co_await under(surroundings, std::move(work));
   } catch (...) {
-    if (!over.stop_requested() || !is_stop(std::current_exception())) fail_background(name);
+    bool is_stopped = is_stop(std::current_exception());
+    if (is_stopped && over.stop_requested()) co_return;
+    if (is_stopped && !has_begun) throw;
+    fail_background(name);
   }
 }
 

@@ -136,6 +136,24 @@ TEST(Background, AFailureEndsTheRunAndIsNamed) {
   EXPECT_THAT(take_all, ThrowsMessage<stage_error>(HasSubstr("refresh: the token has expired")));
 }
 
+static task<> stop_by_itself(shared_log log) {
+  co_await log->may_fail;
+  throw error(errc::stopped, "refresh a token");
+}
+
+TEST(Background, AStopThatNobodyAskedForIsAFailure) {
+  auto log = std::make_shared<work_log>();
+  runtime runtime({.threads = 2});
+  auto endless = from(numbers{-1}) | background(stop_by_itself, {.name = "refresh"}, log);
+  auto take_all = [&] {
+    auto run = runtime.run(endless);
+    run.wait_next();
+    log->may_fail.set();
+    while (run.wait_next()) {}
+  };
+  EXPECT_THAT(take_all, ThrowsMessage<stage_error>(HasSubstr("refresh: refresh a token")));
+}
+
 TEST(Background, AFailureAfterTheLastItemIsNotLost) {
   auto log = std::make_shared<work_log>();
   runtime runtime({.threads = 2});
