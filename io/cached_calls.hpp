@@ -16,10 +16,10 @@
 
 namespace lade::detail {
 
-// Opens a regular file for reading whose path the kernel has in memory, on a file system of a disk
-// of this machine (a block device): only there nothing is asked for that another process or machine
-// answers, as FUSE and NFS do when a file is opened. -1 for all others, and wherever a file cannot
-// be opened at once.
+// Opens a regular file for reading whose path the kernel has in memory, on a file system of a block
+// device: there the kernel opens it by itself, while FUSE asks another process and NFS another
+// machine. (FUSE over a block device, fuseblk, cannot be told from a disk: it is waited for.) -1
+// for all others, and wherever a file cannot be opened at once.
 int open_cached(const context& here, int directory, const std::string& path) noexcept;
 
 // Copies the beginning of a range of a file, up to where the page cache lacks some (preadv2(2) with
