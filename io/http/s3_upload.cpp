@@ -5,6 +5,7 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/io/http/error.hpp>
 #include <lade/io/http/s3.hpp>
 #include <lade/printable.hpp>
@@ -109,9 +110,21 @@ struct multipart_upload {
   std::string id;
   std::uint64_t bytes = 0;
 
+  // The first failure, of a part or of the content, is that of the upload.
+  void fail(std::exception_ptr why) {
+    std::lock_guard lock(mutex);
+    if (!failure) failure = std::move(why);
+    failing.set();
+  }
+  bool is_failing() {
+    std::lock_guard lock(mutex);
+    return failure != nullptr;
+  }
+
   std::mutex mutex;
   std::vector<std::string> tags;  // of the parts; guarded by mutex while they are sent
-  bool has_failed = false;        // guarded by mutex: a part
+  std::exception_ptr failure;     // guarded by mutex
+  event failing;                  // once there is a failure
 };
 
 // Sends the request that begins an upload. Where answers were lost, the server may have begun one
@@ -145,28 +158,21 @@ static task<> send_part(multipart_upload& upload, std::size_t number, buffer par
   upload.tags[number - 1] = answer.etag();
 }
 
-static bool is_failing(multipart_upload& upload) {
-  std::lock_guard lock(upload.mutex);
-  return upload.has_failed;
-}
-
+// A part that fails stops the content.
 static task<> send_part_in_slot(multipart_upload& upload, std::size_t number, buffer part,
-                                semaphore& slots) {
-  std::exception_ptr failure;
+                                semaphore& slots, scope& content) {
   try {
     co_await send_part(upload, number, std::move(part));
   } catch (...) {
-    failure = std::current_exception();
-    std::lock_guard lock(upload.mutex);
-    upload.has_failed = true;
+    upload.fail(std::current_exception());
+    content.stop();
   }
   slots.release();
-  if (failure) std::rethrow_exception(failure);
 }
 
-// Starts a task for each part. The children's failures are those of the scope.
-static task<> start_parts(multipart_upload& upload, part_source& parts, scope& children,
-                          semaphore& slots) {
+// Starts a task for each part.
+static task<> start_parts(multipart_upload& upload, part_source& parts, scope& sending,
+                          semaphore& slots, scope& content) {
   for (std::size_t number = 1;; ++number) {
     auto part = co_await parts.next();
     if (part.empty()) co_return;
@@ -174,37 +180,47 @@ static task<> start_parts(multipart_upload& upload, part_source& parts, scope& c
       throw error(errc::limit_exceeded, upload.doing,
                   "its content is longer than 10,000 parts; set part_bytes or object_bytes");
     co_await slots.acquire();
+    if (upload.is_failing()) co_return;
     {
       std::lock_guard lock(upload.mutex);
-      if (upload.has_failed) co_return;
       upload.tags.emplace_back();
     }
     upload.bytes += part.size();
-    children.start(send_part_in_slot(upload, number, std::move(part), slots));
+    sending.start(send_part_in_slot(upload, number, std::move(part), slots, content));
   }
 }
 
-// A part that fails stops the content, and content that fails stops the parts.
+static constexpr auto patience = std::chrono::seconds(10);  // with what an upload leaves behind
+
+// After a failure, gives the parts that are being sent time to end: what a server has received of
+// them it would store behind the end of the upload. Ends when it is asked to.
+static task<> stop_late_parts(multipart_upload& upload, scope& sending) {
+  try {
+    co_await upload.failing;
+    co_await sleep(patience);
+    sending.stop();
+  } catch (const error& stopped) {
+    if (stopped.code() != errc::stopped) throw;
+  }
+}
+
 static task<> send_parts(multipart_upload& upload, part_source& parts, unsigned concurrency) {
   auto surroundings = co_await this_context();
   semaphore slots(concurrency);
-  scope children(surroundings);
-  surroundings.stop = children.stop_token();
-  std::exception_ptr failure;
-  bool is_of_part = true;
+  scope content(surroundings);
+  scope sending(surroundings);
+  scope watch(surroundings);
+  watch.start(stop_late_parts(upload, sending));
+  content.start(start_parts(upload, parts, sending, slots, content));
   try {
-    co_await detail::under(surroundings, start_parts(upload, parts, children, slots));
+    co_await content.join();
   } catch (...) {
-    failure = std::current_exception();
-    is_of_part = is_failing(upload);
-    children.stop();
+    upload.fail(std::current_exception());
   }
-  try {
-    co_await children.join();
-  } catch (...) {
-    if (is_of_part) failure = std::current_exception();
-  }
-  if (failure) std::rethrow_exception(failure);
+  co_await sending.join();
+  watch.stop();
+  co_await watch.join();
+  if (upload.failure) std::rethrow_exception(upload.failure);
 }
 
 static std::string escaped_xml(std::string_view text) {
@@ -288,9 +304,28 @@ static task<std::string> complete_upload(multipart_upload& upload) {
   }
 }
 
-static task<> send_abort(multipart_upload& upload) {
-  auto what = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
-  co_await upload.store->requests.send(std::move(what));
+// Whether a server that has ended an upload still has parts of it. Who may not ask is told no.
+static task<bool> has_parts(multipart_upload& upload) {
+  auto what = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
+  try {
+    auto answer = co_await upload.store->requests.send(std::move(what));
+    co_return xml_text(answer.body().text(), upload.doing).find("Part").has_value();
+  } catch (const error& failure) {
+    if (failure.code().category() != status_category()) throw;
+    co_return false;
+  }
+}
+
+// A part whose answer was lost may be stored behind the end of its upload, which then is to be
+// ended once more (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
+static task<> remove_parts(multipart_upload& upload) {
+  for (auto pause = std::chrono::milliseconds(50);; pause *= 2) {
+    auto what = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
+    co_await upload.store->requests.send(std::move(what));
+    bool is_left = co_await has_parts(upload);
+    if (!is_left) co_return;
+    co_await sleep(pause);
+  }
 }
 
 // Removes the parts, also where the upload itself is stopped. Returns why that failed; empty if it
@@ -299,7 +334,7 @@ static task<std::string> abort_upload(multipart_upload& upload) {
   auto surroundings = co_await this_context();
   surroundings.stop = {};
   try {
-    auto abort = with_timeout(std::chrono::seconds(10), send_abort(upload), "abort an upload");
+    auto abort = with_timeout(patience, remove_parts(upload), "abort an upload");
     co_await detail::under(surroundings, std::move(abort));
   } catch (const error& failure) {
     if (failure.code() != status_code(404)) co_return failure.what();
@@ -322,7 +357,7 @@ static task<object_info> send_in_parts(multipart_upload& upload, part_source& pa
   try {
     std::rethrow_exception(failure);
   } catch (const error& first) {
-    throw error(first.code(), first.what(), "and its parts are still on the server: " + left);
+    throw error(first.code(), first.what(), "and its parts may still be on the server: " + left);
   }
 }
 

@@ -18,10 +18,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <future>
+#include <latch>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -225,8 +228,11 @@ class upload_server {
   std::atomic<int> failures_at_end = 0;    // 200 with an error
   std::atomic<int> lost_at_end = 0;        // made, but the answer does not come
   std::atomic<bool> aborts_fail = false;
+  std::atomic<int> parts_after_end = 0;  // stored behind so many ends of an upload
   std::string error_at_end = "InternalError";
-  std::function<void()> at_part = [] {};
+  int denied_part = 0;
+  std::function<void(int number)> at_part = [](int) {};
+  std::function<void()> at_abort = [] {};
 
   std::string object() const {
     std::lock_guard lock(mutex_);
@@ -263,17 +269,26 @@ class upload_server {
     if (request.method == "PUT") return take_part(request, query);
     if (request.method == "DELETE") {
       if (aborts_fail) return refusal(403, "AccessDenied");
+      at_abort();
       std::lock_guard lock(mutex_);
-      is_open_ = false;
+      is_open_ = parts_after_end-- > 0;
       return {.status = 204};
     }
+    if (request.method == "GET") return parts_list();
     return complete(request);
   }
 
+  web_reply parts_list() {
+    std::lock_guard lock(mutex_);
+    if (!is_open_) return refusal(404, "NoSuchUpload");
+    return {.body = "<ListPartsResult><Part><PartNumber>1</PartNumber></Part></ListPartsResult>"};
+  }
+
   web_reply take_part(const web_request& request, const std::string& query) {
-    at_part();
-    if (refusals_of_parts-- > 0) return refusal(503, "SlowDown");
     auto number = std::stoi(query.substr(query.find("partNumber=") + 11));
+    at_part(number);
+    if (number == denied_part) return refusal(403, "AccessDenied");
+    if (refusals_of_parts-- > 0) return refusal(503, "SlowDown");
     std::lock_guard lock(mutex_);
     parts_[number] = request.body;
     return {
@@ -420,10 +435,53 @@ TEST(S3, AnUploadThatFailsLeavesNothing) {
                                                      "(attempt 5 of 5)")));
   EXPECT_EQ(server.open_uploads(), 0u);
   server.aborts_fail = true;
-  EXPECT_THAT(upload, ThrowsMessage<error>(AllOf(HasSubstr("503 Service Unavailable"),
-                                                 HasSubstr("and its parts are still on the server: "
-                                                           "delete http"),
-                                                 HasSubstr("AccessDenied"))));
+  EXPECT_THAT(upload,
+              ThrowsMessage<error>(AllOf(HasSubstr("503 Service Unavailable"),
+                                         HasSubstr("and its parts may still be on the server: "
+                                                   "delete http"),
+                                         HasSubstr("AccessDenied"))));
+}
+
+TEST(S3, AnUploadThatFailsEndsUntilTheServerHasNoPartsOfIt) {
+  upload_server server;
+  server.denied_part = 2;
+  server.parts_after_end = 2;
+  runtime runtime;
+  auto store = store_at(server.endpoint());
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime, store.upload("s3://bucket/a", pattern(11 * mebibyte),
+                                              {.part_bytes = 5 * mebibyte}));
+      },
+      ThrowsMessage<error>(AllOf(HasSubstr("403 Forbidden: AccessDenied"),
+                                 Not(HasSubstr("may still be on the server")))));
+  EXPECT_EQ(server.open_uploads(), 0u);
+  EXPECT_EQ(std::ranges::count(server.seen(), "DELETE", &web_request::method), 3);
+}
+
+// A part is refused when another one has come, of which the answer waits for the end of the upload,
+// but not for ever.
+TEST(S3, AnUploadThatFailsEndsBehindThePartsThatAreOnTheirWay) {
+  upload_server server;
+  server.denied_part = 2;
+  std::latch is_on_its_way(1);
+  std::promise<void> abort;
+  server.at_abort = [&] { abort.set_value(); };
+  server.at_part = [&, ended = abort.get_future().share()](int number) {
+    if (number == 2) is_on_its_way.wait();
+    if (number != 1) return;
+    is_on_its_way.count_down();
+    EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  };
+  runtime runtime;
+  auto store = store_at(server.endpoint());
+  EXPECT_THAT(
+      [&] {
+        (void)sync_wait(runtime, store.upload("s3://bucket/a", pattern(10 * mebibyte),
+                                              {.part_bytes = 5 * mebibyte}));
+      },
+      ThrowsMessage<error>(HasSubstr("403 Forbidden: AccessDenied")));
+  EXPECT_EQ(server.open_uploads(), 0u);
 }
 
 // Some content, and then none for ever.
@@ -496,7 +554,7 @@ TEST(S3, AnUploadThatIsStoppedLeavesNothing) {
   event at_part;  // set by the server's threads
   upload_server server;
   server.refusals_of_parts = 1'000'000;
-  server.at_part = [&] { at_part.set(); };
+  server.at_part = [&](int) { at_part.set(); };
   runtime runtime;
   auto store = store_at(server.endpoint());
   try {

@@ -86,9 +86,10 @@ class s3_store final : public store {
   // (multipart upload); one request where the content is no longer than a part. The object appears
   // when all parts are there. Memory: `concurrency` + 1 parts of the caller's pool.
   //
-  // Each part is tried again by itself. If the upload fails or is stopped, its parts are removed
-  // from the server, for which it waits 10 seconds at most; if that fails, the error says so. A
-  // part that was on its way then may still be stored behind that. The request that begins an
+  // Each part is tried again by itself. If the upload fails, the parts that are on their way have
+  // 10 seconds to end; if it is stopped, they are broken off. Then all parts are removed from the
+  // server, for which it waits 10 seconds at most; if that fails, the error says so. A server that
+  // stores a part which was broken off behind all that keeps it. The request that begins an
   // upload is tried again too: where only its answer was lost, the server keeps an upload without
   // parts, which holds no bytes and is not removed, since nobody can tell it from one that another
   // program has just begun (a lifecycle rule for incomplete uploads removes it). Throws
