@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -24,15 +25,16 @@ namespace lade::test {
 
 inline constexpr const char* debians_python = "/usr/bin/python3";
 
-// A Python with packages that Debian does not have.
-inline std::string packages_python() {
+// A Python that has the packages of tests/python-packages.txt; nothing if there is none.
+inline std::optional<std::string> packages_python() {
   auto* given = std::getenv("LADE_PACKAGES_PYTHON");
-  return given && *given ? given : debians_python;
+  return given && *given ? std::optional<std::string>(given) : std::nullopt;
 }
 
-// Whether Python has the modules that arrays.py needs for a format.
-inline bool have_python(const std::string& modules, const std::string& python = debians_python) {
-  return std::system((python + " -c 'import " + modules + "' 2>/dev/null").c_str()) == 0;
+// Whether Debian's Python has the modules that arrays.py needs for a format.
+inline bool have_python(const std::string& modules) {
+  auto import = std::string(debians_python) + " -c 'import " + modules + "' 2>/dev/null";
+  return std::system(import.c_str()) == 0;
 }
 
 struct known_file {

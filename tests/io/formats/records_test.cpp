@@ -198,32 +198,34 @@ TEST_F(Records, OfCsvAreTheRows) {
 // Files that the packages of others write.
 class Packages : public RecordFiles {
  protected:
-  // Nothing if the package is not installed.
-  static std::optional<record_files> files_of(const std::string& package) {
-    auto python = test::packages_python();
-    if (!test::have_python("numpy, " + package, python)) return std::nullopt;
-    return std::optional<record_files>(std::in_place, 60, python, package);
+  void SetUp() override {
+    python_ = test::packages_python();
+    if (!python_) GTEST_SKIP() << "LADE_PACKAGES_PYTHON is not set";
   }
+
+  record_files files_of(const std::string& package) {
+    return record_files(60, *python_, package);
+  }
+
+ private:
+  std::optional<std::string> python_;
 };
 
 TEST_F(Packages, ZstandardCompressesRecordsThatAreRead) {
   auto files = files_of("zstandard");
-  if (!files) GTEST_SKIP() << "Python's zstandard is not installed";
-  compare_tfrecord(*files);
-  compare_json_lines(*files);
-  compare_mds(*files);
+  compare_tfrecord(files);
+  compare_json_lines(files);
+  compare_mds(files);
 }
 
 TEST_F(Packages, StreamingWritesMdsThatIsRead) {
   auto files = files_of("streaming");
-  if (!files) GTEST_SKIP() << "Python's streaming is not installed";
-  compare_mds(*files);
+  compare_mds(files);
 }
 
 TEST_F(Packages, WebdatasetWritesShardsThatAreRead) {
   auto files = files_of("webdataset");
-  if (!files) GTEST_SKIP() << "Python's webdataset is not installed";
-  files->compare(".tar", [&](const std::string& path) {
+  files.compare(".tar", [&](const std::string& path) {
     lines texts;
     for (auto& each : sync_wait(runtime_, test::collect(read_tar(sample(path))))) {
       auto line = hex(std::string_view(each.key()).substr(path.size() + 1));

@@ -352,7 +352,7 @@ TEST(S3Credentials, AreNotWaitedForWhereThereIsNoInstance) {
 class Moto : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    server_ = std::make_unique<test::python_server>("moto_server.py", "LADE_MOTO_PYTHON");
+    server_ = std::make_unique<test::python_server>("moto_server.py", "LADE_PACKAGES_PYTHON");
   }
   static void TearDownTestSuite() { server_.reset(); }
 
