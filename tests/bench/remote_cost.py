@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A folder of images to batches, read from a server with 20 ms to the first byte and from the
-disk. CPU time is compared without what the transfer alone takes, which is measured too. And through
-a disk cache that has all of them.
+disk. CPU time is compared without what the transfer alone takes, which is measured too; so are
+images a second, with those that the CPUs could do which the transfer and the server also use. And
+through a disk cache that has all of them.
 
 Usage: remote_cost.py BIN CORPUS"""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,8 @@ def main():
         cached = line_of(*kept)
         cached_files = line_of(*kept, "--transfer")
     deducted = transfer["cpu_us_per_image"] - files["cpu_us_per_image"]
+    beside = (deducted + images["server_cpu_us"]) / len(os.sched_getaffinity(0))
+    possible = 1 / (1 / local["images_per_s"] + beside / 1e6)
     fields = {
         "program": "remote_cost",
         "local_cpu_us": local["cpu_us_per_image"],
@@ -40,6 +44,8 @@ def main():
         "transfer_cpu_us": transfer["cpu_us_per_image"],
         "local_images_per_s": local["images_per_s"],
         "remote_images_per_s": images["images_per_s"],
+        "server_cpu_us": images["server_cpu_us"],
+        "of_possible": images["images_per_s"] / possible,
         "of_local": local["cpu_us_per_image"] / (images["cpu_us_per_image"] - deducted),
         "cached_images_per_s": cached["images_per_s"],
         "cached_cpu_us": cached["cpu_us_per_image"],

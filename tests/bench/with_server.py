@@ -132,8 +132,8 @@ def main():
     for text in done.stdout.splitlines():
         if text.startswith("{"):
             line = json.loads(text)
-            if line.get("objects"):
-                line["server_cpu_us"] = served / line["objects"] * 1e6
+            if count := line.get("objects") or line.get("images"):
+                line["server_cpu_us"] = served / count * 1e6
             text = json.dumps(line)
         print(text)
     sys.exit(done.returncode)
