@@ -160,9 +160,14 @@ class files::walk {
 };
 
 files::files(std::string root, std::string_view pattern, files_options options)
-    : root_(std::move(root)),
-      pattern_text_(pattern),
-      pattern_(pattern, options.ignore_case),
+    : files(pattern.empty() ? split_pattern(std::move(root))
+                            : rooted_pattern{std::move(root), std::string(pattern)},
+            options) {}
+
+files::files(rooted_pattern where, const files_options& options)
+    : root_(std::move(where.root)),
+      pattern_text_(std::move(where.pattern)),
+      pattern_(pattern_text_, options.ignore_case),
       may_be_empty_(options.may_be_empty),
       compare_sizes_(options.compare_sizes),
       unreadable_(options.unreadable) {}

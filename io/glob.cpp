@@ -219,4 +219,17 @@ glob::position::position(const glob& pattern, std::vector<std::uint64_t> reached
   }
 }
 
+rooted_pattern split_pattern(std::string path) {
+  auto scheme = path.find("://");
+  auto host = scheme == std::string::npos ? 0 : scheme + 3;
+  auto begin = host == 0 ? 0 : std::min(path.find('/', host), path.size());
+  auto wildcard = path.find_first_of("*?[{\\", begin);
+  if (wildcard == std::string::npos) return {std::move(path), "**"};
+  auto slash = path.rfind('/', wildcard);
+  if (slash == std::string::npos) return {".", std::move(path)};
+  auto pattern = path.substr(slash + 1);
+  path.resize(std::max<std::size_t>(slash, 1));
+  return {std::move(path), std::move(pattern)};
+}
+
 }  // namespace lade::io

@@ -53,6 +53,18 @@ TEST(Files, AreListedInTheOrderOfTheirPaths) {
                                      "a/c/d/e.jpg", "b.jpg"));
 }
 
+TEST(Files, AreMatchedByTheWildcardsOfTheirRoot) {
+  temp_dir dir;
+  for (auto name : {"a/1.jpg", "a/2.png", "b/3.jpg", "4.jpg"}) dir.write(name, "");
+  auto root = dir.path().string();
+  files listing(root + "/[ab]/*.jpg");
+  EXPECT_EQ(listing.root(), root);
+  EXPECT_THAT(paths_of(listing), ElementsAre("a/1.jpg", "b/3.jpg"));
+  EXPECT_THAT(labelled_files(root + "/*/*").class_names(), ElementsAre("a", "b"));
+  EXPECT_THAT([&] { files(root + "/*.wav").list_all(); },
+              ThrowsMessage<error>("list " + root + ": no file matches *.wav"));
+}
+
 TEST(Files, TheOrderIsThatOfTheBytesOfWholePaths) {
   temp_dir dir;
   std::mt19937 random(7);

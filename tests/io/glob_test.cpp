@@ -176,4 +176,24 @@ TEST(Glob, AgreesWithAPlainMatcher) {
   }
 }
 
+static std::string split(std::string path) {
+  auto [root, pattern] = split_pattern(std::move(path));
+  return root + " | " + pattern;
+}
+
+TEST(Glob, IsWhatFollowsTheDirectoriesBeforeAWildcard) {
+  EXPECT_EQ(split("train"), "train | **");
+  EXPECT_EQ(split("train/"), "train/ | **");
+  EXPECT_EQ(split(""), " | **");
+  EXPECT_EQ(split("*.jpg"), ". | *.jpg");
+  EXPECT_EQ(split("/*.jpg"), "/ | *.jpg");
+  EXPECT_EQ(split("a/b/c?/*.{jpg,png}"), "a/b | c?/*.{jpg,png}");
+  EXPECT_EQ(split("a/b\\*"), "a | b\\*");
+  EXPECT_EQ(split("s3://bucket"), "s3://bucket | **");
+  EXPECT_EQ(split("s3://bucket/train/**/*.jpg"), "s3://bucket/train | **/*.jpg");
+  EXPECT_EQ(split("s3://bucket/*"), "s3://bucket | *");
+  EXPECT_EQ(split("http://[::1]:80/a/[0-9]"), "http://[::1]:80/a | [0-9]");
+  EXPECT_EQ(split("s3://b*"), "s3://b* | **");
+}
+
 }  // namespace lade::io

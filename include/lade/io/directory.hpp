@@ -33,6 +33,9 @@ struct files_options {
 //
 //   lade::io::files("train", "**/*.{jpg,jpeg,png}")
 //
+// Without a pattern, a root with wildcards is split (see split_pattern), and one without is listed
+// as a whole: `files("s3://bucket/train/**/*.jpg")`.
+//
 // They come in the order of the bytes of their paths, whatever the file system. Symbolic links
 // are followed, except back to a directory that they are in; one that leads nowhere is listed, so
 // that reading it says so. Names that begin with a dot are skipped unless the pattern asks for
@@ -48,7 +51,7 @@ struct files_options {
 // pattern is more often wrong than a data set empty. `may_be_empty` allows it.
 class files {
  public:
-  explicit files(std::string root, std::string_view pattern = "**", files_options options = {});
+  explicit files(std::string root, std::string_view pattern = {}, files_options options = {});
 
   const std::string& root() const noexcept { return root_; }
 
@@ -68,6 +71,8 @@ class files {
  private:
   friend class labelled_files;
   class walk;
+
+  files(rooted_pattern where, const files_options& options);
 
   static async_generator<sample> list(files what, bool labelled);
   static async_generator<sample> list_directory(files what, bool labelled);
@@ -92,7 +97,7 @@ class files {
 // beside them have no label.
 class labelled_files {
  public:
-  explicit labelled_files(std::string root, std::string_view pattern = "**",
+  explicit labelled_files(std::string root, std::string_view pattern = {},
                           files_options options = {})
       : files_(std::move(root), pattern, options) {}
 

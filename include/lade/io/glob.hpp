@@ -4,6 +4,7 @@
 
 #include <bitset>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -70,5 +71,16 @@ class glob::position {
   bool matched_ = false;
   bool may_match_below_ = false;
 };
+
+// Where a path with wildcards begins, and the rest.
+struct rooted_pattern {
+  std::string root;
+  std::string pattern;
+};
+
+// Splits "train/[0-9]*/**/*.jpg" behind the last directory before a wildcard, one of * ? [ { \,
+// into "train" and "[0-9]*/**/*.jpg"; "*.jpg" into "." and itself. What has no wildcard is a root,
+// with the pattern "**". In a URL, scheme and host are no pattern.
+rooted_pattern split_pattern(std::string path);
 
 }  // namespace lade::io

@@ -149,7 +149,7 @@ TEST_F(Swift, IsListedByFilesWithLabels) {
     sync_wait(runtime, store->put("s3://photos/" + std::string(key), bytes_of(key)));
   io::mount("s3://photos/", store);
   std::vector<std::string> seen;
-  auto samples = from(labelled_files("s3://photos/train", "**/*.jpg")) | map(io::read);
+  auto samples = from(labelled_files("s3://photos/train/**/*.jpg")) | map(io::read);
   for (auto& each : runtime.run(samples))
     seen.push_back(std::string(each.data().text()) + " " + std::to_string(each.label()));
   io::unmount("s3://photos/");
