@@ -300,7 +300,8 @@ TEST(S3Credentials, OfAContainerAreAskedForOverHttpAtKnownAddressesOnly) {
   aws_environment environment({{"HOME", home.path().string()},
                                {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/a"},
                                {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "t0k3n\nX: y"}});
-  EXPECT_THAT(failure_of(s3_container_credentials()), HasSubstr("a line break in it"));
+  EXPECT_THAT(failure_of(s3_container_credentials()),
+              HasSubstr("a line break or a zero byte in it"));
 }
 
 // The metadata service of an instance, version 2.
