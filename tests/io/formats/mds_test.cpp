@@ -25,6 +25,7 @@
 namespace lade::io {
 
 using test::little;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -200,6 +201,14 @@ TEST(MdsIndex, ThatIsNotOneIsRefused) {
   EXPECT_THAT(one({{"c", "int", "4"}}), HasSubstr("size of column \"c\" is not that"));
   EXPECT_THAT(one({{"c", "int", "8"}, {"c", "int", "8"}}), HasSubstr("two columns are called"));
   EXPECT_THAT(one(text_and_number, 11), HasSubstr("11 bytes cannot hold 1 samples"));
+  EXPECT_EQ(one(text_and_number, ~std::uint32_t{0}), "none");
+  for (auto bytes : {std::size_t{1} << 32, std::size_t{1} << 60, ~std::size_t{0}})
+    EXPECT_THAT(refusal(index_of({shard_index(text_and_number, bytes, bytes / 4 - 2)})),
+                AllOf(HasSubstr("read index.json: "),
+                      HasSubstr("shard 0: " + std::to_string(bytes) +
+                                " bytes are more than offsets of 32 bits reach")));
+  EXPECT_THAT(refusal("{\"shards\":[{\"x\":" + std::string(100'000, '[')),
+              HasSubstr("more than 64 levels"));
   for (auto name : {"../a", "/a", "a/../../b", "..", ""})
     EXPECT_THAT(one(text_and_number, 100, name), HasSubstr("not a file below the index"));
   EXPECT_THAT(refusal(index_of({shard_index({}, 100, 1, "a", "snappy", "a.snappy")})),
@@ -267,7 +276,9 @@ TEST_P(Mds, CompressedShardsAreReadAsAWhole) {
   EXPECT_THAT([&] { (void)sync_wait(runtime, data(0)); },
               ThrowsMessage<error>(HasSubstr("read it as a whole, with read_mds_shard")));
   auto bomb = open(1000);
-  EXPECT_THROW(sync_wait(runtime, test::collect(read_mds_shard(bomb)(bomb.shards()[0]))), error);
+  EXPECT_THAT([&] { sync_wait(runtime, test::collect(read_mds_shard(bomb)(bomb.shards()[0]))); },
+              ThrowsMessage<error>("decompress " + (dir / "0.mds.zstd") +
+                                   ": it expands to more than max_bytes, 1000"));
 }
 
 TEST_P(Mds, ShardsThatContradictTheIndexAreRefused) {
