@@ -88,6 +88,11 @@ TEST(Safetensors, AWrongHeaderIsRefused) {
   EXPECT_TRUE(parse_safetensors(buffer_of(file_of("{}", "")), "x.st").empty());
   expect_refusal("", "has only 0 bytes");
   expect_refusal(little(100, 8) + "{}", "claims 100 bytes, and 2 follow");
+  expect_refusal(little(std::uint64_t{1} << 60, 8) + "{}",
+                 "claims 1152921504606846976 bytes, and 2 follow");
+  expect_refusal(little(~std::uint64_t{0}, 8) + "{}",
+                 "claims 18446744073709551615 bytes, and 2 follow");
+  expect_refusal(file_of("{\"a\":{\"b\":" + std::string(100'000, '['), ""), " levels");
   expect_refusal(file_of("", ""), "does not begin with '{'");
   expect_refusal(file_of(" {}", ""), "does not begin with '{'");
   expect_refusal(file_of("{", ""), "byte 1: expected a string");

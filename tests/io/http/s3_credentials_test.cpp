@@ -104,6 +104,8 @@ TEST(S3Credentials, InAnswersThatAreDamagedAreRefusedWithoutShowingThem) {
   EXPECT_EQ(refusal(R"({"AccessKeyId":"id","SecretAccessKey":"s3cr3t")"),
             "get credentials: the answer is no JSON object");
   EXPECT_EQ(refusal(R"(["s3cr3t"])"), "get credentials: the answer is no JSON object");
+  EXPECT_EQ(refusal(R"({"AccessKeyId":"id","x":)" + std::string(100'000, '[')),
+            "get credentials: the answer is no JSON object");
   EXPECT_EQ(refusal(R"({"AccessKeyId":"id"})"), "get credentials: the answer has no keys");
   EXPECT_EQ(refusal(R"({"AccessKeyId":"a","SecretAccessKey":"b","Expiration":"soon"})"),
             "get credentials: an expiration that is no time");
