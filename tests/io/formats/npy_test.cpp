@@ -1,3 +1,4 @@
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
@@ -7,12 +8,14 @@
 #include <lade/error.hpp>
 #include <lade/io/formats/npy.hpp>
 #include <lade/io/formats/tar.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -142,6 +145,17 @@ TEST(Npy, ASampleGetsAFieldForItsData) {
   EXPECT_EQ(decoded.field("vector").tensor().shape(), dimensions{1});
   EXPECT_THAT([] { decode_npy()(sample("empty.npy")); },
               ThrowsMessage<error>(HasSubstr("empty.npy")));
+}
+
+TEST(Npy, BehindAUrlIsNamedWithoutSecrets) {
+  const std::string url = "npy://u:secret@h/a?sig=secret";
+  auto remote = std::make_shared<counted_store>();
+  remote->put(url, "nonsense");
+  mount("npy://", remote);
+  runtime runtime;
+  EXPECT_THAT([&] { sync_wait(runtime, read_npy(url)); },
+              ThrowsMessage<error>(HasSubstr("npy://h/a?sig=...: ")));
+  unmount("npy://");
 }
 
 class NpyFile : public ReactorTest {};

@@ -1,3 +1,4 @@
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
@@ -6,6 +7,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/formats/safetensors.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
@@ -144,6 +146,17 @@ TEST(Safetensors, ASampleGetsAFieldForEachTensor) {
   EXPECT_EQ(decoded.field("a").tensor().shape(), dimensions{1});
   EXPECT_THAT([] { decode_safetensors()(sample("none.st")); },
               ThrowsMessage<error>(HasSubstr("none.st")));
+}
+
+TEST(Safetensors, BehindAUrlIsNamedWithoutSecrets) {
+  const std::string url = "safetensors://u:secret@h/a?sig=secret";
+  auto remote = std::make_shared<counted_store>();
+  remote->put(url, "nonsense");
+  mount("safetensors://", remote);
+  runtime runtime;
+  EXPECT_THAT([&] { sync_wait(runtime, read_safetensors(url)); },
+              ThrowsMessage<error>(HasSubstr("safetensors://h/a?sig=...: ")));
+  unmount("safetensors://");
 }
 
 class SafetensorsFile : public ReactorTest {};
