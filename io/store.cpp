@@ -41,7 +41,8 @@ struct mounted_stores {
 
 static void require_url(std::string_view prefix) {
   if (scheme_of(prefix).empty())
-    throw error(errc::invalid_argument, "mount a store", "'" + std::string(prefix) + "' is no URL");
+    throw error(errc::invalid_argument, "mount a store",
+                "'" + without_secrets(prefix) + "' is no URL");
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {

@@ -169,6 +169,8 @@ TEST(Store, ThatIsNotMountedIsNamed) {
               ThrowsMessage<error>("open hdfs://host/a: no store is mounted at hdfs://"));
   EXPECT_THAT([] { mount("/data", nullptr); },
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
+  EXPECT_THAT([] { mount(" https://u:secret@host/", nullptr); },
+              ThrowsMessage<error>(HasSubstr("' https://host/' is no URL")));
 }
 
 TEST(Store, ThatCannotListSaysSo) {
