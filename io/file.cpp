@@ -372,7 +372,7 @@ task<buffer> read_file(std::string path, read_options options) {
 
 static task<sample> read_url(sample from, io::read_options options) {
   auto store = io::find_store(from.key());
-  if (!store) {  // a URL of a file
+  if (!store) {  // a URL of a file, or no path
     auto content = co_await io::read_file(from.key(), options);
     co_return std::move(from).with_data(std::move(content));
   }
@@ -386,7 +386,8 @@ static task<sample> read_path(sample from, io::read_options options) {
 }
 
 task<sample> detail::read::operator()(sample from) const {
-  if (scheme_of(from.key()).empty()) return read_path(std::move(from), options_);
+  bool is_path = scheme_of(from.key()).empty() && from.key().find('\0') == std::string::npos;
+  if (is_path) return read_path(std::move(from), options_);
   return read_url(std::move(from), options_);
 }
 

@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/io/store.hpp>
+#include <lade/printable.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -40,7 +41,8 @@ struct mounted_stores {
 
 static void require_url(std::string_view prefix) {
   if (scheme_of(prefix).empty())
-    throw error(errc::invalid_argument, "mount a store", "'" + std::string(prefix) + "' is no URL");
+    throw error(errc::invalid_argument, "mount a store",
+                "'" + without_secrets(prefix) + "' is no URL");
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {
@@ -88,18 +90,27 @@ std::shared_ptr<const store> find_store(std::string_view name) {
   return found;
 }
 
+[[noreturn]] static void refuse_path(std::string_view name, std::string_view why) {
+  throw error(errc::invalid_argument, "open " + printable(without_secrets(name)), why);
+}
+
 // RFC 8089: an empty host or "localhost", and a path with percent-encoded bytes.
-std::string local_path(std::string name) {
-  if (scheme_of(name) != "file") return name;
-  auto rest = std::string_view(name).substr(std::string_view("file://").size());
+static std::string path_of_url(std::string_view name) {
+  auto rest = name.substr(std::string_view("file://").size());
   auto host = rest.substr(0, rest.find('/'));
   rest.remove_prefix(host.size());
   if ((!host.empty() && host != "localhost") || rest.empty())
-    throw error(errc::invalid_argument, "open " + name, "not a file of this machine");
+    refuse_path(name, "not a file of this machine");
   auto path = percent_decoded(rest);
-  if (!path)
-    throw error(errc::invalid_argument, "open " + name, "a % without two hexadecimal digits");
+  if (!path) refuse_path(name, "a % without two hexadecimal digits");
   return *std::move(path);
+}
+
+std::string local_path(std::string name) {
+  bool is_url = scheme_of(name) == "file";
+  auto path = is_url ? path_of_url(name) : name;
+  if (path.find('\0') != path.npos) refuse_path(name, "no path has a zero byte");
+  return path;
 }
 
 }  // namespace lade::io

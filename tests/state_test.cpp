@@ -1057,6 +1057,8 @@ TEST(StateText, ErrorsTellWhere) {
   EXPECT_THAT(reading("{\"seeds\":1}"), says("\"seeds\" is not part of a state"));
   EXPECT_THAT(reading("{\"seed\":x}"), says("expected a whole number (at character 8)"));
   EXPECT_THAT(reading("{\"seed\":99999999999999999999}"), says("expected a whole number"));
+  EXPECT_THAT(reading("{\"open\":" + std::string(100'000, '[')), says("expected a whole number"));
+  EXPECT_THAT(reading("{\"a\":" + std::string(100'000, '[')), says("\"a\" is not part of a state"));
   EXPECT_THAT(reading("{\"open\":[[4,3]]}"), says("ranges that do not ascend"));
   EXPECT_THAT(reading("{\"open\":[[1,2],[2,3]]}"), says("ranges that do not ascend"));
   EXPECT_THAT(reading("{\"sources\":[{\"end\":1}]}"), says("\"end\" is not part of a source"));

@@ -9,6 +9,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/formats/decompress.hpp>
 #include <lade/io/formats/mds.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -27,19 +28,20 @@ struct mds::content {
 };
 
 [[noreturn]] static void refuse_mds_shard(const std::string& path, const std::string& why) {
-  throw error(errc::invalid_data, "read the shard " + path, why);
+  throw error(errc::invalid_data, "read the shard " + without_secrets(path), why);
 }
 
 // A sample of a shard. It begins behind the offsets.
 static task<sample> make_mds_sample(std::string key, std::int64_t label, buffer bytes,
                                     mds_columns columns) {
-  auto values = split_mds_sample(bytes.bytes(), *columns, key);
+  sample made(std::move(key), label);
+  auto name = made.name();
+  auto values = split_mds_sample(bytes.bytes(), *columns, name);
   auto unaligned = unaligned_bytes(values);
   buffer copies;
   if (unaligned > 0) copies = co_await allocate(unaligned);
-  auto fields = mds_fields(values, bytes, copies, key);
-  auto made = sample(std::move(key), label).with_fields(std::move(fields));
-  co_return made;
+  auto fields = mds_fields(values, bytes, copies, name);
+  co_return std::move(made).with_fields(std::move(fields));
 }
 
 task<mds> open_mds(std::string directory) {
@@ -77,7 +79,7 @@ task<sample> mds::operator()(std::uint64_t index) const { return read(content_, 
 task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index) {
   if (index >= from->samples())
     throw error(
-        errc::invalid_argument, "read a sample of " + from->prefix + "index.json",
+        errc::invalid_argument, "read a sample of " + without_secrets(from->prefix + "index.json"),
         "there is no sample " + std::to_string(index) + " of " + std::to_string(from->samples()));
   auto& shard = *std::upper_bound(
       from->shards.begin(), from->shards.end(), index,
@@ -85,7 +87,8 @@ task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index)
   auto path = from->path_of(shard);
   auto number = index - (shard.end - shard.samples);
   if (shard.compressed)
-    throw error(errc::unsupported, "read sample " + std::to_string(number) + " of " + path,
+    throw error(errc::unsupported,
+                "read sample " + std::to_string(number) + " of " + without_secrets(path),
                 "the shard is compressed; read it as a whole, with read_mds_shard");
   auto file = co_await open_reader(path);
   if (file->size() != shard.bytes)
@@ -112,12 +115,13 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
   auto number = which && which->type() == field::kind::integer ? which->integer() : -1;
   if (number < 0 || static_cast<std::uint64_t>(number) >= from->shards.size() ||
       from->path_of(from->shards[static_cast<std::size_t>(number)]) != path)
-    throw error(errc::invalid_argument, "read the shard " + path,
-                "it is none of " + from->prefix + "index.json");
+    throw error(errc::invalid_argument, "read the shard " + file.name(),
+                "it is none of " + without_secrets(from->prefix + "index.json"));
   auto& shard = from->shards[static_cast<std::size_t>(number)];
   auto content = stream(path);
-  if (shard.compressed) content = decompress(std::move(content), path, {.max_bytes = shard.bytes});
-  stream_reader bytes(std::move(content), path);
+  if (shard.compressed)
+    content = decompress(std::move(content), file.name(), {.max_bytes = shard.bytes});
+  stream_reader bytes(std::move(content), file.name());
   auto count = co_await bytes.read(4, "the number of samples");
   if (load_little<std::uint32_t>(count.bytes()) != shard.samples)
     refuse_mds_shard(path, "it has " + std::to_string(load_little<std::uint32_t>(count.bytes())) +

@@ -4,6 +4,8 @@
 #include <lade/error.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace lade::io {
@@ -136,6 +138,8 @@ class mds_index_parser {
     if (shard.zip) require_compression(shard.compression);
     auto& stored = shard.zip ? *shard.zip : *shard.raw;
     require_below(stored.name);
+    if (shard.raw->bytes > std::numeric_limits<std::uint32_t>::max())
+      refuse(std::to_string(shard.raw->bytes) + " bytes are more than offsets of 32 bits reach");
     if (shard.raw->bytes < 8 || *shard.samples > (shard.raw->bytes - 8) / 4)
       refuse(std::to_string(shard.raw->bytes) + " bytes cannot hold " +
              std::to_string(*shard.samples) + " samples");

@@ -5,6 +5,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/safetensors.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -107,7 +108,7 @@ std::vector<field> parse_safetensors(const buffer& file, std::string_view name) 
 
 task<std::vector<field>> read_safetensors(std::string path) {
   auto content = co_await read_file(path);
-  auto from = std::make_shared<const memory_reader>(std::move(content), std::move(path));
+  auto from = std::make_shared<const memory_reader>(std::move(content), without_secrets(path));
   auto file = co_await open_safetensors(std::move(from));
   std::vector<field> fields;
   for (auto& each : file.tensors()) {

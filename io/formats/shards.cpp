@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/io/formats/shards.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -9,11 +10,11 @@
 namespace lade::io {
 
 [[noreturn]] static void refuse_pattern(std::string_view pattern, const std::string& why) {
-  throw error(errc::invalid_argument, "expand shards " + std::string(pattern), why);
+  throw error(errc::invalid_argument, "expand shards " + without_secrets(pattern), why);
 }
 
 [[noreturn]] static void refuse_many(std::string_view pattern) {
-  throw error(errc::limit_exceeded, "expand shards " + std::string(pattern),
+  throw error(errc::limit_exceeded, "expand shards " + without_secrets(pattern),
               "more than " + std::to_string(shards::max_shards) + " names");
 }
 

@@ -4,6 +4,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/wav.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +68,7 @@ task<tensor> read_wav(std::string path, wav_options options) {
   std::shared_ptr<const byte_reader> from;
   if (options.offset_seconds == 0 && std::isinf(options.duration_seconds)) {
     auto content = co_await read_file(path);
-    from = std::make_shared<const memory_reader>(std::move(content), std::move(path));
+    from = std::make_shared<const memory_reader>(std::move(content), without_secrets(path));
   } else {
     from = co_await open_reader(std::move(path));
   }

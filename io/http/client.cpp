@@ -1,4 +1,5 @@
 #include "attempt.hpp"
+#include "origin.hpp"
 #include "ranges.hpp"
 
 #include <lade/buffer_pool.hpp>
@@ -36,6 +37,7 @@ std::optional<std::uint64_t> response::object_bytes() const noexcept {
 }
 
 request::request(std::string_view method, std::string url) : method_(method), url_(std::move(url)) {
+  require_no_zero_byte(url_);
   for (auto* known : {"GET", "HEAD", "PUT", "POST", "DELETE"})
     if (method_ == known) return;
   throw error(errc::invalid_argument, "make a request", "no method '" + method_ + "'");

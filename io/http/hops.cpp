@@ -38,10 +38,12 @@ static void set_method(transfer& hop, const request& what) {
   }
 }
 
-// A line break in a header would be another header.
+// A line break in a header would be another header, and a zero byte the end of it.
 static void require_one_line(const std::string& name, const std::string& value) {
-  if ((name + value).find_first_of("\r\n") == std::string::npos && !name.empty()) return;
-  throw error(errc::invalid_argument, "send header " + printable(name), "a line break in it");
+  constexpr std::string_view ends("\r\n\0", 3);
+  if ((name + value).find_first_of(ends) == std::string::npos && !name.empty()) return;
+  throw error(errc::invalid_argument, "send header " + printable(name),
+              "a line break or a zero byte in it, or no name");
 }
 
 static task<> add_own_headers(client::state& client, const request& what, const route& way,

@@ -82,7 +82,19 @@ static bool parse_plain(std::string_view url, origin& into) {
   return true;
 }
 
+// To libcurl, a zero byte ends a text.
+static bool has_zero_byte(std::string_view text) noexcept {
+  return text.find('\0') != std::string_view::npos;
+}
+
+void require_no_zero_byte(const std::string& url) {
+  if (!has_zero_byte(url)) return;
+  throw error(errc::invalid_argument, "open " + printable(without_secrets(url)),
+              "a zero byte in it");
+}
+
 origin::origin(const std::string& url) {
+  require_no_zero_byte(url);
   if (parse_plain(url, *this)) return;
   auto parsed = make_curl_url();
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) == CURLUE_OK) {
@@ -122,6 +134,7 @@ std::string known_host(const std::string& given) {
 }
 
 std::string redirected(const std::string& from, const std::string& location) {
+  if (has_zero_byte(location)) return {};
   auto url = make_curl_url();
   if (curl_url_set(url.get(), CURLUPART_URL, from.c_str(), 0) == CURLUE_OK &&
       curl_url_set(url.get(), CURLUPART_URL, location.c_str(), CURLU_URLENCODE) == CURLUE_OK) {

@@ -13,7 +13,7 @@ struct origin {
   std::string host;    // lower case; an IPv6 address in brackets
   std::string port;    // also where the URL does not say one
 
-  // Throws error(invalid_argument) for what is no URL of http or https.
+  // Throws error(invalid_argument) for what is no URL of http or https, or has a zero byte.
   explicit origin(const std::string& url);
 
   std::string authority() const { return host + ":" + port; }
@@ -25,6 +25,10 @@ struct origin {
 // "host", or "host:port" where a port is given, as origins have them: what a program names a host
 // by. Throws error(invalid_argument) for what is neither.
 std::string known_host(const std::string& given);
+
+// Throws error(invalid_argument) for a URL with a zero byte, of which libcurl would take what
+// stands before it.
+void require_no_zero_byte(const std::string& url);
 
 // Where a Location header leads to, from the URL that it was an answer of; empty if that is no URL
 // of http or https.

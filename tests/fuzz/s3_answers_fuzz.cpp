@@ -1,7 +1,6 @@
-// Reads any bytes as what object stores and services of credentials say, and as files of profiles.
+// Reads any bytes as what object stores and services of credentials say.
 
 #include "../../io/http/credential_answers.hpp"
-#include "../../io/http/profile_file.hpp"
 #include "../../io/http/s3_listing.hpp"
 #include "../../io/http/sigv4.hpp"
 
@@ -27,7 +26,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_as([&] { (void)parse_listed_page(text); });
   read_as([&] { (void)parse_credentials_xml(text, "read"); });
   read_as([&] { (void)parse_credentials_json(text, "read"); });
-  read_as([&] { (void)parse_profile_file(text, "read"); });
   (void)parse_expiration(text);
   if (lade::percent_decoded(percent_encoded(text, true)) != text) std::abort();
   return 0;

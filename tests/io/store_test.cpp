@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../support/temp_dir.hpp"
@@ -168,6 +169,8 @@ TEST(Store, ThatIsNotMountedIsNamed) {
               ThrowsMessage<error>("open hdfs://host/a: no store is mounted at hdfs://"));
   EXPECT_THAT([] { mount("/data", nullptr); },
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
+  EXPECT_THAT([] { mount(" https://u:secret@host/", nullptr); },
+              ThrowsMessage<error>(HasSubstr("' https://host/' is no URL")));
 }
 
 TEST(Store, ThatCannotListSaysSo) {
@@ -190,6 +193,23 @@ TEST(Store, UrlsOfFilesArePaths) {
               ThrowsMessage<error>("open file:///a%2: a % without two hexadecimal digits"));
   EXPECT_THAT([] { (void)local_path("file://host/a"); },
               ThrowsMessage<error>(HasSubstr("not a file of this machine")));
+  EXPECT_THAT([] { (void)local_path("file://user:secret@host/a"); },
+              ThrowsMessage<error>("open file://host/a: not a file of this machine"));
+}
+
+// The system would open what stands before it.
+TEST(Store, PathsWithAZeroByteAreRefused) {
+  temp_dir dir;
+  runtime runtime;
+  auto path = dir.write("a", "text");
+  for (auto& [name, shown] : {std::pair(path + std::string("\0b", 2), path + "\\x00b"),
+                              std::pair("file://" + path + "%00b", "file://" + path + "%00b")}) {
+    auto refusal = ThrowsMessage<error>("open " + shown + ": no path has a zero byte");
+    EXPECT_THAT([&] { (void)local_path(name); }, refusal);
+    EXPECT_THAT([&] { (void)sync_wait(runtime, read(sample(name))); }, refusal);
+    EXPECT_THAT([&] { (void)sync_wait(runtime, read_file(name)); }, refusal);
+    EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(name)); }, refusal);
+  }
 }
 
 }  // namespace lade::io

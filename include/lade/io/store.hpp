@@ -103,7 +103,8 @@ void unmount(std::string_view prefix);
 std::shared_ptr<const store> find_store(std::string_view name);
 
 // The path of a name: that of a URL of the scheme "file", else the name. Throws
-// error(invalid_argument) for a URL of another host.
+// error(invalid_argument) for a URL of another host, and for a path with a zero byte, of which the
+// system would open what stands before it.
 std::string local_path(std::string name);
 
 }  // namespace lade::io

@@ -1,5 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/io/formats/decompress.hpp>
+#include <lade/io/formats/tar.hpp>
+#include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 
@@ -9,6 +11,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <zlib.h>
 #include <zstd.h>
@@ -131,6 +134,53 @@ TEST(Decompress, ABombIsRefusedByName) {
         ThrowsMessage<error>("decompress a.gz: it expands to more than max_bytes, 9999999"));
     EXPECT_EQ(decompressed(bomb, {.max_bytes = 10'000'000}).size(), 10'000'000u);
   }
+}
+
+// What a stream of members fails of, and the most memory that it takes from the pool.
+static std::pair<std::string, std::size_t> refusal_and_memory(std::string archive,
+                                                              decompress_options unpack,
+                                                              tar_options options = {}) {
+  runtime runtime;
+  std::string refusal = "none";
+  auto names = [](async_generator<tar_member> members) -> task<std::vector<std::string>> {
+    std::vector<std::string> all;
+    while (auto* member = co_await members.next()) all.push_back(member->name());
+    co_return all;
+  };
+  try {
+    auto content = decompress(chunks_of(std::move(archive), 1000), "a.tar.gz", unpack);
+    (void)sync_wait(runtime, names(tar_members(std::move(content), "a.tar.gz", options)));
+  } catch (const error& refused) {
+    refusal = refused.what();
+  }
+  return {refusal, runtime.memory().stats().peak_bytes};
+}
+
+TEST(Decompress, AnArchiveWhoseMemberIsABombIsRefusedByNameInLittleMemory) {
+  constexpr std::size_t mega = std::size_t{1} << 20;
+  auto archive = test::tar_file("small", "text") +
+                 test::tar_file("bomb", std::string(16 * mega, '\0')) + test::tar_end();
+  for (auto& packed : {gzip(archive), zstd(archive)}) {
+    ASSERT_LT(packed.size(), mega / 8);
+    auto [of_member, for_member] = refusal_and_memory(packed, {}, {.max_member_bytes = 2 * mega});
+    EXPECT_EQ(of_member,
+              "read a.tar.gz: header at byte 1024, behind small: bomb has 16777216 bytes; "
+              "max_member_bytes is 2097152");
+    EXPECT_LE(for_member, 4 * mega);
+    auto [of_stream, for_stream] = refusal_and_memory(packed, {.max_bytes = 4 * mega});
+    EXPECT_EQ(of_stream, "decompress a.tar.gz: it expands to more than max_bytes, 4194304");
+    EXPECT_LE(for_stream, 24 * mega);  // the member is begun
+  }
+}
+
+TEST(Decompress, WhatIsInACompressedStreamIsNotDecompressedAgain) {
+  auto bomb = gzip(std::string(10'000'000, 'a'));
+  EXPECT_EQ(decompressed(gzip(bomb), {.max_bytes = bomb.size()}), bomb);
+  EXPECT_EQ(decompressed(zstd(bomb), {.max_bytes = bomb.size()}), bomb);
+  auto archive = gzip(test::tar_file("bomb.gz", bomb) + test::tar_end());
+  auto [refusal, memory] = refusal_and_memory(archive, {.max_bytes = bomb.size() + 2048});
+  EXPECT_EQ(refusal, "none");
+  EXPECT_LE(memory, std::size_t{4} << 20);
 }
 
 TEST(Decompress, AWindowBeyondTheLimitIsRefused) {

@@ -19,6 +19,7 @@ namespace lade::io {
 
 using test::stream_of;
 using test::texts_of;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -109,6 +110,8 @@ TEST_P(JsonLines, ErrorsNameTheFileTheLineAndTheByte) {
   EXPECT_EQ(refusal("{\"a\":1,\"b\":2}\n", {.max_fields = 1}),
             "read " + path + ": line 1 has more fields than max_fields, 1");
   EXPECT_THAT(refusal("{\"a\":1}\n", {.max_line_bytes = 3}), HasSubstr("max_line_bytes, 3"));
+  auto deep = "{}\n{\"a\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}\n";
+  EXPECT_THAT(refusal(deep), AllOf(HasSubstr("read " + path + ": line 2"), HasSubstr(" levels")));
 }
 
 }  // namespace lade::io

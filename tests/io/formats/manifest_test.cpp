@@ -154,6 +154,8 @@ TEST(Manifest, ErrorsNameTheFileAndTheLine) {
   EXPECT_THAT(refusal("a.jsonl", "{\"path\":\"a\",\"url\":\"b\"}\n"), HasSubstr("one member"));
   EXPECT_THAT(refusal("a.jsonl", "{\"path\":\"a\",\"label\":1.5}\n"), HasSubstr("not an integer"));
   EXPECT_THAT(refusal("a.jsonl", "{\"path\":\n"), HasSubstr("line 1, byte 8"));
+  EXPECT_THAT(refusal("a.jsonl", "{\"path\":\"a\",\"b\":" + std::string(100'000, '[') + "\n"),
+              HasSubstr("read a.jsonl: line 1, byte 80: more than 64 levels"));
   EXPECT_THAT(refusal("a.txt", ""), HasSubstr("must end with .csv, .jsonl or .ndjson"));
   EXPECT_THAT([] { (void)manifest("/absent.csv").list_all(); },
               ThrowsMessage<error>("open /absent.csv: No such file or directory"));

@@ -2,6 +2,7 @@
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/formats/mds.hpp>
+#include <lade/io/store.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
@@ -18,6 +19,7 @@
 
 #include "../../../io/formats/mds_index.hpp"
 #include "../../../io/formats/mds_sample.hpp"
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
@@ -25,8 +27,10 @@
 namespace lade::io {
 
 using test::little;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 using testing_support::temp_dir;
 
@@ -200,6 +204,14 @@ TEST(MdsIndex, ThatIsNotOneIsRefused) {
   EXPECT_THAT(one({{"c", "int", "4"}}), HasSubstr("size of column \"c\" is not that"));
   EXPECT_THAT(one({{"c", "int", "8"}, {"c", "int", "8"}}), HasSubstr("two columns are called"));
   EXPECT_THAT(one(text_and_number, 11), HasSubstr("11 bytes cannot hold 1 samples"));
+  EXPECT_EQ(one(text_and_number, ~std::uint32_t{0}), "none");
+  for (auto bytes : {std::size_t{1} << 32, std::size_t{1} << 60, ~std::size_t{0}})
+    EXPECT_THAT(refusal(index_of({shard_index(text_and_number, bytes, bytes / 4 - 2)})),
+                AllOf(HasSubstr("read index.json: "),
+                      HasSubstr("shard 0: " + std::to_string(bytes) +
+                                " bytes are more than offsets of 32 bits reach")));
+  EXPECT_THAT(refusal("{\"shards\":[{\"x\":" + std::string(100'000, '[')),
+              HasSubstr("more than 64 levels"));
   for (auto name : {"../a", "/a", "a/../../b", "..", ""})
     EXPECT_THAT(one(text_and_number, 100, name), HasSubstr("not a file below the index"));
   EXPECT_THAT(refusal(index_of({shard_index({}, 100, 1, "a", "snappy", "a.snappy")})),
@@ -267,7 +279,9 @@ TEST_P(Mds, CompressedShardsAreReadAsAWhole) {
   EXPECT_THAT([&] { (void)sync_wait(runtime, data(0)); },
               ThrowsMessage<error>(HasSubstr("read it as a whole, with read_mds_shard")));
   auto bomb = open(1000);
-  EXPECT_THROW(sync_wait(runtime, test::collect(read_mds_shard(bomb)(bomb.shards()[0]))), error);
+  EXPECT_THAT([&] { sync_wait(runtime, test::collect(read_mds_shard(bomb)(bomb.shards()[0]))); },
+              ThrowsMessage<error>("decompress " + (dir / "0.mds.zstd") +
+                                   ": it expands to more than max_bytes, 1000"));
 }
 
 TEST_P(Mds, ShardsThatContradictTheIndexAreRefused) {
@@ -307,6 +321,39 @@ TEST_P(Mds, ShardsThatContradictTheIndexAreRefused) {
   EXPECT_THAT(changed(8, 0).second, HasSubstr("to 0"));
   EXPECT_THAT(changed(8, ~0u).first, HasSubstr("to 4294967295"));
   EXPECT_THAT(changed(8, ~0u).second, HasSubstr("to 4294967295"));
+}
+
+TEST_P(Mds, ErrorsShowNoSecretsOfItsUrl) {
+  auto remote = std::make_shared<test::counted_store>();
+  mount("mds://", remote);
+  runtime runtime(options());
+  const std::string url = "mds://u:secret@h/d/";
+  auto good = shard_of({text_sample("a", 1)});
+  auto damaged = good;
+  damaged.replace(good.size() - 13, 4, little(99u));  // the length of its text
+  auto refusals = [&](const std::string& shard, std::size_t bytes, bool compressed = false) {
+    remote->put(url + "index.json",
+                index_of({shard_index(text_and_number, bytes, 1, "0.mds", compressed ? "gz" : "",
+                                      compressed ? "0.mds" : "")}));
+    remote->put(url + "0.mds", shard);
+    auto data = sync_wait(runtime, open_mds(url));
+    auto says = ThrowsMessage<error>(AllOf(HasSubstr("mds://h/d/0.mds"), Not(HasSubstr("secret"))));
+    EXPECT_THAT([&] { (void)sync_wait(runtime, data(0)); }, says);
+    EXPECT_THAT(
+        [&] { (void)sync_wait(runtime, test::collect(read_mds_shard(data)(data.shards()[0]))); },
+        says);
+  };
+  refusals(damaged, damaged.size());
+  refusals(good.substr(0, 10), good.size());
+  refusals(std::string("\x1f\x8bnonsense"), good.size(), true);
+  auto data = sync_wait(runtime, open_mds(url));
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, data(1)); },
+      ThrowsMessage<error>("read a sample of mds://h/d/index.json: there is no sample 1 of 1"));
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, test::collect(read_mds_shard(data)(sample(url + "x")))); },
+      ThrowsMessage<error>("read the shard mds://h/d/x: it is none of mds://h/d/index.json"));
+  unmount("mds://");
 }
 
 TEST_P(Mds, WithoutAnIndexIsRefused) {

@@ -1,17 +1,23 @@
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
 #include "oracle.hpp"
+#include "tar_bytes.hpp"
 
 #include <lade/error.hpp>
 #include <lade/io/formats/npy.hpp>
+#include <lade/io/formats/tar.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace lade::io {
 
@@ -141,6 +147,17 @@ TEST(Npy, ASampleGetsAFieldForItsData) {
               ThrowsMessage<error>(HasSubstr("empty.npy")));
 }
 
+TEST(Npy, BehindAUrlIsNamedWithoutSecrets) {
+  const std::string url = "npy://u:secret@h/a?sig=secret";
+  auto remote = std::make_shared<counted_store>();
+  remote->put(url, "nonsense");
+  mount("npy://", remote);
+  runtime runtime;
+  EXPECT_THAT([&] { sync_wait(runtime, read_npy(url)); },
+              ThrowsMessage<error>(HasSubstr("npy://h/a?sig=...: ")));
+  unmount("npy://");
+}
+
 class NpyFile : public ReactorTest {};
 INSTANTIATE_TEST_SUITE_P(Both, NpyFile,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
@@ -153,6 +170,37 @@ TEST_P(NpyFile, IsRead) {
   EXPECT_EQ(*sync_wait(runtime, read_npy(path)).data<std::uint16_t>(), 'a' * 256 + 'b');
   EXPECT_THAT([&] { sync_wait(runtime, read_npy(dir.write("bad", "?"))); },
               ThrowsMessage<error>(HasSubstr(dir / "bad")));
+}
+
+static std::string with_shape(const std::string& shape) {
+  return npy_of(dictionary_of(">f8", shape), std::string(15, '\0'));
+}
+
+TEST_P(NpyFile, ThatClaimsMoreThanItHasIsRefusedByNameInLittleMemory) {
+  temp_dir dir;
+  runtime runtime(options());
+  for (auto& [shape, bytes] : {std::pair("(1152921504606846976,)", "9223372036854775808"),
+                               std::pair("(3, 4294967296, 4294967296)", "18446744073709551615")}) {
+    auto path = dir.write("x.npy", with_shape(shape));
+    EXPECT_THAT([&] { sync_wait(runtime, read_npy(path)); },
+                ThrowsMessage<error>(AllOf(HasSubstr("read array " + path + ": an array f64["),
+                                           HasSubstr(std::string(bytes) + " bytes behind"))));
+  }
+  EXPECT_LE(runtime.memory().stats().peak_bytes, 64u << 10);
+}
+
+static task<tensor> first_array(async_generator<tar_member> members) {
+  auto* member = co_await members.next();
+  co_return parse_npy(member->content(), "a.tar/" + member->name());
+}
+
+TEST(Npy, AMemberOfAnArchiveThatClaimsMoreThanItHasIsRefusedByName) {
+  auto archive = tar_file("x.npy", with_shape("(1152921504606846976,)")) + tar_end();
+  EXPECT_THAT(
+      [&] { sync_wait(first_array(tar_members(chunks_of(archive, 100), "a.tar"))); },
+      ThrowsMessage<error>("read array a.tar/x.npy: an array f64[1152921504606846976] needs "
+                           "9223372036854775808 bytes behind its header, and there are "
+                           "15"));
 }
 
 TEST(Npy, ReadsAllArraysThatNumPyWrites) {

@@ -20,12 +20,14 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::io {
 
 using namespace lade::test;
 using namespace testing_support;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -69,6 +71,26 @@ TEST(Npz, CompressedArraysAreBoundedTogether) {
 TEST(Npz, AnArrayThatIsNoneIsNamed) {
   EXPECT_THAT([] { read_all(buffer_of(zip_of({{"x.npy", "text"}}))); },
               ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
+}
+
+TEST(Npz, AnArrayThatClaimsMoreThanItHasIsRefusedByNameInLittleMemory) {
+  for (auto& [shape, bytes] : {std::pair("1152921504606846976,", "9223372036854775808"),
+                               std::pair("4294967296, 4294967296, 2", "18446744073709551615")}) {
+    auto header = std::string("{'descr': '<f8', 'fortran_order': False, 'shape': (") + shape + ")}";
+    auto array = std::string("\x93NUMPY\1\0", 8) + little(header.size(), 2) + header + "abc";
+    for (bool deflate : {false, true}) {
+      auto file = buffer_of(zip_of({{"x.npy", array, deflate}}));
+      auto refusal = ThrowsMessage<error>(AllOf(HasSubstr("read array a.npz/x.npy: an array f64["),
+                                                HasSubstr(std::string("] needs ") + bytes +
+                                                          " bytes behind its header, and there "
+                                                          "are 3")));
+      EXPECT_THAT([&] { decode_npz()(sample("a.npz").with_data(file)); }, refusal);
+      runtime runtime;
+      auto from = std::make_shared<memory_reader>(file, "a.npz");
+      EXPECT_THAT([&] { sync_wait(runtime, read_npz(from)); }, refusal);
+      EXPECT_LE(runtime.memory().stats().peak_bytes, 4096u);
+    }
+  }
 }
 
 TEST(Npz, ASampleGetsAFieldForEachArray) {

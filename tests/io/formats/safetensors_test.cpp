@@ -1,3 +1,4 @@
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
@@ -6,6 +7,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/formats/safetensors.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
@@ -88,6 +90,11 @@ TEST(Safetensors, AWrongHeaderIsRefused) {
   EXPECT_TRUE(parse_safetensors(buffer_of(file_of("{}", "")), "x.st").empty());
   expect_refusal("", "has only 0 bytes");
   expect_refusal(little(100, 8) + "{}", "claims 100 bytes, and 2 follow");
+  expect_refusal(little(std::uint64_t{1} << 60, 8) + "{}",
+                 "claims 1152921504606846976 bytes, and 2 follow");
+  expect_refusal(little(~std::uint64_t{0}, 8) + "{}",
+                 "claims 18446744073709551615 bytes, and 2 follow");
+  expect_refusal(file_of("{\"a\":{\"b\":" + std::string(100'000, '['), ""), " levels");
   expect_refusal(file_of("", ""), "does not begin with '{'");
   expect_refusal(file_of(" {}", ""), "does not begin with '{'");
   expect_refusal(file_of("{", ""), "byte 1: expected a string");
@@ -139,6 +146,17 @@ TEST(Safetensors, ASampleGetsAFieldForEachTensor) {
   EXPECT_EQ(decoded.field("a").tensor().shape(), dimensions{1});
   EXPECT_THAT([] { decode_safetensors()(sample("none.st")); },
               ThrowsMessage<error>(HasSubstr("none.st")));
+}
+
+TEST(Safetensors, BehindAUrlIsNamedWithoutSecrets) {
+  const std::string url = "safetensors://u:secret@h/a?sig=secret";
+  auto remote = std::make_shared<counted_store>();
+  remote->put(url, "nonsense");
+  mount("safetensors://", remote);
+  runtime runtime;
+  EXPECT_THAT([&] { sync_wait(runtime, read_safetensors(url)); },
+              ThrowsMessage<error>(HasSubstr("safetensors://h/a?sig=...: ")));
+  unmount("safetensors://");
 }
 
 class SafetensorsFile : public ReactorTest {};

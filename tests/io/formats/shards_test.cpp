@@ -31,6 +31,9 @@ TEST(Shards, APatternThatMakesNoSenseIsRefused) {
     EXPECT_THAT([&] { shards all(pattern); }, testing::Throws<error>()) << pattern;
   EXPECT_THAT([] { shards all("s-{0..1"); },
               ThrowsMessage<error>("expand shards s-{0..1: a brace that is not closed"));
+  EXPECT_THAT([] { shards all("https://u:secret@h/{0..1?sig=secret"); },
+              ThrowsMessage<error>("expand shards https://h/{0..1?sig=...: a brace that is not "
+                                   "closed"));
   EXPECT_THAT([] { shards all(std::vector<std::string>{}); },
               ThrowsMessage<error>(HasSubstr("there are none")));
 }

@@ -2,6 +2,7 @@
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/io/formats/tar_samples.hpp>
+#include <lade/io/store.hpp>
 #include <lade/map.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "../../support/counted_store.hpp"
 #include "../../support/pipelines.hpp"
 #include "../../support/temp_dir.hpp"
 #include "tar_bytes.hpp"
@@ -151,6 +153,28 @@ TEST(TarSamples, ErrorsNameShardAndSample) {
   auto one = sync_wait(runtime, index_shards(shards(dir.write("b.tar", archive_of(0, 1)))));
   EXPECT_THAT([&] { sync_wait(runtime, one.read()(sample("elsewhere/b.tar/x"))); },
               ThrowsMessage<error>(HasSubstr("read elsewhere/b.tar/x: no indexed shard")));
+}
+
+TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
+  const std::string url = "tars://u:secret@h/a.tar?sig=secret";
+  auto remote = std::make_shared<test::counted_store>();
+  mount("tars://", remote);
+  runtime runtime({.threads = 2});
+  auto index = [&](const std::string& archive) {
+    remote->put(url, archive);
+    return sync_wait(runtime, index_shards(shards(url), {.read = {.label = "cls"}}));
+  };
+  auto says = [](const char* text) { return ThrowsMessage<error>(HasSubstr(text)); };
+  EXPECT_THAT([&] { index(tar_file("a.b", "") + tar_file("a.b", "") + tar_end()); },
+              says("index tars://h/a.tar?sig=...: member a.b"));
+  EXPECT_THAT([&] { (void)index_shards(shards("{" + url + "," + url + "}")); },
+              says("index shards: tars://h/a.tar?sig=... comes twice"));
+  auto one = index(tar_file("a.cls", "x") + tar_end());
+  EXPECT_THAT([&] { sync_wait(runtime, one.read()(one.list_all()[0])); },
+              says("read the label of tars://h/a.tar?sig=...: its field"));
+  EXPECT_THAT([&] { sync_wait(runtime, one.read()(sample(url + "/b"))); },
+              says("read tars://h/a.tar?sig=...: no indexed shard"));
+  unmount("tars://");
 }
 
 TEST(TarSamples, MoreShardsThanAreKeptOpenAreRead) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include <atomic>
@@ -179,6 +180,43 @@ TEST_P(TfrecordFile, MayBeCompressed) {
                   test::collect(read_tfrecord.with({.max_file_bytes = 1000})(sample(path))));
       },
       ThrowsMessage<error>(HasSubstr(path)));
+}
+
+static std::string gzip(const std::string& text) {
+  std::string zipped(text.size() + 1000, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(zipped.data());
+  stream.avail_out = static_cast<uInt>(zipped.size());
+  deflate(&stream, Z_FINISH);
+  zipped.resize(stream.total_out);
+  deflateEnd(&stream);
+  return zipped;
+}
+
+TEST_P(TfrecordFile, ThatClaimsARecordOfMuchIsRefusedInLittleMemory) {
+  temp_dir dir;
+  auto length = little(std::uint64_t{1} << 60);
+  auto file = record("abc") + length + checksum_of(length) + std::string(1000, 'x');
+  for (auto& content : {file, gzip(file), zstd(file)}) {
+    auto path = dir.write("a.tfrecord", content);
+    runtime runtime(options());
+    auto read_up_to = [&](std::uint64_t most) {
+      sync_wait(runtime,
+                test::collect(read_tfrecord.with({.max_record_bytes = most})(sample(path))));
+    };
+    EXPECT_THAT([&] { read_up_to(1 << 30); },
+                ThrowsMessage<error>("read the record at byte 19 of " + path +
+                                     ": it has 1152921504606846976 bytes; max_record_bytes is "
+                                     "1073741824"));
+    EXPECT_THAT([&] { read_up_to(~std::uint64_t{0}); },
+                ThrowsMessage<error>("read a record of " + path +
+                                     ": it ends at byte 1031, 1152921504606845980 bytes too "
+                                     "early"));
+    EXPECT_LE(runtime.memory().stats().peak_bytes, std::size_t{20} << 20);
+  }
 }
 
 // 0x088b1f bytes: a length that begins as gzip does.

@@ -1,3 +1,4 @@
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
@@ -6,6 +7,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/formats/wav.hpp>
+#include <lade/io/store.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
@@ -243,6 +245,17 @@ TEST(Wav, OfAWindowOnlyItsBytesAreRead) {
   auto audio = sync_wait(read_wav(from, {.offset_seconds = 900, .duration_seconds = 1}));
   EXPECT_EQ(audio.shape(), (dimensions{1000, 1}));
   EXPECT_LE(from->bytes, 12'000u);
+}
+
+TEST(Wav, BehindAUrlIsNamedWithoutSecrets) {
+  const std::string url = "wav://u:secret@h/a?sig=secret";
+  auto remote = std::make_shared<counted_store>();
+  remote->put(url, "nonsense");
+  mount("wav://", remote);
+  runtime runtime;
+  EXPECT_THAT([&] { sync_wait(runtime, read_wav(url)); },
+              ThrowsMessage<error>(HasSubstr("wav://h/a?sig=...: ")));
+  unmount("wav://");
 }
 
 class WavFile : public ReactorTest {};

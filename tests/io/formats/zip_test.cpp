@@ -201,6 +201,33 @@ TEST(Zip, ABombIsRefusedBeforeMemoryIsAllocated) {
               ThrowsMessage<error>("read a.zip/a: 6 bytes cannot become 1000000000"));
 }
 
+TEST(Zip, ABombThatLiesAboutItsSizeIsRefusedInTheMemoryThatItClaims) {
+  const zip_entry bomb("a", std::string(10'000'000, 'x'), true);
+  auto refusal_of = [&](std::uint64_t size, std::size_t most) {
+    runtime runtime;
+    auto liar = bomb;
+    liar.size = size;
+    auto archive = open_text(buffer_of(zip_of({liar})), {.max_bytes = 10'000'001});
+    EXPECT_THAT([&] { sync_wait(runtime, archive.read("a")); },
+                ThrowsMessage<error>("inflate a.zip/a: its data are damaged, or not of " +
+                                     std::to_string(size) + " bytes"));
+    EXPECT_LE(runtime.memory().stats().peak_bytes, most);
+  };
+  refusal_of(0, 0);
+  refusal_of(10, 64);
+  refusal_of(9'999'999, 12'000'000);
+  refusal_of(10'000'001, 12'000'000);
+}
+
+TEST(Zip, ADirectoryThatAloneLiesAboutASizeIsRefused) {
+  for (std::uint64_t size : {1u, 1001u}) {
+    auto file = zip_of({{"a", std::string(1000, 'x'), true}});
+    file.replace(file.find("PK\1\2") + 24, 4, little(size, 4));
+    EXPECT_THAT([&] { read_text(open_text(buffer_of(file)), "a"); },
+                ThrowsMessage<error>(AllOf(HasSubstr("read a.zip/a: "), HasSubstr("differs"))));
+  }
+}
+
 // Sizes and checksum of zero, with the flag that they follow the data.
 TEST(Zip, AMemberWhoseSizesFollowItIsRead) {
   zip_entry streamed("a", "text");

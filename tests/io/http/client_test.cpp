@@ -23,6 +23,7 @@
 
 #include <curl/curl.h>
 
+#include "../../../io/http/origin.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/web_server.hpp"
@@ -739,6 +740,20 @@ TEST(HttpOptions, UrlsOfOtherSchemesAreRefused) {
   for (const std::string url : {"ftp://a/b", "a/b", "", "http://", "file:///etc/passwd"})
     EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url)); },
                 ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
+}
+
+// libcurl would take what stands before it.
+TEST(HttpOptions, AZeroByteInAUrlOrAHeaderIsRefused) {
+  runtime runtime;
+  const std::string rest("\0b", 2);
+  for (const std::string url : {"http://127.0.0.1:1/a", "http://127.0.0.1:1"})
+    EXPECT_THAT([&] { (void)sync_wait(runtime, client().get(url + rest)); },
+                ThrowsMessage<error>("open " + url + "\\x00b: a zero byte in it"));
+  request what("GET", "http://127.0.0.1:1/a");
+  what.headers.emplace_back("X-Name", "a" + rest);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client().send(what)); },
+              ThrowsMessage<error>(HasSubstr("send header X-Name: a line break or a zero byte")));
+  EXPECT_EQ(redirected("http://host/a", "/b" + rest), "");
 }
 
 TEST_P(Client, TakesNoOtherPartForTheRestOfABody) {

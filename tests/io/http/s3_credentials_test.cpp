@@ -104,6 +104,8 @@ TEST(S3Credentials, InAnswersThatAreDamagedAreRefusedWithoutShowingThem) {
   EXPECT_EQ(refusal(R"({"AccessKeyId":"id","SecretAccessKey":"s3cr3t")"),
             "get credentials: the answer is no JSON object");
   EXPECT_EQ(refusal(R"(["s3cr3t"])"), "get credentials: the answer is no JSON object");
+  EXPECT_EQ(refusal(R"({"AccessKeyId":"id","x":)" + std::string(100'000, '[')),
+            "get credentials: the answer is no JSON object");
   EXPECT_EQ(refusal(R"({"AccessKeyId":"id"})"), "get credentials: the answer has no keys");
   EXPECT_EQ(refusal(R"({"AccessKeyId":"a","SecretAccessKey":"b","Expiration":"soon"})"),
             "get credentials: an expiration that is no time");
@@ -300,7 +302,8 @@ TEST(S3Credentials, OfAContainerAreAskedForOverHttpAtKnownAddressesOnly) {
   aws_environment environment({{"HOME", home.path().string()},
                                {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/a"},
                                {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "t0k3n\nX: y"}});
-  EXPECT_THAT(failure_of(s3_container_credentials()), HasSubstr("a line break in it"));
+  EXPECT_THAT(failure_of(s3_container_credentials()),
+              HasSubstr("a line break or a zero byte in it"));
 }
 
 // The metadata service of an instance, version 2.

@@ -67,9 +67,10 @@ class mds {
   std::shared_ptr<const content> content_;
 };
 
-// Reads directory/index.json. Throws error that names it for what is not an index of MDS,
-// error(unsupported) that names the shard or the column for another format, a compression other
-// than zstd and gz, and encodings other than those above (such as pkl).
+// Reads directory/index.json. Throws error that names it for what is not an index of MDS, such as
+// one with a shard of 4 GiB, which offsets of 32 bits do not reach the end of; error(unsupported)
+// that names the shard or the column for another format, a compression other than zstd and gz, and
+// encodings other than those above (such as pkl).
 task<mds> open_mds(std::string directory);
 
 // A function for flat_map: the samples of a shard in order. A compressed shard is decompressed, to

@@ -152,7 +152,8 @@ struct byte_range {
 // A request for send(): what get, head and put are made of.
 class request {
  public:
-  // `method`: GET, HEAD, PUT, POST or DELETE. Throws error(invalid_argument) for others.
+  // `method`: GET, HEAD, PUT, POST or DELETE. Throws error(invalid_argument) for others, and for a
+  // URL with a zero byte.
   request(std::string_view method, std::string url);
 
   const std::string& method() const noexcept { return method_; }
