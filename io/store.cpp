@@ -40,7 +40,8 @@ struct mounted_stores {
 
 static void require_url(std::string_view prefix) {
   if (scheme_of(prefix).empty())
-    throw error(errc::invalid_argument, "mount a store", "'" + std::string(prefix) + "' is no URL");
+    throw error(errc::invalid_argument, "mount a store",
+                "'" + without_secrets(prefix) + "' is no URL");
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {
@@ -95,10 +96,11 @@ std::string local_path(std::string name) {
   auto host = rest.substr(0, rest.find('/'));
   rest.remove_prefix(host.size());
   if ((!host.empty() && host != "localhost") || rest.empty())
-    throw error(errc::invalid_argument, "open " + name, "not a file of this machine");
+    throw error(errc::invalid_argument, "open " + without_secrets(name), "not a file of this machine");
   auto path = percent_decoded(rest);
   if (!path)
-    throw error(errc::invalid_argument, "open " + name, "a % without two hexadecimal digits");
+    throw error(errc::invalid_argument, "open " + without_secrets(name),
+                "a % without two hexadecimal digits");
   return *std::move(path);
 }
 

@@ -56,8 +56,8 @@ class byte_reader {
 // Bytes in memory. Needs no runtime.
 class memory_reader final : public byte_reader {
  public:
-  explicit memory_reader(buffer content, std::string name = "memory")
-      : content_(std::move(content)), name_(std::move(name)) {}
+  // `name`: what errors call it; of a URL, without its secrets.
+  explicit memory_reader(buffer content, std::string name = "memory");
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return content_.size(); }
@@ -103,9 +103,8 @@ async_generator<buffer> stream(std::shared_ptr<const byte_reader> from,
 // coroutine at a time.
 class stream_reader {
  public:
-  // `name`: what errors call the stream.
-  stream_reader(async_generator<buffer> from, std::string name)
-      : from_(std::move(from)), name_(std::move(name)) {}
+  // `name`: what errors call the stream; of a URL, without its secrets.
+  stream_reader(async_generator<buffer> from, std::string name);
 
   const std::string& name() const noexcept { return name_; }
 

@@ -17,12 +17,13 @@ indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& 
   for (const auto& name : which_.names()) {
     shards_.push_back({name});
     bool is_new = by_name_.emplace(shards_.back().name, shards_.size() - 1).second;
-    if (!is_new) throw error(errc::invalid_argument, "index shards", name + " comes twice");
+    if (!is_new)
+      throw error(errc::invalid_argument, "index shards", without_secrets(name) + " comes twice");
   }
 }
 
 [[noreturn]] static void refuse_group(const std::string& shard, const std::string& why) {
-  throw error(errc::invalid_data, "index " + shard, why);
+  throw error(errc::invalid_data, "index " + without_secrets(shard), why);
 }
 
 void indexed_shards::add(std::size_t at, const io::tar_index& index) {
@@ -72,7 +73,8 @@ indexed_shards::find(const std::string& key) const {
     auto group = found.by_key.find(text.substr(slash + 1));
     if (group != found.by_key.end()) return {&found, &found.groups[group->second]};
   }
-  throw error(errc::invalid_argument, "read " + key, "no indexed shard has such a sample");
+  throw error(errc::invalid_argument, "read " + without_secrets(key),
+              "no indexed shard has such a sample");
 }
 
 std::shared_ptr<const byte_reader> indexed_shards::opened(const one_shard& which) {

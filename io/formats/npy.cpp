@@ -3,6 +3,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/npy.hpp>
+#include <lade/url.hpp>
 
 #include <utility>
 
@@ -25,7 +26,7 @@ task<tensor> load_npy(buffer file, std::string name) {
 
 task<tensor> read_npy(std::string path) {
   auto file = co_await read_file(path);
-  co_return co_await load_npy(std::move(file), std::move(path));
+  co_return co_await load_npy(std::move(file), without_secrets(path));
 }
 
 sample decode_npy::operator()(sample from) const {

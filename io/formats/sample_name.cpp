@@ -1,4 +1,5 @@
 #include <lade/error.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -34,7 +35,7 @@ static std::int64_t label_of(const std::string& key, const field& from) {
   std::int64_t label = 0;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), label);
   if (failure != std::errc() || end != text.data() + text.size() || label < 0)
-    throw error(errc::invalid_data, "read the label of " + key,
+    throw error(errc::invalid_data, "read the label of " + without_secrets(key),
                 "its field " + from.name() + " is no integer from 0 on");
   return label;
 }

@@ -168,6 +168,8 @@ TEST(Store, ThatIsNotMountedIsNamed) {
               ThrowsMessage<error>("open hdfs://host/a: no store is mounted at hdfs://"));
   EXPECT_THAT([] { mount("/data", nullptr); },
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
+  EXPECT_THAT([] { mount("1https://h/?sig=SECRET", nullptr); },
+              ThrowsMessage<error>(HasSubstr("'1https://h/?sig=...' is no URL")));
 }
 
 TEST(Store, ThatCannotListSaysSo) {
@@ -188,6 +190,8 @@ TEST(Store, UrlsOfFilesArePaths) {
   EXPECT_EQ(local_path("/a%20b"), "/a%20b");
   EXPECT_THAT([] { (void)local_path("file:///a%2"); },
               ThrowsMessage<error>("open file:///a%2: a % without two hexadecimal digits"));
+  EXPECT_THAT([] { (void)local_path("file://user:SECRET@host/a"); },
+              ThrowsMessage<error>("open file://host/a: not a file of this machine"));
   EXPECT_THAT([] { (void)local_path("file://host/a"); },
               ThrowsMessage<error>(HasSubstr("not a file of this machine")));
 }
