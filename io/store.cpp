@@ -96,7 +96,8 @@ std::string local_path(std::string name) {
   auto host = rest.substr(0, rest.find('/'));
   rest.remove_prefix(host.size());
   if ((!host.empty() && host != "localhost") || rest.empty())
-    throw error(errc::invalid_argument, "open " + without_secrets(name), "not a file of this machine");
+    throw error(errc::invalid_argument, "open " + without_secrets(name),
+                "not a file of this machine");
   auto path = percent_decoded(rest);
   if (!path)
     throw error(errc::invalid_argument, "open " + without_secrets(name),

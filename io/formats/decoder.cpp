@@ -113,8 +113,7 @@ std::unique_ptr<decoder> make_decoder(std::string_view begin, const std::string&
   bool is_frame = begin.starts_with("\x28\xb5\x2f\xfd");
   bool is_skippable = begin.size() >= magic_bytes && (begin[0] & 0xf0) == 0x50 &&
                       begin.substr(1).starts_with("\x2a\x4d\x18");
-  if (is_frame || is_skippable)
-    return std::make_unique<zstd_decoder>(name, options);
+  if (is_frame || is_skippable) return std::make_unique<zstd_decoder>(name, options);
   return nullptr;
 }
 

@@ -276,9 +276,9 @@ TEST_P(Mds, CompressedShardsAreReadAsAWhole) {
   };
   auto name = dir / "0.mds.zstd";
   EXPECT_EQ(refusal_of(data, {.max_bytes = shard.size()}), "none");
-  EXPECT_EQ(refusal_of(data, {.max_bytes = 5000}),
-            "read the shard " + name + ": it has " + std::to_string(shard.size()) +
-                " bytes; max_bytes is 5000");
+  EXPECT_EQ(refusal_of(data, {.max_bytes = 5000}), "read the shard " + name + ": it has " +
+                                                       std::to_string(shard.size()) +
+                                                       " bytes; max_bytes is 5000");
   EXPECT_EQ(refusal_of(open(std::size_t{1} << 40), {}),
             "read the shard " + name + ": it has 1099511627776 bytes; max_bytes is 4294967296");
   EXPECT_EQ(refusal_of(open(1000), {}), "read the shard " + name + ": sample 1 is at bytes 31 to " +

@@ -141,8 +141,8 @@ static remote_file safetensors_one_by_one() {
 static std::string wav_file() {
   std::string samples;
   for (std::int16_t i = 0; i < 300; ++i) samples += little<std::int16_t>(i);
-  auto format = little(1, 2) + little(1, 2) + little(100, 4) + little(200, 4) + little(2, 2) +
-                little(16, 2);
+  auto format =
+      little(1, 2) + little(1, 2) + little(100, 4) + little(200, 4) + little(2, 2) + little(16, 2);
   auto chunks = "WAVEfmt " + little(16, 4) + format + "data" + little(samples.size(), 4) + samples;
   return "RIFF" + little(chunks.size(), 4) + chunks;
 }
@@ -154,10 +154,11 @@ static remote_file wav(const std::string& name, io::wav_options options) {
 }
 
 static remote_file wav_info() {
-  return {"wav_info", "a.wav", {{"a.wav", wav_file()}}, [](runtime& where, const std::string& path) {
-            auto info = sync_wait(where, io::read_wav_info(path));
-            return std::to_string(info.sample_rate) + ' ' + std::to_string(info.frames);
-          }};
+  return {
+      "wav_info", "a.wav", {{"a.wav", wav_file()}}, [](runtime& where, const std::string& path) {
+        auto info = sync_wait(where, io::read_wav_info(path));
+        return std::to_string(info.sample_rate) + ' ' + std::to_string(info.frames);
+      }};
 }
 
 static remote_file mds() {
@@ -175,7 +176,8 @@ static remote_file mds() {
           [](runtime& where, const std::string& path) {
             auto data = sync_wait(where, io::open_mds(path));
             auto shards = data.shards();
-            return text_of_run(where, from(std::move(shards)) | flat_map(io::read_mds_shard(data))) +
+            return text_of_run(where,
+                               from(std::move(shards)) | flat_map(io::read_mds_shard(data))) +
                    text_of_sample(sync_wait(where, data(1)));
           }};
 }
@@ -203,8 +205,8 @@ static std::string tar_of_two() {
 
 static remote_file tar() {
   return {"tar", "a.tar", {{"a.tar", tar_of_two()}}, [](runtime& where, const std::string& path) {
-            return text_of_run(where, from(only(path)) | flat_map(io::read_tar.with(
-                                                             {.label = "cls"})));
+            return text_of_run(where,
+                               from(only(path)) | flat_map(io::read_tar.with({.label = "cls"})));
           }};
 }
 
@@ -224,8 +226,7 @@ static remote_file index_shards() {
           {{"a.tar", tar_of_two()}},
           [](runtime& where, const std::string& path) {
             io::shards shards(std::vector<std::string>{path});
-            auto samples =
-                sync_wait(where, io::index_shards(shards, {.read = {.label = "cls"}}));
+            auto samples = sync_wait(where, io::index_shards(shards, {.read = {.label = "cls"}}));
             return text_of_run(where, from(samples) | map(samples.read()));
           }};
 }
@@ -249,12 +250,13 @@ static remote_file json_lines() {
 }
 
 static remote_file tokens() {
-  return {"tokens", "a.bin", {{"a.bin", "0123456789"}}, [](runtime& where, const std::string& path) {
-            auto file = sync_wait(where, io::open_tokens(path, element_type::u16));
-            io::token_windows windows(file, {.length = 2});
-            return windows.identity().substr(windows.identity().find(": ")) +
-                   text_of_tensor(sync_wait(where, windows.read(1)));
-          }};
+  return {
+      "tokens", "a.bin", {{"a.bin", "0123456789"}}, [](runtime& where, const std::string& path) {
+        auto file = sync_wait(where, io::open_tokens(path, element_type::u16));
+        io::token_windows windows(file, {.length = 2});
+        return windows.identity().substr(windows.identity().find(": ")) +
+               text_of_tensor(sync_wait(where, windows.read(1)));
+      }};
 }
 
 static remote_file megatron() {
@@ -283,12 +285,11 @@ static task<std::string> read_named(std::string path) {
 }
 
 static remote_file named_stream() {
-  return {"named_stream",
-          "a.tar",
-          {{"a.tar", tar_of_two()}},
-          [](runtime& where, const std::string& path) {
-            return sync_wait(where, read_named(path));
-          }};
+  return {
+      "named_stream",
+      "a.tar",
+      {{"a.tar", tar_of_two()}},
+      [](runtime& where, const std::string& path) { return sync_wait(where, read_named(path)); }};
 }
 
 std::vector<remote_file> remote_files() {

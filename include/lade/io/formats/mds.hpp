@@ -80,9 +80,10 @@ class mds {
 task<mds> open_mds(std::string directory);
 
 // A function for flat_map: the samples of a shard in order. A compressed shard is decompressed, to
-// no more than mds_options::max_bytes; checksums of gzip, and of Zstandard where it has them, are compared.
-// The hashes of shards that an index may state (sha1, xxh64 and others) are not: this module has no
-// library that computes them. So damage within a value of an uncompressed shard is not found.
+// no more than mds_options::max_bytes; checksums of gzip, and of Zstandard where it has them, are
+// compared. The hashes of shards that an index may state (sha1, xxh64 and others) are not: this
+// module has no library that computes them. So damage within a value of an uncompressed shard is
+// not found.
 class read_mds_shard {
  public:
   explicit read_mds_shard(mds dataset, mds_options options = {})
