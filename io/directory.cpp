@@ -160,7 +160,7 @@ class files::walk {
 };
 
 files::files(std::string root, std::string_view pattern, files_options options)
-    : root_(std::move(root)),
+    : root_(local_path(std::move(root))),
       pattern_text_(pattern),
       pattern_(pattern, options.ignore_case),
       may_be_empty_(options.may_be_empty),

@@ -117,7 +117,7 @@ class stream_reader {
   // The next `bytes` bytes: a view of the stream's buffer if they are in one, else a copy in memory
   // of the caller's pool. Throws error(invalid_data) if the stream ends before, naming `what` was
   // to be read and the position. A copy is allocated in steps, so that a size that only a damaged
-  // header claims costs no more than twice the bytes that are there.
+  // header claims costs no more than 16 MiB, or twice the bytes that are there.
   task<buffer> read(std::size_t bytes, std::string_view what);
 
   // The same if they are in the stream's buffer; otherwise nothing, and nothing is waited for. For

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -151,6 +152,29 @@ TEST(TarSamples, ErrorsNameShardAndSample) {
   auto one = sync_wait(runtime, index_shards(shards(dir.write("b.tar", archive_of(0, 1)))));
   EXPECT_THAT([&] { sync_wait(runtime, one.read()(sample("elsewhere/b.tar/x"))); },
               ThrowsMessage<error>(HasSubstr("read elsewhere/b.tar/x: no indexed shard")));
+}
+
+// Of a URL of a file, too, the time of modification decides: there is no entity tag.
+TEST(TarSamples, OfAFileThatHasChangedAreThoseThatItHasNow) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto indexes = dir / "indexes";
+  auto keys_of = [&](const std::string& name) {
+    shards one(std::vector<std::string>{name});
+    std::string keys;
+    for (auto& each :
+         sync_wait(runtime, index_shards(one, {.index_directory = indexes})).list_all())
+      keys += each.key().substr(each.key().rfind('/') + 1);
+    return keys;
+  };
+  for (std::string before : {"", "file://"})
+    for (std::string key : {"a", "b"}) {
+      auto path = dir.write("a.tar", tar_file(key + ".txt", "1") + tar_end());
+      auto when = std::filesystem::last_write_time(path);
+      std::filesystem::last_write_time(path, when + std::chrono::seconds(key == "b"));
+      EXPECT_EQ(keys_of(before + path), key);
+      EXPECT_EQ(keys_of(before + path), key);
+    }
 }
 
 TEST(TarSamples, MoreShardsThanAreKeptOpenAreRead) {
