@@ -4,6 +4,7 @@
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/from_shards.hpp>
+#include <lade/io/formats/mds.hpp>
 #include <lade/io/formats/shards.hpp>
 #include <lade/io/formats/tar_samples.hpp>
 #include <lade/io/formats/tokens.hpp>
@@ -19,6 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <concepts>
 #include <fstream>
 #include <functional>
@@ -34,6 +36,7 @@
 #include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
 #include "../support/web_server.hpp"
+#include "formats/bytes.hpp"
 #include "formats/remote_files.hpp"
 #include "formats/tar_bytes.hpp"
 
@@ -303,6 +306,62 @@ TEST_F(RemoteRun, IndexesShardsByTheQueriesOfTheirUrls) {
   auto again = server.url("/get?file=a&" + signed_by("x").substr(1));
   EXPECT_EQ(keys_in(runtime, again, dir / "indexes"), "a");
   EXPECT_EQ(server.requests(), requests + 1);
+}
+
+static std::string refusal(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const error& failure) {
+    return failure.what();
+  }
+  return "none";
+}
+
+TEST_F(RemoteRun, RefusesShardsAndKeysWithoutSecrets) {
+  const std::map<std::string, std::string> files{
+      {"twice.tar", tar_of({"a", "b", "a"})},
+      {"field.tar", test::tar_file("a.txt", "1") + tar_of({"a"})},
+      {"label.tar", test::tar_file("a.cls", "x") + test::tar_end()}};
+  test::web_server server([&](auto& request) { return reply_with(files, request); });
+  runtime runtime;
+  auto index = [&](const std::vector<std::string>& names) {
+    return sync_wait(runtime, index_shards(shards(names), {.read = {.label = "cls"}}));
+  };
+  auto url = [&](const std::string& name) { return server.url(name + signature); };
+  auto labels = index({url("/label.tar")});
+  const std::vector<std::pair<std::string, std::string>> refusals{
+      {"comes twice", refusal([&] { index({url("/label.tar"), url("/label.tar")}); })},
+      {"two samples have the key a", refusal([&] { index({url("/twice.tar")}); })},
+      {"has such a field already", refusal([&] { index({url("/field.tar")}); })},
+      {"no indexed shard", refusal([&] { (void)labels.identity_of(sample(url("/a.tar"))); })},
+      {"is no integer from 0 on",
+       refusal([&] { (void)sync_wait(runtime, labels.read()(labels.list_all()[0])); })}};
+  for (auto& [why, text] : refusals) {
+    EXPECT_THAT(text, HasSubstr(why));
+    EXPECT_THAT(text, HasSubstr(".tar?X-Amz-Credential=..."));
+    EXPECT_THAT(text, Not(HasSubstr("SECRET")));
+  }
+}
+
+TEST_F(RemoteRun, RefusesWhatADatasetHasNotWithoutSecrets) {
+  auto all = test::remote_files();
+  auto& format = *std::ranges::find(all, "mds", &remote_file::name);
+  test::web_server server([&](auto& request) { return reply_with(format.files, request); });
+  runtime runtime;
+  auto data = sync_wait(runtime, open_mds(server.url("/d" + signature)));
+  auto other = sample(server.url("/x" + signature)).with_field(field("shard", 0));
+  auto read_shard = [&](const sample& shard, mds_options limits) {
+    (void)sync_wait(runtime, test::collect(read_mds_shard(data, limits)(shard)));
+  };
+  const std::vector<std::pair<std::string, std::string>> refusals{
+      {"there is no sample 9", refusal([&] { (void)sync_wait(runtime, data(9)); })},
+      {"it is none of", refusal([&] { read_shard(other, {}); })},
+      {"max_bytes is 5", refusal([&] { read_shard(data.shards()[0], {.max_bytes = 5}); })}};
+  for (auto& [why, text] : refusals) {
+    EXPECT_THAT(text, HasSubstr(why));
+    EXPECT_THAT(text, HasSubstr("X-Amz-Signature=..."));
+    EXPECT_THAT(text, Not(HasSubstr("SECRET")));
+  }
 }
 
 }  // namespace lade::io
