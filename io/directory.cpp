@@ -165,7 +165,7 @@ files::files(std::string root, std::string_view pattern, files_options options)
             options) {}
 
 files::files(rooted_pattern where, const files_options& options)
-    : root_(std::move(where.root)),
+    : root_(local_path(std::move(where.root))),
       pattern_text_(std::move(where.pattern)),
       pattern_(pattern_text_, options.ignore_case),
       may_be_empty_(options.may_be_empty),

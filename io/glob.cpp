@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/io/glob.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -31,7 +32,7 @@ class glob::parser {
   static constexpr std::size_t most_components = 63;  // the bits of a position, less one
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_argument, "read pattern " + std::string(pattern_), why);
+    throw error(errc::invalid_argument, "read pattern " + without_secrets(pattern_), why);
   }
 
   // The first of `wanted` from `at` on that is neither escaped nor in a set; else the size.

@@ -2,6 +2,7 @@
 #include <lade/byte_reader.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -33,6 +34,9 @@ task<buffer> byte_reader::read_at(std::uint64_t offset, std::size_t bytes) const
                 "it ended after " + std::to_string(done));
   co_return content;
 }
+
+memory_reader::memory_reader(buffer content, std::string name)
+    : content_(std::move(content)), name_(without_secrets(name)) {}
 
 task<std::size_t> memory_reader::read_at(std::span<std::byte> into, std::uint64_t offset) const {
   if (offset >= content_.size()) co_return 0;
@@ -85,6 +89,9 @@ async_generator<buffer> stream(std::shared_ptr<const byte_reader> from, stream_o
                     std::to_string(from->size()));
   return stream_chunks(std::move(from), options);
 }
+
+stream_reader::stream_reader(async_generator<buffer> from, std::string name)
+    : from_(std::move(from)), name_(without_secrets(name)) {}
 
 // Makes the next bytes ready, if none are. Returns whether there are any.
 task<bool> stream_reader::fill() {

@@ -61,6 +61,11 @@ static bool may_hold_others(std::string_view value) noexcept {
   return value.find_first_of("=;?@:") != std::string_view::npos;
 }
 
+// Of a name that was shown before, and of what has been put behind it: "..." or ".../a.jpg".
+static bool is_hidden(std::string_view value) noexcept {
+  return value == "..." || (value.starts_with(".../") && !may_hold_others(value));
+}
+
 static std::string parameter_without_secrets(std::string_view parameter) {
   constexpr std::size_t longest_marker = 10;  // without a value, such as "acl"; others are tokens
   auto name = name_of_parameter(parameter);
@@ -69,8 +74,8 @@ static std::string parameter_without_secrets(std::string_view parameter) {
   bool has_value = value.find_first_not_of('=') != std::string_view::npos;  // the end of base64
   if (!has_value && name.size() > longest_marker && !names_objects(name)) return "...";
   if (!has_value && value.empty()) return std::string(parameter);
-  bool is_harmless =
-      (names_objects(name) && !may_hold_others(value)) || (counts(name) && is_short_number(value));
+  bool is_harmless = is_hidden(value) || (names_objects(name) && !may_hold_others(value)) ||
+                     (counts(name) && is_short_number(value));
   return is_harmless ? std::string(parameter) : std::string(name) + "=...";
 }
 

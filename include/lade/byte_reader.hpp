@@ -56,8 +56,8 @@ class byte_reader {
 // Bytes in memory. Needs no runtime.
 class memory_reader final : public byte_reader {
  public:
-  explicit memory_reader(buffer content, std::string name = "memory")
-      : content_(std::move(content)), name_(std::move(name)) {}
+  // `name`: what errors call it; of a URL, without its secrets.
+  explicit memory_reader(buffer content, std::string name = "memory");
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return content_.size(); }
@@ -103,9 +103,8 @@ async_generator<buffer> stream(std::shared_ptr<const byte_reader> from,
 // coroutine at a time.
 class stream_reader {
  public:
-  // `name`: what errors call the stream.
-  stream_reader(async_generator<buffer> from, std::string name)
-      : from_(std::move(from)), name_(std::move(name)) {}
+  // `name`: what errors call the stream; of a URL, without its secrets.
+  stream_reader(async_generator<buffer> from, std::string name);
 
   const std::string& name() const noexcept { return name_; }
 
@@ -118,7 +117,7 @@ class stream_reader {
   // The next `bytes` bytes: a view of the stream's buffer if they are in one, else a copy in memory
   // of the caller's pool. Throws error(invalid_data) if the stream ends before, naming `what` was
   // to be read and the position. A copy is allocated in steps, so that a size that only a damaged
-  // header claims costs no more than twice the bytes that are there.
+  // header claims costs no more than 16 MiB, or twice the bytes that are there.
   task<buffer> read(std::size_t bytes, std::string_view what);
 
   // The same if they are in the stream's buffer; otherwise nothing, and nothing is waited for. For

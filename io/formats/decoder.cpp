@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -68,11 +69,13 @@ class gzip_decoder final : public decoder {
 // Frames of Zstandard, one after the other.
 class zstd_decoder final : public decoder {
  public:
-  zstd_decoder(std::string name, std::size_t max_window_bytes)
+  zstd_decoder(std::string name, const io::decompress_options& options)
       : name_(std::move(name)), zstd_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
     if (!zstd_) throw error(errc::failed, "decompress " + name_, "Zstandard cannot be started");
-    auto log = std::countr_zero(max_window_bytes);
-    ZSTD_DCtx_setParameter(zstd_.get(), ZSTD_d_windowLogMax, log);
+    auto window = std::bit_ceil(std::min<std::uint64_t>(options.max_window_bytes,
+                                                        std::max(options.max_bytes, usual_window)));
+    is_limited_by_bytes_ = window < options.max_window_bytes;
+    ZSTD_DCtx_setParameter(zstd_.get(), ZSTD_d_windowLogMax, std::countr_zero(window));
   }
 
   bool may_end() const noexcept override { return ended_; }
@@ -90,11 +93,16 @@ class zstd_decoder final : public decoder {
   [[noreturn]] void refuse(std::size_t result) const {
     if (ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge)
       throw error(errc::limit_exceeded, "decompress " + name_,
-                  "its frame refers back farther than max_window_bytes");
+                  std::string("its frame refers back farther than ") +
+                      (is_limited_by_bytes_ ? "max_bytes" : "max_window_bytes"));
     refuse_compressed(name_, ZSTD_getErrorName(result));
   }
 
+  // Frames that a usual compression makes may refer back so far, however short they are.
+  static constexpr std::uint64_t usual_window = std::uint64_t{8} << 20;
+
   std::string name_;
+  bool is_limited_by_bytes_ = false;
   std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> zstd_;
   bool ended_ = true;
 };
@@ -105,8 +113,7 @@ std::unique_ptr<decoder> make_decoder(std::string_view begin, const std::string&
   bool is_frame = begin.starts_with("\x28\xb5\x2f\xfd");
   bool is_skippable = begin.size() >= magic_bytes && (begin[0] & 0xf0) == 0x50 &&
                       begin.substr(1).starts_with("\x2a\x4d\x18");
-  if (is_frame || is_skippable)
-    return std::make_unique<zstd_decoder>(name, options.max_window_bytes);
+  if (is_frame || is_skippable) return std::make_unique<zstd_decoder>(name, options);
   return nullptr;
 }
 

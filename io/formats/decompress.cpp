@@ -2,6 +2,7 @@
 #include <lade/error.hpp>
 #include <lade/io/formats/decompress.hpp>
 #include <lade/task.hpp>
+#include <lade/url.hpp>
 
 #include <bit>
 #include <cstring>
@@ -81,6 +82,7 @@ static async_generator<buffer> decompress_stream(async_generator<buffer> compres
 
 async_generator<buffer> decompress(async_generator<buffer> compressed, std::string name,
                                    decompress_options options) {
+  name = without_secrets(name);
   auto window = options.max_window_bytes;
   if (options.chunk_bytes == 0 || !std::has_single_bit(window) || window < 1024 ||
       window > std::size_t{1} << 31)

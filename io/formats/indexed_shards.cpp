@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
+#include <lade/io/store.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ void indexed_shards::keep(const one_shard& which, std::shared_ptr<const byte_rea
 }
 
 task<std::string> identity_of_archive(std::string name, std::string etag) {
-  if (!scheme_of(name).empty()) co_return etag;
+  if (io::find_store(name)) co_return etag;
   auto found = co_await io::stat(std::move(name));
   co_return std::to_string(found.modified.time_since_epoch().count());
 }

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/buffer.hpp>
 #include <lade/task.hpp>
+#include <lade/url.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace lade::io {
 class line_reader {
  public:
   line_reader(async_generator<buffer> from, std::string name, std::size_t max_line_bytes)
-      : from_(std::move(from)), name_(std::move(name)), max_line_bytes_(max_line_bytes) {}
+      : from_(std::move(from)), name_(without_secrets(name)), max_line_bytes_(max_line_bytes) {}
 
   // The next line, or nothing at the end.
   task<std::optional<buffer>> next();

@@ -273,8 +273,9 @@ static std::string position_text(const sample& listed, std::string_view name) {
 }
 
 std::string manifest::identity_of(const sample& listed) const {
-  return listed.key() + " " + position_text(listed, "offset") + "+" +
-         position_text(listed, "length");
+  auto& key = listed.key();
+  return (scheme_of(key).empty() ? key : without_signature(key)) + " " +
+         position_text(listed, "offset") + "+" + position_text(listed, "length");
 }
 
 // The value of an integer field, of a sample that may have it.

@@ -22,13 +22,14 @@ struct mds::content {
 
   std::uint64_t samples() const noexcept { return shards.empty() ? 0 : shards.back().end; }
   std::string path_of(const mds_shard& shard) const { return prefix + shard.file; }
+  std::string index_name() const { return without_secrets(prefix + "index.json"); }
 
   std::string prefix;  // of the paths of the shards
   std::vector<mds_shard> shards;
 };
 
-[[noreturn]] static void refuse_mds_shard(const std::string& path, const std::string& why) {
-  throw error(errc::invalid_data, "read the shard " + without_secrets(path), why);
+[[noreturn]] static void refuse_mds_shard(const std::string& name, const std::string& why) {
+  throw error(errc::invalid_data, "read the shard " + name, why);
 }
 
 // A sample of a shard. It begins behind the offsets.
@@ -79,52 +80,58 @@ task<sample> mds::operator()(std::uint64_t index) const { return read(content_, 
 task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index) {
   if (index >= from->samples())
     throw error(
-        errc::invalid_argument, "read a sample of " + without_secrets(from->prefix + "index.json"),
+        errc::invalid_argument, "read a sample of " + from->index_name(),
         "there is no sample " + std::to_string(index) + " of " + std::to_string(from->samples()));
   auto& shard = *std::upper_bound(
       from->shards.begin(), from->shards.end(), index,
       [](std::uint64_t wanted, const mds_shard& each) { return wanted < each.end; });
   auto path = from->path_of(shard);
+  auto name = without_secrets(path);
   auto number = index - (shard.end - shard.samples);
   if (shard.compressed)
-    throw error(errc::unsupported,
-                "read sample " + std::to_string(number) + " of " + without_secrets(path),
+    throw error(errc::unsupported, "read sample " + std::to_string(number) + " of " + name,
                 "the shard is compressed; read it as a whole, with read_mds_shard");
   auto file = co_await open_reader(path);
   if (file->size() != shard.bytes)
-    refuse_mds_shard(path, "it has " + std::to_string(file->size()) + " bytes; the index says " +
+    refuse_mds_shard(name, "it has " + std::to_string(file->size()) + " bytes; the index says " +
                                std::to_string(shard.bytes));
   auto offsets = co_await file->read_at(4 * (number + 1), 8);
   auto begin = load_little<std::uint32_t>(offsets.bytes(), 0);
   auto end = load_little<std::uint32_t>(offsets.bytes(), 1);
   if (begin > end || end > shard.bytes || begin < 4 * (shard.samples + 2))
-    refuse_mds_shard(path, "sample " + std::to_string(number) + " is at bytes " +
+    refuse_mds_shard(name, "sample " + std::to_string(number) + " is at bytes " +
                                std::to_string(begin) + " to " + std::to_string(end));
   auto bytes = co_await file->read_at(begin, end - begin);
-  co_return co_await make_mds_sample(path + "/" + std::to_string(number), sample::no_label,
+  co_return co_await make_mds_sample(name + "/" + std::to_string(number), sample::no_label,
                                      std::move(bytes), shard.columns);
 }
 
 async_generator<sample> read_mds_shard::operator()(sample shard) const {
-  return mds::read_shard(dataset_.content_, std::move(shard));
+  return mds::read_shard(dataset_.content_, std::move(shard), options_);
 }
 
-async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sample file) {
+async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sample file,
+                                        mds_options options) {
   auto& path = file.key();
+  auto name = file.name();
   auto* which = file.find_field("shard");
   auto number = which && which->type() == field::kind::integer ? which->integer() : -1;
   if (number < 0 || static_cast<std::uint64_t>(number) >= from->shards.size() ||
       from->path_of(from->shards[static_cast<std::size_t>(number)]) != path)
-    throw error(errc::invalid_argument, "read the shard " + file.name(),
-                "it is none of " + without_secrets(from->prefix + "index.json"));
+    throw error(errc::invalid_argument, "read the shard " + name,
+                "it is none of " + from->index_name());
   auto& shard = from->shards[static_cast<std::size_t>(number)];
+  if (shard.bytes > options.max_bytes)
+    throw error(errc::limit_exceeded, "read the shard " + name,
+                "it has " + std::to_string(shard.bytes) + " bytes; max_bytes is " +
+                    std::to_string(options.max_bytes));
   auto content = stream(path);
   if (shard.compressed)
-    content = decompress(std::move(content), file.name(), {.max_bytes = shard.bytes});
-  stream_reader bytes(std::move(content), file.name());
+    content = decompress(std::move(content), name, {.max_bytes = options.max_bytes});
+  stream_reader bytes(std::move(content), name);
   auto count = co_await bytes.read(4, "the number of samples");
   if (load_little<std::uint32_t>(count.bytes()) != shard.samples)
-    refuse_mds_shard(path, "it has " + std::to_string(load_little<std::uint32_t>(count.bytes())) +
+    refuse_mds_shard(name, "it has " + std::to_string(load_little<std::uint32_t>(count.bytes())) +
                                " samples; the index says " + std::to_string(shard.samples));
   auto offsets = co_await bytes.read(4 * (shard.samples + 1), "the offsets of samples");
   for (std::uint64_t i = 0; i < shard.samples; ++i) {
@@ -132,17 +139,17 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
     std::uint64_t end = load_little<std::uint32_t>(offsets.bytes(), i + 1);
     bool follows = i == 0 ? begin >= bytes.position() : begin == bytes.position();
     if (!follows || end < begin || end > shard.bytes)
-      refuse_mds_shard(path, "sample " + std::to_string(i) + " is at bytes " +
+      refuse_mds_shard(name, "sample " + std::to_string(i) + " is at bytes " +
                                  std::to_string(begin) + " to " + std::to_string(end));
     co_await bytes.skip(begin - bytes.position(), "what is before the samples");
     auto row = co_await bytes.read(end - begin, "a sample");
-    auto made = co_await make_mds_sample(path + "/" + std::to_string(i), file.label(),
+    auto made = co_await make_mds_sample(name + "/" + std::to_string(i), file.label(),
                                          std::move(row), shard.columns);
     co_yield made;
   }
   auto left = co_await bytes.read_some(1);
   if (shard.samples > 0 && !left.empty())
-    refuse_mds_shard(path, "there is more behind its last sample");
+    refuse_mds_shard(name, "there is more behind its last sample");
 }
 
 }  // namespace lade::io

@@ -1,4 +1,5 @@
 #include <lade/error.hpp>
+#include <lade/url.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -24,7 +25,7 @@ new_file::new_file(std::string path)
     : path_(std::move(path)),
       temporary_(temporary_name(path_)),
       fd_(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-  if (fd_ < 0) raise(errno, "write " + path_);
+  if (fd_ < 0) raise(errno, "write " + without_secrets(path_));
 }
 
 new_file::new_file(new_file&& other) noexcept
@@ -41,14 +42,14 @@ void new_file::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     auto written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) raise(errno, "write " + path_);
+    if (written < 0) raise(errno, "write " + without_secrets(path_));
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
 
 void new_file::publish() {
   if (close(std::exchange(fd_, -1)) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0)
-    raise(errno, "write " + path_);
+    raise(errno, "write " + without_secrets(path_));
   temporary_.clear();
 }
 

@@ -4,6 +4,7 @@
 #include <lade/detail/utf8.hpp>
 #include <lade/error.hpp>
 #include <lade/io/formats/manifest.hpp>
+#include <lade/url.hpp>
 
 #include <algorithm>
 #include <array>
@@ -66,7 +67,7 @@ static std::string manifest_line(const sample& saved) {
 
 void save_manifest(const std::string& path, std::span<const sample> samples) {
   if (!path.ends_with(".jsonl") && !path.ends_with(".ndjson"))
-    throw error(errc::invalid_argument, "write " + path,
+    throw error(errc::invalid_argument, "write " + without_secrets(path),
                 "a manifest of JSON lines must end with .jsonl or .ndjson");
   detail::new_file file(path);
   std::string text;

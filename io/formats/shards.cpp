@@ -18,12 +18,18 @@ namespace lade::io {
               "more than " + std::to_string(shards::max_shards) + " names");
 }
 
+// A part of a pattern, if it is none of its secrets.
+static std::string shown_part(std::string_view pattern, std::string_view part) {
+  bool is_shown = without_secrets(pattern).find(part) != std::string::npos;
+  return is_shown ? ": " + std::string(part) : std::string();
+}
+
 static std::int64_t bound_of(std::string_view pattern, std::string_view text) {
   std::int64_t value = 0;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size() || value < 0 ||
       value > std::int64_t{1} << 62)
-    refuse_pattern(pattern, "a bound of a range is no number: " + std::string(text));
+    refuse_pattern(pattern, "a bound of a range is no number" + shown_part(pattern, text));
   return value;
 }
 
@@ -88,9 +94,10 @@ static std::vector<std::string> expand_braces(std::string_view pattern) {
   return names;
 }
 
-// The length of the directories that all names begin with, with the last slash.
+// The length of the directories that all names begin with, with the last slash. A query has none.
 static std::size_t common_directories(const std::vector<std::string>& names) {
   std::string_view common = names.front();
+  if (!scheme_of(common).empty()) common = common.substr(0, common.find('?'));
   for (std::string_view name : names) {
     auto [here, there] = std::ranges::mismatch(common, name);
     common = common.substr(0, static_cast<std::size_t>(here - common.begin()));
@@ -117,6 +124,9 @@ async_generator<sample> shards::list() const { return list_names(names_); }
 
 std::vector<sample> shards::list_all() const { return {names_.begin(), names_.end()}; }
 
-std::string shards::identity_of(const sample& shard) const { return shard.key().substr(common_); }
+std::string shards::identity_of(const sample& shard) const {
+  auto& name = shard.key();
+  return (scheme_of(name).empty() ? name : without_signature(name)).substr(common_);
+}
 
 }  // namespace lade::io

@@ -17,6 +17,7 @@
 
 #include "bytes.hpp"
 #include "new_file.hpp"
+#include "query_digest.hpp"
 
 namespace lade::io {
 
@@ -99,11 +100,11 @@ static std::string hex(std::uint64_t value) {
 std::string index_path(const std::string& archive, const std::string& directory) {
   constexpr auto extension = ".lade-index";
   bool is_url = !scheme_of(archive).empty();
-  auto name =
-      is_url ? archive.substr(0, archive.find('?')) : archive;  // a query may be a signature
-  if (!directory.empty())
-    return directory + "/" + name.substr(name.rfind('/') + 1) + "-" + hex(fnv1a(name)) + extension;
-  return name.size() < archive.size() ? std::string() : archive + extension;
+  auto name = is_url ? archive.substr(0, archive.find('?')) : archive;
+  if (directory.empty()) return name.size() < archive.size() ? std::string() : archive + extension;
+  auto query = detail::query_digest(archive);
+  return directory + "/" + name.substr(name.rfind('/') + 1) + "-" + hex(fnv1a(name)) +
+         (query.empty() ? "" : "-" + query) + extension;
 }
 
 void save(const tar_index& index, const std::string& path) {

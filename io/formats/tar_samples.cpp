@@ -88,7 +88,8 @@ std::vector<sample> tar_samples::list_all() const {
 }
 
 std::string tar_samples::identity_of(const sample& listed) const {
-  return shards_->listed().identity_of(listed);
+  auto [shard, group] = shards_->find(listed.key());
+  return shards_->listed().identity_of(sample(shard->name)) + "/" + group->key;
 }
 
 lade::detail::tar_sample_reader tar_samples::read() const {

@@ -1,5 +1,7 @@
 #include "tar_walk.hpp"
 
+#include <lade/url.hpp>
+
 #include <utility>
 
 namespace lade::detail {
@@ -10,9 +12,9 @@ static bool is_damage(const error& failure) {
 }
 
 tar_walk::tar_walk(const std::string& archive, io::tar_options options)
-    : archive_(archive), options_(options) {
+    : archive_(without_secrets(archive)), options_(options) {
   if (options.on_damage != io::on_damage::fail && !options.log)
-    throw error(errc::invalid_argument, "read " + archive,
+    throw error(errc::invalid_argument, "read " + archive_,
                 "on_damage that reports needs a log, which is null");
 }
 

@@ -1,7 +1,6 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/formats/tokens.hpp>
-#include <lade/url.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -129,17 +128,8 @@ std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const 
   return begins;
 }
 
-// A copy in another folder, or behind a URL, is the same data set. What a URL asks for in its query
-// is part of its name.
-static std::string name_without_folder(std::string name) {
-  bool is_url = !scheme_of(name).empty();
-  if (is_url) name = without_signature(name);
-  auto end = is_url ? name.find('?') : std::string::npos;
-  return name.substr(name.rfind('/', end) + 1);
-}
-
 std::string token_windows::identity() const {
-  return name_without_folder(file_.name()) + ": " + std::to_string(file_.size()) + " " +
+  return file_.identity() + ": " + std::to_string(file_.size()) + " " +
          std::string(lade::name(file_.type())) + " in windows of " +
          std::to_string(options_.length) + " every " + std::to_string(options_.stride) +
          (options_.cross_documents ? "" : ", by document") +

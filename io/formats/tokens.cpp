@@ -1,5 +1,6 @@
 #include "mapped_file.hpp"
 #include "megatron_index.hpp"
+#include "query_digest.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/continue_on.hpp>
@@ -20,12 +21,29 @@
 
 namespace lade::io {
 
+// A copy in another folder, or behind a URL, is the same file.
+static std::string token_file_identity(std::string_view name) {
+  auto shown = without_secrets(name);
+  bool is_url = !scheme_of(name).empty();
+  if (is_url) shown = shown.substr(0, shown.find('?'));
+  auto query = detail::query_digest(name);
+  return shown.substr(shown.rfind('/') + 1) + (query.empty() ? "" : "?" + query);
+}
+
 struct token_file::content {
   content(std::string path, buffer all, element_type tokens)
-      : name(std::move(path)), bytes(all.size()), mapped(std::move(all)), type(tokens) {}
+      : name(std::move(path)),
+        identity(token_file_identity(name)),
+        bytes(all.size()),
+        mapped(std::move(all)),
+        type(tokens) {}
 
   content(std::shared_ptr<const byte_reader> from, element_type tokens)
-      : name(from->name()), bytes(from->size()), ranged(std::move(from)), type(tokens) {}
+      : name(from->name()),
+        identity(token_file_identity(name)),
+        bytes(from->size()),
+        ranged(std::move(from)),
+        type(tokens) {}
 
   void add_index(buffer bytes_read, std::string_view index_name) {
     index_bytes = std::move(bytes_read);
@@ -34,6 +52,7 @@ struct token_file::content {
   }
 
   std::string name;
+  std::string identity;                       // of the tokens, for states
   std::uint64_t bytes;                        // of the file of tokens
   buffer mapped;                              // all of it, unless it is read by ranges
   std::shared_ptr<const byte_reader> ranged;  // null if it is mapped
@@ -98,6 +117,15 @@ token_file token_file::open_megatron(const std::string& prefix) {
 }
 
 const std::string& token_file::name() const noexcept { return content_->name; }
+
+const std::string& token_file::identity() const noexcept { return content_->identity; }
+
+// The same file, which has been opened by that path or URL.
+token_file token_file::known_as(std::string_view name) const {
+  auto known = std::make_shared<content>(*content_);
+  known->identity = token_file_identity(name);
+  return token_file(std::move(known));
+}
 
 bool token_file::is_mapped() const noexcept { return !content_->ranged; }
 
@@ -167,8 +195,9 @@ task<token_file> open_tokens(std::shared_ptr<const byte_reader> from, element_ty
 
 task<token_file> open_tokens(std::string name, element_type type) {
   if (find_store(name)) {
-    auto from = co_await open_reader(std::move(name));
-    co_return co_await open_tokens(std::move(from), type);
+    auto from = co_await open_reader(name);
+    auto opened = co_await open_tokens(std::move(from), type);
+    co_return opened.known_as(name);
   }
   auto& here = co_await detail::this_context_reference();
   if (here.runtime) co_await detail::continue_on(here.runtime->pool());  // mapping blocks
@@ -201,7 +230,8 @@ task<token_file> open_megatron(std::string prefix, megatron_options options) {
   if (find_store(prefix)) {
     auto idx = co_await open_reader(prefix + ".idx");
     auto bin = co_await open_reader(prefix + ".bin");
-    co_return co_await open_megatron(std::move(bin), std::move(idx), options);
+    auto opened = co_await open_megatron(std::move(bin), std::move(idx), options);
+    co_return opened.known_as(prefix + ".bin");
   }
   auto& here = co_await detail::this_context_reference();
   if (here.runtime) co_await detail::continue_on(here.runtime->pool());

@@ -115,6 +115,7 @@ TEST(Files, KeysArePathsThatCanBeOpened) {
   auto root = dir.path().string();
   EXPECT_EQ(files(root).list_all().at(0).key(), root + "/a.jpg");
   EXPECT_EQ(files(root + "/").list_all().at(0).key(), root + "/a.jpg");
+  EXPECT_EQ(files("file://" + root).list_all().at(0).key(), root + "/a.jpg");
 }
 
 TEST(Files, LinksAreFollowedButNotInCircles) {

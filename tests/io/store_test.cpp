@@ -171,6 +171,8 @@ TEST(Store, ThatIsNotMountedIsNamed) {
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
   EXPECT_THAT([] { mount(" https://u:secret@host/", nullptr); },
               ThrowsMessage<error>(HasSubstr("' https://host/' is no URL")));
+  EXPECT_THAT([] { mount("1https://h/?sig=SECRET", nullptr); },
+              ThrowsMessage<error>(HasSubstr("'1https://h/?sig=...' is no URL")));
 }
 
 TEST(Store, ThatCannotListSaysSo) {
@@ -191,10 +193,10 @@ TEST(Store, UrlsOfFilesArePaths) {
   EXPECT_EQ(local_path("/a%20b"), "/a%20b");
   EXPECT_THAT([] { (void)local_path("file:///a%2"); },
               ThrowsMessage<error>("open file:///a%2: a % without two hexadecimal digits"));
+  EXPECT_THAT([] { (void)local_path("file://user:SECRET@host/a"); },
+              ThrowsMessage<error>("open file://host/a: not a file of this machine"));
   EXPECT_THAT([] { (void)local_path("file://host/a"); },
               ThrowsMessage<error>(HasSubstr("not a file of this machine")));
-  EXPECT_THAT([] { (void)local_path("file://user:secret@host/a"); },
-              ThrowsMessage<error>("open file://host/a: not a file of this machine"));
 }
 
 // The system would open what stands before it.

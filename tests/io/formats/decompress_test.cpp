@@ -190,6 +190,16 @@ TEST(Decompress, AWindowBeyondTheLimitIsRefused) {
   EXPECT_EQ(decompressed(zstd(content, 21), {.max_window_bytes = 1 << 21}), content);
 }
 
+// Its header says so before anything is known of how much there is.
+TEST(Decompress, AWindowBeyondAllBytesIsRefused) {
+  std::string content(100'000, 'a');
+  EXPECT_EQ(decompressed(zstd(content, 23), {.max_bytes = 100'000}), content);
+  EXPECT_THAT(
+      [&] { decompressed(zstd(content, 24), {.max_bytes = 100'000}); },
+      ThrowsMessage<error>("decompress a.gz: its frame refers back farther than max_bytes"));
+  EXPECT_EQ(decompressed(zstd(content, 24), {.max_bytes = 9 << 20}), content);
+}
+
 TEST(Decompress, OptionsThatCannotWorkAreRefused) {
   for (auto options :
        {decompress_options{.chunk_bytes = 0}, decompress_options{.max_window_bytes = 1000},

@@ -120,6 +120,14 @@ TEST(Manifest, IsASourceByIndexWhoseItemsAreTold) {
   EXPECT_FALSE(std::is_sorted(offsets.begin(), offsets.end()));
 }
 
+TEST(Manifest, TellsNoSignaturesApart) {
+  manifest listed("x.csv");
+  auto identity = [&](const std::string& key) { return listed.identity_of(sample(key)); };
+  const std::string signature = "X-Amz-Credential=a&X-Amz-Date=1&X-Amz-Signature=";
+  EXPECT_EQ(identity("https://h/a?" + signature + "b"), identity("https://h/a"));
+  EXPECT_NE(identity("https://h/a?x=1&" + signature + "b"), identity("https://h/a"));
+}
+
 TEST(Manifest, RowsOfAnyLengthAreRead) {
   temp_dir dir;
   std::string text(300'000, '"');

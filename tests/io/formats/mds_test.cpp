@@ -278,10 +278,23 @@ TEST_P(Mds, CompressedShardsAreReadAsAWhole) {
   EXPECT_EQ(read[1].field("text").text().size(), 5000u);
   EXPECT_THAT([&] { (void)sync_wait(runtime, data(0)); },
               ThrowsMessage<error>(HasSubstr("read it as a whole, with read_mds_shard")));
-  auto bomb = open(1000);
-  EXPECT_THAT([&] { sync_wait(runtime, test::collect(read_mds_shard(bomb)(bomb.shards()[0]))); },
-              ThrowsMessage<error>("decompress " + (dir / "0.mds.zstd") +
-                                   ": it expands to more than max_bytes, 1000"));
+  auto refusal_of = [&](const mds& of, mds_options limits) -> std::string {
+    try {
+      (void)sync_wait(runtime, test::collect(read_mds_shard(of, limits)(of.shards()[0])));
+    } catch (const error& refused) {
+      return refused.what();
+    }
+    return "none";
+  };
+  auto name = dir / "0.mds.zstd";
+  EXPECT_EQ(refusal_of(data, {.max_bytes = shard.size()}), "none");
+  EXPECT_EQ(refusal_of(data, {.max_bytes = 5000}), "read the shard " + name + ": it has " +
+                                                       std::to_string(shard.size()) +
+                                                       " bytes; max_bytes is 5000");
+  EXPECT_EQ(refusal_of(open(1000), {}), "read the shard " + name + ": sample 1 is at bytes 31 to " +
+                                            std::to_string(shard.size()));
+  EXPECT_EQ(refusal_of(open(1000), {.max_bytes = 1000}),
+            "decompress " + name + ": it expands to more than max_bytes, 1000");
 }
 
 TEST_P(Mds, ShardsThatContradictTheIndexAreRefused) {

@@ -54,4 +54,32 @@ TEST(Shards, AreASourceWhoseNamesAreComparedWithoutTheirDirectory) {
   EXPECT_EQ(shards("x/{a,b}/0.tar").identity_of(sample("x/b/0.tar")), "b/0.tar");
 }
 
+TEST(Shards, HaveTheSameIdentityHoweverTheirUrlsAreSigned) {
+  auto identity = [](const std::string& name) {
+    return shards(std::vector<std::string>{name}).identity_of(sample(name));
+  };
+  const std::string signature = "X-Amz-Credential=a/b&X-Amz-Date=1&X-Amz-Signature=";
+  EXPECT_EQ(identity("https://h/d/a.tar?" + signature + "c/d"), "a.tar");
+  EXPECT_EQ(identity("https://h/d/a.tar?" + signature + "e&x=y/z"), "a.tar?x=y/z");
+  EXPECT_EQ(identity("x/a?" + signature + "b/0.tar"), "0.tar");  // of a file
+}
+
+TEST(Shards, ThatAreRefusedHaveNoSecretInTheError) {
+  auto refusal = [](const std::string& pattern) -> std::string {
+    try {
+      shards all(pattern);
+    } catch (const error& failure) {
+      return failure.what();
+    }
+    return "none";
+  };
+  const std::string signature = "?X-Amz-Signature=SECRET";
+  EXPECT_EQ(refusal("https://h/{0..9" + signature),
+            "expand shards https://h/{0..9?X-Amz-Signature=...: a brace that is not closed");
+  EXPECT_EQ(refusal("https://h/{0..99999999}" + signature),
+            "expand shards https://h/{0..99999999}?X-Amz-Signature=...: more than 10000000 names");
+  EXPECT_THAT(refusal("https://h/{0..x}" + signature), HasSubstr("is no number: x"));
+  EXPECT_THAT(refusal("https://h/a?sig={SECRET..9}"), testing::EndsWith("is no number"));
+}
+
 }  // namespace lade::io

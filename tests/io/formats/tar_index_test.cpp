@@ -201,4 +201,15 @@ TEST(TarIndex, IsBesideItsArchiveOrInADirectory) {
   EXPECT_NE(index_path("x/a.tar", "d"), index_path("y/a.tar", "d"));
 }
 
+TEST(TarIndex, IsOfOneObjectHoweverItsUrlIsSigned) {
+  const std::string signature = "X-Amz-Credential=a&X-Amz-Date=1&X-Amz-Signature=";
+  auto path = [](const std::string& url) { return index_path(url, "d"); };
+  EXPECT_EQ(path("https://h/a.tar?" + signature + "b"), path("https://h/a.tar"));
+  EXPECT_EQ(path("https://h/a.tar?x=1&" + signature + "b"), path("https://h/a.tar?x=1"));
+  EXPECT_NE(path("https://h/a.tar?x=1"), path("https://h/a.tar?x=2"));
+  EXPECT_NE(path("https://h/a.tar?x=1"), path("https://h/a.tar"));
+  EXPECT_THAT(path("https://h/a.tar?token=abc"), testing::Not(testing::HasSubstr("abc")));
+  EXPECT_EQ(index_path("https://h/a.tar?x=1"), "");
+}
+
 }  // namespace lade::io

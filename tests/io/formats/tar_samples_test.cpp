@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -175,6 +176,29 @@ TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
   EXPECT_THAT([&] { sync_wait(runtime, one.read()(sample(url + "/b"))); },
               says("read tars://h/a.tar?sig=...: no indexed shard"));
   unmount("tars://");
+}
+
+// Of a URL of a file, too, the time of modification decides: there is no entity tag.
+TEST(TarSamples, OfAFileThatHasChangedAreThoseThatItHasNow) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto indexes = dir / "indexes";
+  auto keys_of = [&](const std::string& name) {
+    shards one(std::vector<std::string>{name});
+    std::string keys;
+    for (auto& each :
+         sync_wait(runtime, index_shards(one, {.index_directory = indexes})).list_all())
+      keys += each.key().substr(each.key().rfind('/') + 1);
+    return keys;
+  };
+  for (std::string before : {"", "file://"})
+    for (std::string key : {"a", "b"}) {
+      auto path = dir.write("a.tar", tar_file(key + ".txt", "1") + tar_end());
+      auto when = std::filesystem::last_write_time(path);
+      std::filesystem::last_write_time(path, when + std::chrono::seconds(key == "b"));
+      EXPECT_EQ(keys_of(before + path), key);
+      EXPECT_EQ(keys_of(before + path), key);
+    }
 }
 
 TEST(TarSamples, MoreShardsThanAreKeptOpenAreRead) {

@@ -326,7 +326,8 @@ TEST_P(RangedTokens, AreOthersIfTheirUrlAsksForOthers) {
     auto file = sync_wait(runtime, open_tokens("objects://b/a.bin" + query, element_type::u16));
     return token_windows(file, {.length = 5}).identity();
   };
-  EXPECT_EQ(identity_of("?part=c/1"), "a.bin?part=c/1: 5 u16 in windows of 5 every 5");
+  EXPECT_THAT(identity_of("?part=c/1"),
+              testing::MatchesRegex("a\\.bin\\?[0-9a-f]{16}: 5 u16 in windows of 5 every 5"));
   EXPECT_NE(identity_of("?part=1"), identity_of("?part=2"));
   const std::string signature = "X-Amz-Credential=a&X-Amz-Date=1&X-Amz-Signature=";
   EXPECT_EQ(identity_of("?part=1&" + signature + "b"), identity_of("?part=1"));

@@ -26,6 +26,7 @@
 #include "../../../../io/formats/npy_header.cpp"
 #include "../../../../io/formats/npz.cpp"
 #include "../../../../io/formats/protobuf_reader.cpp"
+#include "../../../../io/formats/query_digest.cpp"
 #include "../../../../io/formats/safetensors.cpp"
 #include "../../../../io/formats/safetensors_header.cpp"
 #include "../../../../io/formats/sample_name.cpp"

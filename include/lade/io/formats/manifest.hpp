@@ -78,7 +78,8 @@ class manifest {
   std::vector<sample> list_all() const;
   task<std::vector<sample>> load_all() const;
 
-  // What tells a sample from others, for states: its key, offset and length.
+  // What tells a sample from others, for states: its key, of a URL without a signature, offset and
+  // length.
   std::string identity_of(const sample& listed) const;
 
  private:

@@ -15,6 +15,12 @@
 
 namespace lade::io {
 
+struct mds_options {
+  // The most bytes of a shard, decompressed. A larger one is refused with errc::limit_exceeded. No
+  // shard has more than the default: it counts them with 32 bits.
+  std::uint64_t max_bytes = std::uint64_t{1} << 32;
+};
+
 // A dataset whose index has been read. Samples have a field for each column:
 //
 //   bytes, jpeg, png                          bytes
@@ -62,7 +68,8 @@ class mds {
   explicit mds(std::shared_ptr<const content> opened) : content_(std::move(opened)) {}
 
   static task<sample> read(std::shared_ptr<const content> from, std::uint64_t index);
-  static async_generator<sample> read_shard(std::shared_ptr<const content> from, sample shard);
+  static async_generator<sample> read_shard(std::shared_ptr<const content> from, sample shard,
+                                            mds_options options);
 
   std::shared_ptr<const content> content_;
 };
@@ -74,18 +81,22 @@ class mds {
 task<mds> open_mds(std::string directory);
 
 // A function for flat_map: the samples of a shard in order. A compressed shard is decompressed, to
-// no more than the index says; checksums of gzip, and of Zstandard where it has them, are compared.
-// The hashes of shards that an index may state (sha1, xxh64 and others) are not: this module has no
-// library that computes them. So damage within a value of an uncompressed shard is not found.
+// no more than mds_options::max_bytes; checksums of gzip, and of Zstandard where it has them, are
+// compared. The hashes of shards that an index may state (sha1, xxh64 and others) are not: this
+// module has no library that computes them. So damage within a value of an uncompressed shard is
+// not found.
 class read_mds_shard {
  public:
-  explicit read_mds_shard(mds dataset) : dataset_(std::move(dataset)) {}
+  explicit read_mds_shard(mds dataset, mds_options options = {})
+      : dataset_(std::move(dataset)), options_(options) {}
 
-  // Throws error(invalid_argument) for a sample that is none of dataset.shards().
+  // Throws error(invalid_argument) for a sample that is none of dataset.shards(),
+  // error(limit_exceeded) for a shard of too many bytes, and else as mds does.
   async_generator<sample> operator()(sample shard) const;
 
  private:
   mds dataset_;
+  mds_options options_;
 };
 
 }  // namespace lade::io

@@ -20,7 +20,8 @@ namespace lade::io {
 // A range is of integers, up or down. Numbers are as long as the longer bound if one begins with 0.
 // A listing of samples without data, whose keys are the names; nothing is looked for in the file
 // system. It is reached by index, so shuffle and shard behind it are exact and free. States
-// compare the names behind the directories that all of them have in common.
+// compare the names behind the directories that all of them have in common, of URLs without
+// signatures.
 class shards {
  public:
   static constexpr std::size_t max_shards = 10'000'000;

@@ -91,7 +91,7 @@ struct tar_options {
 //
 // The content of a member is a view of the stream's buffer where it is in one buffer, which lives
 // as long as the member; otherwise it is a copy in memory of the caller's pool. A size that only a
-// header claims allocates no more than twice the bytes that are there.
+// header claims allocates no more than 16 MiB, or twice the bytes that are there.
 //
 // Two zero blocks end an archive, and only zeros may follow. The stream is read to its end, so that
 // checksums of a compressed archive are verified.

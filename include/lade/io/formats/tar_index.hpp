@@ -63,8 +63,8 @@ std::string to_bytes(const tar_index& index);
 tar_index tar_index_from_bytes(std::string_view bytes);
 
 // Where the index of an archive is kept: "a.tar.lade-index" beside it or, with a directory, in
-// that, under a name that is made of the archive's whole name. The query of a URL, which may be a
-// signature, counts for nothing; without a directory, an archive with one has no index: empty.
+// that, under a name that is made of the archive's whole name, of a URL without the signature in
+// its query. Without a directory, an archive with a query has no index: empty.
 std::string index_path(const std::string& archive, const std::string& directory = {});
 
 // Writes an index to a file, which others see when it is complete. Creates no directories. Blocks.

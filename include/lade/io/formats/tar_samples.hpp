@@ -51,7 +51,10 @@ class tar_samples {
 
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
-  std::string identity_of(const sample& listed) const;  // its key without the common directories
+
+  // Its key without the directories that all shards have in common, and without signatures. Throws
+  // error(invalid_argument) for a sample that is not listed.
+  std::string identity_of(const sample& listed) const;
 
   // The function that reads a listed sample: the ranges of its fields, as one range where they are
   // close together. Any thread. Keeps up to 64 archives open. Throws error(invalid_argument) for a

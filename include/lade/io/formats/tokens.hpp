@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,10 @@ class token_file {
 
  private:
   struct content;
+  friend class token_windows;
+  friend task<token_file> open_tokens(std::string name, element_type type);
   friend task<token_file> open_tokens(std::shared_ptr<const byte_reader> from, element_type type);
+  friend task<token_file> open_megatron(std::string prefix, megatron_options options);
   friend task<token_file> open_megatron(std::shared_ptr<const byte_reader> bin,
                                         std::shared_ptr<const byte_reader> idx,
                                         megatron_options options);
@@ -82,6 +86,8 @@ class token_file {
   static task<tensor> read_range(std::shared_ptr<const content> from, std::uint64_t first,
                                  std::uint64_t count);
   void require_tokens(std::uint64_t first, std::uint64_t count) const;
+  token_file known_as(std::string_view name) const;
+  const std::string& identity() const noexcept;
 
   std::shared_ptr<const content> content_;
 };
@@ -151,7 +157,8 @@ class token_windows {
   std::vector<std::int64_t> document_begins(std::uint64_t i) const;
 
   // The file and the options in words, to tell windows from others in states. The same for a file
-  // that is mapped and for its copy behind a URL.
+  // that is mapped and for its copy behind a URL. A URL that asks for something in its query is
+  // another file, however it is signed; of a reader, only what its name() shows of that counts.
   std::string identity() const;
 
  private:

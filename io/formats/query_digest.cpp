@@ -1,0 +1,19 @@
+#include "query_digest.hpp"
+
+#include <lade/detail/index.hpp>
+#include <lade/url.hpp>
+
+namespace lade::detail {
+
+std::string query_digest(std::string_view name) {
+  if (scheme_of(name).empty()) return {};
+  auto url = without_signature(name);
+  auto begin = url.find('?');
+  if (begin == std::string::npos) return {};
+  name_digest digest;
+  digest.add(std::string_view(url).substr(begin));
+  auto text = digest.text();
+  return text.substr(text.rfind(' ') + 1);
+}
+
+}  // namespace lade::detail
