@@ -174,10 +174,11 @@ files::files(rooted_pattern where, const files_options& options)
 
 std::string files::identity_of(const sample& file) const {
   auto prefix = path_below(root_, "");
-  if (!file.key().starts_with(prefix))
+  bool is_below = file.key().starts_with(prefix);
+  auto identity = file.key().substr(is_below ? prefix.size() : 0);
+  if (!is_below || !pattern_.matches(identity))
     throw error(errc::invalid_argument, "list " + without_secrets(root_),
-                file.name() + " is not in it");
-  auto identity = file.key().substr(prefix.size());
+                file.name() + " is none of its files that match " + pattern_text_);
   if (!compare_sizes_) return identity;
   if (auto* size = file.find_field("size")) return identity + ' ' + std::to_string(size->integer());
   struct ::stat found;
@@ -222,14 +223,31 @@ async_generator<sample> files::list_directory(files what, bool labelled) {
   }
 }
 
-// The objects below the root that match, without labels.
-async_generator<sample> files::list_objects(files what) {
+// Sorted, each once.
+static void sort_classes(std::vector<std::string>& classes) {
+  std::ranges::sort(classes);
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+}
+
+// What directories() has of a directory.
+static void add_class(std::vector<std::string>& classes, std::string_view path) {
+  auto slash = path.find('/');
+  if (slash == std::string_view::npos || path.starts_with('.')) return;
+  auto name = path.substr(0, slash);
+  if (classes.empty() || classes.back() != name) classes.emplace_back(name);
+}
+
+// The objects below the root that match, without labels. `classes` gets the first directories of
+// all objects, which are sorted at the end.
+async_generator<sample> files::list_objects(files what, std::vector<std::string>* classes) {
   auto prefix = path_below(what.root_, "");
-  auto objects = find_store(what.root_)->list(prefix);
+  auto where = find_store(what.root_);
+  auto objects = where->list(prefix);
   bool found_some = false;
   while (auto* object = co_await objects.next()) {
     if (!object->name.starts_with(prefix)) continue;
     auto path = object->name.substr(prefix.size());
+    if (classes) add_class(*classes, path);
     if (path.empty() || path.ends_with('/') || !what.pattern_.matches(path)) continue;
     found_some = true;
     std::vector<field> fields{field("size", object->size_bytes)};
@@ -237,32 +255,20 @@ async_generator<sample> files::list_objects(files what) {
     auto found = sample(object->name).with_fields(std::move(fields));
     co_yield std::move(found);
   }
+  if (classes) sort_classes(*classes);
   if (!found_some && !what.may_be_empty_)
     throw error(errc::invalid_argument, "list " + without_secrets(what.root_),
                 "no object matches " + what.pattern_text_);
 }
 
-// The first directories below `prefix` of these samples, sorted.
-static std::vector<std::string> classes_of(const std::vector<sample>& samples, std::size_t prefix) {
-  std::vector<std::string> classes;
-  for (auto& each : samples) {
-    auto path = std::string_view(each.key()).substr(prefix);
-    auto slash = path.find('/');
-    if (slash != std::string_view::npos) classes.emplace_back(path.substr(0, slash));
-  }
-  std::ranges::sort(classes);
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-  return classes;
-}
-
 task<std::vector<sample>> files::load_all(files what, bool labelled) {
   if (scheme_of(what.root_).empty()) co_return what.list_all(labelled);
   std::vector<sample> all;
-  auto objects = list_objects(what);
+  std::vector<std::string> classes;
+  auto objects = list_objects(what, &classes);
   while (auto* object = co_await objects.next()) all.push_back(std::move(*object));
   if (!labelled) co_return all;
   auto prefix = path_below(what.root_, "").size();
-  auto classes = classes_of(all, prefix);
   for (auto& each : all) {
     auto labelled_path = make_sample(what.root_, each.key().substr(prefix), classes);
     each = std::move(each).with_label(labelled_path.label());
@@ -272,7 +278,7 @@ task<std::vector<sample>> files::load_all(files what, bool labelled) {
 
 async_generator<sample> files::list_store(files what, bool labelled) {
   if (!labelled) {
-    auto objects = list_objects(std::move(what));
+    auto objects = list_objects(std::move(what), nullptr);
     while (auto* object = co_await objects.next()) co_yield *object;
     co_return;
   }
@@ -287,9 +293,10 @@ async_generator<sample> files::list(files what, bool labelled) {
 
 task<std::vector<std::string>> files::load_class_names(files what) {
   if (scheme_of(what.root_).empty()) co_return what.directories();
-  auto prefix = path_below(what.root_, "").size();
-  auto all = co_await load_all(std::move(what), false);
-  co_return classes_of(all, prefix);
+  std::vector<std::string> classes;
+  auto objects = list_objects(std::move(what), &classes);
+  while (co_await objects.next()) {}
+  co_return classes;
 }
 
 std::vector<sample> files::list_all(bool labelled) const {

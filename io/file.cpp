@@ -230,10 +230,18 @@ static async_generator<buffer> open_and_stream(std::string path, stream_options 
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }
 
+static async_generator<buffer> stream_of(std::shared_ptr<const store> kept,
+                                         async_generator<buffer> chunks) {
+  while (auto* chunk = co_await chunks.next()) co_yield *chunk;
+}
+
 async_generator<buffer> stream(std::string path, stream_options options) {
   detail::require_count("stream " + without_secrets(path), "chunk_bytes", options.chunk_bytes,
                         {.least = 1});
-  if (auto store = find_store(path)) return store->stream(std::move(path), options);
+  if (auto store = find_store(path)) {
+    auto chunks = store->stream(std::move(path), options);
+    return stream_of(std::move(store), std::move(chunks));
+  }
   return open_and_stream(std::move(path), options);
 }
 

@@ -40,19 +40,35 @@ static std::int64_t label_of(const std::string& key, const field& from) {
   return label;
 }
 
+[[noreturn]] static void refuse_fields(const std::string& key, const std::vector<field>& fields,
+                                       const std::string& lacks) {
+  std::string has;
+  for (auto& each : fields) has += (has.empty() ? "" : ", ") + each.name();
+  throw error(errc::invalid_data, "read the sample " + without_secrets(key),
+              "it has no field " + lacks + "; it has " + (has.empty() ? "none" : has));
+}
+
+static std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (auto& each : names) all += (all.empty() ? "" : " or ") + each;
+  return all;
+}
+
 sample sample_fields::make(std::string key, std::vector<field> fields) const {
   auto find = [&](const std::string& name) {
     return std::ranges::find(fields, name, &field::name);
   };
-  auto label_from = label.empty() ? fields.end() : find(label);
-  auto value = label_from == fields.end() ? sample::no_label : label_of(key, *label_from);
+  if (!wanted.empty() && fields.empty()) refuse_fields(key, fields, joined(wanted));
+  auto no_field = fields.end();
+  auto label_from = label.empty() ? no_field : find(label);
+  if (!label.empty() && label_from == no_field) refuse_fields(key, fields, label);
+  auto value = label.empty() ? sample::no_label : label_of(key, *label_from);
   sample made(std::move(key), value);
-  for (const auto& name : data) {
-    auto from = find(name);
-    if (from == fields.end()) continue;
-    made = std::move(made).with_data(from->bytes());
-    break;
-  }
+  auto data_from = no_field;
+  for (auto name = data.begin(); name != data.end() && data_from == no_field; ++name)
+    data_from = find(*name);
+  if (!data.empty() && data_from == no_field) refuse_fields(made.key(), fields, joined(data));
+  if (data_from != no_field) made = std::move(made).with_data(data_from->bytes());
   return std::move(made).with_fields(std::move(fields));
 }
 

@@ -39,7 +39,8 @@ struct sample_fields {
   // Whether the field is looked at.
   bool contains(const std::string& field) const;
 
-  // Throws error(invalid_data) for a label that is no integer.
+  // Throws error(invalid_data) for a label that is no integer, and where the field of the label,
+  // all fields of the data, or all that are wanted are missing.
   sample make(std::string key, std::vector<field> fields) const;
 };
 

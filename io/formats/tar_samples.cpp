@@ -36,7 +36,7 @@ static task<> index_some_shards(indexed_shards& shards, std::atomic<std::size_t>
     auto& name = shards.name(i);
     auto archive = co_await open_reader(name);
     auto identity = co_await detail::identity_of_archive(name, std::string(archive->etag()));
-    auto path = index_path(name, directory);
+    auto path = identity.empty() ? std::string() : index_path(name, directory);
     auto index = co_await load_or_index_tar(std::move(archive), std::move(identity),
                                             std::move(path), options);
     shards.add(i, index);

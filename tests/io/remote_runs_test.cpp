@@ -188,7 +188,7 @@ TEST_F(RemoteRun, IndexesAShardAnewWhenItsEntityTagChanges) {
 TEST_F(RemoteRun, IndexesShardsByTheQueriesOfTheirUrls) {
   test::web_server server([](auto& request) {
     auto name = request.target.substr(request.target.find("file=") + 5, 1);
-    return test::file_reply(request, tar_of({name}), "W/\"same\"");
+    return test::file_reply(request, tar_of({name}), "\"same\"");
   });
   temp_dir dir;
   runtime runtime;

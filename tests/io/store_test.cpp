@@ -13,6 +13,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,27 +129,57 @@ static std::vector<std::string> keys_of(const std::vector<sample>& samples) {
 }
 
 TEST(Store, IsListedLikeADirectory) {
-  mounted here("listed://", std::make_shared<const listed>(std::vector<std::string>{
-                                "listed://b/train/", "listed://b/train/.x/1.jpg",
-                                "listed://b/train/cat/1.jpg", "listed://b/train/cat/2.png",
-                                "listed://b/train/dog/3.jpg", "listed://b/trainer/4.jpg"}));
+  mounted here("listed://",
+               std::make_shared<const listed>(std::vector<std::string>{
+                   "listed://b/train/", "listed://b/train/.x/1.jpg", "listed://b/train/bird/0.txt",
+                   "listed://b/train/cat/1.jpg", "listed://b/train/cat/2.png",
+                   "listed://b/train/dog/3.jpg", "listed://b/trainer/4.jpg"}));
   runtime runtime;
   files jpegs("listed://b/train", "**/*.jpg");
   labelled_files classes("listed://b/train", "**/*.jpg");
   EXPECT_THAT(keys_of(sync_wait(runtime, jpegs.load_all())),
               ElementsAre("listed://b/train/cat/1.jpg -1", "listed://b/train/dog/3.jpg -1"));
   EXPECT_THAT(keys_of(sync_wait(runtime, classes.load_all())),
-              ElementsAre("listed://b/train/cat/1.jpg 0", "listed://b/train/dog/3.jpg 1"));
-  EXPECT_THAT(sync_wait(runtime, classes.load_class_names()), ElementsAre("cat", "dog"));
+              ElementsAre("listed://b/train/cat/1.jpg 1", "listed://b/train/dog/3.jpg 2"));
+  EXPECT_THAT(sync_wait(runtime, classes.load_class_names()), ElementsAre("bird", "cat", "dog"));
   std::vector<sample> in_order;
   std::vector<sample> shuffled;
   for (auto& each : runtime.run(from(classes))) in_order.push_back(each);
   for (auto& each : runtime.run(from(classes) | shuffle({.seed = 1}))) shuffled.push_back(each);
   EXPECT_THAT(keys_of(in_order),
-              ElementsAre("listed://b/train/cat/1.jpg 0", "listed://b/train/dog/3.jpg 1"));
+              ElementsAre("listed://b/train/cat/1.jpg 1", "listed://b/train/dog/3.jpg 2"));
   EXPECT_EQ(shuffled.size(), 2u);
   EXPECT_EQ(in_order[0].field("size").integer(), 26);
   EXPECT_EQ(in_order[0].field("etag").text(), "tag");
+}
+
+template <class T>
+static task<std::optional<T>> next_of(async_generator<T>& from) {
+  auto* next = co_await from.next();
+  co_return next ? std::optional<T>(*next) : std::nullopt;
+}
+
+TEST(Store, IsKeptByThoseWhoReadFromItWhenItIsUnmounted) {
+  auto named = std::make_shared<const echoes>("A");
+  std::weak_ptr<const store> echoing = named;
+  mount("unmounted://", std::move(named));
+  auto few = std::make_shared<const listed>(std::vector<std::string>{"unmounted://l/a"});
+  std::weak_ptr<const store> listing = few;
+  mount("unmounted://l", std::move(few));
+  runtime runtime;
+  {
+    auto chunks = stream("unmounted://a");
+    auto found = files("unmounted://l").list();
+    ASSERT_TRUE(sync_wait(runtime, next_of(found)));
+    unmount("unmounted://");
+    unmount("unmounted://l");
+    EXPECT_FALSE(echoing.expired());
+    EXPECT_FALSE(listing.expired());
+    EXPECT_EQ(sync_wait(runtime, next_of(chunks))->text(), "Aunmounted://a");
+    EXPECT_FALSE(sync_wait(runtime, next_of(found)));
+  }
+  EXPECT_TRUE(echoing.expired());
+  EXPECT_TRUE(listing.expired());
 }
 
 TEST(Store, AListingWithoutAMatchIsNamed) {

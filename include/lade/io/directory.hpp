@@ -41,8 +41,9 @@ struct files_options {
 // that reading it says so. Names that begin with a dot are skipped unless the pattern asks for
 // them. Directories that cannot match are not opened.
 //
-// The root may be a URL of a store that lists objects, "s3://bucket/train" (see store.hpp). The
-// samples have fields then: "size" in bytes, and "etag" if the store says one.
+// The root may be a URL of a store that lists objects, "s3://bucket/train" (see store.hpp), in
+// whose order they come. The samples have fields then: "size" in bytes, and "etag" if the store
+// says one.
 //
 // A small value that describes a listing; each call of list or list_all lists anew. Both read
 // directories with blocking calls, so they belong on the CPU pool or an ordinary thread. Both
@@ -65,7 +66,7 @@ class files {
   task<std::vector<sample>> load_all() const;
 
   // What tells a listed file from others, for states. Throws error(invalid_argument) for a sample
-  // whose key is not below the root.
+  // whose key is not below the root or does not match the pattern.
   std::string identity_of(const sample& file) const;
 
  private:
@@ -77,7 +78,7 @@ class files {
   static async_generator<sample> list(files what, bool labelled);
   static async_generator<sample> list_directory(files what, bool labelled);
   static async_generator<sample> list_store(files what, bool labelled);
-  static async_generator<sample> list_objects(files what);
+  static async_generator<sample> list_objects(files what, std::vector<std::string>* classes);
   static task<std::vector<sample>> load_all(files what, bool labelled);
   static task<std::vector<std::string>> load_class_names(files what);
   std::vector<sample> list_all(bool labelled) const;
@@ -93,8 +94,9 @@ class files {
 };
 
 // The same, for data sets with one directory for each class: the label of a sample is the index
-// of the directory in `root` that it is in, among the sorted names of these directories. Files
-// beside them have no label.
+// of the directory in `root` that it is in, among the sorted names of these directories, also those
+// without a file that matches; those that begin with a dot do not count. A store has no empty
+// directories. Files beside the directories have no label.
 class labelled_files {
  public:
   explicit labelled_files(std::string root, std::string_view pattern = {},

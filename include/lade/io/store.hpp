@@ -49,7 +49,8 @@ class object_part {
 
 // Objects behind URLs, so that io::read, io::open, io::stream and io::files work on them as on
 // files. Any thread may call its functions, which require a runtime, throw `error` naming the
-// object without secrets, and error(stopped) if the caller is cancelled.
+// object without secrets, and error(stopped) if the caller is cancelled. The store must outlive
+// their tasks and generators, but not what open() gives: the functions of lade::io keep it.
 class store {
  public:
   virtual ~store() = default;
@@ -69,8 +70,7 @@ class store {
   // object must have, or empty. Throws error(changed) if it has another, or none, and for nothing
   // else: caches forget the object then.
   //
-  // Caches are made of this. A store that does not override it opens the object for each part. The
-  // store must outlive the task.
+  // Caches are made of this. A store that does not override it opens the object for each part.
   virtual task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                                       std::string etag) const;
 
@@ -81,7 +81,7 @@ class store {
   // What the URLs of its objects do not say: two stores of which this is the same have the same
   // objects at the same URLs. Empty where URLs say all, as on the web; the endpoint of an S3 store.
   // Disk caches keep objects by URL and identity, and ask for it once. What passes requests on to
-  // another store passes this on too. The store must outlive the task.
+  // another store passes this on too.
   virtual task<std::string> identity() const;
 };
 

@@ -203,9 +203,7 @@ class Packages : public RecordFiles {
     if (!python_) GTEST_SKIP() << "LADE_PACKAGES_PYTHON is not set";
   }
 
-  record_files files_of(const std::string& package) {
-    return record_files(60, *python_, package);
-  }
+  record_files files_of(const std::string& package) { return record_files(60, *python_, package); }
 
  private:
   std::optional<std::string> python_;

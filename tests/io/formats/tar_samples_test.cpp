@@ -178,6 +178,27 @@ TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
   unmount("tars://");
 }
 
+// Where a server says no strong entity tag, nothing tells an archive from one of its size.
+TEST(TarSamples, OfAnObjectWithoutATagAreIndexedEachTime) {
+  temp_dir dir;
+  auto remote = std::make_shared<test::counted_store>();
+  remote->opens_ranges = true;
+  mount("untagged://", remote);
+  runtime runtime({.threads = 2});
+  auto indexed = [&](const std::string& key, std::string tag) {
+    remote->put("untagged://h/a.tar", tar_file(key + ".txt", key) + tar_end(), std::move(tag));
+    auto samples = sync_wait(
+        runtime, index_shards(shards("untagged://h/a.tar"), {.index_directory = dir / "indexes"}));
+    auto read = sync_wait(runtime, samples.read()(samples.list_all().at(0)));
+    return std::string(read.field("txt").bytes().text());
+  };
+  for (auto* key : {"a", "b"}) EXPECT_EQ(indexed(key, ""), key);
+  EXPECT_TRUE(std::filesystem::is_empty(dir / "indexes"));
+  EXPECT_EQ(indexed("c", "v1"), "c");
+  EXPECT_FALSE(std::filesystem::is_empty(dir / "indexes"));
+  unmount("untagged://");
+}
+
 // Of a URL of a file, too, the time of modification decides: there is no entity tag.
 TEST(TarSamples, OfAFileThatHasChangedAreThoseThatItHasNow) {
   temp_dir dir;

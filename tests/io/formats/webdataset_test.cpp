@@ -78,7 +78,8 @@ TEST(Webdataset, FieldsBecomeDataAndLabel) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto path = dir.write("a.tar", tar_file("a.jpg", "J") + tar_file("a.cls", "7\n") +
-                                     tar_file("a.json", "{}") + tar_file("b.png", "P") + tar_end());
+                                     tar_file("a.json", "{}") + tar_file("b.png", "P") +
+                                     tar_file("b.cls", "8") + tar_end());
   auto reader = io::read_tar.with({.fields = "cls", .data = "png,jpg", .label = "cls"});
   auto samples = collect(runtime, from(shards(path)) | flat_map(reader));
   ASSERT_EQ(samples.size(), 2u);
@@ -86,7 +87,18 @@ TEST(Webdataset, FieldsBecomeDataAndLabel) {
   EXPECT_EQ(samples[0].label(), 7);
   EXPECT_EQ(samples[0].data().text(), "J");
   EXPECT_EQ(samples[1].data().text(), "P");
-  EXPECT_EQ(samples[1].label(), sample::no_label);
+  EXPECT_EQ(samples[1].label(), 8);
+}
+
+TEST(Webdataset, ASampleWithoutAFieldThatIsAskedForIsRefusedByName) {
+  temp_dir dir;
+  auto archive = tar_file("a.txt", "1") + tar_file("a.png", "") + tar_end();
+  auto refusal = [&](io::read_tar_options options, const char* why) {
+    EXPECT_THAT([&] { read(dir, archive, options); }, ThrowsMessage<error>(HasSubstr(why)));
+  };
+  refusal({.label = "cls"}, "a.tar/a: it has no field cls; it has txt, png");
+  refusal({.data = "jpg,jpeg"}, "a.tar/a: it has no field jpg or jpeg; it has txt, png");
+  refusal({.fields = "text"}, "a.tar/a: it has no field text; it has none");
 }
 
 TEST(Webdataset, ALabelThatIsNoIntegerIsRefusedByName) {

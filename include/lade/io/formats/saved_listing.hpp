@@ -25,8 +25,8 @@ namespace lade::io {
 // sizes and entity tags are in it. A state of a run over the listing is one of a run over the saved
 // listing, and the other way round.
 //
-// `path`: a file or a URL of a store, which may change in another run only. The functions are those
-// of a manifest, and throw what these throw.
+// `path`: a file or a URL of a store, which may change in another run only; save_listing writes
+// files alone. The functions are those of a manifest, and throw what these throw.
 template <class Listing>
 class saved_listing {
  public:

@@ -75,10 +75,11 @@ class tar_samples {
 };
 
 // Indexes shards, or loads their indexes (see load_or_index_tar): of files the size and the time of
-// modification decide whether an index is up to date, of objects the size and the entity tag. A
-// shard that is another when a sample is read is an error. Throws what index_tar
-// throws, error(invalid_data) for a shard with two samples of one key, and error with the system's
-// reason for an index_directory that is none and cannot be created.
+// modification decide whether an index is up to date, of objects the size and the strong entity
+// tag. The index of an object without one is not kept. A shard that is another when a sample is
+// read is an error, as far as that can be told. Throws what index_tar throws, error(invalid_data)
+// for a shard with two samples of one key, and error with the system's reason for an
+// index_directory that is none and cannot be created.
 task<tar_samples> index_shards(shards which, const tar_samples_options& options = {});
 
 }  // namespace io

@@ -17,6 +17,8 @@ namespace lade {
 
 namespace io {
 
+// A sample that has none of the wanted fields, none of those for its data, or not that of its label
+// is error(invalid_data), which names it.
 struct read_tar_options {
   // The fields to keep, separated by commas: "jpg,cls". All of them if empty.
   std::string_view fields = {};
