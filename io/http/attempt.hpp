@@ -137,10 +137,16 @@ class host_share {
   std::map<std::string, client::state::host_permits>::iterator host_;
 };
 
-// The pause before another attempt.
-std::chrono::nanoseconds pause_before_next(const client_settings& settings,
-                                           const failed_attempt& failure,
-                                           unsigned attempt) noexcept;
+// The pause before the attempt that follows `attempt`, the first being 1: as client_options::retry
+// says, but not before the time that the server asks for, and not longer than the longest pause.
+// `draw` is from [0, 1).
+std::chrono::nanoseconds pause_before_next(const client_options& options,
+                                           const failed_attempt& failure, unsigned attempt,
+                                           double draw) noexcept;
+
+// The same by a random draw.
+std::chrono::nanoseconds pause_before_next(const client_options& options,
+                                           const failed_attempt& failure, unsigned attempt);
 
 // A request that is given up because its time is over is counted as others are.
 template <class T>
