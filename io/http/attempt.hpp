@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ struct client::state {
   };
   std::mutex mutex;
   std::map<std::string, host_permits> hosts;  // guarded by mutex
+  std::set<std::string> multiplexed;  // hosts that have answered over HTTP/2; guarded by mutex
 
   // What get_part found last: an object longer than the part.
   std::atomic<bool> objects_are_long = false;
