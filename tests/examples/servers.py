@@ -68,7 +68,8 @@ class Swift:
     def __init__(self, bucket, objects):
         self.directory = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", str(SUPPORT / "swift_server.py"), f"{self.directory.name}/data"],
+            ["/usr/bin/python3", str(SUPPORT / "swift_server.py"), f"{self.directory.name}/data",
+             "100"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         port = self.process.stdout.readline().strip().decode()
         if not port:
