@@ -502,7 +502,7 @@ TEST_P(Client, AnAttemptThatTakesTooLongIsFollowedByAnother) {
   runtime runtime(options());
   auto soon = quick();
   soon.retry.attempts = 1000;
-  soon.stall_timeout = 30s;
+  soon.stall_timeout = 1h;
   soon.timeout = 100ms;
   client web(soon);
   EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "there");
