@@ -116,8 +116,8 @@ test_authority::test_authority() {
 
 std::string test_authority::certificate(const std::string& name) {
   request_certificate("-keyout " + name + ".key -out " + name + ".crt -subj /CN=" + name +
-          " -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:" + name +
-          " -addext basicConstraints=critical,CA:FALSE");
+                      " -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:" + name +
+                      " -addext basicConstraints=critical,CA:FALSE");
   std::ifstream certificate(directory_ / (name + ".crt"));
   std::ifstream key(directory_ / (name + ".key"));
   return directory_.write(name + ".pem",

@@ -474,8 +474,7 @@ TEST_P(Client, ADeadlineEndsARequestThatIsNeverAnswered) {
 
 TEST_P(Client, AnAttemptThatTakesTooLongIsNamed) {
   const auto content = content_of(1000);
-  for (auto& reply :
-       {web_reply{.is_silent = true}, web_reply{.body = content, .stall_at = 500}}) {
+  for (auto& reply : {web_reply{.is_silent = true}, web_reply{.body = content, .stall_at = 500}}) {
     web_server server([&](auto&) { return reply; });
     runtime runtime(options());
     auto soon = quick();
@@ -654,8 +653,8 @@ TEST_P(Client, LimitsConnectionsToAHost) {
   full_server answers;
   web_server server([&](auto& request) { return answers(request); });
   runtime runtime(options());
-  sync_wait(runtime, get_of_hosts(client({.connections_per_host = 3}), {server.url()},
-                                  server.url("/last")));
+  sync_wait(runtime,
+            get_of_hosts(client({.connections_per_host = 3}), {server.url()}, server.url("/last")));
   EXPECT_EQ(answers.most(), 3);
   EXPECT_LE(server.connections(), 3u + 1);
   EXPECT_EQ(server.requests(), 21u);

@@ -118,9 +118,7 @@ class faulty_store {
       case 6: reply = {.status = 429}; break;
       case 7: reply.length = std::to_string(reply.body.size() + 1 + draw.below(100)); break;
       case 8: std::this_thread::sleep_for(5ms); break;
-      case 9:
-        is_whole ? damage(reply, draw) : damage_part(reply, draw);
-        break;
+      case 9: is_whole ? damage(reply, draw) : damage_part(reply, draw); break;
       case 10:
         reply.is_chunked = true;
         reply.cut_at = somewhere;
@@ -137,9 +135,7 @@ class faulty_store {
         reply.is_chunked = true;
         is_whole ? damage(reply, draw) : damage_part(reply, draw);
         break;
-      default:
-        pretend(reply, "ETag", "\"another\"");
-        damage(reply, draw);
+      default: pretend(reply, "ETag", "\"another\""); damage(reply, draw);
     }
     if (kind == 7) reply.cut_at = reply.body.size();
   }

@@ -206,8 +206,7 @@ TEST_P(Nginx, ServesThousandsOfObjectsOverOneConnectionOfHttp2) {
 
 TEST_P(Nginx, StreamsOverHttp1WhatItAnswersOverHttp2) {
   test_authority authority;
-  nginx server("location / { return 200 $server_protocol; }",
-               authority.certificate("hub.example"));
+  nginx server("location / { return 200 $server_protocol; }", authority.certificate("hub.example"));
   runtime runtime({.threads = 2, .reactor = GetParam(), .reactors = 1});
   auto ca = authority.file();
   auto options = quick_options();
@@ -237,8 +236,7 @@ TEST_P(Nginx, IsNotWaitedForByAFirstBurstOfRequestsOfWhichOneStalls) {
   nginx server("", authority.certificate("hub.example"));
   server.directory().write("www/a", "there");
   fault_proxy network(server.port(), [](std::size_t connection) {
-    return wire_fault{
-        .what = connection == 0 ? wire_fault::kind::stall : wire_fault::kind::none};
+    return wire_fault{.what = connection == 0 ? wire_fault::kind::stall : wire_fault::kind::none};
   });
   runtime runtime({.threads = 2, .reactor = GetParam(), .reactors = 1});
   auto ca = authority.file();

@@ -401,17 +401,18 @@ TEST_F(Swift, TakesSignedPagesOfAListAndNoneWithAByteChanged) {
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   tampered requests(endpoint(), random);
+  const std::vector<std::string> firsts{"a", "f", "k"};
   for (int round = 0; round < 5; ++round) {
     std::string token;
-    for (int page = 1;; ++page) {
+    for (std::size_t page = 0;; ++page) {
       auto next = token.empty() ? "" : "continuation-token=" + percent_encoded(token, false) + "&";
       const auto target = "/pages/?" + next + "encoding-type=url&list-type=2&max-keys=5&prefix=";
       const tampered::kind kind{"GET", target.c_str(), ""};
       expect_only_whole(runtime, requests, kind, 200);
       auto answer = sync_wait(runtime, body_of(one_attempt(), requests.untouched(kind)));
       bool has_more = element_of(answer, "IsTruncated") == "true";
-      EXPECT_EQ(has_more, page < 3);
-      EXPECT_EQ(element_of(answer, "Key"), page == 1 ? "a%2B%20b" : page == 2 ? "f%2B%20b" : "k%2B%20b");
+      EXPECT_EQ(has_more, page < 2);
+      EXPECT_EQ(element_of(answer, "Key"), firsts.at(page) + "%2B%20b");
       if (!has_more) break;
       token = element_of(answer, "NextContinuationToken");
     }
