@@ -264,10 +264,12 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     bool may_divide = range.is_all() && what.method() == "GET" && so_far.room.empty();
     if (may_divide) hop->most_at_once = so_far.divide_above;
     set_up(*hop, what, way, range, headers);
+    share_connection(*client, *hop, way.at);
     auto refused = co_await look_up(*client, *hop, way);
     if (!refused) {
       refused = co_await run_to_end(*client, hop, so_far, here);
       count(*client, *hop);
+      note_version(*client, *hop, way.at);
     }
     if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
     attempt_result result;

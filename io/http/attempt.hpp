@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ struct client::state {
   };
   std::mutex mutex;
   std::map<std::string, host_permits> hosts;  // guarded by mutex
+  std::set<std::string> multiplexed;  // hosts that have answered over HTTP/2; guarded by mutex
 
   // What get_part found last: an object longer than the part.
   std::atomic<bool> objects_are_long = false;
@@ -137,10 +139,16 @@ class host_share {
   std::map<std::string, client::state::host_permits>::iterator host_;
 };
 
-// The pause before another attempt.
-std::chrono::nanoseconds pause_before_next(const client_settings& settings,
-                                           const failed_attempt& failure,
-                                           unsigned attempt) noexcept;
+// The pause before the attempt that follows `attempt`, the first being 1: as client_options::retry
+// says, but not before the time that the server asks for, and not longer than the longest pause.
+// `draw` is from [0, 1).
+std::chrono::nanoseconds pause_before_next(const client_options& options,
+                                           const failed_attempt& failure, unsigned attempt,
+                                           double draw) noexcept;
+
+// The same by a random draw.
+std::chrono::nanoseconds pause_before_next(const client_options& options,
+                                           const failed_attempt& failure, unsigned attempt);
 
 // A request that is given up because its time is over is counted as others are.
 template <class T>

@@ -145,13 +145,13 @@ static void verify_stream(streamed_body& body) {
 
 // Pauses before the next attempt; throws if there is to be none.
 static task<> recover(streamed_body& body, failed_attempt failure) {
-  auto& settings = body.owner->settings;
+  auto& options = body.owner->settings.options;
   bool can_continue = !body.has_begun || !body.etag.empty();
   if (!can_continue) failure.why += "; without a strong entity tag it cannot be continued";
-  if (!failure.again || !can_continue || body.attempts >= settings.options.retry.attempts)
+  if (!failure.again || !can_continue || body.attempts >= options.retry.attempts)
     give_up_stream(body, failure);
   ++body.owner->retries;
-  co_await sleep(pause_before_next(settings, failure, body.attempts));
+  co_await sleep(pause_before_next(options, failure, body.attempts));
 }
 
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {

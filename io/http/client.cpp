@@ -56,18 +56,19 @@ client_statistics client::stats() const {
   return {s.requests, s.retries, s.failures, s.bytes_in, s.bytes_out, s.connections, s.verified};
 }
 
-static double draw_pause() {
-  thread_local std::minstd_rand random{std::random_device()()};
-  return std::uniform_real_distribution<double>(0, 1)(random);
-}
-
-std::chrono::nanoseconds pause_before_next(const client_settings& settings,
-                                           const failed_attempt& failure,
-                                           unsigned attempt) noexcept {
-  auto& options = settings.options;
-  auto pause = detail::pause_after(options.retry, attempt, draw_pause());
+std::chrono::nanoseconds pause_before_next(const client_options& options,
+                                           const failed_attempt& failure, unsigned attempt,
+                                           double draw) noexcept {
+  auto pause = detail::pause_after(options.retry, attempt, draw);
   if (failure.retry_after) pause = std::max<std::chrono::nanoseconds>(*failure.retry_after, pause);
   return std::min(pause, options.longest_pause);
+}
+
+std::chrono::nanoseconds pause_before_next(const client_options& options,
+                                           const failed_attempt& failure, unsigned attempt) {
+  thread_local std::minstd_rand random{std::random_device()()};
+  return pause_before_next(options, failure, attempt,
+                           std::uniform_real_distribution<double>(0, 1)(random));
 }
 
 [[noreturn]] static void give_up(client::state& client, const request& what,
@@ -119,7 +120,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
     if (!failure.again || !what.may_repeat || number == options.retry.attempts)
       give_up(*client, what, failure, number);
     ++client->retries;
-    co_await sleep(pause_before_next(client->settings, failure, number));
+    co_await sleep(pause_before_next(options, failure, number));
   }
 }
 

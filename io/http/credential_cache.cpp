@@ -10,11 +10,9 @@
 
 namespace lade::io::http {
 
-static constexpr auto refresh_margin = std::chrono::minutes(5);
-static constexpr auto pause_between_refreshes = std::chrono::seconds(10);
-
-static bool expires_soon(const s3_credentials& keys, s3_credentials::time now) noexcept {
-  return keys.expires() <= now + refresh_margin;
+bool credential_cache::expires_soon(const s3_credentials& keys,
+                                    s3_credentials::time now) const noexcept {
+  return keys.expires() <= now + times_.margin;
 }
 
 credential_cache::turn credential_cache::take_turn() {
@@ -39,7 +37,7 @@ void credential_cache::end(refresh& own, std::optional<s3_credentials> got,
     std::lock_guard lock(mutex_);
     auto now = std::chrono::system_clock::now();
     running_.reset();
-    next_try_ = now + pause_between_refreshes;
+    next_try_ = now + times_.pause;
     if (got) {
       kept_ = got;
       kept_since_ = now;
@@ -95,15 +93,16 @@ bool credential_cache::expire_if_old(s3_credentials::time begun) {
 }
 
 // How long until credentials should be replaced.
-static std::chrono::nanoseconds time_until_refresh(const s3_credentials& keys) noexcept {
+std::chrono::nanoseconds credential_cache::time_until_refresh(
+    const s3_credentials& keys) const noexcept {
   if (keys.expires() == s3_credentials::time::max()) return std::chrono::nanoseconds::max();
-  auto left = keys.expires() - refresh_margin - std::chrono::system_clock::now();
-  return std::max<std::chrono::nanoseconds>(left, pause_between_refreshes);
+  auto left = keys.expires() - times_.margin - std::chrono::system_clock::now();
+  return std::max<std::chrono::nanoseconds>(left, times_.pause);
 }
 
 task<> credential_cache::keep_fresh() {
   while (true) {
-    std::chrono::nanoseconds pause = pause_between_refreshes;
+    auto pause = times_.pause;
     try {
       auto keys = co_await current();
       pause = time_until_refresh(keys);

@@ -14,17 +14,24 @@
 
 namespace lade::io::http {
 
+// When credentials are replaced. Tests have other times than stores.
+struct credential_times {
+  std::chrono::nanoseconds margin = std::chrono::minutes(5);  // before they expire
+  std::chrono::nanoseconds pause = std::chrono::seconds(10);  // between two calls, at least
+};
+
 // Shared by all requests of a store. Any thread. Three states, by the time:
 //
-//   fresh    expire in more than 5 minutes: used
+//   fresh    expire later than the margin: used
 //   old      still valid: one request gets others, the rest uses them; so does that request if it
-//            fails. Not more often than every 10 seconds.
+//            fails. Not more often than the pause says.
 //   expired  or none: one request gets others, the rest waits for it and shares its result
 //
 // A refresh that is stopped with its request is begun again by one of those who wait.
 class credential_cache {
  public:
-  explicit credential_cache(s3_credentials_function from) : from_(std::move(from)) {}
+  explicit credential_cache(s3_credentials_function from, credential_times times = {})
+      : from_(std::move(from)), times_(times) {}
 
   // Valid credentials. Throws what the function throws. The cache must outlive the task.
   task<s3_credentials> current();
@@ -55,11 +62,14 @@ class credential_cache {
     bool is_own = false;
   };
 
+  bool expires_soon(const s3_credentials& keys, s3_credentials::time now) const noexcept;
+  std::chrono::nanoseconds time_until_refresh(const s3_credentials& keys) const noexcept;
   turn take_turn();
   task<> run(std::shared_ptr<refresh> own);
   void end(refresh& own, std::optional<s3_credentials> got, std::exception_ptr failure);
 
   s3_credentials_function from_;
+  credential_times times_;
   std::mutex mutex_;
   std::optional<s3_credentials> kept_;  // guarded by mutex_, as all that follows
   s3_credentials::time kept_since_;

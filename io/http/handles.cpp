@@ -15,12 +15,6 @@ static void initialise_curl() {
     throw error(std::error_code(result, curl_category()), "initialise libcurl");
 }
 
-static bool environment_names_proxies() {
-  for (auto* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
-    if (auto* value = std::getenv(name); value && *value) return true;
-  return false;
-}
-
 client_settings::client_settings(const client_options& given)
     : options(given),
       ca_file(given.ca_file),
@@ -31,7 +25,7 @@ client_settings::client_settings(const client_options& given)
       no_proxy(given.no_proxy),
       netrc_file(given.netrc_file),
       user_agent(given.user_agent),
-      uses_proxy(!proxy.empty() || environment_names_proxies()) {
+      through(proxy, no_proxy) {
   for (auto* text :
        {&options.ca_file, &options.ca_directory, &options.certificate, &options.private_key,
         &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
@@ -71,7 +65,7 @@ void easy_handles::set_modes(CURL* easy) const noexcept {
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                    options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, options.decompress ? "" : nullptr);
-  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, options.http2 ? 1L : 0L);
+  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.count()));
 }
 
@@ -95,9 +89,14 @@ void easy_handles::set_options(CURL* easy) const {
   set_text(easy, CURLOPT_SSLCERT, settings_.certificate);
   set_text(easy, CURLOPT_SSLKEY, settings_.private_key);
   set_text(easy, CURLOPT_PROXY, settings_.proxy);
-  set_text(easy, CURLOPT_NOPROXY, settings_.no_proxy);
+  if (set_no_proxy(easy) != CURLE_OK) throw std::bad_alloc();
   set_text(easy, CURLOPT_USERAGENT, settings_.user_agent);
   set_text(easy, CURLOPT_NETRC_FILE, settings_.netrc_file);
+}
+
+CURLcode easy_handles::set_no_proxy(CURL* easy) const noexcept {
+  auto& hosts = settings_.no_proxy;
+  return curl_easy_setopt(easy, CURLOPT_NOPROXY, hosts.empty() ? nullptr : hosts.c_str());
 }
 
 easy_handle easy_handles::take() {
@@ -124,6 +123,7 @@ void easy_handles::give_back(easy_handle handle) noexcept {
   curl_easy_setopt(easy, CURLOPT_RANGE, nullptr);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
   set_modes(easy);
+  if (settings_.through.any() && set_no_proxy(easy) != CURLE_OK) return;
   std::lock_guard lock(mutex_);
   if (kept_.size() < most_kept) try {
       kept_.push_back(std::move(handle));

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "proxies.hpp"
+
 #include <lade/io/http/client.hpp>
 
 #include <memory>
@@ -22,9 +24,7 @@ struct client_settings {
   std::string ca_file, ca_directory, certificate, private_key, proxy, no_proxy, netrc_file,
       user_agent;
 
-  // Requests may go through a proxy, of the options or the environment, which then looks up the
-  // names of hosts.
-  bool uses_proxy;
+  proxies through;
 };
 
 struct free_easy_handle {
@@ -46,6 +46,7 @@ class easy_handles {
 
   void set_options(CURL* easy) const;
   void set_modes(CURL* easy) const noexcept;
+  CURLcode set_no_proxy(CURL* easy) const noexcept;
 
   const client_settings& settings_;
   std::mutex mutex_;

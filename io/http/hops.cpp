@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -83,9 +84,30 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
   if (curl_easy_setopt(easy, CURLOPT_URL, way.url.c_str()) != CURLE_OK) throw std::bad_alloc();
 }
 
+void share_connection(client::state& client, transfer& hop, const origin& host) {
+  if (!client.settings.options.http2 || host.scheme != "https") return;
+  std::lock_guard lock(client.mutex);
+  bool is_shared = client.multiplexed.count(host.authority()) > 0;
+  curl_easy_setopt(hop.handle(), CURLOPT_PIPEWAIT, is_shared ? 1L : 0L);
+}
+
+void note_version(client::state& client, const transfer& ended, const origin& host) {
+  constexpr std::size_t most = 4096;
+  if (!client.settings.options.http2 || host.scheme != "https") return;
+  long version = 0;
+  curl_easy_getinfo(ended.handle(), CURLINFO_HTTP_VERSION, &version);
+  if (version < CURL_HTTP_VERSION_2_0) return;
+  std::lock_guard lock(client.mutex);
+  if (client.multiplexed.size() == most) client.multiplexed.clear();
+  client.multiplexed.insert(host.authority());
+}
+
 task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
                                             const route& way) {
-  if (way.at.is_address() || client.settings.uses_proxy) co_return std::nullopt;
+  auto& through = client.settings.through;
+  if (way.at.is_address() || through.lead_to(way.at)) co_return std::nullopt;
+  if (through.any() && curl_easy_setopt(hop.handle(), CURLOPT_NOPROXY, "*") != CURLE_OK)
+    throw std::bad_alloc();
   std::optional<failed_attempt> failure;
   try {
     auto addresses = co_await resolver::of_process().resolve(way.at.host);

@@ -33,7 +33,14 @@ task<header_list> make_headers(client::state& client, const request& what, const
 void set_up(transfer& hop, const request& what, const route& way, const byte_range& range,
             const header_list& headers);
 
-// Looks up the addresses of its host. Returns why it has none, if so.
+// Requests to a host that has answered over HTTP/2 wait for a connection that is being made, and
+// share it. Those to others would wait for an answer over the first one, for nothing.
+void share_connection(client::state& client, transfer& hop, const origin& host);
+
+// Notes whether that host has answered over HTTP/2.
+void note_version(client::state& client, const transfer& ended, const origin& host);
+
+// Looks up the addresses of its host, unless a proxy does. Returns why it has none, if so.
 task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
                                             const route& way);
 

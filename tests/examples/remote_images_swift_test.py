@@ -12,7 +12,7 @@ from servers import Swift
 
 PROGRAM = sys.argv[1]
 OBJECTS = {name.removeprefix("/bucket/"): content
-           for name, content in photos_of(classes=3, times=48).items()}
+           for name, content in photos_of(classes=3, times=400).items()}
 SERVER = Swift("bucket", OBJECTS)
 
 
@@ -24,8 +24,8 @@ class RemoteImagesOfSwift(unittest.TestCase):
             env=environment)
 
     def test_every_image_comes_once_in_an_epoch_also_if_it_is_killed(self):
-        whole, killed, kills = killing.run_with_kills(self.start, kills=3, most_lines=4)
-        self.assertEqual(kills, 3)
+        whole, killed, kills = killing.run_with_kills(self.start, kills=50, most_lines=3)
+        self.assertEqual(kills, 50)
         self.assertEqual(killed, whole)
         seen = sorted(each.strip() for each in whole.split("s3:") if each.strip())
         wanted = sorted(f"//bucket/{name}:{name.split('/')[1][-1]}" for name in OBJECTS)

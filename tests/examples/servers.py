@@ -17,11 +17,15 @@ def skip(why):
     sys.exit(77)
 
 
+def find_nginx():
+    return shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:" + os.environ["PATH"])
+
+
 class Nginx:
     """Serves `objects`, bytes by path, until close()."""
 
     def __init__(self, objects):
-        program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:" + os.environ["PATH"])
+        program = find_nginx()
         if not program:
             skip("nginx is not installed")
         self.directory = tempfile.TemporaryDirectory()
@@ -50,8 +54,9 @@ class Nginx:
         listener.close()
 
     def close(self):
-        self.process.terminate()
-        self.process.wait()
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
 
     def bytes_of_parts(self):
         """How many bytes it has sent as parts of objects; after close()."""
@@ -68,7 +73,8 @@ class Swift:
     def __init__(self, bucket, objects):
         self.directory = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", str(SUPPORT / "swift_server.py"), f"{self.directory.name}/data"],
+            ["/usr/bin/python3", str(SUPPORT / "swift_server.py"), f"{self.directory.name}/data",
+             "100"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         port = self.process.stdout.readline().strip().decode()
         if not port:

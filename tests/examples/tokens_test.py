@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+from servers import find_nginx, Nginx
 from web_store import WebStore
 
 PROGRAM = sys.argv[1]
@@ -50,6 +51,18 @@ class Tokens(unittest.TestCase):
         self.assertLessEqual(store.requests["/train.bin"], self.windows + 1)
         self.assertLessEqual(store.requests["/train.idx"], 2)
         self.assertLess(store.bytes_of_parts, 66 * self.windows + sum(map(len, files.values())))
+
+    @unittest.skipUnless(find_nginx(), "nginx is not installed")
+    def test_of_nginx_each_window_is_a_part(self):
+        files = {f"/train{each}": self.prefix.with_suffix(each).read_bytes() for each in [".bin", ".idx"]}
+        server = Nginx(files)
+        self.addCleanup(server.directory.cleanup)
+        self.addCleanup(server.close)
+        self.check(f"{server.url}/train")
+        server.close()
+        parts = server.bytes_of_parts()
+        self.assertGreaterEqual(parts, 64 * self.windows)
+        self.assertLess(parts, 66 * self.windows + sum(map(len, files.values())))
 
     def test_a_file_that_is_missing_is_named(self):
         program = subprocess.run([PROGRAM, "/nowhere/train"], capture_output=True, text=True)

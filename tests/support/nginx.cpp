@@ -111,13 +111,13 @@ std::size_t nginx::stop_and_count_connections() {
 }
 
 test_authority::test_authority() {
-  openssl("-keyout ca.key -out ca.pem -subj /CN=authority-of-a-test");
+  request_certificate("-keyout ca.key -out ca.pem -subj /CN=authority-of-a-test");
 }
 
 std::string test_authority::certificate(const std::string& name) {
-  openssl("-keyout " + name + ".key -out " + name + ".crt -subj /CN=" + name +
-          " -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:" + name +
-          " -addext basicConstraints=critical,CA:FALSE");
+  request_certificate("-keyout " + name + ".key -out " + name + ".crt -subj /CN=" + name +
+                      " -CA ca.pem -CAkey ca.key -addext subjectAltName=DNS:" + name +
+                      " -addext basicConstraints=critical,CA:FALSE");
   std::ifstream certificate(directory_ / (name + ".crt"));
   std::ifstream key(directory_ / (name + ".key"));
   return directory_.write(name + ".pem",
@@ -125,12 +125,21 @@ std::string test_authority::certificate(const std::string& name) {
                               std::string(std::istreambuf_iterator<char>(key), {}));
 }
 
-void test_authority::openssl(const std::string& arguments) const {
-  auto command = "cd '" + directory_.path().string() + "' && " + path_of_program("openssl") +
-                 " req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 " +
-                 arguments + " 2> log";
-  if (std::system(command.c_str()) != 0)
-    throw std::runtime_error("openssl req " + arguments + ": see its message in a shell");
+std::string test_authority::folder() const {
+  std::filesystem::create_directory(directory_ / "folder");
+  shell("cp ca.pem folder/$('" + path_of_program("openssl") + "' x509 -hash -noout -in ca.pem).0");
+  return directory_ / "folder";
+}
+
+void test_authority::request_certificate(const std::string& arguments) const {
+  shell("'" + path_of_program("openssl") +
+        "' req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 " + arguments +
+        " 2> log");
+}
+
+void test_authority::shell(const std::string& command) const {
+  if (std::system(("cd '" + directory_.path().string() + "' && " + command).c_str()) != 0)
+    throw std::runtime_error(command + ": see its message in a shell");
 }
 
 }  // namespace lade::test

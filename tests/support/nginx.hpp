@@ -47,11 +47,15 @@ class test_authority {
 
   std::string file() const { return directory_ / "ca.pem"; }
 
+  // A directory with its certificate under the name by which OpenSSL looks for it.
+  std::string folder() const;
+
   // A PEM file with a certificate and its key, for a name that servers have or clients.
   std::string certificate(const std::string& name);
 
  private:
-  void openssl(const std::string& arguments) const;
+  void request_certificate(const std::string& arguments) const;
+  void shell(const std::string& command) const;
 
   testing_support::temp_dir directory_;
 };

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Serves OpenStack Swift with its S3 interface on loopback, all four servers in this process.
 
-usage: swift_server.py DIRECTORY
+usage: swift_server.py DIRECTORY [OBJECTS]
 
+Lists give OBJECTS at a time, or 7.
 Prints the port when it serves, one line, and serves until its standard input ends. Access key
 test:tester, secret testing, path style, region us-east-1. What is stored goes below DIRECTORY, or
 below another one where its file system has no extended attributes. Exits with 77 and a reason if
@@ -61,7 +62,7 @@ use = egg:swift#bulk
 [filter:s3api]
 use = egg:swift#s3api
 location = us-east-1
-max_bucket_listing = 7
+max_bucket_listing = {1}
 [filter:tempauth]
 use = egg:swift#tempauth
 user_test_tester = testing .admin
@@ -126,19 +127,19 @@ def has_attributes(directory):
     return True
 
 
-def main(directory):
+def main(directory, listed):
     directory = os.path.abspath(directory)
     os.makedirs(directory, exist_ok=True)
     if has_attributes(directory):
-        return serve_below(directory)
+        return serve_below(directory, listed)
     for other in ('/var/tmp', os.getcwd()):  # /tmp may be in memory
         if has_attributes(other):
             with tempfile.TemporaryDirectory(dir=other) as found:
-                return serve_below(found)
+                return serve_below(found, listed)
     skip(f'neither {directory} nor /var/tmp has extended attributes')
 
 
-def serve_below(directory):
+def serve_below(directory, listed):
     os.makedirs(os.path.join(directory, 'srv', 'd1'))
     write(os.path.join(directory, 'swift.conf'),
           '[swift-hash]\nswift_hash_path_suffix = test\n[storage-policy:0]\nname = only\n'
@@ -159,7 +160,7 @@ def serve_below(directory):
               f'[pipeline:main]\npipeline = server\n[app:server]\nuse = egg:swift#{server}\n')
         serve(socket, loadapp(conf, global_conf={'log_level': 'CRITICAL'}))
     conf = os.path.join(directory, 'proxy.conf')
-    write(conf, COMMON.format(directory) + PROXY)
+    write(conf, COMMON.format(directory) + PROXY.format(directory, listed))
     front = listen()
     serve(front, Cache(loadapp(conf, global_conf={'log_level': 'CRITICAL'})))
     print(front.getsockname()[1], flush=True)
@@ -170,4 +171,4 @@ def serve_below(directory):
 
 
 if __name__ == '__main__':
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else '7')

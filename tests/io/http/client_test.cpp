@@ -464,8 +464,49 @@ TEST_P(Client, ADeadlineEndsARequestThatIsNeverAnswered) {
   runtime runtime(options());
   auto soon = quick();
   soon.deadline = 20ms;
-  EXPECT_THAT([&] { (void)sync_wait(runtime, client(soon).get(server.url("/a"))); },
-              ThrowsMessage<error>(HasSubstr("get " + server.url("/a"))));
+  try {
+    (void)sync_wait(runtime, client(soon).get(server.url("/a")));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::timed_out) << failure.what();
+    EXPECT_THAT(failure.what(), HasSubstr("get " + server.url("/a") + ": "));
+  }
+}
+
+TEST_P(Client, AnAttemptThatTakesTooLongIsNamed) {
+  const auto content = content_of(1000);
+  for (auto& reply : {web_reply{.is_silent = true}, web_reply{.body = content, .stall_at = 500}}) {
+    web_server server([&](auto&) { return reply; });
+    runtime runtime(options());
+    auto soon = quick();
+    soon.retry.attempts = 2;
+    soon.stall_timeout = 30s;
+    soon.timeout = 100ms;
+    try {
+      (void)sync_wait(runtime, client(soon).get(server.url("/a")));
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), std::error_code(CURLE_OPERATION_TIMEDOUT, curl_category()));
+      EXPECT_THAT(failure.what(), HasSubstr("get " + server.url("/a") + ": Timeout was reached: "));
+      EXPECT_THAT(failure.what(), HasSubstr("timed out after "));
+      EXPECT_THAT(failure.what(), HasSubstr("(attempt 2 of 2)"));
+    }
+  }
+}
+
+TEST_P(Client, AnAttemptThatTakesTooLongIsFollowedByAnother) {
+  std::atomic<int> calls = 0;
+  web_server server([&](auto& request) {
+    return ++calls == 1 ? web_reply{.is_silent = true} : file_reply(request, "there");
+  });
+  runtime runtime(options());
+  auto soon = quick();
+  soon.retry.attempts = 1000;
+  soon.stall_timeout = 1h;
+  soon.timeout = 100ms;
+  client web(soon);
+  EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "there");
+  EXPECT_GE(web.stats().retries, 1u);
 }
 
 static task<std::string> joined(async_generator<buffer> chunks) {
@@ -536,6 +577,15 @@ TEST_P(Client, AStreamThatHasBegunHasNoDeadline) {
   EXPECT_EQ(sync_wait(runtime, read_late(web.stream(server.url()), 3100ms)), content.size());
 }
 
+TEST_P(Client, TheTimeoutOfAttemptsIsNotThatOfStreams) {
+  const auto content = content_of(5'000'000);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web({.timeout = 20ms});
+  EXPECT_EQ(sync_wait(runtime, read_late(web.stream(server.url()), 100ms)), content.size());
+  EXPECT_EQ(web.stats().retries, 0u);
+}
+
 TEST_P(Client, AStreamThatBrokeOffHasOneAgain) {
   const auto content = content_of(5'000'000);
   std::atomic<int> calls = 0;
@@ -557,20 +607,58 @@ TEST_P(Client, AStreamThatBrokeOffHasOneAgain) {
   }
 }
 
-TEST_P(Client, LimitsConnectionsToAHost) {
-  std::atomic<int> running = 0;
-  std::atomic<int> most = 0;
-  web_server server([&](auto& request) {
-    auto now = ++running;
-    for (auto before = most.load(); before < now && !most.compare_exchange_weak(before, now);) {}
-    std::this_thread::yield();
-    --running;
+// Answers only when three requests are there, and another client's behind them.
+class full_server {
+ public:
+  web_reply operator()(const web_request& request) {
+    if (request.target == "/last") {
+      while (running_ < 3) std::this_thread::yield();
+      is_open_ = true;
+      is_open_.notify_all();
+      return file_reply(request, "x");
+    }
+    auto now = ++running_;
+    for (auto before = most_.load(); before < now && !most_.compare_exchange_weak(before, now);) {}
+    is_open_.wait(false);
+    --running_;
     return file_reply(request, "x");
-  });
+  }
+  int most() const { return most_; }
+
+ private:
+  std::atomic<int> running_ = 0;
+  std::atomic<int> most_ = 0;
+  std::atomic<bool> is_open_ = false;
+};
+
+static task<> get_of_hosts(client limited, std::vector<std::string> urls, std::string last) {
+  scope children(co_await this_context());
+  for (std::size_t i = 0; i < 20; ++i) children.start(limited.get(urls[i % urls.size()]));
+  (void)co_await client().get(std::move(last));
+  co_await children.join();
+}
+
+TEST_P(Client, LimitsRequestsThatRunAtATime) {
+  full_server answers;
+  web_server server([&](auto& request) { return answers(request); });
+  const auto other = "http://localhost:" + std::to_string(server.port()) + "/";
   runtime runtime(options());
-  sync_wait(runtime, get_many(client({.connections_per_host = 3}), server.url(), 100));
-  EXPECT_LE(most, 3);
-  EXPECT_EQ(server.requests(), 100u);
+  sync_wait(runtime,
+            get_of_hosts(client({.requests = 3}), {server.url(), other}, server.url("/last")));
+  EXPECT_EQ(answers.most(), 3);
+  EXPECT_LE(server.connections(), 3u + 3 + 1);
+  EXPECT_EQ(server.requests(), 21u);
+}
+
+TEST_P(Client, LimitsConnectionsToAHost) {
+  full_server answers;
+  web_server server([&](auto& request) { return answers(request); });
+  runtime runtime(options());
+  sync_wait(runtime,
+            get_of_hosts(client({.connections_per_host = 3}), {server.url()}, server.url("/last")));
+  EXPECT_EQ(answers.most(), 3);
+  EXPECT_LE(server.connections(), 3u + 1);
+  EXPECT_EQ(server.requests(), 21u);
 }
 
 TEST_P(Client, StreamsABody) {

@@ -13,12 +13,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <regex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../../../io/http/attempt.hpp"
 #include "../../../io/http/byte_permits.hpp"
 #include "../../../io/http/escapes.hpp"
 #include "../../support/coroutines.hpp"
@@ -134,6 +138,35 @@ TEST(RetryAfter, IsANumberOfSecondsOrADate) {
   for (auto* wrong : {"", "soon", "-1", "1.5", "12 monkeys"})
     EXPECT_EQ(parse({{"Retry-After", wrong}}), std::nullopt) << wrong;
   EXPECT_EQ(parse({{"Retry-After", std::string(1000, '9')}}), std::nullopt);
+}
+
+TEST(PauseBeforeNext, GrowsAndLosesARandomPart) {
+  client_options options;
+  options.retry.pause = 100ms;
+  options.longest_pause = 1s;
+  const failed_attempt failure{};
+  EXPECT_EQ(pause_before_next(options, failure, 1, 0), 100ms);
+  EXPECT_EQ(pause_before_next(options, failure, 1, 0.5), 75ms);
+  EXPECT_EQ(pause_before_next(options, failure, 2, 0), 200ms);
+  EXPECT_EQ(pause_before_next(options, failure, 4, 0.5), 600ms);
+  EXPECT_EQ(pause_before_next(options, failure, 5, 0), 1s);
+  std::set<std::chrono::nanoseconds> seen;
+  for (int i = 0; i < 100; ++i) seen.insert(pause_before_next(options, failure, 3));
+  EXPECT_GT(seen.size(), 90u);
+  EXPECT_GE(*seen.begin(), 200ms);
+  EXPECT_LE(*seen.rbegin(), 400ms);
+}
+
+TEST(PauseBeforeNext, IsNoShorterThanTheServerSays) {
+  client_options options;
+  options.retry.pause = 100ms;
+  failed_attempt failure{};
+  failure.retry_after = 7s;
+  EXPECT_EQ(pause_before_next(options, failure, 1, 0.5), 7s);
+  failure.retry_after = 1h;
+  EXPECT_EQ(pause_before_next(options, failure, 1, 0.5), 30s);  // longest_pause
+  failure.retry_after = 0s;
+  EXPECT_EQ(pause_before_next(options, failure, 1, 0.5), 75ms);
 }
 
 static task<std::string> joined(async_generator<buffer> chunks) {
@@ -491,6 +524,46 @@ TEST_P(Failures, AChunkedBodyIsContinuedBeyondTheMemoryItHad) {
   auto often = two_attempts();
   often.retry.attempts = 10;
   EXPECT_TRUE(sync_wait(runtime, client(often).get(server.url())).body().text() == content);
+}
+
+static task<> get_as(client web, std::string url) { (void)co_await web.get(std::move(url)); }
+
+static task<> stream_as(client web, std::string url) {
+  auto text = co_await joined(web.stream(std::move(url)));
+  EXPECT_EQ(text, "there");
+}
+
+static task<> get_by_number_date_and_stream(client web, const web_server& server) {
+  scope children(co_await this_context());
+  children.start(get_as(web, server.url("/seconds")));
+  children.start(get_as(web, server.url("/date")));
+  children.start(stream_as(web, server.url("/streamed")));
+  co_await children.join();
+}
+
+TEST_P(Failures, NoAttemptComesBeforeTheServerWantsIt) {
+  using clock = std::chrono::steady_clock;
+  std::mutex mutex;
+  std::map<std::string, std::vector<clock::time_point>> seen;
+  web_server server([&](const web_request& request) -> web_reply {
+    std::lock_guard lock(mutex);
+    auto& times = seen[request.target];
+    times.push_back(clock::now());
+    if (times.size() > 1) return file_reply(request, "there");
+    if (request.target != "/date") return {.status = 503, .headers = {{"Retry-After", "1"}}};
+    return {.status = 429,
+            .headers = {{"Date", "Sun, 06 Nov 1994 08:49:37 GMT"},
+                        {"Retry-After", "Sun, 06 Nov 1994 08:49:38 GMT"}}};
+  });
+  runtime runtime(options());
+  auto patient = two_attempts();
+  patient.longest_pause = 30s;
+  sync_wait(runtime, get_by_number_date_and_stream(client(patient), server));
+  ASSERT_EQ(seen.size(), 3u);
+  for (auto& [target, times] : seen) {
+    ASSERT_EQ(times.size(), 2u) << target;
+    EXPECT_GE(times[1] - times[0], 1s) << target;
+  }
 }
 
 // What a server does, and what its user reads. URL and HOST stand for the server's; numbers of

@@ -1,6 +1,7 @@
 #include "../../../io/http/credential_answers.hpp"
 #include "../../../io/http/credential_cache.hpp"
 #include "../../../io/http/profile_file.hpp"
+#include "../../../io/http/s3_state.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
@@ -418,10 +419,12 @@ class key_service {
   std::atomic<bool> fails = false;
   std::chrono::nanoseconds lifetime = 1h;
   event* waits_for = nullptr;
+  event called_again;  // set by the second call
 
  private:
   static task<s3_credentials> answer(key_service& self) {
     auto number = ++self.calls;
+    if (number == 2) self.called_again.set();
     if (self.waits_for) co_await *self.waits_for;
     if (self.fails) throw error(errc::failed, "ask", "no answer");
     auto expires = std::chrono::system_clock::now() + self.lifetime;
@@ -546,26 +549,32 @@ TEST(CredentialCache, NeedsNoMemoryOfTheRun) {
   EXPECT_EQ(sync_wait(runtime, take_without_memory(cache)), "instance");
 }
 
-static task<> stop_when_asked_twice(credential_cache& cache, key_service& service) {
+// Credentials that are due to be replaced a millisecond after they have come.
+static constexpr credential_times often{.margin = 1h, .pause = 1ms};
+
+static task<> stop_when_called_again(credential_cache& cache, key_service& service) {
   scope background(co_await this_context());
   background.start(cache.keep_fresh());
-  while (service.calls == 0) co_await sleep(100us);
-  auto keys = co_await cache.current();
-  EXPECT_EQ(keys.access_key(), "id1");
+  co_await service.called_again;
   background.stop();
   try {
     co_await background.join();
+    ADD_FAILURE() << "it was not stopped";
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::stopped);
   }
 }
 
 TEST(CredentialCache, IsKeptFreshInTheBackgroundUntilItIsStopped) {
-  key_service service;
-  credential_cache cache(service.function());
-  runtime runtime;
-  sync_wait(runtime, stop_when_asked_twice(cache, service));
-  EXPECT_EQ(service.calls, 1);
+  for (bool fails : {false, true}) {
+    key_service service;
+    service.lifetime = 1h + 1ms;
+    service.fails = fails;
+    credential_cache cache(service.function(), often);
+    runtime runtime;
+    sync_wait(runtime, stop_when_called_again(cache, service));
+    EXPECT_GE(service.calls, 2);
+  }
 }
 
 TEST(S3Credentials, ThatAServerCallsExpiredAreReplacedOnce) {
@@ -652,7 +661,7 @@ TEST(S3Credentials, OfAReaderAreThoseOfTheTimeOfEachRead) {
   EXPECT_THAT(server.seen().back().headers["authorization"], HasSubstr("Credential=id2/"));
 }
 
-TEST(S3Credentials, ThatExpireAreRenewedBesideARunWhichEndsAllTheSame) {
+TEST(S3Credentials, ThatExpireLateHoldUpNoRun) {
   web_server server([](auto& request) { return test::file_reply(request, "content"); });
   key_service service;
   service.lifetime = 1h;
@@ -665,6 +674,31 @@ TEST(S3Credentials, ThatExpireAreRenewedBesideARunWhichEndsAllTheSame) {
   for (auto& each : runtime.run(contents)) count += each.text() == "content";
   EXPECT_EQ(count, 50u);
   EXPECT_EQ(service.calls, 1);
+}
+
+// The one request of the run, and a wait in which there is none.
+static task<std::string> read_and_wait(std::shared_ptr<const s3_store::state> store,
+                                       key_service& service) {
+  auto what = co_await make_s3_request(store, "GET", "s3://bucket/key");
+  auto got = co_await store->requests.send(std::move(what));
+  co_await service.called_again;
+  co_return std::string(got.body().text());
+}
+
+TEST(S3Credentials, ThatExpireAreRenewedBesideARunThatSendsNoRequest) {
+  web_server server([](auto& request) { return test::file_reply(request, "content"); });
+  key_service service;
+  service.lifetime = 1h + 1ms;
+  runtime runtime;
+  auto store = std::make_shared<s3_store::state>(
+      s3_options{.endpoint = server.url(""), .region = "a"}, client(), service.function());
+  store->credentials = std::make_shared<credential_cache>(service.function(), often);
+  auto read = [store, &service](int) { return read_and_wait(store, service); };
+  std::vector<std::string> contents;
+  for (auto& each : runtime.run(from(std::vector<int>(1)) | map(read))) contents.push_back(each);
+  EXPECT_THAT(contents, ElementsAre("content"));
+  EXPECT_EQ(server.requests(), 1u);
+  EXPECT_GE(service.calls, 2);
 }
 
 }  // namespace lade::io::http

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <iterator>
 #include <latch>
+#include <optional>
 #include <regex>
 #include <string>
 #include <thread>
@@ -30,6 +31,7 @@
 #include <sys/socket.h>
 
 #include "../../../io/http/origin.hpp"
+#include "../../../io/http/proxies.hpp"
 #include "../../../io/http/resolver.hpp"
 #include "../../support/coroutines.hpp"
 #include "../../support/fault_proxy.hpp"
@@ -195,11 +197,77 @@ TEST_P(Nginx, ServesThousandsOfObjectsOverOneConnectionOfHttp2) {
   options.ca_file = ca;
   options.http2 = true;
   client web(options);
-  sync_wait(runtime, get_all_objects(web, server.url("hub.example", "/"), 4000, 64));
   auto got = sync_wait(runtime, web.get(server.url("hub.example", "/7")));
   EXPECT_EQ(got.header("x-protocol"), "HTTP/2.0");
+  sync_wait(runtime, get_all_objects(web, server.url("hub.example", "/"), 4000, 64));
   EXPECT_EQ(web.stats().requests, 4001u);
   EXPECT_EQ(server.stop_and_count_connections(), 1u);
+}
+
+TEST_P(Nginx, StreamsOverHttp1WhatItAnswersOverHttp2) {
+  test_authority authority;
+  nginx server("location / { return 200 $server_protocol; }", authority.certificate("hub.example"));
+  runtime runtime({.threads = 2, .reactor = GetParam(), .reactors = 1});
+  auto ca = authority.file();
+  auto options = quick_options();
+  options.ca_file = ca;
+  options.http2 = true;
+  client web(options);
+  auto url = server.url("hub.example", "/a");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(sync_wait(runtime, web.get(url)).body().text(), "HTTP/2.0");
+    EXPECT_EQ(sync_wait(runtime, joined_text(web.stream(url))), "HTTP/1.1");
+  }
+}
+
+static task<> get_and_count(client web, std::string url, std::atomic<int>& done) {
+  (void)co_await web.get(std::move(url));
+  ++done;
+}
+
+static task<> get_first_burst(client web, std::string url, std::atomic<int>& done) {
+  scope children(co_await this_context());
+  for (int i = 0; i < 8; ++i) children.start(get_and_count(web, url, done));
+  co_await children.join();
+}
+
+TEST_P(Nginx, IsNotWaitedForByAFirstBurstOfRequestsOfWhichOneStalls) {
+  test_authority authority;
+  nginx server("", authority.certificate("hub.example"));
+  server.directory().write("www/a", "there");
+  fault_proxy network(server.port(), [](std::size_t connection) {
+    return wire_fault{.what = connection == 0 ? wire_fault::kind::stall : wire_fault::kind::none};
+  });
+  runtime runtime({.threads = 2, .reactor = GetParam(), .reactors = 1});
+  auto ca = authority.file();
+  auto options = quick_options();
+  options.ca_file = ca;
+  options.http2 = true;
+  options.stall_timeout = options.connect_timeout = 1h;
+  std::atomic<int> done = 0;
+  std::stop_source stop;
+  std::jthread stopping([&] {
+    while (done < 7) std::this_thread::yield();
+    stop.request_stop();
+  });
+  auto url = "https://hub.example:" + std::to_string(network.port()) + "/a";
+  auto burst = get_first_burst(client(options), url, done);
+  EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(burst), stop.get_token()); }),
+            errc::stopped);
+  EXPECT_EQ(done, 7);
+}
+
+TEST_P(Nginx, IsKnownByTheDirectoryOfItsAuthority) {
+  test_authority authority;
+  nginx server("", authority.certificate("hub.example"));
+  server.directory().write("www/a", "there");
+  runtime runtime(options());
+  auto options = quick_options();
+  auto url = server.url("hub.example", "/a");
+  EXPECT_THAT(message_of(runtime, client(options), url), HasSubstr("certificate"));
+  auto folder = authority.folder();
+  options.ca_directory = folder;
+  EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
 }
 
 TEST_P(Nginx, AuthenticatesClientsByTheirCertificates) {
@@ -291,6 +359,47 @@ TEST_P(Nginx, IsReachedThroughATunnelThatSeesNoSecrets) {
   EXPECT_EQ(seen.target, "hub.example:" + std::to_string(server.port()));
   EXPECT_EQ(seen.headers.count("authorization"), 0u);
   EXPECT_EQ(seen.headers["proxy-authorization"], "Basic dXNlcjp3b3Jk");
+}
+
+// A variable of the environment, as long as this lives.
+class set_variable {
+ public:
+  set_variable(const char* name, const std::string& value) : name_(name) {
+    if (auto* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  set_variable(const set_variable&) = delete;
+  ~set_variable() {
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST_P(Nginx, IsReachedThroughTheTunnelThatTheEnvironmentNames) {
+  test_authority authority;
+  nginx server("", authority.certificate("hub.example"));
+  server.directory().write("www/a", "there");
+  auto ca = authority.file();
+  auto options = quick_options();
+  options.ca_file = ca;
+  for (auto* name : {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+    web_server proxy([&](auto&) { return web_reply{.tunnel_to = server.port()}; });
+    const set_variable https_proxy(name, proxy.url(""));
+    runtime runtime(ReactorTest::options());
+    auto url = "https://hub.example:" + std::to_string(server.port()) + "/a";
+    EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
+    ASSERT_EQ(proxy.requests(), 1u) << name;
+    EXPECT_EQ(proxy.seen()[0].method, "CONNECT");
+    const set_variable no_proxy("no_proxy", "other.example, .EXAMPLE");
+    EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
+    EXPECT_EQ(proxy.requests(), 1u) << name;
+  }
 }
 
 // What nginx is asked over.
@@ -589,29 +698,51 @@ TEST_P(Servers, AProxyIsAskedForTheWholeUrl) {
   EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "directly");
 }
 
-// A variable of the environment, as long as this lives.
-class set_variable {
- public:
-  set_variable(const char* name, const std::string& value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  set_variable(const set_variable&) = delete;
-  ~set_variable() { unsetenv(name_); }
-
- private:
-  const char* name_;
-};
-
 TEST_P(Servers, TheEnvironmentNamesProxies) {
   web_server proxy([](auto& request) { return file_reply(request, "for " + request.target); });
   web_server server([](auto& request) { return file_reply(request, "directly"); });
-  const set_variable http_proxy("http_proxy", proxy.url(""));
-  const set_variable no_proxy("no_proxy", "127.0.0.1");
+  for (auto* name : {"http_proxy", "all_proxy", "ALL_PROXY"})
+    for (auto* exempting : {"no_proxy", "NO_PROXY"}) {
+      const set_variable http_proxy(name, proxy.url(""));
+      const set_variable no_proxy(exempting, "127.0.0.1,hub.example");
+      runtime runtime(options());
+      client web(quick_options());
+      EXPECT_EQ(sync_wait(runtime, web.get("http://unknown.invalid/a")).body().text(),
+                "for http://unknown.invalid/a");
+      EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "directly");
+      auto by_name = "http://hub.example" + port_of(server) + "/";
+      EXPECT_EQ(sync_wait(runtime, web.get(by_name)).body().text(), "directly");
+      EXPECT_EQ(sync_wait(runtime, web.get("http://unknown.invalid/b")).body().text(),
+                "for http://unknown.invalid/b");
+    }
+}
+
+TEST_P(Servers, ProxiesOfAnotherSchemeAreNotAsked) {
+  web_server server([](auto& request) { return file_reply(request, "directly"); });
+  const set_variable https_proxy("https_proxy", "http://127.0.0.1:1");
+  const set_variable upper("HTTP_PROXY", "http://127.0.0.1:1");  // may be a header, see CGI
   runtime runtime(options());
-  client web(quick_options());
-  EXPECT_EQ(sync_wait(runtime, web.get("http://unknown.invalid/a")).body().text(),
-            "for http://unknown.invalid/a");
-  EXPECT_EQ(sync_wait(runtime, web.get(server.url())).body().text(), "directly");
+  auto url = "http://hub.example" + port_of(server) + "/";
+  EXPECT_EQ(sync_wait(runtime, client(quick_options()).get(url)).body().text(), "directly");
+}
+
+TEST(Proxies, AreThoseThatLibcurlAsks) {
+  auto leads = [](const char* no_proxy, const char* host) {
+    return proxies("http://proxy.example:1", no_proxy).lead_to(origin(host));
+  };
+  EXPECT_TRUE(leads("other.example", "http://a.example/"));
+  EXPECT_FALSE(leads("*", "http://a.example/"));
+  EXPECT_TRUE(leads("*.example", "http://a.example/"));
+  for (auto* exempt : {"a.example", "example", ".example", "x, a.EXAMPLE", "x a.example y",
+                       "a.example.", ".a.example"}) {
+    EXPECT_FALSE(leads(exempt, "https://a.example/")) << exempt;
+    EXPECT_FALSE(leads(exempt, "http://A.Example.:80/")) << exempt;
+    EXPECT_TRUE(leads(exempt, "http://ba.examples/")) << exempt;
+  }
+  EXPECT_TRUE(leads("a.example", "http://ba.example/"));
+  EXPECT_TRUE(leads("b.a.example", "http://a.example/"));
+  EXPECT_FALSE(leads("a.example", "http://b.a.example/"));
+  EXPECT_TRUE(leads(", .,", "http://a.example/"));
 }
 
 TEST_P(Servers, AProxyThatRefusesOrIsNotThereIsNamedWithoutItsPassword) {
@@ -653,6 +784,21 @@ TEST_P(Servers, PasswordsOfNetrcGoToTheirHostOnly) {
 }
 
 // As a model hub does it: a redirect within the hub, then one to a signed URL of its CDN.
+TEST_P(Servers, PasswordsOfTheUsersOwnNetrcAreSentIfThatIsWanted) {
+  web_server hub([](auto& request) { return file_reply(request, "there"); });
+  testing_support::temp_dir home;
+  home.write(".netrc", "machine hub.example login user password word\n");
+  const set_variable own("HOME", home.path().string());
+  runtime runtime(options());
+  auto options = quick_options();
+  for (bool is_wanted : {false, true}) {
+    options.netrc = is_wanted;
+    (void)sync_wait(runtime, client(options).get("http://hub.example" + port_of(hub) + "/a"));
+  }
+  EXPECT_EQ(hub.seen().at(0).headers.count("authorization"), 0u);
+  EXPECT_EQ(hub.seen().at(1).headers["authorization"], "Basic dXNlcjp3b3Jk");
+}
+
 TEST_P(Servers, TheTokenOfAModelHubIsNotSentToItsCdn) {
   const std::string content = "0123456789";
   web_server cdn([&](auto& request) { return file_reply(request, content); });
@@ -720,12 +866,13 @@ static task<> get_of_both(client web, std::string never, std::string there) {
   co_await children.join();
 }
 
-TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyElseAndNoStop) {
+// A stop, and requests to other hosts, while a name server never answers.
+static void wait_for_a_name_that_never_comes(const runtime_options& how) {
   web_server server([](auto& request) { return file_reply(request, "there"); });
   names.may_answer = false;
   auto asked = names.asked.load();
   {
-    runtime runtime(options());
+    runtime runtime(how);
     std::stop_source stop;
     std::jthread stopping([&] {
       while (server.requests() < 100 || names.asked == asked) std::this_thread::yield();
@@ -740,9 +887,19 @@ TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyElseAndNoStop) {
   }
   names.may_answer = true;
   names.may_answer.notify_all();
-  runtime later(options());
+  runtime later(how);
   EXPECT_THROW(sync_wait(later, get_and_forget(client(quick_options()), "http://never.example/")),
                error);
+}
+
+TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyElseAndNoStop) {
+  wait_for_a_name_that_never_comes(options());
+}
+
+TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyBesideAProxyEither) {
+  const set_variable http_proxy("http_proxy", "http://127.0.0.1:1");
+  const set_variable no_proxy("no_proxy", "example");
+  wait_for_a_name_that_never_comes(options());
 }
 
 }  // namespace lade::io::http

@@ -274,7 +274,7 @@ class tampered {
   static request with(const request& from, std::string_view method, const std::string& url) {
     request other(method, url);
     other.headers = from.headers;
-    if (method == "PUT") other.body = from.body;
+    if (method == "PUT" || method == "POST") other.body = from.body;
     return other;
   }
 
@@ -282,38 +282,141 @@ class tampered {
   std::mt19937_64& random_;
 };
 
+static task<std::string> body_of(client web, request what) {
+  auto answer = co_await web.send(std::move(what));
+  co_return std::string(answer.body().text());
+}
+
+// What is between the first <name> and its end.
+static std::string element_of(const std::string& xml, const std::string& name) {
+  auto begin = xml.find("<" + name + ">");
+  if (begin == std::string::npos) throw std::runtime_error("no " + name + " in " + xml);
+  begin += name.size() + 2;
+  return xml.substr(begin, xml.find("</" + name + ">", begin) - begin);
+}
+
+// What Swift 2.30 answers before it looks at the signature, if it does: to methods that it does not
+// have for a resource, and, by an internal error, to a list of another type and to the place of a
+// list that is no UTF-8. 0 for others.
+static int unknown_to_swift(const request& changed, const request& whole) {
+  auto has = [&](const char* text) { return changed.url().find(text) != std::string::npos; };
+  if (has("list-type=") && !has("list-type=2")) return 500;
+  if (has("continuation-token=") && changed.url() != whole.url()) return 500;
+  if (changed.method() == "POST" && !has("uploads=") && !has("uploadId=")) return 501;
+  bool is_part = has("partNumber=") && has("uploadId=");
+  bool is_half = has("partNumber=") != has("uploadId=");
+  if (changed.method() == "GET" && is_part) return 405;
+  if (changed.method() == "PUT" && is_half) return 405;
+  return 0;
+}
+
+static client one_attempt() {
+  client_options once;
+  once.retry.attempts = 1;
+  return client(once);
+}
+
+// Sends a request with a byte changed in eight places, and then as it is.
+static void expect_only_whole(runtime& where, tampered& requests, const tampered::kind& kind,
+                              int status) {
+  const client web = one_attempt();
+  auto whole = requests.untouched(kind);
+  std::vector<request> sent;
+  for (unsigned place = 0; place < 8; ++place) sent.push_back(requests.changed(kind, place));
+  auto statuses = sync_wait(where, statuses_of(web, sent));
+  for (unsigned place = 0; place < 8; ++place)
+    EXPECT_THAT(statuses[place], AnyOf(400, 401, 403, unknown_to_swift(sent[place], whole)))
+        << kind.method << " " << sent[place].url() << " " << place;
+  EXPECT_EQ(sync_wait(where, status_of(web, std::move(whole))), status) << kind.target;
+}
+
 TEST_F(Swift, TakesSignedRequestsAndNoneWithAByteChanged) {
   runtime runtime;
   auto store = make_store();
   sync_wait(runtime, store.put("s3://signed/", {}));
   sync_wait(runtime, store.put("s3://signed/object", bytes_of("content")));
-  client_options once;
-  once.retry.attempts = 1;
-  const client web(once);
-  const std::vector<tampered::kind> kinds{
-      {"GET", "/signed/object", ""},
-      {"HEAD", "/signed/object", ""},
-      {"GET", "/signed/?encoding-type=url&list-type=2&prefix=obj%2Bect", ""},
-      {"PUT", "/signed/another%20one", "some content"},
-      {"PUT", "/signed/a//b", "other content"}};
   auto seed = test::new_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   tampered requests(endpoint(), random);
   for (int round = 0; round < 20; ++round)
-    for (auto& kind : kinds) {
-      std::vector<request> sent{requests.untouched(kind)};
-      std::vector<std::string> urls{sent[0].url()};
-      for (unsigned place = 0; place < 8; ++place) {
-        sent.push_back(requests.changed(kind, place));
-        urls.push_back(sent.back().url());
-      }
-      auto statuses = sync_wait(runtime, statuses_of(web, std::move(sent)));
-      EXPECT_THAT(statuses[0], AnyOf(200, 204)) << kind.target;
-      for (unsigned place = 0; place < 8; ++place)  // Swift 2.30 says 500 to "list-type=x"
-        EXPECT_THAT(statuses[place + 1], AnyOf(400, 401, 403, 500))
-            << kind.method << " " << urls[place + 1] << " " << place;
+    for (auto& kind : std::vector<tampered::kind>{
+             {"GET", "/signed/object", ""},
+             {"HEAD", "/signed/object", ""},
+             {"GET", "/signed/?encoding-type=url&list-type=2&prefix=obj%2Bect", ""},
+             {"PUT", "/signed/another%20one", "some content"},
+             {"PUT", "/signed/a//b", "other content"}})
+      expect_only_whole(runtime, requests, kind, 200);
+}
+
+TEST_F(Swift, TakesSignedRemovalsAndNoneWithAByteChanged) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://removals/", {}));
+  auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  tampered requests(endpoint(), random);
+  for (int round = 0; round < 10; ++round) {
+    sync_wait(runtime, store.put("s3://removals/object 1", bytes_of("content")));
+    expect_only_whole(runtime, requests, {"DELETE", "/removals/object%201", ""}, 204);
+    EXPECT_EQ(sync_wait(runtime, store.open("s3://removals/object 1", true)), nullptr);
+  }
+}
+
+TEST_F(Swift, TakesSignedUploadsInPartsAndNoneWithAByteChanged) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://uploads/", {}));
+  auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  tampered requests(endpoint(), random);
+  for (int round = 0; round < 10; ++round) {
+    const auto object = "/uploads/a%20b" + std::to_string(round);
+    const auto begun = object + "?uploads=";
+    const tampered::kind begin{"POST", begun.c_str(), ""};
+    expect_only_whole(runtime, requests, begin, 200);
+    auto answer = sync_wait(runtime, body_of(one_attempt(), requests.untouched(begin)));
+    const auto id = "uploadId=" + percent_encoded(element_of(answer, "UploadId"), false);
+    const auto part = object + "?partNumber=1&" + id;
+    expect_only_whole(runtime, requests, {"PUT", part.c_str(), "content"}, 200);
+    const std::string list =
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber>"
+        "<ETag>9a0364b9e99bb480dd25e1f0284c8555</ETag></Part></CompleteMultipartUpload>";
+    const auto ended = object + "?" + id;
+    expect_only_whole(runtime, requests, {"POST", ended.c_str(), list.c_str()}, 200);
+    auto url = "s3://uploads/a b" + std::to_string(round);
+    EXPECT_EQ(sync_wait(runtime, store.read(url)).text(), "content");
+  }
+}
+
+TEST_F(Swift, TakesSignedPagesOfAListAndNoneWithAByteChanged) {
+  runtime runtime;
+  auto store = make_store();
+  sync_wait(runtime, store.put("s3://pages/", {}));
+  for (char key = 'a'; key < 'm'; ++key)
+    sync_wait(runtime, store.put("s3://pages/" + std::string(1, key) + "+ b", bytes_of("x")));
+  auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  tampered requests(endpoint(), random);
+  const std::vector<std::string> firsts{"a", "f", "k"};
+  for (int round = 0; round < 5; ++round) {
+    std::string token;
+    for (std::size_t page = 0;; ++page) {
+      auto next = token.empty() ? "" : "continuation-token=" + percent_encoded(token, false) + "&";
+      const auto target = "/pages/?" + next + "encoding-type=url&list-type=2&max-keys=5&prefix=";
+      const tampered::kind kind{"GET", target.c_str(), ""};
+      expect_only_whole(runtime, requests, kind, 200);
+      auto answer = sync_wait(runtime, body_of(one_attempt(), requests.untouched(kind)));
+      bool has_more = element_of(answer, "IsTruncated") == "true";
+      EXPECT_EQ(has_more, page < 2);
+      EXPECT_EQ(element_of(answer, "Key"), firsts.at(page) + "%2B%20b");
+      if (!has_more) break;
+      token = element_of(answer, "NextContinuationToken");
     }
+  }
 }
 
 TEST_F(Swift, KeepsNothingOfAnUploadThatFails) {

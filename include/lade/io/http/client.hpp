@@ -79,8 +79,9 @@ struct client_options {
   // them; see `client`.
   bool verify_checksums = true;
 
-  // HTTP/2 where a server offers it over TLS. It saves connections, not CPU time, and libcurl may
-  // buffer up to 32 MiB for each response whose memory has to be waited for.
+  // HTTP/2 where a server offers it over TLS. It saves connections, not CPU time: requests share
+  // one from the host's first answer on. libcurl may buffer up to 32 MiB for each response whose
+  // memory has to be waited for.
   bool http2 = false;
 
   // Asks for compressed responses, and decompresses them, up to max_bytes. Not those of ranges. A

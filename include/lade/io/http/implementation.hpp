@@ -25,6 +25,7 @@
 #include "../../../../io/http/origin.cpp"
 #include "../../../../io/http/parts.cpp"
 #include "../../../../io/http/profile_file.cpp"
+#include "../../../../io/http/proxies.cpp"
 #include "../../../../io/http/ranges.cpp"
 #include "../../../../io/http/resolver.cpp"
 #include "../../../../io/http/s3.cpp"
