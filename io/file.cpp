@@ -230,7 +230,8 @@ static async_generator<buffer> open_and_stream(std::string path, stream_options 
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }
 
-static async_generator<buffer> stream_of(std::shared_ptr<const store> kept,
+// Keeps the store as long as its stream.
+static async_generator<buffer> stream_of([[maybe_unused]] std::shared_ptr<const store> from,
                                          async_generator<buffer> chunks) {
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }

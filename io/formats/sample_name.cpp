@@ -48,7 +48,7 @@ static std::int64_t label_of(const std::string& key, const field& from) {
               "it has no field " + lacks + "; it has " + (has.empty() ? "none" : has));
 }
 
-static std::string joined(const std::vector<std::string>& names) {
+static std::string alternatives_of(const std::vector<std::string>& names) {
   std::string all;
   for (auto& each : names) all += (all.empty() ? "" : " or ") + each;
   return all;
@@ -58,7 +58,7 @@ sample sample_fields::make(std::string key, std::vector<field> fields) const {
   auto find = [&](const std::string& name) {
     return std::ranges::find(fields, name, &field::name);
   };
-  if (!wanted.empty() && fields.empty()) refuse_fields(key, fields, joined(wanted));
+  if (!wanted.empty() && fields.empty()) refuse_fields(key, fields, alternatives_of(wanted));
   auto no_field = fields.end();
   auto label_from = label.empty() ? no_field : find(label);
   if (!label.empty() && label_from == no_field) refuse_fields(key, fields, label);
@@ -67,7 +67,8 @@ sample sample_fields::make(std::string key, std::vector<field> fields) const {
   auto data_from = no_field;
   for (auto name = data.begin(); name != data.end() && data_from == no_field; ++name)
     data_from = find(*name);
-  if (!data.empty() && data_from == no_field) refuse_fields(made.key(), fields, joined(data));
+  if (!data.empty() && data_from == no_field)
+    refuse_fields(made.key(), fields, alternatives_of(data));
   if (data_from != no_field) made = std::move(made).with_data(data_from->bytes());
   return std::move(made).with_fields(std::move(fields));
 }

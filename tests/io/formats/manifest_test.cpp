@@ -292,7 +292,8 @@ TEST(SavedListing, HasLabelsSizesAndTagsOfTheListing) {
     EXPECT_EQ(saved.identity_of(read[i]), photos.identity_of(listed[i]));
   }
   EXPECT_THAT([&] { (void)saved.identity_of(sample("memory://b/other/1")); },
-              ThrowsMessage<error>("list memory://b/train: memory://b/other/1 is none of its files that match **"));
+              ThrowsMessage<error>(
+                  "list memory://b/train: memory://b/other/1 is none of its files that match **"));
 }
 
 // The rest of a run over one source from the state of a run over another.
