@@ -364,6 +364,7 @@ static task<object_info> send_in_parts(multipart_upload& upload, part_source& pa
 static task<object_info> upload_object(std::shared_ptr<const s3_store::state> store,
                                        std::string url, async_generator<buffer> content,
                                        s3_upload_options options) {
+  require_s3_key("upload", url);
   auto part_bytes = part_size(options, url);
   part_source parts(std::move(content), part_bytes);
   auto first = co_await parts.next();

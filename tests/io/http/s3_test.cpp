@@ -687,10 +687,48 @@ TEST(S3, NamesThatAreNoneAreRefused) {
               ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
 }
 
+static task<std::size_t> size_of(async_generator<buffer> chunks) {
+  std::size_t bytes = 0;
+  while (auto* chunk = co_await chunks.next()) bytes += chunk->size();
+  co_return bytes;
+}
+
+template <class Work>
+static void refuses_to_act_on_a_bucket(const std::string& what, Work act) {
+  for (auto* url : {"s3://bucket/", "s3://bucket"}) {
+    SCOPED_TRACE(what);
+    auto expected = what + " " + url + ": no key behind the bucket";
+    EXPECT_THAT([&] { act(url); }, ThrowsMessage<error>(expected));
+  }
+}
+
+TEST(S3, OnlyListTakesAUrlWithoutAKey) {
+  bucket_server server;
+  server.objects["a"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  auto refused = [&](const std::string& what, auto act) {
+    refuses_to_act_on_a_bucket(what, [&](std::string url) { (void)sync_wait(runtime, act(url)); });
+  };
+  refused("get", [&](auto url) { return store.read(url); });
+  refused("get", [&](auto url) { return store.get(url); });
+  refused("get", [&](auto url) { return store.open(url, true); });
+  refused("get", [&](auto url) { return store.read_part(url, 0, 1, ""); });
+  refused("get", [&](auto url) { return size_of(store.stream(url, {})); });
+  refused("head", [&](auto url) { return store.head(url); });
+  refused("put", [&](auto url) { return store.put(url, buffer(1)); });
+  refused("delete", [&](auto url) { return store.remove(url); });
+  refused("upload", [&](auto url) { return store.upload(url, buffer(1)); });
+  EXPECT_TRUE(server.seen().empty());
+  for (auto* url : {"s3://bucket/", "s3://bucket"})
+    EXPECT_THAT(sync_wait(runtime, names_of(store.list(url))), ElementsAre("s3://bucket/a 7 v1"));
+}
+
 TEST(S3Listing, IsReadWithItsEscapes) {
   auto page = parse_listed_page(
-      "<ListBucketResult xmlns=\"a\"><EncodingType>url</EncodingType><Contents><Key>a%2Bb+%26amp;"
-      "</Key><Size>12</Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>");
+      "<ListBucketResult xmlns=\"a\"><EncodingType>url</EncodingType>"
+      "<IsTruncated>false</IsTruncated><Contents><Key>a%2Bb+%26amp;</Key><Size>12</"
+      "Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>");
   ASSERT_EQ(page.keys.size(), 1u);
   EXPECT_EQ(page.keys[0].key, "a+b &amp;");
   EXPECT_EQ(page.keys[0].bytes, 12u);
