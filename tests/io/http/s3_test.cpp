@@ -109,6 +109,7 @@ class bucket_server {
       xml += "<Contents><Key>" + key + "</Key><ETag>&quot;v1&quot;</ETag><Size>" +
              std::to_string(content.size()) + "</Size></Contents>";
     }
+    if (count <= page_size) xml += "<IsTruncated>false</IsTruncated>";
     return {.body = xml + "</ListBucketResult>"};
   }
 
@@ -153,12 +154,24 @@ TEST(S3, AListingThatComesBackToAPageIsAnError) {
   web_server server([](auto&) {
     return web_reply{.body =
                          "<ListBucketResult><IsTruncated>true</IsTruncated>"
-                         "<NextContinuationToken>x</NextContinuationToken>"};
+                         "<NextContinuationToken>x</NextContinuationToken></ListBucketResult>"};
   });
   runtime runtime;
   s3_store store({.endpoint = server.url(""), .anonymous = true});
   EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
               ThrowsMessage<error>("list s3://bucket/a/: the server repeats a page"));
+}
+
+TEST(S3, AListingThatIsCutOffIsAnError) {
+  web_server server([](auto&) {
+    return web_reply{.body =
+                         "<ListBucketResult><IsTruncated>false</IsTruncated>"
+                         "<Contents><Key>a/1</Key><Size>1</Size></Contents>"};
+  });
+  runtime runtime;
+  s3_store store({.endpoint = server.url(""), .anonymous = true});
+  EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
+              ThrowsMessage<error>(HasSubstr("no end of <ListBucketResult>")));
 }
 
 TEST(S3, AnAbsentObjectIsNamedByItsUrl) {
@@ -741,20 +754,24 @@ TEST(S3Listing, ThatIsDamagedIsRefused) {
     EXPECT_THAT([&] { (void)parse_listed_page(xml); },
                 ThrowsMessage<error>("read a listing of objects: " + why));
   };
+  auto refused_of = [&](const std::string& content, const std::string& why) {
+    refused("<ListBucketResult>" + content + "</ListBucketResult>", why);
+  };
   refused("", "no ListBucketResult");
-  refused("<ListBucketResult><Contents>", "no end of <Contents>");
-  refused("<ListBucketResult><Contents><Key>a</Key></Contents>",
-          "an object without a key or a size");
-  refused("<ListBucketResult><Contents><Key>a</Key><Size>1x</Size></Contents>",
-          "a size that is no number");
-  refused("<ListBucketResult><Contents><Key>&nbsp;</Key><Size>1</Size></Contents>",
-          "an entity that XML does not have");
-  refused(
-      "<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size>"
-      "</Contents>",
+  refused("<ListBucketResult><IsTruncated>false</IsTruncated>", "no end of <ListBucketResult>");
+  refused("<ListBucketResult", "no ListBucketResult");
+  refused_of("", "no word of whether it is all");
+  refused_of("<IsTruncated>maybe</IsTruncated>", "no word of whether it is all");
+  const std::string all = "<IsTruncated>false</IsTruncated>";
+  refused_of(all + "<Contents>", "no end of <Contents>");
+  refused_of(all + "<Contents><Key>a</Key></Contents>", "an object without a key or a size");
+  refused_of(all + "<Contents><Key>a</Key><Size>1x</Size></Contents>", "a size that is no number");
+  refused_of(all + "<Contents><Key>&nbsp;</Key><Size>1</Size></Contents>",
+             "an entity that XML does not have");
+  refused_of(
+      all + "<EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size></Contents>",
       "a key that is not encoded as asked");
-  refused("<ListBucketResult><IsTruncated>true</IsTruncated>",
-          "more to come, and no token to ask for it by");
+  refused_of("<IsTruncated>true</IsTruncated>", "more to come, and no token to ask for it by");
 }
 
 }  // namespace lade::io::http
