@@ -15,10 +15,13 @@ static void initialise_curl() {
     throw error(std::error_code(result, curl_category()), "initialise libcurl");
 }
 
-static bool environment_names_proxies() {
+// The proxy of the options, or those of the environment.
+static std::vector<std::string> named_proxies(std::string_view given) {
+  std::vector<std::string> proxies;
+  if (!given.empty()) return {std::string(given)};
   for (auto* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
-    if (auto* value = std::getenv(name); value && *value) return true;
-  return false;
+    if (auto* value = std::getenv(name); value && *value) proxies.emplace_back(value);
+  return proxies;
 }
 
 client_settings::client_settings(const client_options& given)
@@ -31,7 +34,7 @@ client_settings::client_settings(const client_options& given)
       no_proxy(given.no_proxy),
       netrc_file(given.netrc_file),
       user_agent(given.user_agent),
-      uses_proxy(!proxy.empty() || environment_names_proxies()) {
+      proxies(named_proxies(given.proxy)) {
   for (auto* text :
        {&options.ca_file, &options.ca_directory, &options.certificate, &options.private_key,
         &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
@@ -65,9 +68,8 @@ static void set_text(CURL* easy, CURLoption option, const std::string& text) {
 // What some requests change.
 void easy_handles::set_modes(CURL* easy) const noexcept {
   auto& options = settings_.options;
-  bool has_netrc = options.netrc || !settings_.netrc_file.empty();
-  curl_easy_setopt(easy, CURLOPT_NETRC,
-                   static_cast<long>(has_netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
+  auto netrc = settings_.has_netrc() ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED;
+  curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(netrc));
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                    options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, options.decompress ? "" : nullptr);
@@ -123,6 +125,7 @@ void easy_handles::give_back(easy_handle handle) noexcept {
   curl_easy_setopt(easy, CURLOPT_RESOLVE, nullptr);
   curl_easy_setopt(easy, CURLOPT_RANGE, nullptr);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
+  curl_easy_setopt(easy, CURLOPT_VERBOSE, 0L);
   set_modes(easy);
   std::lock_guard lock(mutex_);
   if (kept_.size() < most_kept) try {

@@ -24,7 +24,10 @@ struct client_settings {
 
   // Requests may go through a proxy, of the options or the environment, which then looks up the
   // names of hosts.
-  bool uses_proxy;
+  std::vector<std::string> proxies;
+
+  bool uses_proxy() const noexcept { return !proxies.empty(); }
+  bool has_netrc() const noexcept { return options.netrc || !netrc_file.empty(); }
 };
 
 struct free_easy_handle {

@@ -83,7 +83,7 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
 
 task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
                                             const route& way) {
-  if (way.at.is_address() || client.settings.uses_proxy) co_return std::nullopt;
+  if (way.at.is_address() || client.settings.uses_proxy()) co_return std::nullopt;
   std::optional<failed_attempt> failure;
   try {
     auto addresses = co_await resolver::of_process().resolve(way.at.host);
