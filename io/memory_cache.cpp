@@ -1,5 +1,6 @@
 #include "flights.hpp"
 #include "kept_reader.hpp"
+#include "run_epoch.hpp"
 
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
@@ -89,6 +90,7 @@ bool memory_cache::state::keep(const std::string& key, const object_part& whole)
 }
 
 void memory_cache::state::see_epoch(std::uint64_t of_run) {
+  of_run = detail::counted_epoch(of_run);
   if (of_run < next_epoch.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex);
   if (of_run < next_epoch) return;

@@ -356,6 +356,21 @@ TEST_P(DiskCache, EvictsBetweenEpochsWhatTheLastOneDidNotUse) {
   unmount("evict://");
 }
 
+TEST_P(DiskCache, TheLastEpochThatThereCanBeHasAnEnd) {
+  constexpr auto last = ~std::uint64_t{0};
+  mount("last://", remote);
+  for (int i = 0; i < 10; ++i) remote->put("last://" + std::to_string(i), random_text(1000, 6));
+  auto cache = mount_disk_cache("last://", options_of(5 * 1100));
+  read_in_epoch(where, "last://", 0, 0, 5);
+  read_in_epoch(where, "last://", 1, 3, 8);
+  for (int again = 0; again < 2; ++again) read_in_epoch(where, "last://", last, 3, 8);
+  EXPECT_EQ(cache->stats().evicted, 3u);
+  cache->begin_epoch();
+  read_in_epoch(where, "last://", 2, 3, 8);
+  EXPECT_EQ(remote->count(), 5u + 3 + 3);
+  unmount("last://");
+}
+
 TEST_P(DiskCache, NeverEvictsWhatTheLastEpochUsed) {
   for (int i = 0; i < 10; ++i) remote->put("s3://b/" + std::to_string(i), random_text(1000, 7));
   disk_cache cache(remote, options_of(5 * 1100));
@@ -579,7 +594,9 @@ TEST_P(DiskCache, AFullDiskIsReadThrough) {
   struct rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   auto old = std::signal(SIGXFSZ, SIG_IGN);
-  struct rlimit small{1000, before.rlim_max};
+  struct rlimit small {
+    1000, before.rlim_max
+  };
   setrlimit(RLIMIT_FSIZE, &small);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 3000u);
   setrlimit(RLIMIT_FSIZE, &before);
