@@ -1,6 +1,6 @@
 #include "cache_use.hpp"
 
-#include "run_epoch.hpp"
+#include "caches.hpp"
 
 #include <lade/error.hpp>
 

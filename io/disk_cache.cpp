@@ -31,7 +31,7 @@ static std::string require_directory(const disk_cache_options& options) {
 }
 
 disk_cache::state::state(std::shared_ptr<const store> cached, const disk_cache_options& options)
-    : of(std::move(cached)),
+    : of(detail::require_store("open a cache", std::move(cached))),
       freshness(options.freshness),
       block_bytes(options.block_bytes),
       verify_every_read(options.verify_every_read),

@@ -4,8 +4,8 @@
 
 #include "cache_block.hpp"
 #include "cache_directory.hpp"
+#include "caches.hpp"
 #include "flights.hpp"
-#include "run_epoch.hpp"
 
 #include <lade/context.hpp>
 #include <lade/io/disk_cache.hpp>

@@ -1,6 +1,6 @@
+#include "caches.hpp"
 #include "flights.hpp"
 #include "kept_reader.hpp"
-#include "run_epoch.hpp"
 
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
@@ -33,7 +33,7 @@ struct memory_cache::state {
   };
 
   state(std::shared_ptr<const store> cached, const memory_cache_options& given)
-      : of(std::move(cached)), options(given) {
+      : of(detail::require_store("open a memory cache", std::move(cached))), options(given) {
     detail::require_count("open a memory cache", "max_bytes", options.max_bytes,
                           {.least = 1, .most = ~std::uint64_t{0} / 4});
     detail::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,

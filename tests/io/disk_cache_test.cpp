@@ -632,7 +632,40 @@ TEST_P(DiskCache, AFileThatGrewTakesNoRoomWhenItIsRemoved) {
   EXPECT_EQ(remote->count(), 3u);
 }
 
+TEST_P(DiskCache, WhatIsNoFileInThePlaceOfABlockIsReplaced) {
+  const auto content = random_text(10'000, 11);
+  remote->put("s3://b/small", "content");
+  remote->put("s3://b/long", content);
+  using put_there = void (*)(const std::string& path);
+  const put_there kinds[] = {
+      [](auto& path) { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); },
+      [](auto& path) { std::filesystem::create_symlink("/dev/zero", path); },
+      [](auto& path) { std::filesystem::create_symlink(path, path); },
+  };
+  for (auto put : kinds) {
+    disk_cache cache(remote, options_of());
+    for (int turn = 0; turn < 2; ++turn) {
+      EXPECT_EQ(read(cache, "s3://b/small"), "content");
+      EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 5'000, 4'000)),
+                content.substr(5'000, 4'000));
+      for (auto& path : blocks_in(directory)) {
+        std::filesystem::remove(path);
+        put(path);
+      }
+    }
+    EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/long", {})), content);
+    EXPECT_EQ(read(cache, "s3://b/small"), "content");
+  }
+  mkfifo((directory + "/new/fifo").c_str(), 0600);
+  disk_cache later(remote, options_of());
+  remote->forget_requests();
+  EXPECT_EQ(read(later, "s3://b/small"), "content");
+  EXPECT_EQ(remote->count(), 0u);
+}
+
 TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
+  EXPECT_THAT([&] { disk_cache(nullptr, options_of()); },
+              ThrowsMessage<error>("open a cache: no store is given"));
   EXPECT_THAT([&] { disk_cache(remote, {}); },
               ThrowsMessage<error>("open a cache: no directory is given"));
   EXPECT_THAT([&] { disk_cache(remote, options_of(0)); },
