@@ -244,7 +244,7 @@ void cache_directory::remove_temporaries(bool is_alone) const {
        at.increment(ignored)) {
     std::error_code failure;
     if (!is_alone && (now - at->last_write_time(failure) < young || failure)) continue;
-    int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
+    int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(at->path().c_str());
     close(fd);

@@ -1,5 +1,7 @@
 #include "cache_use.hpp"
 
+#include "caches.hpp"
+
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -77,6 +79,7 @@ unsigned cache_use::age(const block_key& key) const noexcept {
 }
 
 bool cache_use::begin_epoch(std::uint64_t of_run) noexcept {
+  of_run = counted_epoch(of_run);
   auto& latest = header().run_epoch;
   auto before = latest.load();
   do

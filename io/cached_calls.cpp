@@ -38,6 +38,7 @@ static void record_call(const context& here, const char* what, const std::string
 static int find_cached(int directory, const std::string& path) noexcept {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
+  if (directory != AT_FDCWD) how.flags |= O_NOFOLLOW;  // one of our own
   how.resolve = RESOLVE_CACHED;
   return static_cast<int>(syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
 }

@@ -31,7 +31,7 @@ static std::string require_directory(const disk_cache_options& options) {
 }
 
 disk_cache::state::state(std::shared_ptr<const store> cached, const disk_cache_options& options)
-    : of(std::move(cached)),
+    : of(detail::require_store("open a cache", std::move(cached))),
       freshness(options.freshness),
       block_bytes(options.block_bytes),
       verify_every_read(options.verify_every_read),
@@ -91,7 +91,7 @@ static void evict_blocks(disk_cache::state* from) { from->evicted += from->direc
 
 void disk_cache::begin_epoch() const {
   auto& next = state_->next_epoch;
-  auto epoch = std::max<std::uint64_t>(next.load(), 1);  // 0 has begun by itself
+  auto epoch = detail::counted_epoch(std::max<std::uint64_t>(next, 1));  // 0 has begun by itself
   next = epoch + 1;
   if (state_->directory.use().begin_epoch(epoch)) evict_blocks(state_.get());
 }
@@ -99,17 +99,17 @@ void disk_cache::begin_epoch() const {
 // The first who sees an epoch evicts what the last one did not use, and the others wait for it.
 static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) {
   constexpr detail::block_key no_block;
-  while (here.epoch >= cache.next_epoch.load()) {
+  while (!cache.has_begun(here.epoch)) {
     auto [flight, leads] = cache.flights.join(no_block);
     if (!leads) {
       co_await flight->ended;
       continue;
     }
     block_flights::lead lead(cache.flights, no_block, flight, here);
-    if (here.epoch < cache.next_epoch.load()) co_return;
+    if (cache.has_begun(here.epoch)) co_return;
     if (cache.directory.use().begin_epoch(here.epoch))
       co_await here.runtime->pool().run(evict_blocks, &cache);
-    cache.next_epoch = here.epoch + 1;
+    cache.next_epoch = detail::counted_epoch(here.epoch) + 1;
   }
 }
 
@@ -140,7 +140,7 @@ static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
   if (!cache.knows_store()) co_await ask_identity(cache);
   auto& here = co_await detail::this_context_reference();
-  if (here.epoch >= cache.next_epoch.load()) co_await begin_epoch_of_run(cache, here);
+  if (!cache.has_begun(here.epoch)) co_await begin_epoch_of_run(cache, here);
   auto key = cache.key_of(url, 0);
   if (cache.is_in(cache.uncacheable, key)) {
     ++cache.uncached;
@@ -173,7 +173,7 @@ static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::s
   constexpr auto most_bytes = std::uint64_t{16} << 30;
   auto& here = co_await detail::this_context_reference();
   if (!cache->knows_store()) co_await ask_identity(*cache);
-  if (here.epoch < cache->next_epoch.load() && cache->freshness == freshness::immutable) {
+  if (cache->has_begun(here.epoch) && cache->freshness == freshness::immutable) {
     auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);
     bool is_whole = found.label && found.label->content_bytes == found.label->object_bytes;
     if (is_whole) co_return count_hit(*cache, found);

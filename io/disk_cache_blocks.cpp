@@ -75,7 +75,7 @@ static task<std::optional<object_part>> find_block(disk_cache::state& cache, blo
 
 static task<std::optional<file>> open_if_possible(std::string path) {
   try {
-    co_return co_await try_open(std::move(path));
+    co_return co_await try_open_own(std::move(path));
   } catch (const error& failure) {
     if (failure.code() == errc::stopped) throw;
   }

@@ -4,6 +4,7 @@
 
 #include "cache_block.hpp"
 #include "cache_directory.hpp"
+#include "caches.hpp"
 #include "flights.hpp"
 
 #include <lade/context.hpp>
@@ -44,6 +45,10 @@ struct disk_cache::state {
   // Whether this process has written or verified a block with that checksum.
   bool is_verified(const detail::block_key& block, std::uint32_t crc) const noexcept;
   void note_verified(const detail::block_key& block, std::uint32_t crc) noexcept;
+
+  bool has_begun(std::uint64_t epoch) const noexcept {
+    return detail::counted_epoch(epoch) < next_epoch.load();
+  }
 
   const std::shared_ptr<const store> of;
   const io::freshness freshness;

@@ -49,11 +49,20 @@ static std::int64_t file_check(std::int64_t result, std::string_view doing,
   raise(static_cast<int>(-result), what);
 }
 
-static operation open_call(const std::string& path, int directory = AT_FDCWD) {
+// In a directory of our own there are regular files only: whatever else somebody has put there is
+// neither waited for, as a FIFO would be, nor followed.
+static constexpr int own_file = O_NOFOLLOW | O_NONBLOCK;
+
+static void require_own_file(int fd, const struct ::stat& found, const std::string& path) {
+  if (!S_ISREG(found.st_mode)) throw error(errc::failed, "open " + path, "it is no regular file");
+  fcntl(fd, F_SETFL, 0);  // O_NONBLOCK
+}
+
+static operation open_call(const std::string& path, int directory = AT_FDCWD, int flags = 0) {
   return operation({.what = io_operation::kind::open,
                     .fd = directory,
                     .path = path.c_str(),
-                    .flags = O_RDONLY | O_CLOEXEC});
+                    .flags = O_RDONLY | O_CLOEXEC | flags});
 }
 
 // A file is read in pieces: a stop waits for no more than those in flight. A piece out of the page
@@ -169,15 +178,15 @@ static bool lacks_descriptor(std::int64_t opened) { return opened == -EMFILE || 
 // Opens a file for which there was no descriptor, as soon as there is one. Once more, too, when no
 // close can be expected: the last may have been since. `holder`: see open_files.
 static task<std::int64_t> open_later(const std::string& path, const context* holder,
-                                     int directory = AT_FDCWD) {
+                                     int directory = AT_FDCWD, int flags = 0) {
   while (true) {
     bool closed = co_await detail::open_files::of_process().closed(holder);
-    auto opened = co_await open_call(path, directory);
+    auto opened = co_await open_call(path, directory, flags);
     if (!closed || !lacks_descriptor(opened)) co_return opened;
   }
 }
 
-task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
+task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int flags) {
   auto& here = co_await detail::this_context_reference();
   if (auto store = find_store(path)) {
     auto object = co_await store->open(std::move(path), may_be_absent);
@@ -186,22 +195,29 @@ task<std::optional<file>> open_unless(std::string path, bool may_be_absent) {
   }
   path = local_path(std::move(path));
   std::int64_t opened = detail::open_cached(here, AT_FDCWD, path);
-  if (opened < 0) opened = co_await open_call(path);
-  if (lacks_descriptor(opened)) opened = co_await open_later(path, &here);
+  if (opened < 0) opened = co_await open_call(path, AT_FDCWD, flags);
+  if (lacks_descriptor(opened)) opened = co_await open_later(path, &here, AT_FDCWD, flags);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
   auto& reactor = here.runtime->reactor();
   detail::descriptor opened_now(fd, &reactor);  // which closes it if there is no memory to note it
+  if (flags == own_file) require_own_file(fd, stat_of(fd, path), path);
   detail::open_files::of_process().hold(&here);
   co_return file(std::move(opened_now).held_by(&here), std::move(path));
 }
 
 task<file> open(std::string path) {
-  auto opened = co_await open_unless(std::move(path), false);
+  auto opened = co_await open_unless(std::move(path), false, 0);
   co_return std::move(*opened);
 }
 
-task<std::optional<file>> try_open(std::string path) { return open_unless(std::move(path), true); }
+task<std::optional<file>> try_open(std::string path) {
+  return open_unless(std::move(path), true, 0);
+}
+
+task<std::optional<file>> try_open_own(std::string path) {
+  return open_unless(std::move(path), true, own_file);
+}
 
 task<std::shared_ptr<const byte_reader>> open_reader(std::string path) {
   auto opened = co_await open(std::move(path));
@@ -309,7 +325,8 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 // afterwards is waited for again; one that grows each time gets its memory beyond the limit, so
 // that its read ends.
 //
-// `is_absent`, if given, is set where there is no such file, which is then no failure.
+// `is_absent`, if given, is set where there is no such file, which is then no failure; the
+// directory is one of our own.
 static task<buffer> read_whole(const std::string& path, read_options options,
                                int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
@@ -321,8 +338,10 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
     std::int64_t opened = detail::open_cached(here, directory, path);
-    if (opened < 0) opened = co_await open_call(path, directory);
-    if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory);
+    bool is_foreign = is_absent && opened < 0;  // perhaps: it was not found among regular files
+    int flags = is_foreign ? own_file : 0;
+    if (opened < 0) opened = co_await open_call(path, directory, flags);
+    if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory, flags);
     if (is_absent && opened == -ENOENT) {
       *is_absent = true;
       co_return buffer();
@@ -330,6 +349,7 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     auto fd = static_cast<int>(file_check(opened, "open", path));
     detail::descriptor from(fd, &here.runtime->reactor());
     auto found = stat_of(fd, path);
+    if (is_foreign) require_own_file(fd, found, path);
     auto size = static_cast<std::size_t>(found.st_size);
     bool is_pipe = size == 0 && !S_ISREG(found.st_mode);
     bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried(here));

@@ -1,3 +1,4 @@
+#include "caches.hpp"
 #include "flights.hpp"
 #include "kept_reader.hpp"
 
@@ -32,7 +33,7 @@ struct memory_cache::state {
   };
 
   state(std::shared_ptr<const store> cached, const memory_cache_options& given)
-      : of(std::move(cached)), options(given) {
+      : of(detail::require_store("open a memory cache", std::move(cached))), options(given) {
     detail::require_count("open a memory cache", "max_bytes", options.max_bytes,
                           {.least = 1, .most = ~std::uint64_t{0} / 4});
     detail::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,
@@ -89,6 +90,7 @@ bool memory_cache::state::keep(const std::string& key, const object_part& whole)
 }
 
 void memory_cache::state::see_epoch(std::uint64_t of_run) {
+  of_run = detail::counted_epoch(of_run);
   if (of_run < next_epoch.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex);
   if (of_run < next_epoch) return;

@@ -39,6 +39,8 @@ live_transfer::live_transfer(std::shared_ptr<client::state> of, lade::runtime& w
       use_(where) {
   transfer_->stall_timeout = client_->settings.options.stall_timeout;
   transfer_->idle_timeout = client_->settings.options.idle_timeout;
+  transfer_->keeps_authorizations = client_->settings.has_netrc();
+  transfer_->proxy_urls = client_->settings.through.urls();
 }
 
 // A transfer whose owner has gone, on its way to its reactor.

@@ -59,9 +59,8 @@ static void set_text(CURL* easy, CURLoption option, const std::string& text) {
 // What some requests change.
 void easy_handles::set_modes(CURL* easy) const noexcept {
   auto& options = settings_.options;
-  bool has_netrc = options.netrc || !settings_.netrc_file.empty();
-  curl_easy_setopt(easy, CURLOPT_NETRC,
-                   static_cast<long>(has_netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
+  auto netrc = settings_.has_netrc() ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED;
+  curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(netrc));
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                    options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, options.decompress ? "" : nullptr);
@@ -122,6 +121,7 @@ void easy_handles::give_back(easy_handle handle) noexcept {
   curl_easy_setopt(easy, CURLOPT_RESOLVE, nullptr);
   curl_easy_setopt(easy, CURLOPT_RANGE, nullptr);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
+  curl_easy_setopt(easy, CURLOPT_VERBOSE, 0L);
   set_modes(easy);
   if (settings_.through.any() && set_no_proxy(easy) != CURLE_OK) return;
   std::lock_guard lock(mutex_);

@@ -25,6 +25,8 @@ struct client_settings {
       user_agent;
 
   proxies through;
+
+  bool has_netrc() const noexcept { return options.netrc || !netrc_file.empty(); }
 };
 
 struct free_easy_handle {

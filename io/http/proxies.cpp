@@ -8,12 +8,13 @@
 namespace lade::io::http {
 
 proxies::proxies(const std::string& proxy, const std::string& no_proxy)
-    : for_http_(!proxy.empty() || !first_set({"http_proxy", "all_proxy", "ALL_PROXY"}).empty()),
-      for_https_(!proxy.empty() ||
-                 !first_set({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}).empty()),
+    : urls_{proxy, proxy},
       exempt_(no_proxy.empty() ? first_set({"no_proxy", "NO_PROXY"}) : no_proxy) {
   std::ranges::transform(exempt_, exempt_.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  if (!proxy.empty()) return;
+  urls_ = {first_set({"http_proxy", "all_proxy", "ALL_PROXY"}),
+           first_set({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})};
 }
 
 static std::string_view without_last_dot(std::string_view name) noexcept {
@@ -29,7 +30,7 @@ static bool is_exempt(std::string_view host, std::string_view by) noexcept {
 }
 
 bool proxies::lead_to(const origin& host) const noexcept {
-  if (!(host.scheme == "https" ? for_https_ : for_http_)) return false;
+  if ((host.scheme == "https" ? for_https() : for_http()).empty()) return false;
   if (exempt_ == "*") return false;
   auto name = without_last_dot(host.host);
   for (std::string_view rest = exempt_; !rest.empty();) {

@@ -5,6 +5,8 @@
 
 #include "origin.hpp"
 
+#include <array>
+#include <span>
 #include <string>
 
 namespace lade::io::http {
@@ -15,15 +17,20 @@ class proxies {
   // is now.
   proxies(const std::string& proxy, const std::string& no_proxy);
 
-  bool any() const noexcept { return for_http_ || for_https_; }
+  bool any() const noexcept { return !for_http().empty() || !for_https().empty(); }
+
+  // With their passwords; empty where there is none.
+  std::span<const std::string> urls() const noexcept { return urls_; }
 
   // Whether requests go through a proxy, which then looks up the host. Of a host that has a name:
   // what no_proxy says of addresses and networks is not read.
   bool lead_to(const origin& host) const noexcept;
 
  private:
-  bool for_http_;
-  bool for_https_;
+  const std::string& for_http() const noexcept { return urls_[0]; }
+  const std::string& for_https() const noexcept { return urls_[1]; }
+
+  std::array<std::string, 2> urls_;
   std::string exempt_;  // names between commas and blanks
 };
 

@@ -123,7 +123,7 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
   std::string next;
   std::set<std::string> pages;  // their tokens
   do {
-    auto what = co_await make_s3_request(store, "GET", bucket, listing_query(name.key, next));
+    auto what = co_await make_s3_listing_request(store, bucket, listing_query(name.key, next));
     auto answer = co_await store->requests.send(std::move(what));
     auto page = parse_listed_page(answer.body().text());
     for (auto& each : page.keys) {

@@ -39,11 +39,12 @@ static listed_key parse_listed_key(const xml_text& xml, bool is_encoded) {
 }
 
 listed_page parse_listed_page(std::string_view text) {
-  xml_text xml(text, "read a listing of objects");
-  if (text.find("<ListBucketResult") == std::string_view::npos) xml.refuse("no ListBucketResult");
+  auto xml = xml_text(text, "read a listing of objects").require("ListBucketResult");
   listed_page page;
   bool is_encoded = xml.value("EncodingType") == "url";
-  if (xml.value("IsTruncated") == "true") {
+  auto is_truncated = xml.value("IsTruncated");
+  if (is_truncated != "true" && is_truncated != "false") xml.refuse("no word of whether it is all");
+  if (is_truncated == "true") {
     page.next = xml.value("NextContinuationToken");
     if (page.next.empty()) xml.refuse("more to come, and no token to ask for it by");
   }

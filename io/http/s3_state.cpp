@@ -1,5 +1,6 @@
 #include "s3_state.hpp"
 
+#include "failures.hpp"
 #include "origin.hpp"
 #include "profile_file.hpp"
 #include "settings.hpp"
@@ -115,9 +116,14 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
   where->signer().sign(what.method(), what.url(), headers, keys, body_hash, now);
 }
 
-task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
-                              std::string url, std::string query, buffer body) {
-  const s3_name name(url);
+void require_s3_key(std::string_view doing, std::string_view url) {
+  if (s3_name(url).key.empty())
+    throw error(errc::invalid_argument, describe_request(doing, url), "no key behind the bucket");
+}
+
+static task<request> make_signed_request(std::shared_ptr<const s3_store::state> store,
+                                         std::string_view method, s3_name name, std::string query,
+                                         buffer body) {
   auto where = co_await store->place();
   request made(method, where->http_url(name, query));
   made.body = std::move(body);
@@ -139,6 +145,18 @@ task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std:
       return is_expired;
     };
   co_return made;
+}
+
+task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
+                              std::string url, std::string query, buffer body) {
+  require_s3_key(method, url);
+  return make_signed_request(std::move(store), method, s3_name(url), std::move(query),
+                             std::move(body));
+}
+
+task<request> make_s3_listing_request(std::shared_ptr<const s3_store::state> store,
+                                      std::string bucket_url, std::string query) {
+  return make_signed_request(std::move(store), "GET", s3_name(bucket_url), std::move(query), {});
 }
 
 }  // namespace lade::io::http

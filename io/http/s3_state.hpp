@@ -71,8 +71,16 @@ struct s3_store::state {
 // A request that is signed anew for each attempt, with the headers that it has then, and with new
 // credentials if the server says that these have expired. The answer to a HEAD has no body that
 // could say it: one that is refused is sent once more if its credentials are about to expire, or
-// were replaced meanwhile. `query`: encoded as percent_encoded does.
+// were replaced meanwhile. `query`: encoded as percent_encoded does. Throws error(invalid_argument)
+// for a URL without a key, by which a request would act on the whole bucket.
 task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
                               std::string url, std::string query = {}, buffer body = {});
+
+// The same for a GET of a bucket: a part of the list of its objects.
+task<request> make_s3_listing_request(std::shared_ptr<const s3_store::state> store,
+                                      std::string bucket_url, std::string query);
+
+// Throws error(invalid_argument) for a URL that names no object of a bucket. `doing`: "upload".
+void require_s3_key(std::string_view doing, std::string_view url);
 
 }  // namespace lade::io::http

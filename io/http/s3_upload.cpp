@@ -141,7 +141,8 @@ static task<response> ask_for_upload(multipart_upload& upload) {
 
 static task<> begin_upload(multipart_upload& upload) {
   auto answer = co_await ask_for_upload(upload);
-  upload.id = xml_text(answer.body().text(), upload.doing).value("UploadId");
+  const xml_text xml(answer.body().text(), upload.doing);
+  upload.id = xml.require("InitiateMultipartUploadResult").value("UploadId");
   if (upload.id.empty())
     throw error(errc::invalid_data, upload.doing, "the server has given no UploadId");
 }
@@ -283,7 +284,8 @@ static task<std::optional<std::string>> try_to_complete(multipart_upload& upload
   }
   if (failure) std::rethrow_exception(failure);
   xml_text xml(body, upload.doing);
-  if (xml.find("CompleteMultipartUploadResult")) co_return without_quotes(xml.value("ETag"));
+  auto made = xml.find("CompleteMultipartUploadResult");
+  if (made) co_return without_quotes(made->value("ETag"));
   auto code = xml.value("Code");
   if (is_passing(code)) co_return std::nullopt;
   if (code.empty()) xml.refuse("the server does not say that it is complete");
@@ -309,7 +311,8 @@ static task<bool> has_parts(multipart_upload& upload) {
   auto what = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
   try {
     auto answer = co_await upload.store->requests.send(std::move(what));
-    co_return xml_text(answer.body().text(), upload.doing).find("Part").has_value();
+    const xml_text xml(answer.body().text(), upload.doing);
+    co_return xml.require("ListPartsResult").find("Part").has_value();
   } catch (const error& failure) {
     if (failure.code().category() != status_category()) throw;
     co_return false;
@@ -364,6 +367,7 @@ static task<object_info> send_in_parts(multipart_upload& upload, part_source& pa
 static task<object_info> upload_object(std::shared_ptr<const s3_store::state> store,
                                        std::string url, async_generator<buffer> content,
                                        s3_upload_options options) {
+  require_s3_key("upload", url);
   auto part_bytes = part_size(options, url);
   part_source parts(std::move(content), part_bytes);
   auto first = co_await parts.next();

@@ -40,6 +40,10 @@ request_secrets::request_secrets(std::string_view url, const curl_slist* headers
   for (; headers; headers = headers->next) add_header(headers->data);
   add_url(url);
   add_form(form);
+  sort();
+}
+
+void request_secrets::sort() {
   std::ranges::sort(texts_, [](auto& a, auto& b) { return a.size() > b.size(); });
 }
 
@@ -47,7 +51,12 @@ request_secrets request_secrets::of(const transfer& what) {
   const char* url = nullptr;
   curl_easy_getinfo(what.handle(), CURLINFO_EFFECTIVE_URL, &url);
   auto form = has_form(what.headers.get()) ? what.outgoing.text() : std::string_view();
-  return request_secrets(url ? url : "", what.headers.get(), form);
+  request_secrets all(url ? url : "", what.headers.get(), form);
+  for (std::string_view lines = what.authorizations; !lines.empty();)
+    all.add_header(take_until(lines, "\n"));
+  for (auto& proxy : what.proxy_urls) all.add_proxy(proxy);
+  all.sort();
+  return all;
 }
 
 void request_secrets::add(std::string_view secret) {
@@ -68,10 +77,37 @@ void request_secrets::add_header(std::string_view line) {
   if (value.size() >= least_within_words) add(value);
 }
 
-// "Bearer token", or "AWS4-HMAC-SHA256 Credential=id/date/..., SignedHeaders=..., Signature=...".
+// The bytes that a text stands for (RFC 4648, section 4), up to what is no base64.
+static std::string decoded_base64(std::string_view text) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  unsigned bits = 0;
+  unsigned count = 0;
+  for (char c : text) {
+    auto digit = digits.find(c);
+    if (digit == digits.npos) break;
+    bits = (bits << 6 | static_cast<unsigned>(digit)) & 0xffff;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  return bytes;
+}
+
+// "Basic base64", "Bearer token", or "AWS4-HMAC-SHA256 Credential=id/date/..., SignedHeaders=...,
+// Signature=...".
 void request_secrets::add_authorization(std::string_view value) {
-  take_until(value, " ");
+  auto scheme = take_until(value, " ");
   add(value);
+  if (equal_ignoring_case(scheme, "basic")) {
+    auto pair = decoded_base64(value);
+    add(pair);
+    std::string_view password = pair;
+    add(take_until(password, ":"));
+    add(password);
+  }
   if (value.find("Signature=") != std::string_view::npos) add_named(value, ",");
 }
 
@@ -91,17 +127,26 @@ void request_secrets::add_url(std::string_view url) {
   if (begin == std::string_view::npos) return;
   url.remove_prefix(begin + 3);
   auto authority = url.substr(0, url.find_first_of("/?#"));
-  if (auto end = authority.rfind('@'); end != std::string_view::npos) {
-    auto user = authority.substr(0, end);
-    add(user);
-    add(base64(percent_decoded(user).value_or(std::string(user))));
-    auto name = take_until(user, ":");
-    add(name);
-    add(user);
-    add(base64(percent_decoded(name).value_or(std::string(name)) + ":"));
-  }
+  if (auto end = authority.rfind('@'); end != std::string_view::npos)
+    add_user(authority.substr(0, end));
   take_until(url, "?");
   add_parameters(url.substr(0, url.find('#')));
+}
+
+// "name:password", encoded as in a URL.
+void request_secrets::add_user(std::string_view user) {
+  add(user);
+  add(base64(percent_decoded(user).value_or(std::string(user))));
+  auto name = take_until(user, ":");
+  add(name);
+  add(user);
+  add(base64(percent_decoded(name).value_or(std::string(name)) + ":"));
+}
+
+// "http://name:password@host:port" or without the scheme. The password may have any byte.
+void request_secrets::add_proxy(std::string_view proxy) {
+  if (auto scheme = proxy.find("://"); scheme != proxy.npos) proxy.remove_prefix(scheme + 3);
+  if (auto end = proxy.rfind('@'); end != proxy.npos) add_user(proxy.substr(0, end));
 }
 
 // The values that are not shown with a URL either.
@@ -163,7 +208,18 @@ static void hide_beginning(std::string& text, const std::string& secret, reading
   }
 }
 
+// User information of any URL.
+static void hide_users(std::string& text) {
+  for (std::size_t at = 0; (at = text.find("://", at)) != text.npos;) {
+    at += 3;
+    auto end = std::min(text.find_first_of(" \t\r\n\"'<>", at), text.size());
+    auto host = std::string_view(text).substr(at, end - at).rfind('@');
+    if (host != text.npos) text.replace(at, host, said_instead);
+  }
+}
+
 std::string request_secrets::hidden_in(std::string text, bool was_cut) const {
+  hide_users(text);
   if (was_cut) text.resize(text.size() - cut_escape_bytes(text));
   for (auto* read : {as_it_is, without_escapes}) {
     for (auto& each : texts_) hide(text, each, read);

@@ -122,6 +122,17 @@ std::size_t transfer::give_body(char* into, std::size_t bytes) noexcept {
   return bytes;
 }
 
+void transfer::keep_authorizations(std::string_view sent_headers) {
+  while (!sent_headers.empty()) {
+    auto line = sent_headers.substr(0, sent_headers.find('\n'));
+    sent_headers.remove_prefix(std::min(sent_headers.size(), line.size() + 1));
+    auto name = line.substr(0, line.find(':'));
+    bool is_kept = equal_ignoring_case(name, "authorization") ||
+                   equal_ignoring_case(name, "proxy-authorization");
+    if (is_kept) authorizations.append(line) += '\n';
+  }
+}
+
 // libcurl is C: an exception must not pass through it.
 void transfer::install() {
   using callback = std::size_t (*)(char*, std::size_t, std::size_t, void*);
@@ -157,6 +168,17 @@ void transfer::install() {
   };
   curl_easy_setopt(easy_, CURLOPT_SEEKFUNCTION, rewind);
   curl_easy_setopt(easy_, CURLOPT_SEEKDATA, this);
+  using report = int (*)(CURL*, curl_infotype, char*, std::size_t, void*);
+  report sent_header = [](CURL*, curl_infotype kind, char* text, std::size_t bytes, void* self) {
+    try {
+      if (kind == CURLINFO_HEADER_OUT)
+        static_cast<transfer*>(self)->keep_authorizations({text, bytes});
+    } catch (const std::bad_alloc&) {}
+    return 0;
+  };
+  curl_easy_setopt(easy_, CURLOPT_DEBUGFUNCTION, sent_header);
+  curl_easy_setopt(easy_, CURLOPT_DEBUGDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_VERBOSE, keeps_authorizations ? 1L : 0L);
   curl_easy_setopt(easy_, CURLOPT_OPENSOCKETFUNCTION, &engine::on_open);
   curl_easy_setopt(easy_, CURLOPT_OPENSOCKETDATA, engine_);
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETFUNCTION, &engine::on_close);

@@ -85,6 +85,12 @@ class transfer {
   curl_list headers;
   curl_list addresses;
 
+  // The lines Authorization and Proxy-Authorization that were sent, if it is told to keep them:
+  // what libcurl has added itself. The proxies that it may use.
+  bool keeps_authorizations = false;
+  std::string authorizations;
+  std::span<const std::string> proxy_urls;
+
   response_head head;
   std::span<std::byte> room;      // where the next bytes of the body go
   std::size_t filled = 0;         // bytes of `room` that have come
@@ -140,6 +146,7 @@ class transfer {
   void require_complete_head() noexcept;
   std::size_t take_header(std::string_view line);
   std::size_t give_body(char* into, std::size_t bytes) noexcept;
+  void keep_authorizations(std::string_view sent_headers);
   void install();
 
   CURL* easy_;

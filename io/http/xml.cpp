@@ -46,6 +46,12 @@ std::optional<xml_text> xml_text::find(std::string_view name) const {
   return rest.take(name);
 }
 
+xml_text xml_text::require(std::string_view name) const {
+  auto found = find(name);
+  if (!found) refuse("no " + std::string(name));
+  return *found;
+}
+
 static bool append_utf8(std::string& to, std::uint32_t code) {
   auto add = [&](std::uint32_t byte) { to += static_cast<char>(byte); };
   if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;

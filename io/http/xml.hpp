@@ -19,7 +19,11 @@ class xml_text {
   // error(invalid_data) if it does not end.
   std::optional<xml_text> find(std::string_view name) const;
 
-  // The same, and passes over it and all before it.
+  // The same, but throws error(invalid_data) if there is none: the root of a document that is
+  // whole.
+  xml_text require(std::string_view name) const;
+
+  // As find, and passes over it and all before it.
   std::optional<xml_text> take(std::string_view name);
 
   // The text with its entities and character references replaced (XML 1.0, sections 4.1 and 4.6).

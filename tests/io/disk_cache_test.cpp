@@ -356,6 +356,21 @@ TEST_P(DiskCache, EvictsBetweenEpochsWhatTheLastOneDidNotUse) {
   unmount("evict://");
 }
 
+TEST_P(DiskCache, TheLastEpochThatThereCanBeHasAnEnd) {
+  constexpr auto last = ~std::uint64_t{0};
+  mount("last://", remote);
+  for (int i = 0; i < 10; ++i) remote->put("last://" + std::to_string(i), random_text(1000, 6));
+  auto cache = mount_disk_cache("last://", options_of(5 * 1100));
+  read_in_epoch(where, "last://", 0, 0, 5);
+  read_in_epoch(where, "last://", 1, 3, 8);
+  for (int again = 0; again < 2; ++again) read_in_epoch(where, "last://", last, 3, 8);
+  EXPECT_EQ(cache->stats().evicted, 3u);
+  cache->begin_epoch();
+  read_in_epoch(where, "last://", 2, 3, 8);
+  EXPECT_EQ(remote->count(), 5u + 3 + 3);
+  unmount("last://");
+}
+
 TEST_P(DiskCache, NeverEvictsWhatTheLastEpochUsed) {
   for (int i = 0; i < 10; ++i) remote->put("s3://b/" + std::to_string(i), random_text(1000, 7));
   disk_cache cache(remote, options_of(5 * 1100));
@@ -615,7 +630,40 @@ TEST_P(DiskCache, AFileThatGrewTakesNoRoomWhenItIsRemoved) {
   EXPECT_EQ(remote->count(), 3u);
 }
 
+TEST_P(DiskCache, WhatIsNoFileInThePlaceOfABlockIsReplaced) {
+  const auto content = random_text(10'000, 11);
+  remote->put("s3://b/small", "content");
+  remote->put("s3://b/long", content);
+  using put_there = void (*)(const std::string& path);
+  const put_there kinds[] = {
+      [](auto& path) { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); },
+      [](auto& path) { std::filesystem::create_symlink("/dev/zero", path); },
+      [](auto& path) { std::filesystem::create_symlink(path, path); },
+  };
+  for (auto put : kinds) {
+    disk_cache cache(remote, options_of());
+    for (int turn = 0; turn < 2; ++turn) {
+      EXPECT_EQ(read(cache, "s3://b/small"), "content");
+      EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/long", 5'000, 4'000)),
+                content.substr(5'000, 4'000));
+      for (auto& path : blocks_in(directory)) {
+        std::filesystem::remove(path);
+        put(path);
+      }
+    }
+    EXPECT_EQ(sync_wait(where, streamed(cache, "s3://b/long", {})), content);
+    EXPECT_EQ(read(cache, "s3://b/small"), "content");
+  }
+  mkfifo((directory + "/new/fifo").c_str(), 0600);
+  disk_cache later(remote, options_of());
+  remote->forget_requests();
+  EXPECT_EQ(read(later, "s3://b/small"), "content");
+  EXPECT_EQ(remote->count(), 0u);
+}
+
 TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
+  EXPECT_THAT([&] { disk_cache(nullptr, options_of()); },
+              ThrowsMessage<error>("open a cache: no store is given"));
   EXPECT_THAT([&] { disk_cache(remote, {}); },
               ThrowsMessage<error>("open a cache: no directory is given"));
   EXPECT_THAT([&] { disk_cache(remote, options_of(0)); },

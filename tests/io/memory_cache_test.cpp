@@ -119,6 +119,20 @@ TEST_F(MemoryCache, EvictsBetweenEpochsWhatTheLastOneDidNotUse) {
   unmount("kept://");
 }
 
+TEST_F(MemoryCache, BeginsTheLastEpochThatThereCanBeOnce) {
+  constexpr auto last = ~std::uint64_t{0};
+  mount("kept://", remote);
+  for (int i = 0; i < 10; ++i) remote->put("kept://" + std::to_string(i), std::string(100, 'x'));
+  auto cache = mount_memory_cache("kept://", {.max_bytes = 500});
+  read_in_epoch(where, 0, 0, 5);
+  read_in_epoch(where, last, 3, 8);
+  read_in_epoch(where, 1, 0, 8);  // an earlier one
+  EXPECT_EQ(cache->stats().evicted, 0u);
+  for (int again = 0; again < 2; ++again) read_in_epoch(where, last, 3, 8);
+  EXPECT_EQ(cache->stats().evicted, 0u);
+  unmount("kept://");
+}
+
 static task<> read_many(const memory_cache& cache, int count, std::vector<buffer>& into) {
   std::vector<task<buffer>> reads;
   for (int i = 0; i < count; ++i) reads.push_back(cache.read("s3://b/a"));
@@ -219,6 +233,8 @@ TEST_F(MemoryCache, ItsFiguresAreMetrics) {
 }
 
 TEST_F(MemoryCache, WithOptionsThatCannotWorkIsRefused) {
+  EXPECT_THAT([&] { memory_cache(nullptr); },
+              ThrowsMessage<error>("open a memory cache: no store is given"));
   EXPECT_THAT([&] { memory_cache(remote, {.max_bytes = 0}); },
               ThrowsMessage<error>(HasSubstr("max_bytes")));
   EXPECT_THAT([&] { memory_cache(remote, {.max_object_bytes = 0}); },

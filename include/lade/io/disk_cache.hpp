@@ -66,15 +66,17 @@ struct disk_cache_options {
 // that were not used in the last two epochs go likewise.
 //
 // Trouble. If the disk is full or cannot be written to, reads go on from the store; stats() and
-// failure() tell. Further blocks are written some seconds later.
+// failure() tell. Further blocks are written some seconds later. What is no regular file in the
+// place of a block, such as a link or a FIFO, is removed as a damaged block is.
 //
 // Not cached are objects longer than a block that have no strong entity tag, and listings.
 //
 // Any thread. Its functions require a runtime, but for those that say otherwise.
 class disk_cache final : public store {
  public:
-  // Blocks while the directory is read. Throws error for a directory that cannot be made or read or
-  // belongs to another user, and error(invalid_argument) that names an option that cannot work.
+  // `of` must not be null. Blocks while the directory is read. Throws error for a directory that
+  // cannot be made or read or belongs to another user, and error(invalid_argument) for a store that
+  // is null and for an option that cannot work, which it names.
   // Needs no runtime, as the functions below.
   disk_cache(std::shared_ptr<const store> of, const disk_cache_options& options);
 

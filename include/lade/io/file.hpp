@@ -113,7 +113,7 @@ class file final : public byte_reader {
   }
 
  private:
-  friend task<std::optional<file>> open_unless(std::string path, bool may_be_absent);
+  friend task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int flags);
 
   file(detail::descriptor opened, std::string path) noexcept
       : descriptor_(std::move(opened)), path_(std::move(path)) {}

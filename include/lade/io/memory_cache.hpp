@@ -14,7 +14,9 @@
 namespace lade::io {
 
 struct memory_cache_options {
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of all objects together
+  // Of the contents of all objects together. Their names and entity tags are not counted: some 200
+  // bytes and the URL for each, also of objects without a byte.
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;
 
   // Longer objects are read from the store each time.
   std::size_t max_object_bytes = std::size_t{8} << 20;
@@ -39,7 +41,8 @@ struct memory_cache_options {
 // Any thread. Its functions require a runtime, but for stats() and begin_epoch().
 class memory_cache final : public store {
  public:
-  // Throws error(invalid_argument) that names an option that cannot work.
+  // `of` must not be null. Throws error(invalid_argument) for one that is, and for an option that
+  // cannot work, which it names.
   memory_cache(std::shared_ptr<const store> of, const memory_cache_options& options = {});
 
   cache_statistics stats() const;

@@ -109,6 +109,7 @@ class bucket_server {
       xml += "<Contents><Key>" + key + "</Key><ETag>&quot;v1&quot;</ETag><Size>" +
              std::to_string(content.size()) + "</Size></Contents>";
     }
+    if (count <= page_size) xml += "<IsTruncated>false</IsTruncated>";
     return {.body = xml + "</ListBucketResult>"};
   }
 
@@ -153,12 +154,24 @@ TEST(S3, AListingThatComesBackToAPageIsAnError) {
   web_server server([](auto&) {
     return web_reply{.body =
                          "<ListBucketResult><IsTruncated>true</IsTruncated>"
-                         "<NextContinuationToken>x</NextContinuationToken>"};
+                         "<NextContinuationToken>x</NextContinuationToken></ListBucketResult>"};
   });
   runtime runtime;
   s3_store store({.endpoint = server.url(""), .anonymous = true});
   EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
               ThrowsMessage<error>("list s3://bucket/a/: the server repeats a page"));
+}
+
+TEST(S3, AListingThatIsCutOffIsAnError) {
+  web_server server([](auto&) {
+    return web_reply{.body =
+                         "<ListBucketResult><IsTruncated>false</IsTruncated>"
+                         "<Contents><Key>a/1</Key><Size>1</Size></Contents>"};
+  });
+  runtime runtime;
+  s3_store store({.endpoint = server.url(""), .anonymous = true});
+  EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
+              ThrowsMessage<error>(HasSubstr("no end of <ListBucketResult>")));
 }
 
 TEST(S3, AnAbsentObjectIsNamedByItsUrl) {
@@ -687,10 +700,48 @@ TEST(S3, NamesThatAreNoneAreRefused) {
               ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
 }
 
+static task<std::size_t> size_of(async_generator<buffer> chunks) {
+  std::size_t bytes = 0;
+  while (auto* chunk = co_await chunks.next()) bytes += chunk->size();
+  co_return bytes;
+}
+
+template <class Work>
+static void refuses_to_act_on_a_bucket(const std::string& what, Work act) {
+  for (auto* url : {"s3://bucket/", "s3://bucket"}) {
+    SCOPED_TRACE(what);
+    auto expected = what + " " + url + ": no key behind the bucket";
+    EXPECT_THAT([&] { act(url); }, ThrowsMessage<error>(expected));
+  }
+}
+
+TEST(S3, OnlyListTakesAUrlWithoutAKey) {
+  bucket_server server;
+  server.objects["a"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  auto refused = [&](const std::string& what, auto act) {
+    refuses_to_act_on_a_bucket(what, [&](std::string url) { (void)sync_wait(runtime, act(url)); });
+  };
+  refused("get", [&](auto url) { return store.read(url); });
+  refused("get", [&](auto url) { return store.get(url); });
+  refused("get", [&](auto url) { return store.open(url, true); });
+  refused("get", [&](auto url) { return store.read_part(url, 0, 1, ""); });
+  refused("get", [&](auto url) { return size_of(store.stream(url, {})); });
+  refused("head", [&](auto url) { return store.head(url); });
+  refused("put", [&](auto url) { return store.put(url, buffer(1)); });
+  refused("delete", [&](auto url) { return store.remove(url); });
+  refused("upload", [&](auto url) { return store.upload(url, buffer(1)); });
+  EXPECT_TRUE(server.seen().empty());
+  for (auto* url : {"s3://bucket/", "s3://bucket"})
+    EXPECT_THAT(sync_wait(runtime, names_of(store.list(url))), ElementsAre("s3://bucket/a 7 v1"));
+}
+
 TEST(S3Listing, IsReadWithItsEscapes) {
   auto page = parse_listed_page(
-      "<ListBucketResult xmlns=\"a\"><EncodingType>url</EncodingType><Contents><Key>a%2Bb+%26amp;"
-      "</Key><Size>12</Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>");
+      "<ListBucketResult xmlns=\"a\"><EncodingType>url</EncodingType>"
+      "<IsTruncated>false</IsTruncated><Contents><Key>a%2Bb+%26amp;</Key><Size>12</"
+      "Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>");
   ASSERT_EQ(page.keys.size(), 1u);
   EXPECT_EQ(page.keys[0].key, "a+b &amp;");
   EXPECT_EQ(page.keys[0].bytes, 12u);
@@ -703,20 +754,24 @@ TEST(S3Listing, ThatIsDamagedIsRefused) {
     EXPECT_THAT([&] { (void)parse_listed_page(xml); },
                 ThrowsMessage<error>("read a listing of objects: " + why));
   };
+  auto refused_of = [&](const std::string& content, const std::string& why) {
+    refused("<ListBucketResult>" + content + "</ListBucketResult>", why);
+  };
   refused("", "no ListBucketResult");
-  refused("<ListBucketResult><Contents>", "no end of <Contents>");
-  refused("<ListBucketResult><Contents><Key>a</Key></Contents>",
-          "an object without a key or a size");
-  refused("<ListBucketResult><Contents><Key>a</Key><Size>1x</Size></Contents>",
-          "a size that is no number");
-  refused("<ListBucketResult><Contents><Key>&nbsp;</Key><Size>1</Size></Contents>",
-          "an entity that XML does not have");
-  refused(
-      "<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size>"
-      "</Contents>",
+  refused("<ListBucketResult><IsTruncated>false</IsTruncated>", "no end of <ListBucketResult>");
+  refused("<ListBucketResult", "no ListBucketResult");
+  refused_of("", "no word of whether it is all");
+  refused_of("<IsTruncated>maybe</IsTruncated>", "no word of whether it is all");
+  const std::string all = "<IsTruncated>false</IsTruncated>";
+  refused_of(all + "<Contents>", "no end of <Contents>");
+  refused_of(all + "<Contents><Key>a</Key></Contents>", "an object without a key or a size");
+  refused_of(all + "<Contents><Key>a</Key><Size>1x</Size></Contents>", "a size that is no number");
+  refused_of(all + "<Contents><Key>&nbsp;</Key><Size>1</Size></Contents>",
+             "an entity that XML does not have");
+  refused_of(
+      all + "<EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size></Contents>",
       "a key that is not encoded as asked");
-  refused("<ListBucketResult><IsTruncated>true</IsTruncated>",
-          "more to come, and no token to ask for it by");
+  refused_of("<IsTruncated>true</IsTruncated>", "more to come, and no token to ask for it by");
 }
 
 }  // namespace lade::io::http

@@ -783,6 +783,50 @@ TEST_P(Servers, PasswordsOfNetrcGoToTheirHostOnly) {
   EXPECT_EQ(cdn.seen().at(2).headers.count("authorization"), 0u);
 }
 
+TEST_P(Servers, PasswordsThatLibcurlAddsAreNotShownWhereAServerRepeatsThem) {
+  const std::string netrc_pair = "netrc-user:netrc-s3cr3t";
+  const std::string proxy_pair = "proxy-user:proxy-s3cr3t";
+  std::string said;
+  web_server server([&](auto& request) {
+    auto value = [&](const char* name) {
+      return request.headers.contains(name) ? request.headers.at(name) : std::string("none");
+    };
+    auto text = said.empty() ? value("authorization") + " " + value("proxy-authorization") : said;
+    return web_reply{.status = 403, .body = "I refuse " + text + " here"};
+  });
+  testing_support::temp_dir directory;
+  auto file =
+      directory.write("netrc", "machine hub.example login netrc-user password netrc-s3cr3t\n");
+  runtime runtime(options());
+  auto options = quick_options();
+  options.netrc_file = file;
+  auto address = "http://" + proxy_pair + "@" + server.host();
+  options.proxy = address;
+  client web(options);
+  for (const std::string text : {"", "bmV0cmMtdXNlcjpuZXRyYy1zM2NyM3Q=", "netrc-s3cr3t",
+                                 "proxy-s3cr3t", "the user netrc-user:netrc-s3cr3t"}) {
+    said = text;
+    auto told = message_of(runtime, web, "http://hub.example/a");
+    EXPECT_THAT(told, HasSubstr("403 Forbidden: I refuse "));
+    EXPECT_THAT(told, HasSubstr(" here"));
+    for (auto* secret : {"s3cr3t", "bmV0cmMtdXNlcjpu", "cHJveHktdXNlcjpw"})
+      EXPECT_THAT(told, Not(HasSubstr(secret))) << text;
+  }
+}
+
+TEST_P(Servers, AProxyThatIsNoneIsToldWithoutItsPassword) {
+  runtime runtime(options());
+  for (const std::string proxy :
+       {"http://pu:SECRET@PROXY@127.0.0.1:99999", "pu:SECRET@PROXY@127.0.0.1:99999",
+        "http://pu:SEC/RET@127.0.0.1:99999"}) {
+    auto options = quick_options();
+    options.proxy = proxy;
+    auto told = message_of(runtime, client(options), "http://hub.example/a");
+    EXPECT_THAT(told, AllOf(Not(HasSubstr("SEC")), Not(HasSubstr("RET")), Not(HasSubstr("PROXY@"))))
+        << proxy;
+  }
+}
+
 // As a model hub does it: a redirect within the hub, then one to a signed URL of its CDN.
 TEST_P(Servers, PasswordsOfTheUsersOwnNetrcAreSentIfThatIsWanted) {
   web_server hub([](auto& request) { return file_reply(request, "there"); });

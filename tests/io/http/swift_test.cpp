@@ -51,6 +51,18 @@ static buffer bytes_of(std::string_view text) {
   return made;
 }
 
+// A signed request, which may be changed before it is sent.
+static request signed_request(std::string_view method, const std::string& url,
+                              std::string_view body, const std::string& secret) {
+  request what(method, url);
+  what.body = bytes_of(body);
+  what.headers = {{"x-amz-meta-word", "harmless"}};
+  s3_signer("us-east-1")
+      .sign(method, url, what.headers, s3_credentials(swift_access_key, secret), sha256_text(body),
+            std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+  return what;
+}
+
 static int port_of(const std::string& url) { return std::stoi(url.substr(url.rfind(':') + 1)); }
 
 // One server for all tests, which have buckets of their own.
@@ -68,6 +80,11 @@ class Swift : public testing::Test {
 
   static const std::string& endpoint() { return endpoint_; }
   static s3_options options() { return {.endpoint = endpoint_, .region = "us-east-1"}; }
+
+  static void make_bucket(runtime& runtime, const std::string& name) {
+    auto what = signed_request("PUT", endpoint_ + "/" + name + "/", "", swift_secret_key);
+    (void)sync_wait(runtime, client().send(std::move(what)));
+  }
 
   static s3_store make_store() { return s3_store(options(), client(), keys_of_swift); }
 
@@ -103,7 +120,7 @@ static task<std::vector<int>> statuses_of(client web, std::vector<request> reque
 TEST_F(Swift, KeepsObjectsOfAnyName) {
   runtime runtime;
   auto store = make_store();
-  sync_wait(runtime, store.put("s3://odd/", {}));
+  make_bucket(runtime, "odd");
   std::vector<std::string> keys{
       "plain", "a b", "a+b",    "100%",  "%41",    "q?r=s&t", "h#i",
       "x//y",  "d/",  "d/../e", "d/./e", "'\"<&>", "~!*()@:", "\xC3\xA4/\xE6\xBC\xA2",
@@ -127,7 +144,7 @@ TEST_F(Swift, KeepsObjectsOfAnyName) {
 TEST_F(Swift, GivesPartsOfObjects) {
   runtime runtime;
   auto store = make_store();
-  sync_wait(runtime, store.put("s3://parts/", {}));
+  make_bucket(runtime, "parts");
   sync_wait(runtime, store.put("s3://parts/a", bytes_of("0123456789")));
   EXPECT_EQ(sync_wait(runtime, store.get("s3://parts/a", {3, 4})).body().text(), "3456");
   EXPECT_EQ(sync_wait(runtime, store.get("s3://parts/a", {7})).body().text(), "789");
@@ -144,7 +161,7 @@ TEST_F(Swift, GivesPartsOfObjects) {
 TEST_F(Swift, IsListedByFilesWithLabels) {
   runtime runtime;
   auto store = std::make_shared<const s3_store>(options(), client(), keys_of_swift);
-  sync_wait(runtime, store->put("s3://photos/", {}));
+  make_bucket(runtime, "photos");
   for (auto* key : {"train/cat/1.jpg", "train/cat/2.jpg", "train/dog/1.jpg", "train/dog/1.txt"})
     sync_wait(runtime, store->put("s3://photos/" + std::string(key), bytes_of(key)));
   io::mount("s3://photos/", store);
@@ -176,7 +193,7 @@ static std::string random_text(std::size_t bytes, std::uint64_t seed) {
 TEST_F(Swift, TakesUploadsInParts) {
   runtime runtime;
   auto store = make_store();
-  sync_wait(runtime, store.put("s3://large/", {}));
+  make_bucket(runtime, "large");
   auto seed = test::new_seed();
   SCOPED_TRACE(seed);
   const auto content = random_text((std::size_t{12} << 20) + 7, seed);
@@ -196,18 +213,6 @@ TEST_F(Swift, TakesUploadsInParts) {
   EXPECT_EQ(small.size_bytes, 5u);
   EXPECT_EQ(sync_wait(runtime, store.read("s3://large/b")).text(), "small");
   EXPECT_EQ(sync_wait(runtime, store.upload("s3://large/c", buffer())).size_bytes, 0u);
-}
-
-// A signed request, which may be changed before it is sent.
-static request signed_request(std::string_view method, const std::string& url,
-                              std::string_view body, const std::string& secret) {
-  request what(method, url);
-  what.body = bytes_of(body);
-  what.headers = {{"x-amz-meta-word", "harmless"}};
-  s3_signer("us-east-1")
-      .sign(method, url, what.headers, s3_credentials(swift_access_key, secret), sha256_text(body),
-            std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
-  return what;
 }
 
 // Puts another letter or digit in the place of one in [begin, end) that stands for itself. Returns
@@ -333,7 +338,7 @@ static void expect_only_whole(runtime& where, tampered& requests, const tampered
 TEST_F(Swift, TakesSignedRequestsAndNoneWithAByteChanged) {
   runtime runtime;
   auto store = make_store();
-  sync_wait(runtime, store.put("s3://signed/", {}));
+  make_bucket(runtime, "signed");
   sync_wait(runtime, store.put("s3://signed/object", bytes_of("content")));
   auto seed = test::new_seed();
   SCOPED_TRACE(seed);
@@ -422,7 +427,7 @@ TEST_F(Swift, TakesSignedPagesOfAListAndNoneWithAByteChanged) {
 TEST_F(Swift, KeepsNothingOfAnUploadThatFails) {
   runtime runtime;
   auto store = make_store();
-  sync_wait(runtime, store.put("s3://failed/", {}));
+  make_bucket(runtime, "failed");
   const std::string content(11 << 20, 'x');
   EXPECT_THAT(
       [&] {
@@ -500,7 +505,7 @@ TEST_F(Swift, TakesWholeUploadsOrNoneOverConnectionsThatBreakAnywhere) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round));
     auto bucket = "broken" + std::to_string(round);
     auto url = "s3://" + bucket + "/a";
-    sync_wait(runtime, store.put("s3://" + bucket + "/", {}));
+    make_bucket(runtime, bucket);
     test::fault_proxy proxy(port_of(endpoint()), [&](std::size_t connection) {
       bool breaks = connection < 2 * round;
       return breaks ? random_break(lade::random(seed, round, connection), 6 << 20)

@@ -54,7 +54,9 @@ struct s3_options {
 // error(invalid_argument), except where `anonymous` is set. `credentials` must not send requests by
 // `requests` or a copy of it, whose limits may be used up by those who wait for the credentials.
 //
-// Keys are bytes: "s3://bucket/a b" names the key "a b". Any thread.
+// Keys are bytes: "s3://bucket/a b" names the key "a b". No key is empty: but for list, a URL that
+// ends behind the bucket, "s3://bucket/", is error(invalid_argument), for a request would make,
+// list or remove the bucket itself. Any thread.
 class s3_store final : public store {
  public:
   // Throws error(invalid_argument) for an endpoint that is no URL.
