@@ -216,9 +216,10 @@ void fallback::read_stream(io_operation& read, bool ready) noexcept {
     finish(read, result);
 }
 
-// The opening of a FIFO ends when there is something to read, as that of a file does at once.
+// The opening of a FIFO ends when there is something to read, as that of a file does at once, and
+// that of a FIFO which is not waited for.
 void fallback::opened(io_operation& open, int fd) noexcept {
-  if (!is_stream(fd)) return finish(open, fd);
+  if ((open.flags & O_NONBLOCK) || !is_stream(fd)) return finish(open, fd);
   if (open.progress == io_operation::status::begun) return watch(open, fd);
   ::close(fd);
   finish(open, -ECANCELED);
