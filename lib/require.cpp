@@ -14,10 +14,10 @@ std::string number_text(double value) {
   return text;
 }
 
-[[noreturn]] static void refuse_value(std::string_view doing, std::string_view option,
-                                      const std::string& value, const std::string& must) {
+void refuse_value(std::string_view doing, std::string_view option, const std::string& value,
+                  const std::string& allowed) {
   throw error(errc::invalid_argument, doing,
-              std::string(option) + " is " + value + "; it must be " + must);
+              std::string(option) + " is " + value + "; it must be " + allowed);
 }
 
 void require_count(std::string_view doing, std::string_view option, std::uint64_t value,

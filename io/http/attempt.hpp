@@ -172,6 +172,11 @@ task<T> within_deadline(client::state& client, lade::detail::clock::time_point b
   return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
 }
 
+// Throw error(invalid_argument), "<doing> <url>: ...", for a request that is no GET, or none of the
+// whole object.
+void require_get(std::string_view doing, const request& what);
+void require_whole_get(std::string_view doing, const request& what);
+
 // Adds a transfer to the client's statistics.
 void count(client::state& client, const transfer& ended);
 

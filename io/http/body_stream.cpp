@@ -195,6 +195,7 @@ async_generator<buffer> client::stream(std::string url, stream_options options) 
 async_generator<buffer> client::stream(request what, stream_options options) const {
   lade::detail::require_count("stream " + without_secrets(what.url()), "chunk_bytes",
                               options.chunk_bytes, {.least = 1, .most = std::uint64_t{1} << 30});
+  require_whole_get("stream", what);
   what.range = {options.offset, byte_range::to_end};
   return stream_body({.owner = state_, .what = std::move(what)},
                      std::max(options.chunk_bytes, transfer::piece_bytes));

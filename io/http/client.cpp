@@ -36,7 +36,8 @@ std::optional<std::uint64_t> response::object_bytes() const noexcept {
   return bytes;
 }
 
-request::request(std::string_view method, std::string url) : method_(method), url_(std::move(url)) {
+request::request(std::string_view method, std::string url)
+    : may_repeat(method != "POST"), method_(method), url_(std::move(url)) {
   require_no_zero_byte(url_);
   for (auto* known : {"GET", "HEAD", "PUT", "POST", "DELETE"})
     if (method_ == known) return;
@@ -82,13 +83,38 @@ std::chrono::nanoseconds pause_before_next(const client_options& options,
 static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
                                              const request& what, divided_object found);
 
+[[noreturn]] static void refuse_request(const request& what, std::string_view why) {
+  throw error(errc::invalid_argument, describe_request(what.method(), what.url()), why);
+}
+
 static void require_range(const request& what) {
   auto& range = what.range;
   bool is_rest = range.bytes == byte_range::to_end;
   if (range.bytes > 0 && (is_rest || range.offset <= byte_range::to_end - range.bytes)) return;
-  throw error(errc::invalid_argument, describe_request(what.method(), what.url()),
-              "a range of " + std::to_string(range.bytes) + " bytes from " +
-                  std::to_string(range.offset) + " on");
+  refuse_request(what, "a range of " + std::to_string(range.bytes) + " bytes from " +
+                           std::to_string(range.offset) + " on");
+}
+
+// What would not be sent, or not be answered as the caller expects, is refused.
+static void require_consistent(const request& what) {
+  require_range(what);
+  bool has_body = what.method() == "PUT" || what.method() == "POST";
+  if (!has_body && !what.body.empty()) refuse_request(what, "only a PUT or POST has a body");
+  if (what.method() != "GET" && !what.range.is_all())
+    refuse_request(what, "only a GET has a range");
+}
+
+void require_get(std::string_view doing, const request& what) {
+  if (what.method() == "GET") return;
+  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(what.url()),
+              "the request is a " + what.method() + ", not a GET");
+}
+
+void require_whole_get(std::string_view doing, const request& what) {
+  require_get(doing, what);
+  if (what.range.is_all()) return;
+  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(what.url()),
+              "the request has a range of its own");
 }
 
 // See send_named.
@@ -97,7 +123,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
                                                 std::optional<std::uint64_t> most) {
   auto& here = co_await detail::this_context_reference();
   auto& options = client->settings.options;
-  require_range(what);
+  require_consistent(what);
   received so_far{.room = into,
                   .content = {},
                   .etag = {},
@@ -266,6 +292,7 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
 // Asks for one byte: servers that have signed a URL for GET refuse HEAD.
 static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<client::state> client,
                                                             request what) {
+  require_whole_get("open", what);
   what.range = {0, 1};
   std::optional<response> found;
   auto name = without_secrets(what.url());

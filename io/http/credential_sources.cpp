@@ -66,6 +66,7 @@ task<credential_search> search_web_identity() {
                         percent_encoded(role, false) + "&RoleSessionName=" +
                         percent_encoded(session.empty() ? "lade" : session, false) +
                         "&WebIdentityToken=" + percent_encoded(token, false));
+  what.may_repeat = true;
   auto doing = "get credentials of role " + role + " from " + without_secrets(what.url());
   client web({.connect_timeout = std::chrono::seconds(5),
               .timeout = std::chrono::seconds(10),

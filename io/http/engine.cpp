@@ -229,7 +229,7 @@ void engine::watch(transfer& running) noexcept {
   if (running.stall_timeout.count() == 0) return;
   auto& alarm = running.stall_watch_;
   alarm.watched = &running;
-  alarm.deadline = running.last_byte_ + running.stall_timeout;
+  alarm.deadline = lade::detail::later(running.last_byte_, running.stall_timeout);
   alarm.fired = [](detail::timer& due) noexcept {
     auto& stalled = *static_cast<transfer::watch&>(due).watched;
     stalled.engine_->end_if_stalled(stalled);
@@ -245,7 +245,8 @@ void engine::end_if_silent(const transfer& timed_out) noexcept {
 
 void engine::end_if_stalled(transfer& running) noexcept {
   if (running.stage_ != transfer::stage::running) return;
-  if (running.last_byte_ + running.stall_timeout > clock::now()) return watch(running);
+  if (lade::detail::later(running.last_byte_, running.stall_timeout) > clock::now())
+    return watch(running);
   auto* who = running.waiting_;
   end_if_silent(running);
   abort(running, CURLE_OPERATION_TIMEDOUT);

@@ -3,8 +3,11 @@
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <new>
+#include <string_view>
 #include <utility>
 
 namespace lade::io::http {
@@ -13,6 +16,14 @@ static void initialise_curl() {
   static const auto result = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (result != CURLE_OK)
     throw error(std::error_code(result, curl_category()), "initialise libcurl");
+}
+
+// A line break would begin another header, and a zero byte ends what libcurl reads.
+static void require_one_line(const char* doing, const char* option, std::string_view text) {
+  constexpr std::string_view ends("\r\n\0", 3);
+  if (text.find_first_of(ends) == text.npos) return;
+  throw error(errc::invalid_argument, doing,
+              std::string(option) + " has a line break or a zero byte in it");
 }
 
 client_settings::client_settings(const client_options& given)
@@ -31,6 +42,14 @@ client_settings::client_settings(const client_options& given)
         &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
     *text = {};  // the caller's memory may die; their copies are used
   constexpr auto stage = "make an HTTP client";
+  require_one_line(stage, "ca_file", ca_file);
+  require_one_line(stage, "ca_directory", ca_directory);
+  require_one_line(stage, "certificate", certificate);
+  require_one_line(stage, "private_key", private_key);
+  require_one_line(stage, "proxy", proxy);
+  require_one_line(stage, "no_proxy", no_proxy);
+  require_one_line(stage, "netrc_file", netrc_file);
+  require_one_line(stage, "user_agent", user_agent);
   if (options.retry.attempts == 0) options.retry.attempts = 5;
   detail::require_retry(stage, options.retry);
   detail::require_duration(stage, "longest_pause", options.longest_pause);
@@ -51,6 +70,11 @@ client_settings::client_settings(const client_options& given)
   initialise_curl();
 }
 
+// libcurl ignores what is more than an int can hold: 24 days of milliseconds.
+static long curl_number(std::int64_t count) noexcept {
+  return static_cast<long>(std::min<std::int64_t>(count, std::numeric_limits<int>::max()));
+}
+
 static void set_text(CURL* easy, CURLoption option, const std::string& text) {
   if (!text.empty() && curl_easy_setopt(easy, option, text.c_str()) != CURLE_OK)
     throw std::bad_alloc();
@@ -65,7 +89,7 @@ void easy_handles::set_modes(CURL* easy) const noexcept {
                    options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, options.decompress ? "" : nullptr);
   curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L);
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, curl_number(options.timeout.count()));
 }
 
 void easy_handles::set_options(CURL* easy) const {
@@ -77,9 +101,8 @@ void easy_handles::set_options(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);  // keys of objects may have components ".."
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(options.connect_timeout.count()));
-  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, static_cast<long>(options.idle_timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, curl_number(options.connect_timeout.count()));
+  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, curl_number(options.idle_timeout.count()));
   curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, longest_use);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);

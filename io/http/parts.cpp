@@ -77,6 +77,7 @@ static task<object_part> get_first_part(std::shared_ptr<client::state> from, con
 }
 
 static task<object_part> get_owned_part(std::shared_ptr<client::state> from, request what) {
+  require_get("get a part of", what);
   try {
     bool is_first = what.range.offset == 0;
     auto part = is_first ? get_first_part(from, what) : get_by_range(from, what);

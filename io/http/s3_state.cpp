@@ -53,18 +53,43 @@ std::string s3_place::http_url(const s3_name& name, const std::string& query) co
          suffix;
 }
 
+// An endpoint that can be asked. Otherwise throws error(invalid_argument) that says where it is
+// from.
+static std::string require_endpoint(const std::string& from, std::string endpoint) {
+  std::string why;
+  try {
+    (void)origin(endpoint);
+    return endpoint;
+  } catch (const error& failure) {
+    why = failure.what();
+  }
+  throw error(errc::invalid_argument, "make an S3 store", from + ": " + why);
+}
+
+static std::string find_endpoint(std::string_view given) {
+  if (!given.empty()) return require_endpoint("endpoint", std::string(given));
+  for (auto* variable : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    if (auto url = first_set({variable}); !url.empty())
+      return require_endpoint(variable, std::move(url));
+  return {};
+}
+
+static std::string endpoint_of(const s3_profile& profile) {
+  auto url = profile.endpoint();
+  if (url.empty()) return url;
+  return require_endpoint("endpoint_url of profile " + profile.name(), std::move(url));
+}
+
 s3_store::state::state(const s3_options& given, client made, s3_credentials_function from)
     : region(given.region.empty() ? first_set({"AWS_REGION", "AWS_DEFAULT_REGION"})
                                   : std::string(given.region)),
-      endpoint(given.endpoint.empty() ? first_set({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
-                                      : std::string(given.endpoint)),
+      endpoint(find_endpoint(given.endpoint)),
       path_style(given.path_style),
       is_anonymous(given.anonymous),
       requester_pays(given.requester_pays),
       requests(std::move(made)),
       credentials(
           std::make_shared<credential_cache>(from ? std::move(from) : s3_default_credentials())) {
-  if (!endpoint.empty()) (void)origin(endpoint);
   if (!region.empty() && !endpoint.empty()) set_place(region, endpoint);
 }
 
@@ -94,7 +119,7 @@ task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
   if (auto known = known_place()) co_return known;
   auto profile = co_await without_budget(s3_profile::load({}));
   set_place(region.empty() ? profile.value("region") : region,
-            endpoint.empty() ? profile.endpoint() : endpoint);
+            endpoint.empty() ? endpoint_of(profile) : endpoint);
   co_return known_place();
 }
 
@@ -127,6 +152,7 @@ static task<request> make_signed_request(std::shared_ptr<const s3_store::state> 
   auto where = co_await store->place();
   request made(method, where->http_url(name, query));
   made.body = std::move(body);
+  made.may_repeat = true;
   if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
   if (store->is_anonymous) co_return made;
   auto hash = sha256_text(made.body.text());

@@ -15,13 +15,22 @@ std::string first_set(std::initializer_list<const char*> names) {
 }
 
 task<std::optional<std::string>> read_settings(std::string path) {
-  constexpr std::uint64_t most = 1 << 20;
-  auto file = co_await io::try_open(path);
-  if (!file) co_return std::nullopt;
-  if (file->size() > most)
-    throw error(errc::limit_exceeded, "read " + path, "it has more than a MiB");
-  auto content = co_await file->read_at(0, file->size());
-  co_return std::string(content.text());
+  constexpr std::size_t most = 1 << 20;
+  std::string text;
+  try {
+    auto chunks = io::stream(path, {.chunk_bytes = 64 << 10});
+    while (auto* chunk = co_await chunks.next()) {
+      text += chunk->text();
+      if (text.size() > most)
+        throw error(errc::limit_exceeded, "read " + path, "it has more than a MiB");
+    }
+  } catch (const error& failure) {
+    bool is_absent = failure.code() == std::errc::no_such_file_or_directory ||
+                     failure.code() == std::errc::not_a_directory;
+    if (!is_absent) throw;
+    co_return std::nullopt;
+  }
+  co_return text;
 }
 
 std::string amazon_host(const std::string& service, const std::string& region) {

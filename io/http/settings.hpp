@@ -15,8 +15,8 @@ namespace lade::io::http {
 // The value of the first of these environment variables that is not empty; empty if none is.
 std::string first_set(std::initializer_list<const char*> names);
 
-// The content of a file; nothing if there is none. Throws error(limit_exceeded) for one of more
-// than a MiB.
+// The content of a file, or of a pipe, as a shell passes it; nothing if there is none. Throws
+// error(limit_exceeded) for one of more than a MiB.
 task<std::optional<std::string>> read_settings(std::string path);
 
 // Awaits work that many wait for, with memory that does not count to the budget of a run: otherwise

@@ -26,6 +26,10 @@ struct bounds {
   std::uint64_t most = most_calls;
 };
 
+// Throws error(invalid_argument), "<doing>: <option> is <value>; it must be <allowed>".
+[[noreturn]] void refuse_value(std::string_view doing, std::string_view option,
+                               const std::string& value, const std::string& allowed);
+
 // Throw error(invalid_argument), "<doing>: <option> is <value>; it must be ...", for a value that
 // is out of its bounds or, of a double, no number.
 void require_count(std::string_view doing, std::string_view option, std::uint64_t value,
@@ -34,6 +38,20 @@ void require_number(std::string_view doing, std::string_view option, double valu
                     double most);
 void require_duration(std::string_view doing, std::string_view option,
                       std::chrono::nanoseconds value, std::chrono::nanoseconds least = {});
+
+// The same for milliseconds, seconds and the like, whose numbers of nanoseconds may overflow: at
+// most 100 years.
+template <class Rep, class Period>
+void require_duration(std::string_view doing, std::string_view option,
+                      std::chrono::duration<Rep, Period> value,
+                      std::chrono::nanoseconds least = {}) {
+  constexpr std::chrono::years most(100);
+  bool has_nanoseconds = -most <= value && value <= most;
+  if (has_nanoseconds)
+    return require_duration(doing, option, std::chrono::nanoseconds(value), least);
+  refuse_value(doing, option, number_text(std::chrono::duration<double>(value).count()) + " s",
+               "from 0 s to 100 years");
+}
 
 // Throws error(invalid_argument) if there are no weights, if one is negative or not finite, or if
 // all are 0.

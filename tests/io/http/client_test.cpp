@@ -32,6 +32,7 @@ namespace lade::io::http {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
+using namespace std::string_view_literals;
 using test::file_reply;
 using test::web_reply;
 using test::web_request;
@@ -817,6 +818,19 @@ TEST(HttpOptions, ThatCannotWorkAreNamed) {
               ThrowsMessage<error>(HasSubstr("make an HTTP client: connections_per_host is 0")));
   EXPECT_THAT([] { client({.idle_timeout = 0s}); },
               ThrowsMessage<error>(HasSubstr("idle_timeout")));
+  for (auto endless : {std::chrono::milliseconds::max(), std::chrono::milliseconds::min()}) {
+    EXPECT_THAT([&] { client({.connect_timeout = endless}); },
+                ThrowsMessage<error>(AllOf(HasSubstr("connect_timeout is"),
+                                           HasSubstr("it must be from 0 s to 100 years"))));
+    EXPECT_THROW(client({.stall_timeout = endless}), error);
+    EXPECT_THROW(client({.timeout = endless}), error);
+  }
+  EXPECT_THROW(client({.idle_timeout = std::chrono::seconds::max()}), error);
+  for (auto name : {"lade\r\nX-Evil: 1"sv, "lade\n"sv, "a\0b"sv})
+    EXPECT_THAT([&] { client({.user_agent = name}); },
+                ThrowsMessage<error>("make an HTTP client: user_agent has a line break or a zero "
+                                     "byte in it"));
+  EXPECT_THROW(client({.ca_file = std::string_view("a\0b", 3)}), error);
   EXPECT_THAT([] { client({.private_key = "key.pem"}); },
               ThrowsMessage<error>(HasSubstr("private_key without a certificate")));
   EXPECT_THAT([] { request("BREW", "http://a/"); },
@@ -917,6 +931,56 @@ TEST_P(Client, RangesThatCannotBeAreRefused) {
   for (auto range : {byte_range{5, 0}, byte_range{90, byte_range::to_end - 5}})
     EXPECT_THAT([&] { (void)sync_wait(runtime, web.get("http://127.0.0.1:1/a", range)); },
                 ThrowsMessage<error>(HasSubstr("a range of")));
+}
+
+TEST_P(Client, RequestsThatCannotBeSentAsTheyAreAreRefused) {
+  runtime runtime(options());
+  client web(quick());
+  const std::string url = "http://127.0.0.1:1/a";
+  auto of = [&](const char* method) { return request(method, url); };
+  auto sent = [&](request what) { (void)sync_wait(runtime, web.send(std::move(what))); };
+  for (auto* method : {"GET", "HEAD", "DELETE"}) {
+    auto what = of(method);
+    what.body = buffer(1);
+    EXPECT_THAT([&] { sent(what); },
+                ThrowsMessage<error>(HasSubstr(url + ": only a PUT or POST has a body")));
+  }
+  for (auto* method : {"HEAD", "PUT", "POST", "DELETE"}) {
+    auto what = of(method);
+    what.range = {0, 5};
+    EXPECT_THAT([&] { sent(what); }, ThrowsMessage<error>(HasSubstr("only a GET has a range")));
+  }
+  auto part = of("GET");
+  part.range = {0, 5};
+  auto expected = [&](const char* doing, const char* why) {
+    return ThrowsMessage<error>(std::string(doing) + " " + url + ": the request " + why);
+  };
+  auto opened = [&](const request& what) { (void)sync_wait(runtime, web.open(what)); };
+  auto streamed = [&](const request& what) { (void)sync_wait(runtime, joined(web.stream(what))); };
+  EXPECT_THAT([&] { opened(of("PUT")); }, expected("open", "is a PUT, not a GET"));
+  EXPECT_THAT([&] { opened(part); }, expected("open", "has a range of its own"));
+  EXPECT_THAT([&] { streamed(of("DELETE")); }, expected("stream", "is a DELETE, not a GET"));
+  EXPECT_THAT([&] { streamed(part); }, expected("stream", "has a range of its own"));
+  EXPECT_THAT([&] { (void)sync_wait(runtime, web.get_part(of("POST"))); },
+              expected("get a part of", "is a POST, not a GET"));
+  EXPECT_EQ(web.stats().requests, 0u);
+}
+
+TEST_P(Client, APostIsRepeatedOnlyIfItMayBe) {
+  web_server server([](auto&) { return web_reply{.status = 503}; });
+  runtime runtime(options());
+  client web(quick());
+  for (auto* method : {"POST", "PUT"}) {
+    const request what(method, server.url("/a"));
+    EXPECT_EQ(what.may_repeat, std::string(method) == "PUT");
+    EXPECT_THROW((void)sync_wait(runtime, web.send(what)), error);
+  }
+  auto puts = server.seen().size() - 1;
+  EXPECT_GT(puts, 1u);
+  request again("POST", server.url("/a"));
+  again.may_repeat = true;
+  EXPECT_THROW((void)sync_wait(runtime, web.send(again)), error);
+  EXPECT_EQ(server.seen().size(), 1 + 2 * puts);
 }
 
 static task<std::string> ask_for_token(client web, std::string url) {

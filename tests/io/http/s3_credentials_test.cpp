@@ -23,13 +23,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include <sys/stat.h>
 
 #include "../../support/environment.hpp"
 #include "../../support/python_server.hpp"
@@ -198,6 +202,28 @@ TEST(S3Credentials, ProfilesMayBeInOtherFiles) {
   EXPECT_EQ(get(s3_default_credentials()).access_key(), "a");
 }
 
+// AWS_SHARED_CREDENTIALS_FILE=<(decrypt credentials) in a shell.
+TEST(S3Credentials, ProfilesMayComeFromAPipe) {
+  temp_dir home;
+  auto pipe = home / "keys";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  aws_environment environment({{"AWS_SHARED_CREDENTIALS_FILE", pipe},
+                               {"AWS_CONFIG_FILE", home / "absent"},
+                               {"HOME", home / "nowhere"}});
+  std::jthread writer(
+      [&] { std::ofstream(pipe) << "[default]\naws_access_key_id=a\naws_secret_access_key=b\n"; });
+  EXPECT_EQ(get(s3_default_credentials()).access_key(), "a");
+}
+
+TEST(S3Credentials, AFileOfProfilesThatIsTooLongIsRefused) {
+  temp_dir home;
+  auto keys = home.write("keys", std::string((1 << 20) + 1, '#'));
+  aws_environment environment({{"AWS_SHARED_CREDENTIALS_FILE", keys},
+                               {"AWS_CONFIG_FILE", home / "absent"},
+                               {"HOME", home / "nowhere"}});
+  EXPECT_EQ(failure_of(s3_default_credentials()), "read " + keys + ": it has more than a MiB");
+}
+
 TEST(S3Credentials, ProfileFilesAreReadAsOtherProgramsReadThem) {
   auto sections = parse_profile_file(
       "\xef\xbb\xbf[profile  \"my own\"] # comment\nregion = a\nregion = b\nservices = x\n"
@@ -217,6 +243,43 @@ TEST(S3Credentials, ProfileFilesAreReadAsOtherProgramsReadThem) {
   refused("[a]\n= secret", "line 2: neither [section] nor name = value");
   refused("[a", "line 1: no end of a section's name");
   refused("[ ]", "line 1: a section without a name");
+}
+
+static std::string failure_to_read() {
+  runtime runtime;
+  try {
+    (void)sync_wait(runtime, s3_store({.anonymous = true}).read("s3://bucket/key"));
+  } catch (const error& failure) {
+    return failure.what();
+  }
+  return "none";
+}
+
+TEST(S3Place, OfAnEndpointThatIsNoUrlSaysWhereItIsFrom) {
+  temp_dir home;
+  auto config = home.write("config", "[default]\nendpoint_url = there:9000\n");
+  const std::map<std::string, std::string> nowhere{{"AWS_CONFIG_FILE", home / "absent"},
+                                                   {"AWS_SHARED_CREDENTIALS_FILE", home / "absent"},
+                                                   {"HOME", home / "nowhere"}};
+  auto with = [&](const char* name, const std::string& value) {
+    auto variables = nowhere;
+    variables[name] = value;
+    return variables;
+  };
+  auto expected = [](const std::string& from, const std::string& url) {
+    return HasSubstr("make an S3 store: " + from + ": open " + url +
+                     ": not a URL of http or https");
+  };
+  for (auto* name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}) {
+    aws_environment environment(with(name, "localhost:9000"));
+    EXPECT_THAT(failure_to_read(), expected(name, "localhost:9000"));
+  }
+  {
+    aws_environment environment(with("AWS_CONFIG_FILE", config));
+    EXPECT_THAT(failure_to_read(), expected("endpoint_url of profile default", "there:9000"));
+  }
+  EXPECT_THAT([] { s3_store({.endpoint = "here"}); },
+              ThrowsMessage<error>(expected("endpoint", "here")));
 }
 
 static const std::string sts_answer =

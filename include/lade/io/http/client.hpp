@@ -163,10 +163,10 @@ class request {
   // The headers of the program itself. None of them is sent to another host than the URL's.
   header_list headers;
 
-  buffer body;             // of a PUT or POST
-  byte_range range;        // of a GET
-  std::string if_match;    // an entity tag: a GET or PUT fails with 412 if the object has another
-  bool may_repeat = true;  // whether another attempt does no harm
+  buffer body;           // of a PUT or POST
+  byte_range range;      // of a GET
+  std::string if_match;  // an entity tag: the request fails with 412 if the object has another
+  bool may_repeat;       // whether another attempt does no harm; false for a POST, if not set
 
   // Awaited before each attempt: adds headers that depend on the time, such as a signature, to
   // those that it is given. They are not sent to another host either. The references are valid
@@ -243,6 +243,7 @@ class client {
   // Writes an object.
   task<response> put(std::string url, buffer content) const;
 
+  // Throws error(invalid_argument) for a body or a range where the method has none.
   task<response> send(request what) const;
 
   // The part of an object that is the range of a GET, with what its server says of the whole: what
@@ -251,21 +252,24 @@ class client {
   // asked for without a range as long as objects turn out to be no longer, if that is more than
   // 4096 bytes; a small one that came by a range is asked for once more. The part of an object of
   // no bytes is empty; one that begins behind the end is the server's error 416. Throws
-  // error(unsupported) if the server does not say how long the object is.
+  // error(unsupported) if the server does not say how long the object is, and
+  // error(invalid_argument) for another request than a GET.
   task<object_part> get_part(request what) const;
 
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
   // at the pace of the consumer: libcurl holds back at most what the system has received. What
   // breaks off is continued as described above; without a strong entity tag that is an error, since
   // the bytes before have been given away. So is a wrong checksum: in place of the end of the
-  // stream, its consumer gets error(invalid_data). Over HTTP/1.1.
+  // stream, its consumer gets error(invalid_data). Over HTTP/1.1. Throws error(invalid_argument)
+  // for another request than a GET of the whole; the part is that of `options`.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
   // An object for random access, by ranges of the entity that it is now. Reads throw
   // error(changed) once it is another: told by a strong entity tag, otherwise by its weak one
   // or time of modification, and its length. Throws error(unsupported) if the server does not say
-  // its length or takes no ranges.
+  // its length or takes no ranges, and error(invalid_argument) for another request than a GET of
+  // the whole.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
 
