@@ -1,25 +1,20 @@
+#include "multipart_upload.hpp"
 #include "s3_listing.hpp"
-#include "s3_state.hpp"
-#include "sigv4.hpp"
 #include "xml.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
-#include <lade/event.hpp>
 #include <lade/io/http/error.hpp>
 #include <lade/io/http/s3.hpp>
-#include <lade/printable.hpp>
 #include <lade/scope.hpp>
 #include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <utility>
-#include <vector>
 
 namespace lade::io::http {
 
@@ -97,36 +92,6 @@ class part_source {
   buffer first_;  // a part that was put back
 };
 
-// An upload that a server knows by its id.
-struct multipart_upload {
-  multipart_upload(std::shared_ptr<const s3_store::state> in, std::string named)
-      : store(std::move(in)), url(std::move(named)), doing("upload " + without_secrets(url)) {}
-
-  std::string query() const { return "uploadId=" + percent_encoded(id, false); }
-
-  const std::shared_ptr<const s3_store::state> store;
-  const std::string url;
-  const std::string doing;  // for errors
-  std::string id;
-  std::uint64_t bytes = 0;
-
-  // The first failure, of a part or of the content, is that of the upload.
-  void fail(std::exception_ptr why) {
-    std::lock_guard lock(mutex);
-    if (!failure) failure = std::move(why);
-    failing.set();
-  }
-  bool is_failing() {
-    std::lock_guard lock(mutex);
-    return failure != nullptr;
-  }
-
-  std::mutex mutex;
-  std::vector<std::string> tags;  // of the parts; guarded by mutex while they are sent
-  std::exception_ptr failure;     // guarded by mutex
-  event failing;                  // once there is a failure
-};
-
 // Sends the request that begins an upload. Where answers were lost, the server may have begun one
 // whose id nobody knows.
 static task<response> ask_for_upload(multipart_upload& upload) {
@@ -191,14 +156,12 @@ static task<> start_parts(multipart_upload& upload, part_source& parts, scope& s
   }
 }
 
-static constexpr auto patience = std::chrono::seconds(10);  // with what an upload leaves behind
-
 // After a failure, gives the parts that are being sent time to end: what a server has received of
 // them it would store behind the end of the upload. Ends when it is asked to.
 static task<> stop_late_parts(multipart_upload& upload, scope& sending) {
   try {
     co_await upload.failing;
-    co_await sleep(patience);
+    co_await sleep(multipart_upload::patience);
     sending.stop();
   } catch (const error& stopped) {
     if (stopped.code() != errc::stopped) throw;
@@ -222,127 +185,6 @@ static task<> send_parts(multipart_upload& upload, part_source& parts, unsigned 
   watch.stop();
   co_await watch.join();
   if (upload.failure) std::rethrow_exception(upload.failure);
-}
-
-static std::string escaped_xml(std::string_view text) {
-  std::string escaped;
-  for (char c : text) {
-    if (c == '&')
-      escaped += "&amp;";
-    else if (c == '<')
-      escaped += "&lt;";
-    else if (c == '"')
-      escaped += "&quot;";
-    else
-      escaped += c;
-  }
-  return escaped;
-}
-
-static std::string completion_of(const multipart_upload& upload) {
-  std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
-  for (std::size_t i = 0; i < upload.tags.size(); ++i)
-    xml += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
-           escaped_xml(upload.tags[i]) + "</ETag></Part>";
-  return xml + "</CompleteMultipartUpload>";
-}
-
-// Stores answer 200 before they know how it ends, and say a failure in the body.
-static bool is_passing(std::string_view code) noexcept {
-  return code == "InternalError" || code == "SlowDown" || code == "ServiceUnavailable" ||
-         code == "OperationAborted";
-}
-
-// The entity tag of an object that a completion whose answer was lost has made; empty if it has
-// made none. It is the MD5 of the parts' MD5s, and their number.
-static task<std::string> tag_of_completed(multipart_upload& upload) {
-  auto expected = multipart_tag(upload.tags);
-  auto what = co_await make_s3_request(upload.store, "HEAD", upload.url);
-  auto found = co_await upload.store->requests.send(std::move(what));
-  auto tag = without_quotes(std::string(found.etag()));
-  co_return !expected.empty() && tag == expected ? tag : std::string();
-}
-
-// One request for the end of an upload. Returns the object's entity tag, or nothing if it should be
-// sent again.
-static task<std::optional<std::string>> try_to_complete(multipart_upload& upload, buffer list) {
-  auto what = co_await make_s3_request(upload.store, "POST", upload.url, upload.query(), list);
-  what.headers.emplace_back("Content-Type", "application/xml");
-  bool is_unknown = false;
-  std::exception_ptr failure;
-  std::string body;
-  try {
-    auto answer = co_await upload.store->requests.send(std::move(what));
-    body = answer.body().text();
-  } catch (const error& thrown) {
-    is_unknown = thrown.code() == status_code(404);
-    failure = std::current_exception();
-  }
-  if (is_unknown) {
-    auto tag = co_await tag_of_completed(upload);
-    if (!tag.empty()) co_return tag;
-  }
-  if (failure) std::rethrow_exception(failure);
-  xml_text xml(body, upload.doing);
-  auto made = xml.find("CompleteMultipartUploadResult");
-  if (made) co_return without_quotes(made->value("ETag"));
-  auto code = xml.value("Code");
-  if (is_passing(code)) co_return std::nullopt;
-  if (code.empty()) xml.refuse("the server does not say that it is complete");
-  xml.refuse(printable(code + ", " + xml.value("Message")));
-}
-
-static task<std::string> complete_upload(multipart_upload& upload) {
-  constexpr unsigned attempts = 5;
-  auto text = completion_of(upload);
-  buffer list(text.size());
-  std::memcpy(list.data(), text.data(), text.size());
-  for (unsigned attempt = 1;; ++attempt) {
-    auto tag = co_await try_to_complete(upload, list);
-    if (tag) co_return *std::move(tag);
-    if (attempt == attempts)
-      throw error(errc::failed, upload.doing, "the server could not complete it (attempt 5 of 5)");
-    co_await sleep(std::chrono::milliseconds(100) * (1 << attempt));
-  }
-}
-
-// Whether a server that has ended an upload still has parts of it. Who may not ask is told no.
-static task<bool> has_parts(multipart_upload& upload) {
-  auto what = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
-  try {
-    auto answer = co_await upload.store->requests.send(std::move(what));
-    const xml_text xml(answer.body().text(), upload.doing);
-    co_return xml.require("ListPartsResult").find("Part").has_value();
-  } catch (const error& failure) {
-    if (failure.code().category() != status_category()) throw;
-    co_return false;
-  }
-}
-
-// A part whose answer was lost may be stored behind the end of its upload, which then is to be
-// ended once more (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
-static task<> remove_parts(multipart_upload& upload) {
-  for (auto pause = std::chrono::milliseconds(50);; pause *= 2) {
-    auto what = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
-    co_await upload.store->requests.send(std::move(what));
-    bool is_left = co_await has_parts(upload);
-    if (!is_left) co_return;
-    co_await sleep(pause);
-  }
-}
-
-// Removes the parts, also where the upload itself is stopped. Returns why that failed; empty if it
-// did not.
-static task<std::string> abort_upload(multipart_upload& upload) {
-  auto surroundings = co_await this_context();
-  surroundings.stop = {};
-  try {
-    auto abort = with_timeout(patience, remove_parts(upload), "abort an upload");
-    co_await detail::under(surroundings, std::move(abort));
-  } catch (const error& failure) {
-    if (failure.code() != status_code(404)) co_return failure.what();
-  }
-  co_return std::string();
 }
 
 static task<object_info> send_in_parts(multipart_upload& upload, part_source& parts,

@@ -22,6 +22,7 @@
 #include "../../../../io/http/handles.cpp"
 #include "../../../../io/http/hops.cpp"
 #include "../../../../io/http/library.cpp"
+#include "../../../../io/http/multipart_upload.cpp"
 #include "../../../../io/http/origin.cpp"
 #include "../../../../io/http/parts.cpp"
 #include "../../../../io/http/profile_file.cpp"
