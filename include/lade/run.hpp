@@ -85,8 +85,25 @@ run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& wh
 // is in flight and waits for it, so that none of the pipeline's functions runs afterwards.
 //
 // One thread or coroutine at a time takes items; a second one at the same time gets
-// error(wrong_thread). A run stays where it was made: to keep it elsewhere, hold it in a
-// std::unique_ptr or construct it in a std::optional.
+// error(wrong_thread).
+//
+// A run can be neither copied nor moved, so std::make_unique(runtime.run(samples)) does not
+// compile. A function returns it by value: `return where.run(samples);`. A class keeps it as a
+// member, which is either initialized from such a call, or constructed in a std::optional:
+//
+//   class trainer {
+//    public:
+//     void begin_epoch(lade::runtime& where, std::uint64_t epoch) {
+//       run_.emplace(where, samples_, lade::run_options{.epoch = epoch});  // stops the last one
+//     }
+//     std::optional<lade::sample> next() { return run_->wait_next(); }
+//
+//    private:
+//     lade::pipeline<lade::sample> samples_;
+//     std::optional<lade::run<lade::sample>> run_;
+//   };
+//
+// The runtime must outlive the run. The run keeps the pipeline.
 template <class T>
 class [[nodiscard("a run that nobody holds ends at once: take its items")]] run {
  public:
@@ -94,7 +111,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
 
   run(runtime& where, const pipeline<T>& what, const run_options& options)
       : run(where, what, options, nullptr) {}
-  run(run&&) = delete;  // a run cannot be moved: hold it in a std::unique_ptr
+  run(run&&) = delete;  // a run cannot be moved: construct it in a std::optional, by emplace
   ~run() {
     consumer_.ended();
     state_->tell_no_more_failures();

@@ -6,8 +6,13 @@
 #include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/from_shards.hpp>
+#include <lade/io/formats/mds.hpp>
+#include <lade/io/formats/npz.hpp>
+#include <lade/io/formats/safetensors.hpp>
 #include <lade/io/formats/saved_listing.hpp>
+#include <lade/io/formats/tfrecord.hpp>
 #include <lade/io/formats/tokens.hpp>
+#include <lade/io/formats/wav.hpp>
 #include <lade/io/http/urls.hpp>
 #include <lade/io/memory_cache.hpp>
 #include <lade/io/ranges.hpp>
@@ -149,12 +154,16 @@ inline int rank = 0;
 void wait_for_rank_0();
 }  // namespace page_10_remote_data
 
-namespace page_11_shards_and_records {
+namespace page_11_shards {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image, std::string_view caption);
-}  // namespace page_11_shards_and_records
+}  // namespace page_11_shards
 
-namespace page_12_caches {
+namespace page_12_arrays_and_records {
+void train(const lade::tensor& embeddings, const lade::tensor& targets);
+}  // namespace page_12_arrays_and_records
+
+namespace page_13_caches {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image);
-}  // namespace page_12_caches
+}  // namespace page_13_caches

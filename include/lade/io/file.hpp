@@ -1,4 +1,5 @@
-// Files, read by the reactor: the awaiting thread computes on, and nothing blocks.
+// Asynchronous reads of files, and of objects behind URLs. The reactor executes them; no thread
+// blocks.
 
 #pragma once
 
@@ -23,9 +24,9 @@ namespace detail {
 
 class reactor;
 
-// An open descriptor, closed with the object: by the reactor when this is the reactor's thread,
-// which must not wait for it, elsewhere at once. `holder` names who is counted as its holder, if it
-// is counted.
+// An open descriptor, which the destructor closes: asynchronously on the reactor's thread, which
+// must not block, and synchronously on other threads. `holder`: the context that is counted as its
+// holder; null if it is not counted.
 class descriptor {
  public:
   descriptor(int fd, reactor* where, const context* holder = nullptr) noexcept
@@ -42,7 +43,7 @@ class descriptor {
 
   int get() const noexcept { return fd_; }
 
-  // The same for a program that has opened it by itself, where that has been noted.
+  // The same descriptor, counted as held by `holder`.
   descriptor held_by(const context* holder) && noexcept {
     return {std::exchange(fd_, -1), reactor_, holder};
   }
@@ -59,55 +60,63 @@ class read;
 
 namespace io {
 
-// Where whole files go that the page cache does not have. What it has is copied from it.
+// How whole files that are not in the page cache are read. Cached bytes are always copied from it.
 enum class page_cache : std::uint8_t {
-  // Past it at the first reading if the run waits for the disk (eight reads are in flight), which
-  // passing by makes twice as fast; otherwise into it while it has room, so that later epochs find
-  // them there. Without room past it: a data set that is larger than the memory would push out at
-  // every epoch what the next would have found. Room is half of the memory that is available when
-  // the process reads its first file. Files of less than 32 KiB always go into it; all files do
-  // where the kernel does not report what it has cached (before Linux 6.5, in some sandboxes).
+  // Chooses for each file:
+  //
+  //   - bypass at the first read, if the run waits for the disk (eight reads are in flight): the
+  //     reads take half the time;
+  //   - otherwise fill while the page cache has capacity, so that later epochs find the files;
+  //   - bypass without capacity: a data set that is larger than the memory would evict, in each
+  //     epoch, the pages that the next epoch reads first.
+  //
+  // The capacity is half of the memory that is available when the process reads its first file.
+  // Files of less than 32 KiB are always cached. All files are cached if the kernel does not report
+  // which pages it has (before Linux 6.5, in some sandboxes).
   automatic,
-  fill,    // into it
-  bypass,  // past it, where the file system can do that (O_DIRECT)
+  fill,    // through the page cache
+  bypass,  // O_DIRECT, if the file system supports it
 };
 
 struct read_options {
   io::page_cache page_cache = io::page_cache::automatic;
 };
 
+// Information of a file, a directory, or an object behind a URL.
 struct file_info {
   enum class kind : std::uint8_t { regular, directory, other };
 
   kind type = kind::regular;
   std::uint64_t size_bytes = 0;
+
+  // Time of the last modification. Of an object behind a URL always the epoch, 1970-01-01 00:00
+  // UTC, also if the server states a time.
   std::chrono::sys_time<std::chrono::nanoseconds> modified;
 };
 
-// An open file. Its functions need a runtime, throw error with what they were doing to which
-// file ("read train/x.jpg: Input/output error"), and error(stopped) when asked to stop.
+// An open file, or an open object behind a URL, which is read by ranges (see store.hpp).
 //
-// Also an object behind a URL (see store.hpp), read by ranges.
-//
-// Closed by the destructor, which does not wait on the reactor's thread.
+// Tasks require a runtime. They throw `error` naming the operation and the file ("read
+// train/x.jpg: Input/output error"), or error(stopped) if the caller is cancelled. The destructor
+// closes the file, without blocking the reactor's thread.
 class file final : public byte_reader {
  public:
   const std::string& path() const noexcept { return path_; }
   const std::string& name() const noexcept override { return path_; }
 
-  // What the file system knows of the open file now; of an object behind a URL, its size when it
-  // was opened. Does not wait.
+  // Returns the information that the file system has now (fstat). Of an object behind a URL: its
+  // size when it was opened, and no time of modification. Throws error if the call fails.
   file_info info() const;
   std::uint64_t size() const override { return info().size_bytes; }
 
-  // Fills `into` with the bytes from `offset` on. Returns fewer only at the end of the file. Any
-  // number of reads may be in flight; the file and the memory must outlive them. Throws
-  // error(invalid_argument) that names the file and the offset for one below 0, converted, or
-  // beyond all files.
+  // Fills `into` with the bytes from `offset` on. Returns their number, which is smaller than
+  // into.size() only at the end of the file. Any number of reads may be in flight; the file and the
+  // memory must outlive them. Throws error(invalid_argument) naming the file and the offset for an
+  // offset of more than 2^63 - 1 - into.size(), such as a negative number that was converted.
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override;
   task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override;
 
-  // Of an object behind a URL; empty for a file.
+  // The entity tag of an object behind a URL; empty for a file.
   std::string_view etag() const noexcept override {
     return object_ ? object_->etag() : std::string_view();
   }
@@ -125,42 +134,46 @@ class file final : public byte_reader {
   std::shared_ptr<const byte_reader> object_;  // null for a file
 };
 
-// Opens a file for reading; the name is a path or a URL. Where the process has no descriptor left,
-// waits for the next close of a file of lade, as long as one is held by somebody who does not wait
-// for a descriptor; where all holders wait, it throws the system's error. So a program that keeps
-// more files open than it may have waits for ever: read files and close them in the stage that
-// opens them.
+// Opens a file for reading. `path`: a path or a URL. If the process has no free descriptor, waits
+// until lade closes a file. If all holders of descriptors wait for another one, throws the error of
+// the system. So a program that keeps more files open than its limit waits forever: read and close
+// files in the stage that opens them.
 task<file> open(std::string path);
 
-// The same, or nothing if there is no such file. Any other failure is thrown.
+// The same, but returns nullopt if there is no such file. Throws for any other failure.
 task<std::optional<file>> try_open(std::string path);
 
-// An open file for code that reads anything: the parser of an archive.
+// The same for code that reads from any byte_reader, such as the parser of an archive.
 task<std::shared_ptr<const byte_reader>> open_reader(std::string path);
 
-// The bytes of a file in order, read when they are asked for; see lade::stream. Also of a pipe,
-// whose offset must be 0. The first next() opens the file, and throws what open throws.
+// Yields the bytes of a file in order; see lade::stream. The first next() opens the file, and
+// throws what open throws. A pipe requires an offset of 0.
 async_generator<buffer> stream(std::string path, stream_options options = {});
 
-// What the file system knows of a file or directory, or a store of an object.
+// Returns the information of a file or directory. An object behind a URL is opened for its size.
 task<file_info> stat(std::string path);
 
-// The content of a whole file, or object behind a URL, in memory from the pool of the surroundings
-// (see allocate). The file's size when it is opened decides how much that is: of a file that grows
-// meanwhile, what it had; of one that shrinks, what is left. After a wait for memory it is opened
-// again; if it has grown in each of three waits, its memory goes beyond the limit. Files that do
-// not know their size (those of /proc, pipes) are read to their end. At most half of the
-// descriptors that the process may open are in use by such reads; further ones wait. Pipes that
-// wait for memory stay open, beside these at most a quarter of the descriptors; the memory of
-// further ones goes beyond the limit.
+// Returns the content of a whole file, or of an object behind a URL, in memory of the caller's pool
+// (see allocate).
+//
+// Size. The size of the file when it is opened is the size of the memory. If the file grows during
+// the read, the new bytes are not read; if it shrinks, the buffer is shorter. Files without a size
+// (of /proc, pipes) are read to their end.
+//
+// Memory. A file is closed while the read waits for memory, and opened again after it. If the file
+// has grown in each of three waits, its memory exceeds the limit.
+//
+// Descriptors. These reads use at most half of the descriptors that the process may open; further
+// reads wait. Pipes stay open while they wait for memory: at most another quarter of the
+// descriptors. The memory of further pipes exceeds the limit.
 task<buffer> read_file(std::string path, read_options options = {});
 
 }  // namespace io
 
-// What io::read is.
+// The type of io::read.
 class detail::read {
  public:
-  // Of a stage that is not told another: few files at a time let disks idle, and threads sleep.
+  // The concurrency of a stage without one: with fewer reads in flight, disks are idle.
   static constexpr unsigned default_concurrency = 64;
 
   constexpr explicit read(io::read_options options = {}) noexcept : options_(options) {}
@@ -175,12 +188,12 @@ class detail::read {
 
 namespace io {
 
-// The sample with the content of the file that is its key:
+// Returns the sample with the content of the file, or object, that is named by its key:
 //
 //   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read)
 //   lade::map(lade::io::read.with({.page_cache = lade::io::page_cache::bypass}))
 //
-// An object rather than a function, so that statistics call the stage "read".
+// A function object, so that statistics name the stage "read".
 inline constexpr detail::read read;
 
 }  // namespace io

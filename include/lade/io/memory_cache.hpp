@@ -14,40 +14,41 @@
 namespace lade::io {
 
 struct memory_cache_options {
-  // Of the contents of all objects together. Their names and entity tags are not counted: some 200
-  // bytes and the URL for each, also of objects without a byte.
+  // Capacity: size of the contents of all objects in bytes. Metadata is not included: about 200
+  // bytes and the URL for each object, also for empty ones.
   std::uint64_t max_bytes = std::uint64_t{1} << 30;
 
   // Longer objects are read from the store each time.
   std::size_t max_object_bytes = std::size_t{8} << 20;
 };
 
-// A store that keeps whole objects of another one in memory, as they are stored; for decoded items
-// there is lade::cache:
+// A store that caches whole objects of another store in memory, as they are stored. For decoded
+// items, use lade::cache.
 //
 //   lade::io::mount_memory_cache("s3://bucket/labels/", {.max_bytes = 256 << 20});
 //
-// What fits stays: within an epoch (run_options::epoch) nothing is evicted, and what has no room is
-// read from the store. When a run of a later epoch begins, objects that nobody used in the last one
-// are evicted, the longest unused first, as far as there was no room. Objects are taken not to
-// change behind their names; one that several want is fetched once, unless that takes longer than
-// 20 seconds: then the others fetch it too.
+// Capacity. Within an epoch (run_options::epoch) nothing is evicted: objects beyond the capacity
+// are read from the store. When a run of a later epoch starts, objects that were not used in the
+// last epoch are evicted, the least recently used first, until the refused objects would fit.
 //
-// The memory belongs to the cache and does not count to the limit of a runtime. What is read is a
-// view of it, as a hit copies nothing. Nobody may write to it, as to any buffer that others see;
-// nothing would tell: later reads, of this epoch and of others, would get what was written. A stage
-// that works in place copies its bytes first.
+// Fetches. Objects must not be replaced under the same URL: cached objects are used without a
+// request. Concurrent reads of an object share one fetch. If it takes longer than 20 seconds, the
+// other readers fetch the object too.
 //
-// Any thread. Its functions require a runtime, but for stats() and begin_epoch().
+// Memory. The cache owns the memory, which does not count to the limit of a runtime. A hit returns
+// a view of it and copies nothing. The bytes must not be modified: later reads, also of other
+// epochs, would return the modified bytes, without an error. A stage that modifies its input must
+// copy the bytes first.
+//
+// Any thread may use it. All functions but stats() and begin_epoch() require a runtime.
 class memory_cache final : public store {
  public:
-  // `of` must not be null. Throws error(invalid_argument) for one that is, and for an option that
-  // cannot work, which it names.
+  // Throws error(invalid_argument) if `of` is null, and for an option out of range, which it names.
   memory_cache(std::shared_ptr<const store> of, const memory_cache_options& options = {});
 
   cache_statistics stats() const;
 
-  // Evicts as when a run of a later epoch begins.
+  // Starts another epoch, as a run of a later epoch does: evicts unused objects.
   void begin_epoch() const;
 
   task<buffer> read(std::string url) const override;
@@ -64,8 +65,8 @@ class memory_cache final : public store {
   std::shared_ptr<state> state_;
 };
 
-// Mounts a memory cache at `prefix`, of the store that is mounted there. Throws as memory_cache and
-// find_store do.
+// Mounts a memory cache at `prefix`, in front of the store that is mounted there. Throws what
+// memory_cache and find_store throw.
 std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
                                                        const memory_cache_options& options = {});
 

@@ -1,4 +1,4 @@
-// Stores: where objects are that have a URL for a name.
+// Stores: objects that are identified by URLs, and the prefixes at which stores are mounted.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lade::io {
 
-// What a listing knows of an object.
+// An object in a listing.
 struct object_info {
   object_info(std::string url, std::uint64_t bytes, std::string tag)
       : name(std::move(url)), size_bytes(bytes), etag(std::move(tag)) {}
@@ -26,7 +26,7 @@ struct object_info {
   std::string etag;  // its entity tag, without quotes; empty if there is none
 };
 
-// A part of an object, and what its store says of the whole.
+// A part of an object, with the length and the entity tag of the whole object.
 class object_part {
  public:
   object_part(buffer content, std::uint64_t object_bytes, std::string etag)
@@ -38,7 +38,7 @@ class object_part {
   // The strong entity tag of the object, without quotes; empty if it has none.
   const std::string& etag() const noexcept { return etag_; }
 
-  // Whether a part from the beginning on is the whole object.
+  // Whether a part that starts at offset 0 is the whole object.
   bool is_whole() const noexcept { return content_.size() == object_bytes_; }
 
  private:
@@ -47,64 +47,74 @@ class object_part {
   std::string etag_;
 };
 
-// Objects behind URLs, so that io::read, io::open, io::stream and io::files work on them as on
-// files. Any thread may call its functions, which require a runtime, throw `error` naming the
-// object without secrets, and error(stopped) if the caller is cancelled. The store must outlive
-// their tasks and generators, but not what open() gives: the functions of lade::io keep it.
+// The interface by which io::read, io::open, io::stream and io::files access objects behind URLs.
+//
+// Thread: any thread may call the functions; their tasks and generators require a runtime.
+// Lifetime: the store must outlive its tasks and generators, but not the readers that open()
+// returns. The functions of lade::io keep the store alive.
+// Errors: functions throw `error` naming the object without secrets, and error(stopped) if the
+// caller is cancelled.
 class store {
  public:
   virtual ~store() = default;
 
-  // The content of an object, in memory of the caller's pool.
+  // Returns the content of an object, in memory of the caller's pool.
   virtual task<buffer> read(std::string url) const = 0;
 
-  // An object for random access; null if there is none and `may_be_absent`.
+  // Opens an object for random access. If there is no such object: returns null if `may_be_absent`,
+  // otherwise throws.
   virtual task<std::shared_ptr<const byte_reader>> open(std::string url,
                                                         bool may_be_absent) const = 0;
 
-  // The content of an object in chunks.
+  // Yields the content of an object in chunks.
   virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
 
-  // The `bytes` bytes of an object from `offset` on, or as many as there are. Of a server that can
-  // only send whole objects, the whole if `offset` is 0. `etag`: a strong entity tag that the
-  // object must have, or empty. Throws error(changed) if it has another, or none, and for nothing
-  // else: caches forget the object then.
+  // Returns the `bytes` bytes of an object from `offset` on, or fewer at its end. If the server has
+  // no ranges, and `offset` is 0, returns the whole object. `etag`: a strong entity tag that the
+  // object must have, or empty. Throws error(changed) if the object has another tag or none, and
+  // only then: caches drop an object for which it is thrown.
   //
-  // Caches are made of this. A store that does not override it opens the object for each part.
+  // Caches read by this function. The default opens the object for each part.
   virtual task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                                       std::string etag) const;
 
-  // All objects whose URLs begin with `prefix`, ordered by the bytes of their URLs. Throws
-  // error(unsupported) if the store cannot list.
+  // Yields all objects whose URLs begin with `prefix`, ordered by the bytes of their URLs. The
+  // default throws error(unsupported): the store has no listings.
   virtual async_generator<object_info> list(std::string prefix) const;
 
-  // What the URLs of its objects do not say: two stores of which this is the same have the same
-  // objects at the same URLs. Empty where URLs say all, as on the web; the endpoint of an S3 store.
-  // Disk caches keep objects by URL and identity, and ask for it once. What passes requests on to
-  // another store passes this on too.
+  // Returns the part of an object's identity that is not in its URL: the endpoint of an S3 store.
+  // Two stores with the same identity must have the same objects at the same URLs. The default is
+  // empty, which is right if URLs are complete, as on the web. A disk cache identifies objects by
+  // URL and identity, and calls this once. A store that forwards to another store must return the
+  // identity of that store.
   virtual task<std::string> identity() const;
 };
 
-// Puts a store at all names that begin with `prefix`: a scheme, "https://", or a part of one,
-// "s3://bucket/train/". A longer prefix goes before a shorter one; a store that is mounted at the
-// same prefix is replaced. For the whole process, since names mean the same everywhere in it;
-// before runs that use the names begin. Any thread. Throws error(invalid_argument) for what is no
-// URL.
+// Mounts a store at all names that begin with `prefix`: a scheme, "https://", or a scheme and the
+// beginning of a path, "s3://bucket/train/".
+//
+// - The prefix is plain text: "s3://bucket" is a prefix of "s3://bucket2/key" too. End it with "/".
+// - The longest prefix of a name is used. A store that is mounted at the same prefix is replaced.
+// - A mount holds for the whole process. Mount before the runs that use the names.
+// - A mount at "file://" has no effect: paths and URLs of that scheme are read without a store.
+//
+// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL.
 void mount(std::string_view prefix, std::shared_ptr<const store> where);
 
-// The same, but where a store is mounted at that prefix it stays. Returns whether it was mounted.
+// The same, unless a store is mounted at exactly that prefix. Returns whether it mounted `where`.
 bool mount_if_free(std::string_view prefix, std::shared_ptr<const store> where);
 
-// Takes away what is mounted at that prefix. Those who have found it keep it.
+// Removes the store that is mounted at exactly that prefix, if any. Operations that have started
+// keep the store alive.
 void unmount(std::string_view prefix);
 
-// The store of a name; null for paths. Throws error(unsupported) for a URL at which nothing is
-// mounted.
+// Returns the store of a name; null for paths and for URLs of the scheme "file". Throws
+// error(unsupported) for a URL without a mounted store.
 std::shared_ptr<const store> find_store(std::string_view name);
 
-// The path of a name: that of a URL of the scheme "file", else the name. Throws
-// error(invalid_argument) for a URL of another host, and for a path with a zero byte, of which the
-// system would open what stands before it.
+// Returns the path of a name: of a URL of the scheme "file" (RFC 8089), its path; otherwise the
+// name. Throws error(invalid_argument) for a URL of another host, and for a path with a zero byte,
+// where the system would end the path.
 std::string local_path(std::string name);
 
 }  // namespace lade::io

@@ -1,4 +1,4 @@
-// HTTP: objects of web servers and stores, read and written by the reactor.
+// An HTTP client that runs on the reactor: reads and writes objects of web servers and stores.
 
 #pragma once
 
@@ -30,77 +30,86 @@ class object_part;  // lade/io/store.hpp
 namespace lade::io::http {
 
 struct client_options {
-  // How often a request is sent that fails in a way that another attempt may mend; `when` is not
-  // used. 5 attempts if not given; further ones after 100 ms, 200 ms, ...; see lade::retry. Where
-  // the server says Retry-After, that long, but not longer than `longest_pause`.
+  // Attempts at a request that fails with a temporary error; `when` is not used. The default is 5
+  // attempts, with pauses of 100 ms, 200 ms, ...; see lade::retry. If the server sends Retry-After,
+  // the pause has that length, but at most `longest_pause`.
   lade::retry retry = {};
   std::chrono::nanoseconds longest_pause = std::chrono::seconds(30);
 
+  // `stall_timeout`: time without a byte, after which an attempt fails. It is also how a connection
+  // of HTTP/2 that died silently is noticed: the next stall closes it, and the requests that share
+  // it fail and may be retried. 0: none.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
-  std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);  // without a byte
+  std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);
 
-  // `timeout`: of an attempt, from its connection on, waits for memory included; not of streams.
-  // `deadline`: of a whole request, with all that it waits for but the memory of the run's budget:
-  // attempts and their pauses, permits, tokens, signatures, names; of a stream, until its first
-  // chunk is there, and once more where it broke off. A stream that goes on is only ended by
-  // `stall_timeout`, for its consumer sets the pace. 0: none.
+  // `timeout`: limit of one attempt, from the start of its connection, including waits for memory;
+  // does not apply to streams.
+  // `deadline`: limit of a whole request: attempts and the pauses between them, permits, tokens,
+  // signatures and name lookups; waits for the memory of the run's budget are excluded. For a
+  // stream, it applies until the first chunk, and again after each interruption. An established
+  // stream is limited by `stall_timeout` only, because its consumer sets the pace.
+  // 0: none.
   std::chrono::milliseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
 
-  // Requests that run at a time, to one host and to all. Others wait. A stream counts until its
-  // first bytes are there, so that its consumer may send requests.
+  // Requests in flight, to one host and to all hosts. Further requests wait. A stream counts until
+  // its first bytes arrive, so its consumer may send requests.
   unsigned connections_per_host = 128;
   unsigned requests = 512;
 
-  // Connections are kept for requests that follow: to a host as many as were needed side by side,
-  // and so at most `connections_per_host`, on each reactor; of all clients at most 128 on a
-  // reactor, or as many as it has used at a time. One that has had no request for that long, at
-  // least a second, is not used again, and closed when another request begins, or when the reactor
-  // has had none for that long. Nor is one used that is older than 10 minutes: the name may lead
-  // elsewhere.
+  // How long an idle connection is kept for further requests, at least a second. An expired one is
+  // closed when the next request starts, or when the reactor has had no request for that long.
+  // Connections older than 10 minutes are not reused, because the name may have another address.
+  //
+  // A reactor keeps as many connections to a host as were used concurrently, at most
+  // `connections_per_host`. All clients together keep at most 128 connections for each reactor, or
+  // as many as it has used concurrently.
   std::chrono::seconds idle_timeout = std::chrono::seconds(60);
 
-  // Bodies that are received at a time, of all hosts, each counted with its length. Others wait in
-  // the order of their arrival; a body that is longer is received alone. Of a stream the chunk
-  // counts that is being received; a body of unknown length, with its memory.
+  // Bytes of the bodies in flight, of all hosts. Further bodies wait in first-in, first-out order;
+  // a body that exceeds the limit is received alone. A body counts with its length, or with its
+  // memory if the length is unknown; a stream counts with its current chunk.
   std::uint64_t bytes_in_flight = std::uint64_t{1} << 30;
 
-  unsigned redirects = 5;
+  unsigned redirects = 5;  // the most that a request follows
 
-  // Longer objects are read in parts of 8 MiB, eight at a time, where the server takes ranges and
-  // says a strong entity tag. The first response is left then, and its connection closed.
+  // Objects with more bytes are read in parts of 8 MiB, eight at a time, if the server supports
+  // ranges and sends a strong entity tag. The first response is then abandoned, and its connection
+  // closed.
   std::uint64_t divide_above = std::uint64_t{16} << 20;
 
-  // Bodies that are longer, or whose length the server does not say and which become longer, are
-  // refused. Streams may be of any length: their memory is that of a chunk.
+  // The most bytes of a body, also if the server does not state its length. Longer bodies are
+  // refused. Does not apply to streams, whose memory is one chunk.
   std::uint64_t max_bytes = std::uint64_t{16} << 30;
 
-  // Whether the bodies of whole objects are compared with the checksums that servers send with
-  // them; see `client`.
+  // Whether the bodies of whole objects are verified with the checksums that servers send; see
+  // `client`.
   bool verify_checksums = true;
 
-  // HTTP/2 where a server offers it over TLS. It saves connections, not CPU time: requests share
-  // one from the host's first answer on. libcurl may buffer up to 32 MiB for each response whose
-  // memory has to be waited for.
+  // HTTP/2 if a server offers it over TLS. It saves connections, not CPU time: after the first
+  // response of a host, requests share one connection. libcurl may buffer up to 32 MiB for each
+  // response that waits for memory.
   bool http2 = false;
 
-  // Asks for compressed responses, and decompresses them, up to max_bytes. Not those of ranges. A
-  // stream that is decompressed cannot be continued.
+  // Requests compressed responses, and decompresses them, up to max_bytes. Ranges are never
+  // compressed. A stream that is decompressed cannot be continued after an interruption.
   bool decompress = false;
 
-  // TLS. Certificates are verified, against those of the system if neither is given.
+  // TLS. `ca_file` and `ca_directory`: the certificate authorities to trust; if both are empty,
+  // those of the system.
   std::string_view ca_file = {};
   std::string_view ca_directory = {};
   std::string_view certificate = {};  // of the client, PEM
   std::string_view private_key = {};  // of that certificate, if it is not in the same file
-  bool verify = true;                 // false accepts any certificate: anybody may be the server
+  bool verify = true;                 // false: any certificate is accepted, from anybody
 
-  // As curl has them: empty means the environment (http_proxy, https_proxy, no_proxy).
+  // In the syntax of curl. Empty: http_proxy, https_proxy, all_proxy and no_proxy of the
+  // environment, read when the client is constructed.
   std::string_view proxy = {};
   std::string_view no_proxy = {};
 
-  // A file of user names and passwords by host, in the format of ~/.netrc; "~/.netrc" itself if
-  // `netrc` is set and no file given.
+  // A file of user names and passwords by host, in the format of ~/.netrc. If `netrc` is set and
+  // `netrc_file` is empty: "~/.netrc".
   bool netrc = false;
   std::string_view netrc_file = {};
 
@@ -110,7 +119,7 @@ struct client_options {
 // Names and values.
 using header_list = std::vector<std::pair<std::string, std::string>>;
 
-// What a server has answered.
+// The response of a server. A value; copies share the memory of the body.
 class response {
  public:
   response(std::string url, int status, header_list headers, buffer body)
@@ -119,18 +128,18 @@ class response {
         headers_(std::move(headers)),
         body_(std::move(body)) {}
 
-  const std::string& url() const noexcept { return url_; }  // behind redirects, without secrets
+  const std::string& url() const noexcept { return url_; }  // after redirects, without secrets
   int status() const noexcept { return status_; }
   const header_list& headers() const noexcept { return headers_; }
   const buffer& body() const noexcept { return body_; }
 
-  // The value of a header, whatever the case of its name; empty if there is none.
+  // The value of a header; empty if there is none. The case of `name` is ignored.
   std::string_view header(std::string_view name) const noexcept;
 
   // The entity tag with its quotes; empty if there is none.
   std::string_view etag() const noexcept { return header("etag"); }
 
-  // The length of the whole object, also where the response is a part of it; nothing if unknown.
+  // The length of the whole object, also if the response is a part of it; nullopt if unknown.
   std::optional<std::uint64_t> object_bytes() const noexcept;
 
  private:
@@ -150,32 +159,34 @@ struct byte_range {
   bool is_all() const noexcept { return offset == 0 && bytes == to_end; }
 };
 
-// A request for send(): what get, head and put are made of.
+// A request for send(). get(), head() and put() are shorthands for common requests.
 class request {
  public:
-  // `method`: GET, HEAD, PUT, POST or DELETE. Throws error(invalid_argument) for others, and for a
-  // URL with a zero byte.
+  // `method`: GET, HEAD, PUT, POST or DELETE. Throws error(invalid_argument) for any other method,
+  // and for a URL with a zero byte.
   request(std::string_view method, std::string url);
 
   const std::string& method() const noexcept { return method_; }
   const std::string& url() const noexcept { return url_; }
 
-  // The headers of the program itself. None of them is sent to another host than the URL's.
+  // Additional headers. They are sent to the host of the URL only, not to targets of redirects.
   header_list headers;
 
   buffer body;           // of a PUT or POST
   byte_range range;      // of a GET
   std::string if_match;  // an entity tag: the request fails with 412 if the object has another
-  bool may_repeat;       // whether another attempt does no harm; false for a POST, if not set
+  bool may_repeat;       // whether it is idempotent and may be retried; false for a POST by default
 
-  // Awaited before each attempt: adds headers that depend on the time, such as a signature, to
-  // those that it is given. They are not sent to another host either. The references are valid
-  // until the task has ended.
+  // Awaited before each attempt: appends headers that depend on the time, such as a signature, to
+  // the list. They are sent to the host of the URL only. The references are valid until the task
+  // completes.
+  //
+  // Copies of a request share the state that `sign` and `renew` refer to. They may be in flight
+  // concurrently.
   std::function<task<>(const request&, header_list&)> sign;
 
-  // Called with the reason of a refusal, 400, 401 or 403, and when the refused attempt began:
-  // returns whether another, for which `sign` is awaited again, may be accepted. As of `sign`,
-  // copies of a request share what it refers to, and may be sent side by side.
+  // Called after a refusal: status 400, 401 or 403. `why`: the reason; `begun`: when the attempt
+  // started. Returns true if another attempt may succeed; then `sign` is awaited again.
   using time = std::chrono::system_clock::time_point;
   std::function<bool(std::string_view why, time begun)> renew;
 
@@ -187,100 +198,103 @@ class request {
 struct client_statistics {
   std::uint64_t requests = 0;  // attempts, redirects included
   std::uint64_t retries = 0;
-  std::uint64_t failures = 0;  // requests that were given up
+  std::uint64_t failures = 0;  // requests whose last attempt failed
   std::uint64_t bytes_in = 0;  // of bodies
   std::uint64_t bytes_out = 0;
-  std::uint64_t connections = 0;  // that were made
-  std::uint64_t verified = 0;     // bodies that were compared with a checksum
+  std::uint64_t connections = 0;  // opened connections
+  std::uint64_t verified = 0;     // bodies whose checksum was verified
 };
 
-// The same for Prometheus, lade_http_..., with labels that tell clients apart; see
+// Adds the statistics as metrics of Prometheus, lade_http_.... `labels` distinguish clients; see
 // metrics_server::add.
 void add(metrics& into, const client_statistics& statistics, const metric_labels& labels = {});
 
-// Sends requests over kept connections. A small value: copies share limits, options, and
-// credentials. Any thread. Its functions require a runtime.
+// Sends requests over persistent connections. A small value: copies share limits, options, and
+// credentials. Any thread may use it. All tasks and generators require a runtime.
 //
 //   lade::io::http::client web;
 //   auto page = co_await web.get("https://example.com/data.bin");
 //   auto part = co_await web.get(url, {.offset = 4096, .bytes = 512});
 //
-// Errors. Every function throws `error` naming the method, the URL without secrets, the status with
-// the first line of the answer or what libcurl says, and the attempt: "get https://host/a: 404 Not
-// Found: no such key (attempt 1 of 5)". Its code is status_code(404), or one of curl_category().
-// error(stopped) if the caller is cancelled, error(timed_out) at the deadline.
+// Errors. Every function throws `error` naming the method, the URL without secrets, the reason and
+// the attempt: "get https://host/a: 404 Not Found: no such key (attempt 1 of 5)". The reason is the
+// status with the first line of the response, or the message of libcurl. The code is
+// status_code(404), or one of curl_category(). Throws error(stopped) if the caller is cancelled,
+// and error(timed_out) at the deadline.
 //
-// Attempts. Connection errors, stalls, bodies that end early, and the statuses 408, 425, 429 and
-// 5xx are tried again. If a body has ended early and its entity tag is strong, the next attempt
-// asks for the rest of the same entity (Range, If-Match); where the object has changed meanwhile it
-// is error(changed), not a mixture. Without a strong tag it begins anew.
+// Retries. Another attempt follows connection errors, stalls, bodies that end early, and the
+// statuses 408, 425, 429 and 5xx. If a body ends early and its entity tag is strong, the next
+// attempt requests the rest of the same entity (Range, If-Match). If the object has changed, that
+// is error(changed), never a mixture. Without a strong tag the attempt starts over.
 //
-// Checksums. The body of a GET of a whole object is compared with the checksum that the response
-// states: CRC32C, CRC64NVME, SHA-256 or MD5, the first of them, in x-amz-checksum-*, x-goog-hash,
-// Repr-Digest, Digest or Content-MD5. A body with another one is an attempt that has failed, and at
-// last error(invalid_data). Not compared are parts, checksums of checksums (those of objects that
-// were uploaded in parts, "...-3"), and bodies that were decompressed. Ask an object store for
-// checksums where it does not send them by itself: "x-amz-checksum-mode: ENABLED" for S3.
+// Checksums. The body of a GET of a whole object is verified with the checksum that the response
+// states: the first of CRC32C, CRC64NVME, SHA-256 and MD5, in x-amz-checksum-*, x-goog-hash,
+// Repr-Digest, Digest or Content-MD5. A mismatch fails the attempt; after the last one it is
+// error(invalid_data). Not verified: parts, checksums of checksums (of objects that were uploaded
+// in parts, "...-3"), and decompressed bodies. Some object stores send checksums only if a header
+// requests them: "x-amz-checksum-mode: ENABLED" for S3.
 //
-// Redirects are followed for GET and HEAD, not from https to http. Headers of the program,
-// signatures and credentials are sent to the URL's own scheme, host and port only.
+// Redirects are followed for GET and HEAD, but not from https to http. Headers of the program,
+// signatures and credentials are sent to the scheme, host and port of the URL only.
 class client {
  public:
   client() : client(client_options{}) {}
 
-  // Throws error(invalid_argument) that names an option that cannot work.
+  // Throws error(invalid_argument) naming the option for a value out of range.
   explicit client(const client_options& options);
 
-  // An object or a part of it, in memory of the caller's pool. The status is 200 or 203, of a part
-  // 206, and 416 without a body for a part of an empty object; all others are errors. Throws
-  // error(invalid_data) if the server sends another range than asked for, or the whole object
-  // instead, and error(invalid_argument) for a range of no bytes or beyond all objects.
+  // Returns an object or a part of it, in memory of the caller's pool. The status is 200 or 203,
+  // 206 for a part, and 416 without a body for a part of an empty object; any other status is an
+  // error. Throws error(invalid_data) if the server sends another range, or the whole object
+  // instead, and error(invalid_argument) for a range of no bytes or beyond the largest offset.
   task<response> get(std::string url, byte_range range = {}) const;
 
   // The same without the body.
   task<response> head(std::string url) const;
 
-  // Writes an object.
+  // Writes an object by one request.
   task<response> put(std::string url, buffer content) const;
 
-  // Throws error(invalid_argument) for a body or a range where the method has none.
+  // Sends a request with its headers, range and body. Throws error(invalid_argument) for a range or
+  // a body that requests of the method do not have.
   task<response> send(request what) const;
 
-  // The part of an object that is the range of a GET, with what its server says of the whole: what
-  // stores and caches are made of; see store::read_part. A whole object is compared with the
-  // checksum that is stated for it. Servers state none for parts, so the beginning of an object is
-  // asked for without a range as long as objects turn out to be no longer, if that is more than
-  // 4096 bytes; a small one that came by a range is asked for once more. The part of an object of
-  // no bytes is empty; one that begins behind the end is the server's error 416. Throws
-  // error(unsupported) if the server does not say how long the object is, and
-  // error(invalid_argument) for another request than a GET.
+  // Returns the range of a GET, with the length and the entity tag of the whole object. Stores and
+  // caches implement store::read_part by this. A whole object is verified with its checksum.
+  // Servers state no checksum for a range. So a range at the beginning, of more than 4096 bytes, is
+  // requested as the whole object until an object turns out to be longer, and a small object that
+  // was fetched by a range is requested once more. A part
+  // that begins at the end of the object or beyond is empty: if the server refuses it with 416, the
+  // first byte is requested for the length. Throws error(unsupported) if the server does not state
+  // the length of the object, and error(invalid_argument) if the request is not a GET.
   task<object_part> get_part(request what) const;
 
-  // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
-  // at the pace of the consumer: libcurl holds back at most what the system has received. What
-  // breaks off is continued as described above; without a strong entity tag that is an error, since
-  // the bytes before have been given away. So is a wrong checksum: in place of the end of the
-  // stream, its consumer gets error(invalid_data). Over HTTP/1.1. Throws error(invalid_argument)
-  // for another request than a GET of the whole; the part is that of `options`.
+  // Yields the body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection
+  // is read at the pace of the consumer: libcurl buffers at most the bytes that the system has
+  // received. After an interruption, the stream continues with the rest of the entity, see above.
+  // Without a strong entity tag an interruption is an error, because the consumer has the previous
+  // bytes. If the checksum is wrong, the stream throws error(invalid_data) instead of ending. Uses
+  // HTTP/1.1. Throws error(invalid_argument) if the request is not a GET or has a range: `options`
+  // state where to begin.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
-  // An object for random access, by ranges of the entity that it is now. Reads throw
-  // error(changed) once it is another: told by a strong entity tag, otherwise by its weak one
-  // or time of modification, and its length. Throws error(unsupported) if the server does not say
-  // its length or takes no ranges, and error(invalid_argument) for another request than a GET of
-  // the whole.
+  // Opens an object for random access. Each read is a range request. Reads throw error(changed) if
+  // the object is replaced after it was opened. A replacement is detected by the strong entity tag,
+  // or else by the weak tag or the time of modification, and by the length. Throws
+  // error(unsupported) if the server does not state the length or does not support ranges, and
+  // error(invalid_argument) if the request is not a GET or has a range.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
 
-  // For all requests to a host: calls `token` before a request and sends "Authorization: Bearer
-  // TOKEN"; after a 401 it is called once more, with true. Before the first request only. The
-  // function may send requests itself; a copy of this client in it would keep both alive for ever,
-  // a reference does not.
+  // Adds "Authorization: Bearer TOKEN" to all requests to `host`. Call it before the first request
+  // only. `token` is called before each attempt; after a 401 it is called once more, with true. It
+  // may send requests itself, by a reference to this client: a copy of the client in it would be a
+  // cycle that is never freed.
   //
-  // `host`: "example.com", for all its ports, or "example.com:443", for one of them, whether or not
-  // URLs say it, "[::1]:80"; in any case, and without a scheme. Throws error(invalid_argument) for
-  // what is no such name, and for no function.
+  // `host`: "example.com" for all its ports; "example.com:443" or "[::1]:80" for one port, also if
+  // the URL omits it. Without a scheme; case is ignored. Throws error(invalid_argument) for any
+  // other text, and for an empty function.
   using token_function = std::function<task<std::string>(bool was_refused)>;
   void authorize(std::string host, token_function token);
 
