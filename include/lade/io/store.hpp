@@ -65,10 +65,11 @@ class store {
   // The content of an object in chunks.
   virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
 
-  // The `bytes` bytes of an object from `offset` on, or as many as there are. Of a server that can
-  // only send whole objects, the whole if `offset` is 0. `etag`: a strong entity tag that the
-  // object must have, or empty. Throws error(changed) if it has another, or none, and for nothing
-  // else: caches forget the object then.
+  // The `bytes` bytes of an object from `offset` on, or as many as there are: none, with the length
+  // and the tag of the object, if it has no more than `offset` bytes. `bytes` is at least 1. Of a
+  // server that can only send whole objects, the whole if `offset` is 0. `etag`: a strong entity
+  // tag that the object must have, or empty. Throws error(changed) if it has another, or none, and
+  // for nothing else: caches forget the object then.
   //
   // Caches are made of this. A store that does not override it opens the object for each part.
   virtual task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,

@@ -249,9 +249,10 @@ class client {
   // stores and caches are made of; see store::read_part. A whole object is compared with the
   // checksum that is stated for it. Servers state none for parts, so the beginning of an object is
   // asked for without a range as long as objects turn out to be no longer, if that is more than
-  // 4096 bytes; a small one that came by a range is asked for once more. The part of an object of
-  // no bytes is empty; one that begins behind the end is the server's error 416. Throws
-  // error(unsupported) if the server does not say how long the object is.
+  // 4096 bytes; a small one that came by a range is asked for once more. A part that
+  // begins at the end of the object or behind it is empty: where the server refuses it with 416,
+  // the first byte is asked for, to learn the length. Throws error(unsupported) if the server does
+  // not say how long the object is.
   task<object_part> get_part(request what) const;
 
   // The body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection is read
