@@ -1,31 +1,106 @@
 #include <lade/error.hpp>
 #include <lade/url.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "new_file.hpp"
 
 namespace lade::detail {
 
+static constexpr std::string_view temporary_mark = ".tmp-";
+
+// The same for all processes that see each other's locks without a network, also those in
+// containers: the system's, since it was started.
+static std::string id_of_system() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (!std::getline(file, id)) id = "unknown";
+  std::erase(id, '-');
+  return id;
+}
+
 // Another on each machine that shares the directory; processes in containers have equal numbers.
 static std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> count = 0;
-  return path + ".tmp-" + std::to_string(std::random_device()()) + "-" + std::to_string(getpid()) +
-         "-" + std::to_string(++count);
+  return path + std::string(temporary_mark) + id_of_system() + "-" +
+         std::to_string(std::random_device()()) + "-" + std::to_string(getpid()) + "-" +
+         std::to_string(++count);
 }
 
-new_file::new_file(std::string path)
-    : path_(std::move(path)),
-      temporary_(temporary_name(path_)),
-      fd_(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-  if (fd_ < 0) raise(errno, "write " + without_secrets(path_));
+// What temporary_name gives, so that no other file is taken for one.
+static bool is_name_of_temporary(std::string_view name, std::string_view of) noexcept {
+  if (name.size() <= of.size() || !name.starts_with(of)) return false;
+  name.remove_prefix(of.size());
+  if (!name.starts_with(temporary_mark)) return false;
+  name.remove_prefix(temporary_mark.size());
+  auto is_expected = [](char c) {
+    return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+  };
+  return std::ranges::count(name, '-') == 3 && std::ranges::all_of(name, is_expected);
+}
+
+static bool may_be_locked_elsewhere(const struct ::stat& found) noexcept {
+  constexpr std::time_t day = 24 * 60 * 60;
+  return std::time(nullptr) - found.st_mtime < day;
+}
+
+static void remove_if_abandoned(const std::filesystem::path& path, bool is_of_this_system) {
+  int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  struct ::stat found;
+  bool is_file = fstat(fd, &found) == 0 && S_ISREG(found.st_mode);
+  if (is_file && (is_of_this_system || !may_be_locked_elsewhere(found)) &&
+      flock(fd, LOCK_EX | LOCK_NB) == 0)
+    unlink(path.c_str());
+  close(fd);
+}
+
+static void remove_abandoned(const std::filesystem::path& of) {
+  auto here = id_of_system() + "-";
+  auto prefix = of.filename().string();
+  auto directory = of.has_parent_path() ? of.parent_path() : std::filesystem::path(".");
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(directory, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    auto name = at->path().filename().string();
+    if (!is_name_of_temporary(name, prefix)) continue;
+    auto rest = std::string_view(name).substr(prefix.size() + temporary_mark.size());
+    remove_if_abandoned(at->path(), rest.starts_with(here));
+  }
+}
+
+// Until it is locked, another process may take the file for an abandoned one and remove it.
+void new_file::open_temporary() {
+  bool is_there = false;
+  while (!is_there) {
+    temporary_ = temporary_name(path_);
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0) raise(errno, "write " + without_secrets(path_));
+    while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {}
+    struct ::stat found;
+    is_there = fstat(fd_, &found) != 0 || found.st_nlink > 0;
+    if (!is_there) close(std::exchange(fd_, -1));
+  }
+}
+
+new_file::new_file(std::string path) : path_(std::move(path)) {
+  remove_abandoned(path_);
+  open_temporary();
 }
 
 new_file::new_file(new_file&& other) noexcept
@@ -47,10 +122,16 @@ void new_file::write(std::span<const std::byte> bytes) {
   }
 }
 
+// The second descriptor keeps the lock until the file has its name: closing the first one reports
+// what could not be written.
 void new_file::publish() {
-  if (close(std::exchange(fd_, -1)) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0)
-    raise(errno, "write " + without_secrets(path_));
-  temporary_.clear();
+  int lock = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  int failure = lock < 0 ? errno : 0;
+  if (close(std::exchange(fd_, -1)) != 0) failure = errno;
+  if (failure == 0 && std::rename(temporary_.c_str(), path_.c_str()) != 0) failure = errno;
+  if (failure == 0) temporary_.clear();
+  if (lock >= 0) close(lock);
+  if (failure != 0) raise(failure, "write " + without_secrets(path_));
 }
 
 }  // namespace lade::detail

@@ -5,6 +5,7 @@
 #include <lade/io/store.hpp>
 #include <lade/url.hpp>
 
+#include <exception>
 #include <utility>
 
 namespace lade::io::http {
@@ -76,11 +77,37 @@ static task<object_part> get_first_part(std::shared_ptr<client::state> from, con
   co_return co_await get_by_range(std::move(from), what);
 }
 
+// What is behind the end of an object is refused with 416, of which many servers do not say how
+// long the object is. Nothing if that is not the reason.
+static task<std::optional<object_part>> get_nothing_behind(std::shared_ptr<client::state> from,
+                                                           const request& what) {
+  auto first = what;
+  first.range = {0, 1};
+  auto found = co_await get_first_part(std::move(from), first);
+  std::optional<object_part> nothing;
+  if (found.object_bytes() <= what.range.offset)
+    nothing.emplace(buffer(), found.object_bytes(), found.etag());
+  co_return nothing;
+}
+
+static task<object_part> get_later_part(std::shared_ptr<client::state> from, const request& what) {
+  std::exception_ptr refusal;
+  try {
+    co_return co_await get_by_range(from, what);
+  } catch (const error& failure) {
+    if (failure.code() != status_code(416)) throw;
+    refusal = std::current_exception();
+  }
+  auto nothing = co_await get_nothing_behind(std::move(from), what);
+  if (!nothing) std::rethrow_exception(refusal);
+  co_return *std::move(nothing);
+}
+
 static task<object_part> get_owned_part(std::shared_ptr<client::state> from, request what) {
   require_get("get a part of", what);
   try {
     bool is_first = what.range.offset == 0;
-    auto part = is_first ? get_first_part(from, what) : get_by_range(from, what);
+    auto part = is_first ? get_first_part(from, what) : get_later_part(from, what);
     auto in_time =
         within_deadline(*from, detail::clock::now(), std::move(part), what.method(), what.url());
     co_return co_await std::move(in_time);

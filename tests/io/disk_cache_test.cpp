@@ -93,6 +93,21 @@ TEST_P(DiskCache, FetchesAnObjectOnce) {
   EXPECT_THAT(to_string(stats), HasSubstr("4 hits (0.0 MB), 2 misses"));
 }
 
+TEST_P(DiskCache, BehindTheEndOfAnObjectIsAnEmptyPart) {
+  remote->put("s3://b/a", "content");
+  remote->put("s3://b/long", std::string(100'000, 'x'));
+  remote->put("s3://b/untagged", std::string(100'000, 'x'), "");  // which is not cached
+  disk_cache cache(remote, options_of());
+  for (int round = 0; round < 2; ++round)
+    for (std::string url : {"s3://b/a", "s3://b/long", "s3://b/untagged"})
+      for (std::uint64_t offset : {std::uint64_t{100'000}, std::uint64_t{1} << 40}) {
+        auto part = sync_wait(where, cache.read_part(url, offset, 5, ""));
+        EXPECT_EQ(part.content().size(), 0u);
+        EXPECT_EQ(part.object_bytes(), url == "s3://b/a" ? 7u : 100'000u);
+        EXPECT_EQ(part.etag(), url == "s3://b/untagged" ? "" : "v1");
+      }
+}
+
 TEST_P(DiskCache, KeepsObjectsForLaterProcesses) {
   remote->put("s3://b/a", "content");
   for (int i = 0; i < 3; ++i)

@@ -77,6 +77,20 @@ TEST_F(MemoryCache, IsOpenedStreamedAndReadInParts) {
               ThrowsMessage<error>("read s3://b/a: the object has changed"));
 }
 
+TEST_F(MemoryCache, BehindTheEndOfAnObjectIsAnEmptyPart) {
+  remote->put("s3://b/a", "content");
+  remote->put("s3://b/long", std::string(100, 'x'));
+  memory_cache cache(remote, {.max_object_bytes = 10});
+  for (int round = 0; round < 2; ++round)
+    for (std::string url : {"s3://b/a", "s3://b/long"})
+      for (std::uint64_t offset : {std::uint64_t{100}, std::uint64_t{1} << 40}) {
+        auto part = sync_wait(where, cache.read_part(url, offset, 5, "v1"));
+        EXPECT_EQ(part.content().size(), 0u);
+        EXPECT_EQ(part.object_bytes(), url == "s3://b/a" ? 7u : 100u);
+        EXPECT_EQ(part.etag(), "v1");
+      }
+}
+
 TEST_F(MemoryCache, KeepsWhatFits) {
   for (int i = 0; i < 10; ++i) remote->put("s3://b/" + std::to_string(i), std::string(100, 'x'));
   memory_cache cache(remote, {.max_bytes = 550});

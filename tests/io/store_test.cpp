@@ -88,6 +88,17 @@ TEST(Store, IsReadLikeFiles) {
   EXPECT_FALSE(sync_wait(runtime, try_open("echo://a/b")));
 }
 
+TEST(Store, BehindTheEndOfAnObjectIsAnEmptyPart) {
+  const echoes store("A");
+  runtime runtime;
+  EXPECT_EQ(sync_wait(runtime, store.read_part("echo://a", 7, 5, "")).content().text(), "/a");
+  for (std::uint64_t offset : {std::uint64_t{9}, std::uint64_t{1} << 40}) {
+    auto part = sync_wait(runtime, store.read_part("echo://a", offset, 5, ""));
+    EXPECT_EQ(part.content().size(), 0u);
+    EXPECT_EQ(part.object_bytes(), 9u);
+  }
+}
+
 TEST(Store, AtALongerPrefixGoesFirst) {
   mounted whole("nested://", std::make_shared<const echoes>("A"));
   mounted part("nested://b/", std::make_shared<const echoes>("B"));

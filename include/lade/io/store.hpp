@@ -69,8 +69,9 @@ class store {
   // Yields the content of an object in chunks.
   virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
 
-  // Returns the `bytes` bytes of an object from `offset` on, or fewer at its end. If the server has
-  // no ranges, and `offset` is 0, returns the whole object. `etag`: a strong entity tag that the
+  // Returns the `bytes` bytes of an object from `offset` on, or fewer at its end; none if `offset`
+  // is the end or beyond, with the length and the tag of the object. `bytes` is at least 1. If the
+  // server has no ranges, and `offset` is 0, returns the whole object. `etag`: a strong tag that the
   // object must have, or empty. Throws error(changed) if the object has another tag or none, and
   // only then: caches drop an object for which it is thrown.
   //

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
@@ -93,6 +98,65 @@ TEST(TarWriter, AFileAppearsWhenItIsFinished) {
   moved.finish();
   EXPECT_EQ(files_in(dir), 1);
   EXPECT_EQ(content_of(path), test::tar_end());
+}
+
+// In a process of its own, which is killed before it has finished.
+static void write_and_be_killed(const std::string& path) {
+  auto child = fork();
+  if (child == 0) {
+    tar_writer writer(path);
+    writer.add("x", "content");
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(TarWriter, WhatAKilledWriterHasLeftIsRemovedByTheNextOfThatName) {
+  temp_dir dir;
+  write_and_be_killed(dir / "a.tar");
+  write_and_be_killed(dir / "a.tar.gz");
+  ASSERT_EQ(files_in(dir), 2);
+  tar_writer writer(dir / "a.tar");
+  writer.finish();
+  EXPECT_EQ(files_in(dir), 2);  // "a.tar", and what is left of the other name
+  tar_writer other(dir / "a.tar.gz");
+  other.finish();
+  EXPECT_EQ(files_in(dir), 2);
+  EXPECT_EQ(content_of(dir / "a.tar"), test::tar_end());
+}
+
+TEST(TarWriter, WritersOfOneNameLeaveEachOtherAlone) {
+  temp_dir dir;
+  tar_writer first(dir / "a.tar");
+  first.add("x", "first");
+  {
+    tar_writer second(dir / "a.tar");
+    tar_writer third(dir / "a.tar");
+    EXPECT_EQ(files_in(dir), 3);
+    second.finish();
+    EXPECT_EQ(content_of(dir / "a.tar"), test::tar_end());
+  }
+  first.finish();
+  EXPECT_EQ(files_in(dir), 1);
+  EXPECT_EQ(sync_wait(members_of(dir / "a.tar")).at(0).second, "first");
+}
+
+TEST(TarWriter, FilesOfOtherMachinesAreRemovedOnceTheyAreOld) {
+  temp_dir dir;
+  auto young = dir.write("a.tar.tmp-0123-1-2-3", "");
+  auto old = dir.write("a.tar.tmp-0123-4-5-6", "");
+  auto unrelated = dir.write("a.tar.tmp-of-yesterday", "");
+  std::filesystem::create_directory(dir / "a.tar.tmp-7");
+  for (auto& path : {old, unrelated, std::string(dir / "a.tar.tmp-7")})
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  tar_writer writer(dir / "a.tar");
+  EXPECT_TRUE(std::filesystem::exists(young));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(unrelated));
+  EXPECT_TRUE(std::filesystem::exists(dir / "a.tar.tmp-7"));
 }
 
 TEST(TarWriter, ErrorsNameTheArchive) {

@@ -138,6 +138,21 @@ TEST(S3, ReadsAndWritesObjectsBySignedRequests) {
     EXPECT_THAT(request.headers.at("authorization"), HasSubstr("AWS4-HMAC-SHA256 Credential=id/"));
 }
 
+TEST(S3, BehindTheEndOfAnObjectIsAnEmptyPart) {
+  bucket_server server;
+  server.objects["a"] = "content";
+  runtime runtime;
+  s3_store store({.endpoint = server.endpoint()}, client(), some_keys);
+  for (std::uint64_t offset : {std::uint64_t{7}, std::uint64_t{1} << 40}) {
+    auto part = sync_wait(runtime, store.read_part("s3://bucket/a", offset, 5, "v1"));
+    EXPECT_EQ(part.content().size(), 0u);
+    EXPECT_EQ(part.object_bytes(), 7u);
+    EXPECT_EQ(part.etag(), "v1");
+  }
+  EXPECT_THAT([&] { (void)sync_wait(runtime, store.read_part("s3://bucket/a", 7, 5, "v0")); },
+              ThrowsMessage<error>(HasSubstr("the object has changed")));
+}
+
 TEST(S3, ListsPageByPage) {
   bucket_server server;
   server.page_size = 2;

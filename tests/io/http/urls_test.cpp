@@ -234,10 +234,8 @@ TEST_F(Urls, OfEmptyObjectsOfWhichAServerHasNoRangeHaveAnEmptyPart) {
     EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 0, bytes, "")).object_bytes(), 0u);
 }
 
-TEST_F(Urls, OfEmptyObjectsHaveAnEmptyPartAndNoneBehindTheirEnd) {
-  test::web_server server([](auto& request) {
-    return test::file_reply(request, request.target == "/empty" ? "" : "0123456789");
-  });
+TEST_F(Urls, OfEmptyObjectsHaveAnEmptyPart) {
+  test::web_server server([](auto& request) { return test::file_reply(request, ""); });
   runtime runtime;
   for (std::size_t bytes : {1u, 10'000u}) {
     auto part = sync_wait(runtime, part_of(server.url("/empty"), 0, bytes, ""));
@@ -245,10 +243,41 @@ TEST_F(Urls, OfEmptyObjectsHaveAnEmptyPartAndNoneBehindTheirEnd) {
     EXPECT_EQ(part.object_bytes(), 0u);
     EXPECT_EQ(part.etag(), "v1");
   }
-  EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 9, 10'000, "v1")).content().text(), "9");
-  for (auto offset : {10u, 11u, 1'000'000u})
-    EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), offset, 5, "v1")); },
-                ThrowsMessage<error>(HasSubstr("416")));
+}
+
+// Whether or not the server says the length with its refusal.
+TEST_F(Urls, BehindTheEndOfAnObjectIsAnEmptyPart) {
+  std::atomic<bool> says_length = true;
+  test::web_server server([&](auto& request) {
+    auto reply = test::file_reply(request, request.target == "/empty" ? "" : "0123456789");
+    if (reply.status == 416 && !says_length) reply.headers.clear();
+    return reply;
+  });
+  runtime runtime;
+  for (bool says : {true, false}) {
+    says_length = says;
+    EXPECT_EQ(sync_wait(runtime, part_of(server.url("/a"), 9, 10'000, "v1")).content().text(), "9");
+    for (std::uint64_t offset : {std::uint64_t{10}, std::uint64_t{11}, std::uint64_t{1} << 40})
+      for (auto etag : {"", "v1"}) {
+        auto part = sync_wait(runtime, part_of(server.url("/a"), offset, 5, etag));
+        EXPECT_EQ(part.content().size(), 0u);
+        EXPECT_EQ(part.object_bytes(), 10u);
+        EXPECT_EQ(part.etag(), "v1");
+      }
+    EXPECT_EQ(sync_wait(runtime, part_of(server.url("/empty"), 7, 5, "")).object_bytes(), 0u);
+    EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 10, 5, "v0")); },
+                ThrowsMessage<error>(HasSubstr("the object has changed")));
+  }
+}
+
+TEST_F(Urls, APartThatIsRefusedThoughItIsThereIsAnError) {
+  test::web_server server([](auto& request) {
+    bool is_first = request.headers.count("range") && request.range(10).first == 0;
+    return is_first ? test::file_reply(request, "0123456789") : test::web_reply{.status = 416};
+  });
+  runtime runtime;
+  EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 5, 5, "")); },
+              ThrowsMessage<error>(HasSubstr("416")));
 }
 
 TEST_F(Urls, OfServersThatDoNotSayTheLengthGiveNoParts) {

@@ -21,8 +21,11 @@ struct tar_writer_options {
 // options.
 //
 // The file appears under its name when finish() has returned; until then it has a temporary name
-// beside it, and the destructor removes it. Functions block, so they belong on the CPU pool. They
-// throw `error` naming the archive. One thread at a time. Contents are not synced to the disk.
+// beside it, and the destructor removes it. That of a process that was killed is removed by the
+// next tar_writer of the same name, unless it was written on another machine less than a day ago,
+// or where the file system has no locks. A living writer's file is never removed. Functions block,
+// so they belong on the CPU pool. They throw `error` naming the archive. One thread at a time.
+// Contents are not synced to the disk.
 class tar_writer {
  public:
   explicit tar_writer(std::string path, const tar_writer_options& options = {});

@@ -263,10 +263,10 @@ class client {
   // caches implement store::read_part by this. A whole object is verified with its checksum.
   // Servers state no checksum for a range. So a range at the beginning, of more than 4096 bytes, is
   // requested as the whole object until an object turns out to be longer, and a small object that
-  // was fetched by a range is requested once more. A part
-  // that begins at the end of the object or beyond is empty: if the server refuses it with 416, the
-  // first byte is requested for the length. Throws error(unsupported) if the server does not state
-  // the length of the object, and error(invalid_argument) if the request is not a GET.
+  // was fetched by a range is requested once more. A part that begins at the end of the object or
+  // beyond is empty: if the server refuses it with 416, the first byte is requested for the length.
+  // Throws error(unsupported) if the server does not state the length of the object, and
+  // error(invalid_argument) if the request is not a GET.
   task<object_part> get_part(request what) const;
 
   // Yields the body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection
