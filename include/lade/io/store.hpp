@@ -71,9 +71,9 @@ class store {
 
   // Returns the `bytes` bytes of an object from `offset` on, or fewer at its end; none if `offset`
   // is the end or beyond, with the length and the tag of the object. `bytes` is at least 1. If the
-  // server has no ranges, and `offset` is 0, returns the whole object. `etag`: a strong tag that the
-  // object must have, or empty. Throws error(changed) if the object has another tag or none, and
-  // only then: caches drop an object for which it is thrown.
+  // server has no ranges, and `offset` is 0, returns the whole object. `etag`: a strong tag that
+  // the object must have, or empty. Throws error(changed) if the object has another tag or none,
+  // and only then: caches drop an object for which it is thrown.
   //
   // Caches read by this function. The default opens the object for each part.
   virtual task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
