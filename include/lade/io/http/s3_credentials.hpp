@@ -1,4 +1,4 @@
-// Who sends requests to object stores, and where programs find that out.
+// Credentials for object stores, and the sources that programs get them from.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lade::io::http {
 
-// The keys that sign requests. Its texts are secrets: lade never prints them.
+// The keys that sign requests. All of its strings are secrets: lade never prints them.
 class s3_credentials {
  public:
   using time = std::chrono::system_clock::time_point;
@@ -37,14 +37,14 @@ class s3_credentials {
   time expires_;
 };
 
-// Returns credentials for the requests that follow. A store calls it from one request for all:
-// before the first request, from 5 minutes before the last credentials expire, and when a server
-// says that they have expired. While they are valid, other requests use them, also if the call
-// fails. Any thread; the task requires a runtime.
+// Returns credentials for subsequent requests. A store makes one call at a time: before the first
+// request, from 5 minutes before the credentials expire, and after a response that they have
+// expired. Until they expire, other requests use the old credentials, also if the call fails. Any
+// thread may call it; the task requires a runtime.
 using s3_credentials_function = std::function<task<s3_credentials>()>;
 
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; nothing unless the first two are
-// set.
+// Returns AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment;
+// nullopt unless the first two are set.
 std::optional<s3_credentials> s3_credentials_from_environment();
 
 // The first source of these that has credentials, in the order of Amazon's SDKs:
@@ -59,8 +59,8 @@ std::optional<s3_credentials> s3_credentials_from_environment();
 // credentials, the error names each with the reason.
 s3_credentials_function s3_default_credentials();
 
-// Each of the sources alone. Its task reads environment, files and servers anew, and throws `error`
-// naming what it lacks. No error shows a key or a token.
+// Each of the sources alone. Each call reads the environment, files and servers again, and throws
+// `error` naming the missing setting. No error shows a key or a token.
 
 // As s3_credentials_from_environment. Throws error(invalid_argument) if only one of them is set.
 s3_credentials_function s3_environment_credentials();
@@ -68,8 +68,8 @@ s3_credentials_function s3_environment_credentials();
 // Exchanges the token in the file AWS_WEB_IDENTITY_TOKEN_FILE for credentials of the role
 // AWS_ROLE_ARN, as session AWS_ROLE_SESSION_NAME ("lade"), at the Security Token Service
 // (AssumeRoleWithWebIdentity, version 2011-06-15): AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL, or
-// Amazon's of AWS_REGION or AWS_DEFAULT_REGION. Service accounts of Kubernetes get their
-// credentials so.
+// Amazon's of AWS_REGION or AWS_DEFAULT_REGION. This is how service accounts of Kubernetes get
+// credentials.
 s3_credentials_function s3_web_identity_credentials();
 
 // The keys of a profile in AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and AWS_CONFIG_FILE
@@ -78,15 +78,15 @@ s3_credentials_function s3_web_identity_credentials();
 // (credential_process) is refused with error(unsupported); of one that has keys, they are used.
 s3_credentials_function s3_profile_credentials(std::string_view profile = {});
 
-// The answer of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, a path at 169.254.170.2, or of
-// AWS_CONTAINER_CREDENTIALS_FULL_URI, with the header Authorization that
-// AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN says. Over http, only
-// a loopback address, 169.254.170.2, 169.254.170.23 and fd00:ec2::23 may be asked.
+// The response of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, a path at 169.254.170.2, or of
+// AWS_CONTAINER_CREDENTIALS_FULL_URI. The header Authorization is the content of
+// AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE, or AWS_CONTAINER_AUTHORIZATION_TOKEN. Over http, only
+// loopback addresses, 169.254.170.2, 169.254.170.23 and fd00:ec2::23 are allowed.
 s3_credentials_function s3_container_credentials();
 
 // The role of the instance, by version 2 of its metadata service, 169.254.169.254 or
-// AWS_EC2_METADATA_SERVICE_ENDPOINT. Whether there is one is known after 2 seconds at most.
-// None if AWS_EC2_METADATA_DISABLED is "true".
+// AWS_EC2_METADATA_SERVICE_ENDPOINT. Waits at most 2 seconds for its first response. Not queried if
+// AWS_EC2_METADATA_DISABLED is "true".
 s3_credentials_function s3_instance_credentials();
 
 }  // namespace lade::io::http
