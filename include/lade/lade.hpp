@@ -12,9 +12,11 @@
 #include <lade/cache.hpp>
 #include <lade/chain.hpp>
 #include <lade/channel.hpp>
+#include <lade/checksum.hpp>
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
+#include <lade/dlpack.hpp>
 #include <lade/draw.hpp>
 #include <lade/epochs.hpp>
 #include <lade/error.hpp>

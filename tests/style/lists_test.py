@@ -1,4 +1,5 @@
-# lists_test.py ROOT: modules.ini lists what is in the tree, and what is made from it is up to date.
+# lists_test.py ROOT: modules.ini lists what is in the tree, and what is made from it is up to date;
+# lade.hpp includes the core.
 import pathlib
 import re
 import sys
@@ -6,6 +7,11 @@ import sys
 root = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(root))
 import modules  # noqa: E402
+
+
+UMBRELLA = "lade/lade.hpp"
+APART = ["lade/implementation.hpp",  # defines what lade.hpp declares
+         "lade/reactor_service.hpp"]  # for those who write modules
 
 
 def compared(what, listed, expected):
@@ -47,6 +53,23 @@ def glob(root, pattern):
     return {path.relative_to(root).as_posix() for path in root.glob(pattern)}
 
 
+def included(root, path, seen):
+    """All headers of lade that a header includes, itself among them."""
+    if path not in seen and (root / "include" / path).exists():
+        seen.add(path)
+        for other in re.findall(r"#include <(lade/[\w/]+\.hpp)>",
+                                (root / "include" / path).read_text()):
+            included(root, other, seen)
+    return seen
+
+
+def umbrella(root):
+    reached = included(root, UMBRELLA, set())
+    public = {path.removeprefix("include/") for path in glob(root, "include/lade/*.hpp")}
+    for path in sorted(public - reached - set(APART)):
+        yield f"include/{UMBRELLA}: does not include {path}"
+
+
 def made(root, registry):
     for path, text in modules.written(registry).items():
         if not (root / path).exists() or (root / path).read_text() != text:
@@ -78,6 +101,7 @@ def faults(root):
         yield from sorted_lists(module)
         if not (root / f"tests/consume/{module.library}.cpp").exists():
             yield f"tests/consume/{module.library}.cpp: is missing"
+    yield from umbrella(root)
     yield from made(root, registry)
     yield from tables(root, registry)
 

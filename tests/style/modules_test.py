@@ -27,6 +27,7 @@ includes =
 headers =
     lade/file.hpp
     lade/io/read.hpp
+    lade/lade.hpp
 sources =
     io/read.cpp
     lib/dlpack.cpp
@@ -77,6 +78,7 @@ PAGE = """| `core` | `lade/implementation.hpp` | `-luring` | `lade` | `lade::lad
 FILES = {
     "include/lade/file.hpp": "#include <vector>",
     "include/lade/io/read.hpp": "#include <lade/file.hpp>",
+    "include/lade/lade.hpp": "#include <lade/io/read.hpp>",
     "include/lade/io/net/page.hpp": "#include <lade/io/read.hpp>",
     "include/lade/cuda/kernel.hpp": "",
     "lib/file.cpp": "#include <lade/file.hpp>\n#include <sys/stat.h>",
@@ -242,6 +244,10 @@ class Lists(Tree):
         self.assert_faults("modules.ini: [core] sources: should not have io/read.cpp",
                            "modules.ini: [net] headers: should not have lade/io/net/page.hpp",
                            "tests/consume/lade-net.cpp: is missing")
+
+    def test_a_header_of_the_core_that_the_umbrella_does_not_reach_is_named(self):
+        self.write("include/lade/lade.hpp", "#include <lade/io/absent.hpp>")
+        self.assert_faults("include/lade/lade.hpp: does not include lade/file.hpp")
 
     def test_lists_are_sorted(self):
         self.write("modules.ini", MODULES.replace("    io/read\n", "").replace(
