@@ -29,6 +29,14 @@ static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   co_await here.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
+// Whether a file could not be opened because of what it is, rather than for a passing reason, such
+// as descriptors that are used up: it may be a block that other processes read.
+static bool is_no_file(const error& failure) noexcept {
+  return failure.code() == errc::failed ||
+         failure.code() == std::errc::too_many_symbolic_link_levels ||
+         failure.code() == std::errc::no_such_device_or_address;
+}
+
 // The path of hits: the fewer coroutines and copies, the better.
 task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64_t number) {
   auto name = cache.directory.name_of(key);
@@ -40,6 +48,7 @@ task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64
     found.file = co_await read_if_there(directory, name, is_absent);
   } catch (const error& failure) {
     if (failure.code() == errc::stopped) throw;
+    is_absent = !is_no_file(failure);
   }
   if (is_absent) co_return found;
   found.label = detail::decode_label(found.file.bytes(), found.file.size());

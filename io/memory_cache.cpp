@@ -42,6 +42,7 @@ struct memory_cache::state {
 
   std::optional<object_part> find(const std::string& key);
   bool keep(const std::string& key, const object_part& whole);
+  bool has_room(std::uint64_t bytes);  // under the mutex; counts what has none
   void see_epoch(std::uint64_t of_run);
   void begin_epoch();  // under the mutex
 
@@ -69,23 +70,27 @@ std::optional<object_part> memory_cache::state::find(const std::string& key) {
   return object_part(kept.content, kept.content.size(), kept.etag);
 }
 
+bool memory_cache::state::has_room(std::uint64_t bytes) {
+  if (bytes <= options.max_bytes - counters.used_bytes) return true;
+  ++counters.refused;
+  refused_bytes += bytes;
+  return false;
+}
+
 bool memory_cache::state::keep(const std::string& key, const object_part& whole) {
   auto bytes = whole.content().size();
   {
     std::lock_guard lock(mutex);
     ++counters.misses;
     counters.fetched_bytes += bytes;
-    if (bytes > options.max_bytes - counters.used_bytes) {
-      ++counters.refused;
-      refused_bytes += bytes;
-      return false;
-    }
-    counters.used_bytes += bytes;
+    if (!has_room(bytes)) return false;
   }
   buffer copy(bytes);
   if (bytes > 0) std::memcpy(copy.data(), whole.content().data(), bytes);
   std::lock_guard lock(mutex);
-  entries.try_emplace(key, std::move(copy), whole.etag(), epoch);
+  if (!has_room(bytes)) return false;
+  bool is_new = entries.try_emplace(key, std::move(copy), whole.etag(), epoch).second;
+  if (is_new) counters.used_bytes += bytes;
   return true;
 }
 

@@ -39,21 +39,25 @@ struct mounted_stores {
   }
 };
 
-static void require_url(std::string_view prefix) {
-  if (scheme_of(prefix).empty())
-    throw error(errc::invalid_argument, "mount a store",
-                "'" + without_secrets(prefix) + "' is no URL");
+static void require_mountable(std::string_view prefix, const std::shared_ptr<const store>& where) {
+  constexpr auto doing = "mount a store";
+  auto name = "'" + without_secrets(prefix) + "'";
+  auto scheme = scheme_of(prefix);
+  if (scheme.empty()) throw error(errc::invalid_argument, doing, name + " is no URL");
+  if (scheme == "file")
+    throw error(errc::invalid_argument, doing, name + " names files, which no store reads");
+  if (!where) throw error(errc::invalid_argument, doing, "no store is given for " + name);
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {
-  require_url(prefix);
+  require_mountable(prefix, where);
   auto& stores = mounted_stores::of_process();
   std::lock_guard lock(stores.mutex);
   stores.by_prefix.insert_or_assign(std::string(prefix), std::move(where));
 }
 
 bool mount_if_free(std::string_view prefix, std::shared_ptr<const store> where) {
-  require_url(prefix);
+  require_mountable(prefix, where);
   auto& stores = mounted_stores::of_process();
   std::lock_guard lock(stores.mutex);
   return stores.by_prefix.emplace(prefix, std::move(where)).second;

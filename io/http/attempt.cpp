@@ -158,6 +158,7 @@ static void keep(received& so_far, const transfer& broken) {
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
   if (can_continue) {
     so_far.etag = tag;
+    so_far.object_bytes = object_bytes(broken.head.headers);
     so_far.filled += broken.filled;
   } else {
     so_far.begin_anew();
@@ -184,7 +185,12 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   bool is_continued = so_far.filled > 0;
   bool is_body = head.status >= 200 && head.status < 300;
   if (is_continued && ended.succeeded() && head.status == 412) return failed(changed_object());
-  if (is_continued && is_body && is_other(head, so_far.etag)) return failed(changed_object());
+  if (is_continued && is_body && head.is_complete)
+    if (auto refused = refusal_of_entity(head, so_far.etag, so_far.object_bytes)) {
+      refused->again = refused->code == errc::invalid_data;
+      if (refused->again) so_far.begin_anew();
+      return failed(*std::move(refused));
+    }
   if (ended.succeeded() && head.status == 416 && is_continued) {
     so_far.begin_anew();
     return failed({.code = make_error_code(errc::invalid_data),
@@ -279,9 +285,11 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
       result.failure = std::move(refused);
     } else {
       expect_checksum(*client, what, *hop, so_far);
-      bool is_asked = what.method() != "GET" || !is_other(hop->head, what.if_match);
-      result = is_asked ? conclude(way.url, what.method() == "GET", *hop, so_far, range)
-                        : failed(changed_object());
+      bool gets = what.method() == "GET";
+      bool is_body = hop->head.status >= 200 && hop->head.status < 300;
+      if (gets && is_body && hop->head.is_complete)
+        result.failure = refusal_of_entity(hop->head, what.if_match);
+      if (!result.failure) result = conclude(way.url, gets, *hop, so_far, range);
       co_await verify(*client, so_far, result);
     }
     if (result.failure) {

@@ -89,14 +89,16 @@ struct received {
   buffer content;
   std::size_t filled = 0;
   std::string etag;  // of what is filled: strong, or empty if it cannot be continued
-  std::optional<object_checksum> checksum;  // of the whole, if it is to be compared
-  std::uint64_t divide_above = 0;           // a longer body is left, if it can be read in parts
+  std::optional<std::uint64_t> object_bytes;  // of the whole entity, if its server has said it
+  std::optional<object_checksum> checksum;    // of the whole, if it is to be compared
+  std::uint64_t divide_above = 0;             // a longer body is left, if it can be read in parts
 
   std::span<std::byte> memory() const noexcept { return room.empty() ? content.bytes() : room; }
   void begin_anew() {
     content = {};
     filled = 0;
     etag.clear();
+    object_bytes.reset();
     checksum.reset();
   }
 };

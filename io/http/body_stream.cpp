@@ -21,6 +21,7 @@ struct streamed_body {
   std::shared_ptr<client::state> owner;
   request what;                                      // its range is what is still to come
   std::string etag = {};                             // of what has been given: strong, or empty
+  std::optional<std::uint64_t> object_bytes = {};    // of the whole, if its server has said it
   bool has_begun = false;                            // some of it has been given
   unsigned attempts = 0;                             // since the last byte
   lade::detail::clock::time_point waits_since = {};  // for the first chunk of an attempt
@@ -40,13 +41,15 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
   bool has_broken_off = hop.at() == transfer::stage::over && !hop.succeeded();
   if (has_broken_off && !hop.head.is_complete) return failure_of(hop);
   if (status == 412 && body.has_begun) return changed_object();
-  if (body.has_begun && ends_at(hop.head, range.offset)) return std::nullopt;
+  bool may_end = body.has_begun && body.object_bytes.value_or(range.offset) == range.offset;
+  if (may_end && ends_at(hop.head, range.offset)) return std::nullopt;
   if (status >= 300 || status < 200) return failure_of(hop);
   bool is_object = status == 200 || status == 203 || (status == 206 && !range.is_all());
   if (!is_object)
     return failed_attempt{.code = status_code(status),
                           .why = status_code(status).message() + ", which is no object"};
-  if (is_other(hop.head, body.etag)) return changed_object();
+  auto& tag = body.has_begun ? body.etag : body.what.if_match;
+  if (auto refused = refusal_of_entity(hop.head, tag, body.object_bytes)) return refused;
   if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
   return failed_attempt{
       .code = make_error_code(errc::invalid_data),
@@ -111,6 +114,7 @@ static void take_head(streamed_body& body, const response_head& head) {
   auto tag = head.value("etag");
   bool is_decoded = options.decompress && !head.value("content-encoding").empty();
   body.etag = is_strong(tag) && !is_decoded ? tag : "";
+  body.object_bytes = is_decoded ? std::nullopt : object_bytes(head.headers);
   bool is_compared = options.verify_checksums && body.what.range.is_all() && !is_decoded;
   body.checksum = is_compared ? object_checksum::stated_by(head) : std::nullopt;
 }

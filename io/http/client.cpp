@@ -12,7 +12,6 @@
 #include <lade/url.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 #include <utility>
 
@@ -22,18 +21,8 @@ std::string_view response::header(std::string_view name) const noexcept {
   return header_value(headers_, name);
 }
 
-// The part behind the slash of "bytes 0-499/1234", or the length of the whole body.
 std::optional<std::uint64_t> response::object_bytes() const noexcept {
-  auto text = header("content-range");
-  if (text.empty())
-    text = header("content-length");
-  else
-    text.remove_prefix(std::min(text.rfind('/'), text.size() - 1) + 1);
-  std::uint64_t bytes = 0;
-  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (text.empty() || failure != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return bytes;
+  return http::object_bytes(headers_);
 }
 
 request::request(std::string_view method, std::string url)
@@ -127,6 +116,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
   received so_far{.room = into,
                   .content = {},
                   .etag = {},
+                  .object_bytes = {},
                   .checksum = {},
                   .divide_above = most.value_or(options.divide_above)};
   auto begun = detail::clock::now();
@@ -246,8 +236,7 @@ class object_reader final : public byte_reader {
   request whole_;
   // Without a strong tag, an object of the same length, tag and time passes for the same.
   bool is_another(const response& part) const {
-    auto version = version_of(part);
-    bool is_other_version = !version_.empty() && !version.empty() && version != version_;
+    bool is_other_version = !version_.empty() && version_of(part) != version_;
     return is_other_version || part.object_bytes().value_or(bytes_) != bytes_;
   }
   [[noreturn]] void refuse_change() const {
@@ -302,7 +291,8 @@ static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<clie
     found = std::move(got.answer);
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_data) throw;
-    throw error(errc::unsupported, "open " + name, failure.what());
+    throw error(errc::unsupported, "open " + name,
+                std::string("the server does not support ranges: ") + failure.what());
   }
   if (found->status() == 416)
     co_return std::make_shared<const memory_reader>(buffer(), std::move(name));

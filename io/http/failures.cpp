@@ -1,5 +1,6 @@
 #include "failures.hpp"
 
+#include "ranges.hpp"
 #include "secrets.hpp"
 
 #include <lade/error.hpp>
@@ -13,6 +14,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace lade::io::http {
 
@@ -86,6 +88,20 @@ static std::string explanation_of(std::string_view body) {
 failed_attempt changed_object() {
   return {.code = make_error_code(errc::changed),
           .why = "the object has changed while it was read"};
+}
+
+std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::string_view etag,
+                                                std::optional<std::uint64_t> bytes) {
+  auto refuse = [](std::string why) {
+    return failed_attempt{.code = make_error_code(errc::invalid_data), .why = std::move(why)};
+  };
+  auto found = head.value("etag");
+  if (is_strong(etag) && found.empty()) return refuse("the server has left out the entity tag");
+  if (is_strong(etag) && found != etag) return changed_object();
+  auto total = object_bytes(head.headers);
+  if (!bytes || !total || *total == *bytes) return std::nullopt;
+  return refuse("the server says that the same entity has " + std::to_string(*bytes) +
+                " bytes and " + std::to_string(*total));
 }
 
 failed_attempt failure_of(const transfer& ended) {

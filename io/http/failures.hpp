@@ -33,6 +33,11 @@ bool is_renewed(const request& what, const failed_attempt& refusal, request::tim
 
 failed_attempt changed_object();
 
+// Why a response with a body is not of the entity that has this strong tag and so many bytes, if it
+// is not: servers may ignore If-Match. An empty tag and no length may be any entity's.
+std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::string_view etag,
+                                                std::optional<std::uint64_t> bytes = {});
+
 // The pause that a server asks for: in seconds, or until a date, counted from the header Date, or
 // from `now` where there is none (RFC 9110, section 10.2.3). Nothing if it is neither.
 std::optional<std::chrono::seconds> retry_after(const response_head& head,

@@ -1,5 +1,6 @@
 #include "ranges.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace lade::io::http {
@@ -23,9 +24,18 @@ std::string with_quotes(const std::string& etag) {
   return etag.empty() ? etag : "\"" + etag + "\"";
 }
 
-bool is_other(const response_head& head, std::string_view etag) noexcept {
-  auto found = head.value("etag");
-  return is_strong(etag) && !found.empty() && found != etag;
+// The part behind the slash of "bytes 0-499/1234", or the length of the whole body.
+std::optional<std::uint64_t> object_bytes(const header_list& headers) noexcept {
+  auto text = header_value(headers, "content-range");
+  if (text.empty())
+    text = header_value(headers, "content-length");
+  else
+    text.remove_prefix(std::min(text.rfind('/'), text.size() - 1) + 1);
+  std::uint64_t bytes = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (text.empty() || failure != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return bytes;
 }
 
 // Takes a number off the beginning of a text.

@@ -35,8 +35,8 @@ bool is_strong(std::string_view etag) noexcept;
 // The entity tag of a request: one as stores keep it, in quotes. Empty stays empty.
 std::string with_quotes(const std::string& etag);
 
-// Whether a response is of another entity than the one with this tag, as far as it says so: there
-// are servers that ignore If-Match.
-bool is_other(const response_head& head, std::string_view etag) noexcept;
+// The length of the whole object that a response says, also where the response is a part of it;
+// nothing if it does not.
+std::optional<std::uint64_t> object_bytes(const header_list& headers) noexcept;
 
 }  // namespace lade::io::http

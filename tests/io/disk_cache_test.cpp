@@ -676,6 +676,47 @@ TEST_P(DiskCache, WhatIsNoFileInThePlaceOfABlockIsReplaced) {
   EXPECT_EQ(remote->count(), 0u);
 }
 
+// As many descriptors as the process may have, until destroyed.
+class all_descriptors {
+ public:
+  all_descriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    auto few = before_;
+    few.rlim_cur = 256;
+    setrlimit(RLIMIT_NOFILE, &few);
+    for (int fd; (fd = dup(0)) >= 0;) fds_.push_back(fd);
+  }
+  all_descriptors(const all_descriptors&) = delete;
+  ~all_descriptors() {
+    for (int fd : fds_) close(fd);
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+
+ private:
+  struct rlimit before_;
+  std::vector<int> fds_;
+};
+
+// Other processes use them.
+TEST_P(DiskCache, BlocksThatCannotBeOpenedForAPassingReasonAreNotRemoved) {
+  for (int i = 0; i < 5; ++i) remote->put("s3://b/" + std::to_string(i), "content");
+  auto read_all = [&](const disk_cache& cache) {
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)), "content");
+  };
+  disk_cache cache(remote, options_of());
+  read_all(cache);
+  ASSERT_EQ(blocks_in(directory).size(), 5u);
+  {
+    const all_descriptors used_up;
+    read_all(cache);
+  }
+  EXPECT_EQ(cache.stats().damaged, 0u);
+  EXPECT_EQ(blocks_in(directory).size(), 5u);
+  remote->forget_requests();
+  read_all(cache);
+  EXPECT_EQ(remote->count(), 0u);
+}
+
 TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
   EXPECT_THAT([&] { disk_cache(nullptr, options_of()); },
               ThrowsMessage<error>("open a cache: no store is given"));

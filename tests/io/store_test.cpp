@@ -209,6 +209,11 @@ TEST(Store, ThatIsNotMountedIsNamed) {
                                    "<lade/io/http/urls.hpp>"));
   EXPECT_THAT([&] { (void)sync_wait(runtime, read(sample("hdfs://host/a"))); },
               ThrowsMessage<error>("open hdfs://host/a: no store is mounted at hdfs://"));
+  for (auto* prefix : {"file://", "file:///data/"})
+    EXPECT_THAT([&] { mount(prefix, std::make_shared<const echoes>("A")); },
+                ThrowsMessage<error>(HasSubstr("names files, which no store reads")));
+  EXPECT_THAT([] { mount("null://", nullptr); },
+              ThrowsMessage<error>("mount a store: no store is given for 'null://'"));
   EXPECT_THAT([] { mount("/data", nullptr); },
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
   EXPECT_THAT([] { mount(" https://u:secret@host/", nullptr); },

@@ -97,9 +97,9 @@ class store {
 // - The prefix is plain text: "s3://bucket" is a prefix of "s3://bucket2/key" too. End it with "/".
 // - The longest prefix of a name is used. A store that is mounted at the same prefix is replaced.
 // - A mount holds for the whole process. Mount before the runs that use the names.
-// - A mount at "file://" has no effect: paths and URLs of that scheme are read without a store.
 //
-// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL.
+// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL, if it is
+// one of "file://", which are read without a store, and if `where` is null.
 void mount(std::string_view prefix, std::shared_ptr<const store> where);
 
 // The same, unless a store is mounted at exactly that prefix. Returns whether it mounted `where`.

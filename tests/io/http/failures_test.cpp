@@ -486,6 +486,63 @@ TEST_P(Failures, AServerThatIgnoresIfMatchMixesNoObjects) {
   EXPECT_EQ(server.seen().at(server.requests() - 2).headers["if-match"], "\"v0\"");
 }
 
+// The rest is of another entity, which the server does not say.
+TEST_P(Failures, ARestWithoutAnEntityTagOrOfAnotherLengthIsNotJoinedToABody) {
+  struct rest {
+    std::string range;
+    std::string etag;
+    std::string why;
+  };
+  const rest rests[] = {
+      {"50-99/100", "", "the server has left out the entity tag"},
+      {"50-119/120", "", "the server has left out the entity tag"},
+      {"50-119/120", "\"v1\"", "the server says that the same entity has 100 bytes and 120"},
+  };
+  for (auto& each : rests) {
+    SCOPED_TRACE(each.range + " " + each.etag);
+    std::atomic<bool> sends_all = false;
+    web_server server([&](auto& request) -> web_reply {
+      if (request.headers.contains("range")) {
+        auto bytes = each.range.ends_with("120") ? 70u : 50u;
+        web_reply reply{.status = 206, .body = std::string(bytes, 'b')};
+        reply.headers = {{"Content-Range", "bytes " + each.range}};
+        if (!each.etag.empty()) reply.headers.emplace_back("ETag", each.etag);
+        sends_all = true;
+        return reply;
+      }
+      auto reply = file_reply(request, std::string(100, 'a'));
+      if (!sends_all) reply.cut_at = 50;
+      return reply;
+    });
+    runtime runtime(options());
+    client web(two_attempts());
+    EXPECT_THAT([&] { (void)sync_wait(runtime, web.get(server.url())); },
+                ThrowsMessage<error>(HasSubstr(each.why)));
+    sends_all = false;
+    EXPECT_THAT([&] { (void)sync_wait(runtime, joined(web.stream(server.url()))); },
+                ThrowsMessage<error>(HasSubstr(each.why)));
+    sends_all = false;
+    auto patient = two_attempts();
+    patient.retry.attempts = 3;
+    auto whole = sync_wait(runtime, client(patient).get(server.url()));
+    EXPECT_EQ(whole.body().text(), std::string(100, 'a'));
+  }
+}
+
+TEST_P(Failures, AStreamDoesNotEndBeforeTheLengthThatWasSaid) {
+  web_server server([&](auto& request) -> web_reply {
+    if (request.headers.contains("range"))
+      return {.status = 416, .headers = {{"Content-Range", "bytes */50"}}};
+    auto reply = file_reply(request, std::string(100, 'a'));
+    reply.cut_at = 50;
+    return reply;
+  });
+  runtime runtime(options());
+  EXPECT_THAT(
+      [&] { (void)sync_wait(runtime, joined(client(two_attempts()).stream(server.url()))); },
+      ThrowsMessage<error>(HasSubstr("416")));
+}
+
 TEST_P(Failures, ADecompressedStreamIsNotContinuedAndPartsAreNotDecompressed) {
   const std::string gzip_of_hello =
       std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", 10) +
