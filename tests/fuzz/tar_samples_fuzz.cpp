@@ -64,8 +64,10 @@ static task<> read_stream(io::read_tar_options options, std::vector<std::string>
 
 static task<> read_indexed(io::read_tar_options options, bool& is_indexed,
                            std::vector<std::string>& into) {
-  auto indexed = co_await io::index_shards(io::shards(std::vector{std::string(archive_url)}),
-                                           {.read = options});
+  io::shards shards{std::vector(1, std::string(archive_url))};
+  io::tar_samples_options indexing;
+  indexing.read = options;
+  auto indexed = co_await io::index_shards(std::move(shards), indexing);
   is_indexed = true;
   auto read = indexed.read();
   for (auto& listed : indexed.list_all()) {
