@@ -6,6 +6,7 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
+#include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,6 +67,42 @@ TEST(Map, KeepsTheOrderOfItsInputWhateverTheDelaysFailuresAndSkips) {
       ASSERT_EQ(failures.size(), 400 - kept.size());
       for (auto& failure : failures) EXPECT_EQ(failure.what, "bad");
     }
+}
+
+// A sample of each number: its text, and half of it where it is even.
+static sample with_fields_of(int number) {
+  auto made = sample("s" + std::to_string(number))
+                  .with_field(field("txt", "text " + std::to_string(number)));
+  return number % 2 == 0 ? std::move(made).with_field(field("half", number / 2)) : made;
+}
+
+TEST(Map, FunctionsReadAndAddFieldsOfSamplesByTheirNames) {
+  runtime runtime({.threads = 3});
+  auto count = [](sample each) {
+    auto letters = static_cast<std::int64_t>(each.field("txt").text().size());
+    return std::move(each).with_field(field("letters", letters)).without_field("txt");
+  };
+  auto samples = from(numbers{120}) | map(with_fields_of) | map(count, {.concurrency = 4});
+  auto all = test::collect(runtime, samples);
+  ASSERT_THAT(all, SizeIs(120));
+  for (int i = 0; i < 120; ++i) {
+    auto& made = all[static_cast<std::size_t>(i)];
+    EXPECT_EQ(made.key(), "s" + std::to_string(i));
+    EXPECT_EQ(made.field("letters").integer(), i < 10 ? 6 : i < 100 ? 7 : 8);
+    EXPECT_EQ(made.find_field("txt"), nullptr);
+  }
+}
+
+TEST(Map, AFieldThatASampleLacksIsAFailureThatNamesBoth) {
+  runtime runtime({.threads = 2});
+  auto half = [](sample each) { return each.field("half").integer(); };
+  auto halves = runtime.run(from(numbers{6}) | map(with_fields_of) |
+                            map(half, {.concurrency = 2, .on_error = on_error::skip}));
+  EXPECT_THAT(collect(halves), ElementsAre(0, 1, 2));
+  auto failures = halves.failures();
+  ASSERT_THAT(failures, SizeIs(3));
+  for (auto& failure : failures)
+    EXPECT_THAT(failure.what, testing::AllOf(HasSubstr(failure.item), HasSubstr("half")));
 }
 
 // Names how many are read at a time where nothing else does.

@@ -10,6 +10,7 @@
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>
 #include <lade/run.hpp>
+#include <lade/sample.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
 #include <lade/through.hpp>
@@ -67,6 +68,30 @@ TEST(Route, SendsEveryItemDownItsPath) {
                                                map(negative, {.concurrency = concurrency})));
       EXPECT_EQ(sorted(items), sorted(expected));
     }
+}
+
+static sample captioned(int number) {
+  auto made = sample("s" + std::to_string(number));
+  if (number % 3 == 2) return made;
+  return std::move(made).with_field(field("kind", number % 3 == 0 ? "photo" : "drawing"));
+}
+static int path_of_kind(const sample& each) { return each.field("kind").text() == "photo" ? 0 : 1; }
+static sample seen_by(sample each, const char* path) {
+  return std::move(each).with_field(field("path", path));
+}
+
+TEST(Route, DecidesByAFieldOfASample) {
+  runtime runtime({.threads = 3});
+  auto photos = map([](sample each) { return seen_by(std::move(each), "photo"); });
+  auto drawings = map([](sample each) { return seen_by(std::move(each), "drawing"); });
+  auto items = runtime.run(from(numbers{90}) | map(captioned) |
+                           route(path_of_kind, {.on_error = on_error::skip}, photos, drawings));
+  auto all = collect(items);
+  ASSERT_THAT(all, SizeIs(60));
+  for (auto& each : all) EXPECT_EQ(each.field("path").text(), each.field("kind").text());
+  auto failures = items.failures();
+  ASSERT_THAT(failures, SizeIs(30));
+  for (auto& failure : failures) EXPECT_THAT(failure.what, HasSubstr("kind"));
 }
 
 TEST(Route, KeepsTheOrderWithinAPath) {

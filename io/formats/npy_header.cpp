@@ -68,12 +68,23 @@ class npy_literal {
     auto order = type.empty() ? '\0' : type.front();
     auto known = type_of_code(type.substr(type.empty() ? 0 : 1));
     if (!known || std::string_view("<>|=").find(order) == std::string_view::npos)
-      refuse_npy(name_, "elements of type '" + std::string(type) + "' are not supported",
-                 errc::unsupported);
+      refuse_npy(
+          name_,
+          "elements of type '" + std::string(type) + "' are not supported" + instead_of(type),
+          errc::unsupported);
     into.spec.type = *known;
     constexpr char other = std::endian::native == std::endian::little ? '>' : '<';
     into.swapped = order == other && element_bytes(*known) > 1;
     if (order == '|' && element_bytes(*known) > 1) refuse("elements without a byte order");
+  }
+
+  // What to save instead of complex numbers.
+  static std::string instead_of(std::string_view type) {
+    auto code = type.substr(type.empty() ? 0 : 1);
+    bool has_order = type.find_first_of("<>=") == 0;
+    if (!has_order || (code != "c8" && code != "c16")) return {};
+    return "; save the view of it of type '" + std::string(type.substr(0, 1)) +
+           (code == "c8" ? "f4" : "f8") + "', where real and imaginary parts alternate";
   }
 
   static std::optional<element_type> type_of_code(std::string_view code) noexcept {

@@ -261,4 +261,17 @@ TEST(Store, PathsWithAZeroByteAreRefused) {
   }
 }
 
+TEST(StoreListing, ComparesSizesAndNoEntityTags) {
+  auto object = [](const std::string& root, int bytes, const char* etag) {
+    return sample(root + "/a").with_fields({field("size", bytes), field("etag", etag)});
+  };
+  const files sized("bucket://b", "**", {.compare_sizes = true});
+  const files copied("bucket://copy", "**", {.compare_sizes = true});
+  auto before = sized.identity_of(object("bucket://b", 7, "v1"));
+  EXPECT_EQ(before, "a 7");
+  EXPECT_EQ(sized.identity_of(object("bucket://b", 7, "v2")), before);
+  EXPECT_EQ(copied.identity_of(object("bucket://copy", 7, "v3")), before);
+  EXPECT_NE(sized.identity_of(object("bucket://b", 8, "v1")), before);
+}
+
 }  // namespace lade::io

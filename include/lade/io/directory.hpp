@@ -19,7 +19,10 @@ struct files_options {
   bool may_be_empty = false;  // a listing without a file is no error
 
   // States tell files apart by their sizes too, not only by their paths below the root. Asks the
-  // file system for each file when it is listed for a run.
+  // file system for each file when it is listed for a run; a listing of a store has the sizes.
+  // Nothing else is compared: a file or object that is replaced by another one of equal size is
+  // not noticed, also where a store says its entity tag. Copies of a data set, in another bucket
+  // or on a disk, have other tags, and the same states.
   bool compare_sizes = false;
 
   // Where to add what is wrong with directories below `root` that cannot be read, or whose paths

@@ -81,8 +81,20 @@ TEST(Npy, ShapesOfPython2AreRead) {
   EXPECT_EQ(parse(npy_of(dictionary_of("|u1", "(1L, 2L)"), "ab")).shape(), (dimensions{1, 2}));
 }
 
+TEST(Npy, ComplexNumbersAreUnsupportedWithWhatToDo) {
+  for (auto [type, parts] : {std::pair("<c8", "<f4"), std::pair("<c16", "<f8"),
+                             std::pair(">c16", ">f8"), std::pair("=c8", "=f4")}) {
+    auto file = npy_of(dictionary_of(type, "(0,)"), "");
+    EXPECT_THAT([&] { parse(file); },
+                ThrowsMessage<error>("read array x.npy: elements of type '" + std::string(type) +
+                                     "' are not supported; save the view of it of type '" + parts +
+                                     "', where real and imaginary parts alternate"));
+  }
+}
+
 TEST(Npy, OtherElementsAreUnsupported) {
-  for (std::string type : {"<c8", "|S3", "<U2", "|O", "<M8[ns]", "<m8", "<f16", "|V2", "<i3", ""}) {
+  for (std::string type :
+       {"<c32", "c8", "", "|c8", "|S3", "<U2", "|O", "<M8[ns]", "<m8", "<f16", "|V2", "<i3"}) {
     auto file = npy_of(dictionary_of(type, "(0,)"), "");
     EXPECT_THAT([&] { parse(file); }, ThrowsMessage<error>("read array x.npy: elements of type '" +
                                                            type + "' are not supported"));

@@ -73,6 +73,15 @@ TEST(Npz, AnArrayThatIsNoneIsNamed) {
               ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
 }
 
+TEST(Npz, AnArrayOfComplexNumbersIsNamedWithWhatToDo) {
+  auto header = std::string("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}");
+  auto array =
+      std::string("\x93NUMPY\1\0", 8) + little(header.size(), 2) + header + std::string(8, '\0');
+  EXPECT_THAT([&] { read_all(buffer_of(zip_of({{"x.npy", array}}))); },
+              ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: elements of type '<c8' are "
+                                             "not supported; save the view of it of type '<f4'")));
+}
+
 TEST(Npz, AnArrayThatClaimsMoreThanItHasIsRefusedByNameInLittleMemory) {
   for (auto& [shape, bytes] : {std::pair("1152921504606846976,", "9223372036854775808"),
                                std::pair("4294967296, 4294967296, 2", "18446744073709551615")}) {

@@ -5,7 +5,8 @@
 //
 // - Element types: bool, the integers of 8 to 64 bits, float16, float32 and float64, in either byte
 //   order. All others (complex numbers, strings, dates, records, Python objects) are refused as
-//   unsupported, with the type in the text.
+//   unsupported, with the type in the text. Of complex numbers, save `array.view("<f4")` (of
+//   complex128 "<f8"): its last dimension is twice as long, of real and imaginary parts in turn.
 // - An array in Fortran order becomes a tensor with strides.
 // - At most eight dimensions, the most that a tensor has.
 // - A file holds exactly one array: bytes behind it are refused, as are bytes of a bool other than
