@@ -222,6 +222,18 @@ void tar_parser::refuse_sparse() const {
                   data_bytes_);
 }
 
+// Its content is elsewhere: to pass over it would lose a file without a word.
+void tar_parser::refuse_link(char type) {
+  if (auto path = record("path"); !path.empty()) entry_.name = path;
+  forget();
+  if (type == '1')
+    throw tar_fault(errc::unsupported,
+                    entry_.name + " is a hard link: archive it with --hard-dereference",
+                    data_bytes_);
+  throw tar_fault(errc::unsupported,
+                  entry_.name + " is a symbolic link: archive it with --dereference", data_bytes_);
+}
+
 tar_parser::found tar_parser::read_entry(std::string_view block, char type) {
   entry_.name = full_name(block);
   entry_.bytes = data_bytes_;
@@ -230,6 +242,7 @@ tar_parser::found tar_parser::read_entry(std::string_view block, char type) {
   bool has_data = type < '1' || type > '6';
   entry_.mode = static_cast<std::uint32_t>(mode.value_or(0));
   entry_.modified = clamp_time(seconds.value_or(0), 0);
+  if (type == '1' || type == '2') refuse_link(type);
   if (has_data) {
     apply_records();
     refuse_sparse();

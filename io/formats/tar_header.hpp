@@ -83,6 +83,9 @@ class tar_parser {
   // Without what fills the last block.
   std::uint64_t data_bytes() const noexcept { return data_bytes_; }
 
+  // Whether an extension has said something of a header that has not come yet.
+  bool expects_header() const noexcept { return !local_.empty() || long_name_.has_value(); }
+
   // What extensions have said of the next header is forgotten.
   void forget() noexcept;
 
@@ -95,6 +98,7 @@ class tar_parser {
   std::string full_name(std::string_view block) const;
   void apply_records();
   void refuse_sparse() const;
+  void refuse_link(char type);
 
   char type_ = 0;
   std::uint64_t data_bytes_ = 0;

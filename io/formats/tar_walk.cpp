@@ -54,6 +54,11 @@ void tar_walk::end(const error& failure) {
 }
 
 tar_walk::step tar_walk::add_zero_block() {
+  if (parser_.expects_header()) {
+    parser_.forget();
+    report(make_error(errc::invalid_data, "zeros in place of the header that was announced"));
+    if (options_.on_damage == io::on_damage::end_archive) return step::over;
+  }
   if (place_ == place::at_header)
     place_ = place::one_zero;
   else if (place_ == place::one_zero && !options_.ignore_zeros)

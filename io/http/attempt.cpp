@@ -157,8 +157,7 @@ static void keep(received& so_far, const transfer& broken) {
   auto tag = broken.head.value("etag");
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
   if (can_continue) {
-    so_far.etag = tag;
-    so_far.object_bytes = object_bytes(broken.head.headers);
+    if (so_far.filled == 0) so_far.begun = broken.head;
     so_far.filled += broken.filled;
   } else {
     so_far.begin_anew();
@@ -176,6 +175,15 @@ static attempt_result answer_of(const std::string& url, response_head& head, buf
   return result;
 }
 
+// How many bytes are to come behind those that an attempt has received of the rest it asked for.
+static std::uint64_t missing_bytes(const received& so_far, const byte_range& asked,
+                                   std::uint64_t received_bytes) noexcept {
+  auto end = so_far.object_bytes().value_or(0);
+  if (asked.bytes != byte_range::to_end) end = std::min(end, asked.offset + asked.bytes);
+  auto reached = asked.offset + received_bytes;
+  return end > reached ? end - reached : 0;
+}
+
 // What a transfer that is over makes of an attempt.
 static attempt_result conclude(const std::string& url, bool gets, transfer& ended, received& so_far,
                                const byte_range& asked) {
@@ -186,7 +194,7 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   bool is_body = head.status >= 200 && head.status < 300;
   if (is_continued && ended.succeeded() && head.status == 412) return failed(changed_object());
   if (is_continued && is_body && head.is_complete)
-    if (auto refused = refusal_of_entity(head, so_far.etag, so_far.object_bytes)) {
+    if (auto refused = refusal_of_entity(head, so_far.etag(), so_far.object_bytes())) {
       refused->again = refused->code == errc::invalid_data;
       if (refused->again) so_far.begin_anew();
       return failed(*std::move(refused));
@@ -222,12 +230,17 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
     return failed({.code = status_code(head.status),
                    .why = status_code(head.status).message() + ", which is no object"});
   so_far.filled += ended.filled;
+  if (auto lacking = missing_bytes(so_far, asked, ended.filled); is_continued && lacking > 0)
+    return failed(
+        {.code = make_error_code(errc::invalid_data),
+         .why = "the rest that the server sent lacks " + std::to_string(lacking) + " bytes",
+         .again = true});
   if (so_far.filled < so_far.room.size())
     return failed({.code = make_error_code(errc::changed),
                    .why = "the object has become shorter while it was read"});
   auto body =
       so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled) : buffer();
-  return answer_of(url, head, std::move(body));
+  return answer_of(url, is_continued ? *so_far.begun : head, std::move(body));
 }
 
 // What the bytes of a whole object must come to, if its response states that.
@@ -258,7 +271,7 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
   if (!here.runtime) throw error(errc::no_runtime, describe_request(what.method(), what.url()));
   route way(what);
   while (true) {
-    auto tag = so_far.filled > 0 ? so_far.etag : what.if_match;
+    auto tag = so_far.filled > 0 ? so_far.etag() : what.if_match;
     auto headers = co_await make_headers(*client, what, way, std::move(tag));
     auto begun = std::chrono::system_clock::now();
     host_share host(*client, way.at);

@@ -8,6 +8,7 @@
 #include "failures.hpp"
 #include "handles.hpp"
 #include "origin.hpp"
+#include "ranges.hpp"
 #include "transfer.hpp"
 
 #include <lade/error.hpp>
@@ -88,17 +89,20 @@ struct received {
   std::span<std::byte> room;
   buffer content;
   std::size_t filled = 0;
-  std::string etag;  // of what is filled: strong, or empty if it cannot be continued
-  std::optional<std::uint64_t> object_bytes;  // of the whole entity, if its server has said it
-  std::optional<object_checksum> checksum;    // of the whole, if it is to be compared
-  std::uint64_t divide_above = 0;             // a longer body is left, if it can be read in parts
+  std::optional<response_head> begun;       // with what is filled; has a strong entity tag
+  std::optional<object_checksum> checksum;  // of the whole, if it is to be compared
+  std::uint64_t divide_above = 0;           // a longer body is left, if it can be read in parts
+
+  std::string etag() const { return begun ? std::string(begun->value("etag")) : std::string(); }
+  std::optional<std::uint64_t> object_bytes() const noexcept {
+    return begun ? http::object_bytes(begun->headers) : std::nullopt;
+  }
 
   std::span<std::byte> memory() const noexcept { return room.empty() ? content.bytes() : room; }
   void begin_anew() {
     content = {};
     filled = 0;
-    etag.clear();
-    object_bytes.reset();
+    begun.reset();
     checksum.reset();
   }
 };

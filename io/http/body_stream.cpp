@@ -147,6 +147,18 @@ static void verify_stream(streamed_body& body) {
     give_up_stream(body, {.code = make_error_code(errc::invalid_data), .why = std::move(why)});
 }
 
+// Why a transfer that has ended is not the end of the body, if it is not.
+static std::optional<failed_attempt> failure_of_end(const streamed_body& body,
+                                                    const transfer& ended) {
+  if (!ended.succeeded()) return failure_of(ended);
+  auto offset = body.what.range.offset;
+  if (body.object_bytes.value_or(0) <= offset) return std::nullopt;
+  return failed_attempt{.code = make_error_code(errc::invalid_data),
+                        .why = "the rest that the server sent lacks " +
+                               std::to_string(*body.object_bytes - offset) + " bytes",
+                        .again = true};
+}
+
 // Pauses before the next attempt; throws if there is to be none.
 static task<> recover(streamed_body& body, failed_attempt failure) {
   auto& options = body.owner->settings.options;
@@ -183,8 +195,8 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
     }
     running.filled = static_cast<std::size_t>(given);
     count(*body.owner, running);
-    if (!failure && running.succeeded()) break;
-    if (!failure) failure = failure_of(running);
+    if (!failure) failure = failure_of_end(body, running);
+    if (!failure) break;
     hop.reset();
     if (given > 0) body.waits_since = lade::detail::clock::now();
     co_await in_time(body, recover(body, *std::move(failure)));

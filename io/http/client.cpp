@@ -91,6 +91,9 @@ static void require_consistent(const request& what) {
   if (!has_body && !what.body.empty()) refuse_request(what, "only a PUT or POST has a body");
   if (what.method() != "GET" && !what.range.is_all())
     refuse_request(what, "only a GET has a range");
+  for (auto* own : {"range", "content-length", "transfer-encoding"})
+    if (!header_value(what.headers, own).empty())
+      refuse_request(what, std::string("the header ") + own + " is made of `range` and `body`");
 }
 
 void require_get(std::string_view doing, const request& what) {
@@ -115,8 +118,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
   require_consistent(what);
   received so_far{.room = into,
                   .content = {},
-                  .etag = {},
-                  .object_bytes = {},
+                  .begun = {},
                   .checksum = {},
                   .divide_above = most.value_or(options.divide_above)};
   auto begun = detail::clock::now();

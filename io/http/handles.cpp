@@ -4,11 +4,14 @@
 #include <lade/error.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <string_view>
 #include <utility>
+
+#include <unistd.h>
 
 namespace lade::io::http {
 
@@ -24,6 +27,11 @@ static void require_one_line(const char* doing, const char* option, std::string_
   if (text.find_first_of(ends) == text.npos) return;
   throw error(errc::invalid_argument, doing,
               std::string(option) + " has a line break or a zero byte in it");
+}
+
+static void require_there(const char* doing, const char* option, const std::string& path) {
+  if (path.empty() || access(path.c_str(), R_OK) == 0) return;
+  raise(errno, std::string(doing) + ": " + option + " is " + path);
 }
 
 client_settings::client_settings(const client_options& given)
@@ -67,6 +75,11 @@ client_settings::client_settings(const client_options& given)
   detail::require_count(stage, "redirects", options.redirects, {.most = 100});
   if (!private_key.empty() && certificate.empty())
     throw error(errc::invalid_argument, stage, "private_key without a certificate");
+  require_there(stage, "ca_file", ca_file);
+  require_there(stage, "ca_directory", ca_directory);
+  require_there(stage, "certificate", certificate);
+  require_there(stage, "private_key", private_key);
+  require_there(stage, "netrc_file", netrc_file);
   initialise_curl();
 }
 

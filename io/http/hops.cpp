@@ -52,6 +52,8 @@ static task<> add_own_headers(client::state& client, const request& what, const 
   headers.insert(headers.end(), what.headers.begin(), what.headers.end());
   if (auto* token = client.token_for(way.at)) {
     auto bearer = co_await (*token)(way.token_was_refused);
+    if (bearer.empty())
+      throw error(errc::invalid_argument, "authorize " + way.at.authority(), "the token is empty");
     headers.emplace_back("Authorization", "Bearer " + bearer);
   }
   if (what.sign) co_await what.sign(what, headers);
@@ -128,7 +130,10 @@ static bool is_redirect(const response_head& head) noexcept {
 
 // What is no whole URL may have secrets anywhere.
 static std::string shown_location(const std::string& location) {
-  return scheme_of(location).empty() ? "a place" : printable(without_secrets(location));
+  constexpr std::size_t most = 200;
+  if (scheme_of(location).empty()) return "a place";
+  auto text = printable(without_secrets(location));
+  return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
 // Where a redirect leads to, if that is allowed. Otherwise sets `why` it is not.

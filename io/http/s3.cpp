@@ -5,6 +5,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/http/s3.hpp>
+#include <lade/printable.hpp>
 #include <lade/url.hpp>
 
 #include <set>
@@ -116,23 +117,37 @@ static std::string listing_query(const std::string& key_prefix, const std::strin
   return query;
 }
 
+// What store::list promises, and states of listings rely on.
+static void require_listed(const std::string& key, const std::string& prefix,
+                           const std::string& last_key, const std::string& doing) {
+  if (!key.starts_with(prefix))
+    throw error(errc::invalid_data, doing, "the server lists " + printable(key) + " too");
+  if (!last_key.empty() && key <= last_key)
+    throw error(errc::unsupported, doing,
+                "the server lists " + printable(key) + " behind " + printable(last_key) +
+                    ", in no order or twice");
+}
+
 static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_store::state> store,
                                                     std::string prefix) {
   const s3_name name(prefix);
   auto bucket = std::string(scheme_of(prefix)) + "://" + name.bucket + "/";
+  const auto doing = "list " + without_secrets(prefix);
   std::string next;
+  std::string last_key;
   std::set<std::string> pages;  // their tokens
   do {
     auto what = co_await make_s3_listing_request(store, bucket, listing_query(name.key, next));
     auto answer = co_await store->requests.send(std::move(what));
-    auto page = parse_listed_page(answer.body().text());
+    auto page = parse_listed_page(answer.body().text(), doing);
     for (auto& each : page.keys) {
+      require_listed(each.key, name.key, last_key, doing);
+      last_key = each.key;
       object_info listed(bucket + each.key, each.bytes, std::move(each.etag));
       co_yield listed;
     }
     if (!page.next.empty() && !pages.insert(page.next).second)
-      throw error(errc::invalid_data, "list " + without_secrets(prefix),
-                  "the server repeats a page");
+      throw error(errc::invalid_data, doing, "the server repeats a page");
     next = std::move(page.next);
   } while (!next.empty());
 }

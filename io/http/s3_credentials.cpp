@@ -9,10 +9,19 @@
 
 namespace lade::io::http {
 
+// As a file that was read into a variable has them at its end.
+static void require_no_blanks(const char* variable, std::string_view value) {
+  if (value.find_first_of(" \t\r\n") == value.npos) return;
+  throw error(errc::invalid_argument, "find credentials in the environment",
+              std::string(variable) + " has a blank or a line break in it");
+}
+
 std::optional<s3_credentials> s3_credentials_from_environment() {
   auto id = first_set({"AWS_ACCESS_KEY_ID"});
   auto secret = first_set({"AWS_SECRET_ACCESS_KEY"});
   if (id.empty() || secret.empty()) return std::nullopt;
+  require_no_blanks("AWS_ACCESS_KEY_ID", id);
+  require_no_blanks("AWS_SECRET_ACCESS_KEY", secret);
   return s3_credentials(std::move(id), std::move(secret), first_set({"AWS_SESSION_TOKEN"}));
 }
 

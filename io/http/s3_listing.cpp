@@ -38,8 +38,8 @@ static listed_key parse_listed_key(const xml_text& xml, bool is_encoded) {
   return listed;
 }
 
-listed_page parse_listed_page(std::string_view text) {
-  auto xml = xml_text(text, "read a listing of objects").require("ListBucketResult");
+listed_page parse_listed_page(std::string_view text, std::string doing) {
+  auto xml = xml_text(text, std::move(doing)).require("ListBucketResult");
   listed_page page;
   bool is_encoded = xml.value("EncodingType") == "url";
   auto is_truncated = xml.value("IsTruncated");

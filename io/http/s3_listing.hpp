@@ -23,8 +23,9 @@ struct listed_page {
 // An entity tag without its quotes.
 std::string without_quotes(std::string tag);
 
-// Reads the XML of an answer to a request with encoding-type=url. Throws error(invalid_data) that
-// says what is wrong. (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html)
-listed_page parse_listed_page(std::string_view xml);
+// Reads the XML of an answer to a request with encoding-type=url. Throws error(invalid_data),
+// `doing` and what is wrong.
+// (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html)
+listed_page parse_listed_page(std::string_view xml, std::string doing);
 
 }  // namespace lade::io::http

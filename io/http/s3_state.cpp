@@ -7,11 +7,13 @@
 
 #include <lade/background.hpp>
 #include <lade/error.hpp>
+#include <lade/printable.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <utility>
 
@@ -59,11 +61,21 @@ static std::string require_endpoint(const std::string& from, std::string endpoin
   std::string why;
   try {
     (void)origin(endpoint);
-    return endpoint;
   } catch (const error& failure) {
     why = failure.what();
   }
+  if (why.empty() && endpoint.find_first_of("?#@") != std::string::npos)
+    why = without_secrets(endpoint) + " has a query, a fragment or user information";
+  if (why.empty()) return endpoint;
   throw error(errc::invalid_argument, "make an S3 store", from + ": " + why);
+}
+
+static std::string require_region(std::string region) {
+  bool is_name = std::ranges::all_of(
+      region, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+  if (is_name) return region;
+  throw error(errc::invalid_argument, "make an S3 store",
+              "'" + printable(region) + "' is no name of a region");
 }
 
 static std::string find_endpoint(std::string_view given) {
@@ -81,8 +93,8 @@ static std::string endpoint_of(const s3_profile& profile) {
 }
 
 s3_store::state::state(const s3_options& given, client made, s3_credentials_function from)
-    : region(given.region.empty() ? first_set({"AWS_REGION", "AWS_DEFAULT_REGION"})
-                                  : std::string(given.region)),
+    : region(require_region(given.region.empty() ? first_set({"AWS_REGION", "AWS_DEFAULT_REGION"})
+                                                 : std::string(given.region))),
       endpoint(find_endpoint(given.endpoint)),
       path_style(given.path_style),
       is_anonymous(given.anonymous),
@@ -118,7 +130,7 @@ task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
   place_permit only(loading_);
   if (auto known = known_place()) co_return known;
   auto profile = co_await without_budget(s3_profile::load({}));
-  set_place(region.empty() ? profile.value("region") : region,
+  set_place(region.empty() ? require_region(std::string(profile.value("region"))) : region,
             endpoint.empty() ? endpoint_of(profile) : endpoint);
   co_return known_place();
 }

@@ -23,7 +23,7 @@ static void read_as(F parse) try {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lade::io::http;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  read_as([&] { (void)parse_listed_page(text); });
+  read_as([&] { (void)parse_listed_page(text, "list"); });
   read_as([&] { (void)parse_credentials_xml(text, "read"); });
   read_as([&] { (void)parse_credentials_json(text, "read"); });
   (void)parse_expiration(text);

@@ -93,9 +93,31 @@ TEST(Tar, AMemberInOneBufferIsAViewOfIt) {
   EXPECT_EQ(members[1].content().data() - members[0].content().data(), 1024);
 }
 
-TEST(Tar, DirectoriesLinksAndDevicesArePassedOver) {
+TEST(Tar, LinksAreRefusedByName) {
+  const std::string name(120, 'n');
+  const auto long_name = tar_file("@x", pax_record("path", name), 'x');
+  const auto hard = tar_header("x", 1000, '1');
+  EXPECT_THAT(failure_of(hard + tar_end()),
+              HasSubstr("x is a hard link: archive it with --hard-dereference"));
+  EXPECT_THAT(failure_of(long_name + tar_header("n", 0, '2') + tar_end()),
+              HasSubstr(name + " is a symbolic link: archive it with --dereference"));
+  damage_log log;
+  auto bytes = tar_file("a", "1") + long_name + hard + tar_file("b", "2") + tar_end();
+  auto members = read(bytes, {.on_damage = on_damage::skip_member, .log = &log});
+  EXPECT_THAT(texts(members), ElementsAre("a=1", "b=2"));
+  EXPECT_EQ(log.count(), 1u);
+}
+
+TEST(Tar, AnExtensionWithoutItsHeaderIsDamage) {
+  for (auto& extension : {tar_file("@x", pax_record("path", "lost"), 'x'),
+                          tar_file("././@LongLink", std::string("lost\0", 5), 'L')})
+    EXPECT_THAT(failure_of(tar_file("a", "1") + extension + tar_end()),
+                HasSubstr("zeros in place of the header that was announced"));
+}
+
+TEST(Tar, DirectoriesAndDevicesAreSkipped) {
   std::string bytes;
-  for (char type : {'1', '2', '3', '4', '5', '6'}) bytes += tar_header("x", 1000, type);
+  for (char type : {'3', '4', '5', '6'}) bytes += tar_header("x", 1000, type);
   bytes += tar_file("v7/", "", '\0') + tar_file("label", "", 'V') + tar_file("dump", "list", 'D');
   bytes += tar_file("contiguous", "here", '7') + tar_file("old", "there", '\0') + tar_end();
   EXPECT_THAT(texts(read(bytes)), ElementsAre("contiguous=here", "old=there"));

@@ -833,6 +833,12 @@ TEST(HttpOptions, ThatCannotWorkAreNamed) {
                 ThrowsMessage<error>("make an HTTP client: user_agent has a line break or a zero "
                                      "byte in it"));
   EXPECT_THROW(client({.ca_file = std::string_view("a\0b", 3)}), error);
+  EXPECT_THAT([] { client({.ca_file = "/absent/ca.pem"}); },
+              ThrowsMessage<error>("make an HTTP client: ca_file is /absent/ca.pem: No such file "
+                                   "or directory"));
+  EXPECT_THROW(client({.ca_directory = "/absent"}), error);
+  EXPECT_THROW(client({.certificate = "/absent"}), error);
+  EXPECT_THROW(client({.netrc_file = "/absent"}), error);
   EXPECT_THAT([] { client({.private_key = "key.pem"}); },
               ThrowsMessage<error>(HasSubstr("private_key without a certificate")));
   EXPECT_THAT([] { request("BREW", "http://a/"); },
@@ -953,6 +959,16 @@ TEST_P(Client, RequestsThatCannotBeSentAsTheyAreAreRefused) {
     what.range = {0, 5};
     EXPECT_THAT([&] { sent(what); }, ThrowsMessage<error>(HasSubstr("only a GET has a range")));
   }
+  for (auto* own : {"Range", "Content-Length", "transfer-encoding"}) {
+    auto what = of("PUT");
+    what.headers.emplace_back(own, "5");
+    EXPECT_THAT([&] { sent(what); },
+                ThrowsMessage<error>(HasSubstr("is made of `range` and `body`")));
+  }
+  client authorized(quick());
+  authorized.authorize("127.0.0.1", [](bool) -> task<std::string> { co_return ""; });
+  EXPECT_THAT([&] { (void)sync_wait(runtime, authorized.get(url)); },
+              ThrowsMessage<error>(HasSubstr("authorize 127.0.0.1:1: the token is empty")));
   auto part = of("GET");
   part.range = {0, 5};
   auto expected = [&](const char* doing, const char* why) {

@@ -529,6 +529,38 @@ TEST_P(Failures, ARestWithoutAnEntityTagOrOfAnotherLengthIsNotJoinedToABody) {
   }
 }
 
+// A server that sends the rest of a body in pieces of its own choice, and not how long the whole
+// is.
+TEST_P(Failures, ARestThatIsSentInPiecesIsAskedForUntilItIsWhole) {
+  const auto content = text_of_bytes(1000);
+  web_server server([&](auto& request) -> web_reply {
+    if (!request.headers.contains("range")) {
+      auto reply = file_reply(request, content);
+      reply.cut_at = 300;
+      return reply;
+    }
+    auto first = request.range(content.size()).first;
+    auto piece = content.substr(first, 300);
+    auto last = first + piece.size() - 1;
+    return {.status = 206,
+            .headers = {{"Content-Range",
+                         "bytes " + std::to_string(first) + "-" + std::to_string(last) + "/*"},
+                        {"ETag", "\"v1\""}},
+            .body = piece};
+  });
+  runtime runtime(options());
+  auto patient = two_attempts();
+  patient.retry.attempts = 5;
+  client web(patient);
+  auto whole = sync_wait(runtime, web.get(server.url()));
+  EXPECT_EQ(whole.body().text(), content);
+  EXPECT_EQ(whole.status(), 200);
+  EXPECT_EQ(whole.header("content-length"), "1000");
+  EXPECT_TRUE(sync_wait(runtime, joined(web.stream(server.url()))) == content);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, client(two_attempts()).get(server.url())); },
+              ThrowsMessage<error>(HasSubstr("the rest that the server sent lacks 400 bytes")));
+}
+
 TEST_P(Failures, AStreamDoesNotEndBeforeTheLengthThatWasSaid) {
   web_server server([&](auto& request) -> web_reply {
     if (request.headers.contains("range"))

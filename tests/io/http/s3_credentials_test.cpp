@@ -245,6 +245,18 @@ TEST(S3Credentials, ProfileFilesAreReadAsOtherProgramsReadThem) {
   refused("[ ]", "line 1: a section without a name");
 }
 
+TEST(S3Credentials, OfTheEnvironmentWithALineBreakAreRefusedByTheirVariable) {
+  for (auto* variable : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
+    std::map<std::string, std::string> variables{{"AWS_ACCESS_KEY_ID", "id"},
+                                                 {"AWS_SECRET_ACCESS_KEY", "s3cr3t"}};
+    variables[variable] += "\n";
+    aws_environment environment(variables);
+    EXPECT_EQ(failure_of(s3_default_credentials()),
+              std::string("find credentials in the environment: ") + variable +
+                  " has a blank or a line break in it");
+  }
+}
+
 static std::string failure_to_read() {
   runtime runtime;
   try {

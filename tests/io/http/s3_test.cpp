@@ -177,6 +177,25 @@ TEST(S3, AListingThatComesBackToAPageIsAnError) {
               ThrowsMessage<error>("list s3://bucket/a/: the server repeats a page"));
 }
 
+TEST(S3, AListingInNoOrderOrOfOtherObjectsIsAnError) {
+  std::vector<std::string> keys;
+  web_server server([&](auto&) {
+    std::string xml = "<ListBucketResult><IsTruncated>false</IsTruncated>";
+    for (auto& key : keys) xml += "<Contents><Key>" + key + "</Key><Size>1</Size></Contents>";
+    return web_reply{.body = xml + "</ListBucketResult>"};
+  });
+  runtime runtime;
+  s3_store store({.endpoint = server.url(""), .anonymous = true});
+  auto refused = [&](std::vector<std::string> listed, const std::string& why) {
+    keys = std::move(listed);
+    EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
+                ThrowsMessage<error>("list s3://bucket/a/: the server lists " + why));
+  };
+  refused({"a/2", "a/1"}, "a/1 behind a/2, in no order or twice");
+  refused({"a/1", "a/1"}, "a/1 behind a/1, in no order or twice");
+  refused({"a/1", "b"}, "b too");
+}
+
 TEST(S3, AListingThatIsCutOffIsAnError) {
   web_server server([](auto&) {
     return web_reply{.body =
@@ -713,6 +732,12 @@ TEST(S3, NamesThatAreNoneAreRefused) {
                 ThrowsMessage<error>(HasSubstr("no s3://bucket/key")));
   EXPECT_THAT([] { s3_store({.endpoint = "here"}); },
               ThrowsMessage<error>(HasSubstr("not a URL of http or https")));
+  for (auto* endpoint : {"http://h/?x=1", "http://h?", "http://h#f", "http://user:SECRET@h"})
+    EXPECT_THAT([&] { s3_store({.endpoint = endpoint}); },
+                ThrowsMessage<error>(AllOf(HasSubstr("has a query, a fragment or user information"),
+                                           Not(HasSubstr("SECRET")))));
+  EXPECT_THAT([] { s3_store({.region = "eu west/1\n"}); },
+              ThrowsMessage<error>("make an S3 store: 'eu west/1\\n' is no name of a region"));
 }
 
 static task<std::size_t> size_of(async_generator<buffer> chunks) {
@@ -756,7 +781,8 @@ TEST(S3Listing, IsReadWithItsEscapes) {
   auto page = parse_listed_page(
       "<ListBucketResult xmlns=\"a\"><EncodingType>url</EncodingType>"
       "<IsTruncated>false</IsTruncated><Contents><Key>a%2Bb+%26amp;</Key><Size>12</"
-      "Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>");
+      "Size><ETag>\"x&amp;y\"</ETag></Contents></ListBucketResult>",
+      "list s3://bucket/");
   ASSERT_EQ(page.keys.size(), 1u);
   EXPECT_EQ(page.keys[0].key, "a+b &amp;");
   EXPECT_EQ(page.keys[0].bytes, 12u);
@@ -766,8 +792,8 @@ TEST(S3Listing, IsReadWithItsEscapes) {
 
 TEST(S3Listing, ThatIsDamagedIsRefused) {
   auto refused = [](const std::string& xml, const std::string& why) {
-    EXPECT_THAT([&] { (void)parse_listed_page(xml); },
-                ThrowsMessage<error>("read a listing of objects: " + why));
+    EXPECT_THAT([&] { (void)parse_listed_page(xml, "list s3://bucket/"); },
+                ThrowsMessage<error>("list s3://bucket/: " + why));
   };
   auto refused_of = [&](const std::string& content, const std::string& why) {
     refused("<ListBucketResult>" + content + "</ListBucketResult>", why);

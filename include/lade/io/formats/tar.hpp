@@ -87,7 +87,8 @@ struct tar_options {
 //   while (auto* member = co_await members.next()) use(member->name(), member->content());
 //
 // Reads ustar, pax (path, size, mtime), GNU tar (long names, base 256) and Unix V7. Directories,
-// links and devices are passed over. Sparse files are refused by name.
+// devices and FIFOs are skipped. Sparse files and links are refused by name, as damage is: their
+// content is not behind their header. `tar --dereference --hard-dereference` archives it.
 //
 // The content of a member is a view of the stream's buffer where it is in one buffer, which lives
 // as long as the member; otherwise it is a copy in memory of the caller's pool. A size that only a
