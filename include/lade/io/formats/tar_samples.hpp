@@ -28,6 +28,8 @@ namespace io {
 struct tar_samples_options {
   // Where the indexes of archives are kept: beside them if empty, otherwise in this directory. It
   // is created (mode 0755 less the umask) if its parent exists; from a URL, indexes are only read.
+  // An index holds for the name that was indexed: for a path by its time of modification, for a URL
+  // by its entity tag. So the index of a local copy is not used for the URL of the archive.
   std::string_view index_directory = {};
 
   unsigned concurrency = 16;  // archives that are indexed at a time; at least 1
