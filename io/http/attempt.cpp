@@ -110,7 +110,7 @@ static task<> use_memory(transfer& paused, byte_share& share) {
 static task<std::optional<failed_attempt>> run_to_end(client::state& client, live_transfer& hop,
                                                       received& into, const context& where) {
   auto& running = *hop;
-  auto most = client.settings.options.max_bytes;
+  auto most = into.max_bytes;
   byte_share share(client.bytes);
   running.share = &share;
   if (!into.memory().empty()) {

@@ -92,6 +92,7 @@ struct received {
   std::optional<response_head> begun;       // with what is filled; has a strong entity tag
   std::optional<object_checksum> checksum;  // of the whole, if it is to be compared
   std::uint64_t divide_above = 0;           // a longer body is left, if it can be read in parts
+  std::uint64_t max_bytes = 0;              // a longer one is refused
 
   std::string etag() const { return begun ? std::string(begun->value("etag")) : std::string(); }
   std::optional<std::uint64_t> object_bytes() const noexcept {

@@ -120,7 +120,8 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
                   .content = {},
                   .begun = {},
                   .checksum = {},
-                  .divide_above = most.value_or(options.divide_above)};
+                  .divide_above = most.value_or(options.divide_above),
+                  .max_bytes = std::min(options.max_bytes, what.max_bytes)};
   auto begun = detail::clock::now();
   for (unsigned number = 1;; ++number) {
     auto result = co_await attempt(client, what, so_far);
@@ -256,9 +257,9 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
   auto bytes = *found.head.length();
   auto& options = client->settings.options;
   attempt_result result;
-  if (bytes > options.max_bytes) {
-    result.failure = {.code = make_error_code(errc::limit_exceeded),
-                      .why = longer_than(options.max_bytes)};
+  auto most = std::min(options.max_bytes, what.max_bytes);
+  if (bytes > most) {
+    result.failure = {.code = make_error_code(errc::limit_exceeded), .why = longer_than(most)};
     co_return result;
   }
   auto checksum = options.verify_checksums ? object_checksum::stated_by(found.head) : std::nullopt;

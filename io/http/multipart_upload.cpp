@@ -58,6 +58,7 @@ static task<std::string> tag_of_completed(multipart_upload& upload) {
 // sent again.
 static task<std::optional<std::string>> try_to_complete(multipart_upload& upload, buffer list) {
   auto what = co_await make_s3_request(upload.store, "POST", upload.url, upload.query(), list);
+  what.max_bytes = most_answer_bytes;
   what.headers.emplace_back("Content-Type", "application/xml");
   bool is_unknown = false;
   std::exception_ptr failure;
@@ -100,6 +101,7 @@ task<std::string> complete_upload(multipart_upload& upload) {
 // Whether a server that has ended an upload still has parts of it. Who may not ask is told no.
 static task<bool> has_parts(multipart_upload& upload) {
   auto what = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
+  what.max_bytes = most_answer_bytes;
   try {
     auto answer = co_await upload.store->requests.send(std::move(what));
     const xml_text xml(answer.body().text(), upload.doing);

@@ -194,7 +194,10 @@ task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std:
 
 task<request> make_s3_listing_request(std::shared_ptr<const s3_store::state> store,
                                       std::string bucket_url, std::string query) {
-  return make_signed_request(std::move(store), "GET", s3_name(bucket_url), std::move(query), {});
+  auto what = co_await make_signed_request(std::move(store), "GET", s3_name(bucket_url),
+                                           std::move(query), {});
+  what.max_bytes = most_answer_bytes;
+  co_return what;
 }
 
 }  // namespace lade::io::http

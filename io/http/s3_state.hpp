@@ -68,6 +68,9 @@ struct s3_store::state {
   mutable std::shared_ptr<const s3_place> place_;  // guarded by mutex_; null: not known yet
 };
 
+// Of an answer of the store itself. A page of a listing has at most 1000 keys of 1 KiB.
+inline constexpr std::uint64_t most_answer_bytes = std::uint64_t{16} << 20;
+
 // A request that is signed anew for each attempt, with the headers that it has then, and with new
 // credentials if the server says that these have expired. The answer to a HEAD has no body that
 // could say it: one that is refused is sent once more if its credentials are about to expire, or

@@ -96,6 +96,7 @@ class part_source {
 // whose id nobody knows.
 static task<response> ask_for_upload(multipart_upload& upload) {
   auto what = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
+  what.max_bytes = most_answer_bytes;
   try {
     co_return co_await upload.store->requests.send(std::move(what));
   } catch (const error& failure) {

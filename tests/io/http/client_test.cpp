@@ -985,6 +985,22 @@ TEST_P(Client, RequestsThatCannotBeSentAsTheyAreAreRefused) {
   EXPECT_EQ(web.stats().requests, 0u);
 }
 
+TEST_P(Client, ARequestMayHaveALimitOfItsOwn) {
+  const auto content = content_of(30 << 20);
+  web_server server([&](auto& request) { return file_reply(request, content); });
+  runtime runtime(options());
+  client web(quick());
+  for (std::uint64_t most : {std::uint64_t{1000}, std::uint64_t{20} << 20}) {
+    request what("GET", server.url("/a"));
+    what.max_bytes = most;
+    EXPECT_THAT([&] { (void)sync_wait(runtime, web.send(what)); },
+                ThrowsMessage<error>(
+                    HasSubstr("the body is longer than max_bytes, " + std::to_string(most))));
+    what.max_bytes = content.size();
+    EXPECT_EQ(sync_wait(runtime, web.send(what)).body().size(), content.size());
+  }
+}
+
 TEST_P(Client, APostIsRepeatedOnlyIfItMayBe) {
   web_server server([](auto&) { return web_reply{.status = 503}; });
   runtime runtime(options());

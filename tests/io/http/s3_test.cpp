@@ -196,6 +196,16 @@ TEST(S3, AListingInNoOrderOrOfOtherObjectsIsAnError) {
   refused({"a/1", "b"}, "b too");
 }
 
+TEST(S3, AListingOfAnyLengthIsNotReceived) {
+  web_server server([](auto&) {
+    return web_reply{.body = std::string((16u << 20) + 1, ' '), .says_length = false};
+  });
+  runtime runtime;
+  s3_store store({.endpoint = server.url(""), .anonymous = true});
+  EXPECT_THAT([&] { (void)sync_wait(runtime, names_of(store.list("s3://bucket/a/"))); },
+              ThrowsMessage<error>(HasSubstr("the body is longer than max_bytes, 16777216")));
+}
+
 TEST(S3, AListingThatIsCutOffIsAnError) {
   web_server server([](auto&) {
     return web_reply{.body =

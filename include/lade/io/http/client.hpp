@@ -175,7 +175,8 @@ class request {
   buffer body;           // of a PUT or POST
   byte_range range;      // of a GET
   std::string if_match;  // an entity tag: the request fails with 412 if the object has another
-  bool may_repeat;       // whether it is idempotent and may be retried; false for a POST by default
+  std::uint64_t max_bytes = ~std::uint64_t{0};  // as client_options::max_bytes, if less
+  bool may_repeat;  // whether it is idempotent and may be retried; false for a POST by default
 
   // Awaited before each attempt: appends headers that depend on the time, such as a signature, to
   // the list. They are sent to the host of the URL only. The references are valid until the task
