@@ -2,6 +2,7 @@
 #
 #   meson           lines `MODULE.FIELD<tab>WORDS` for meson.build
 #   options         the options of Meson that require every optional module
+#   optional        the modules that the library can be built without
 #   packages        Debian's packages that the modules need to be built
 #   test-packages   those that their tests need in addition
 #   write           writes the files of the tree that are made from modules.ini
@@ -160,6 +161,8 @@ def main(root, question):
         print_for_meson(modules)
     elif question == "options":
         print(*[f"-D{module.option}=enabled" for module in modules.values() if module.option])
+    elif question == "optional":
+        print(*[module.name for module in modules.values() if module.option])
     elif question in ["packages", "test-packages"]:
         field = question.replace("-", "_")
         print(*dict.fromkeys(word for m in modules.values() for word in getattr(m, field)))

@@ -135,6 +135,7 @@ class Modules(Tree):
 
     def test_every_optional_module_is_enabled(self):
         self.assertEqual(self.ask("options"), "-Dnet=enabled -Dcuda=enabled\n")
+        self.assertEqual(self.ask("optional"), "net cuda\n")
 
     def test_meson_reads_fields_as_lines_of_words(self):
         lines = self.ask("meson").splitlines()

@@ -238,8 +238,11 @@ bool web_server::send_reply(int fd, const web_request& to, const web_reply& repl
     }
     if (!reply.cut_at) chunked += "0\r\n\r\n";
     if (!send_all(fd, chunked)) return false;
-  } else if (!send_all(fd, body)) {
-    return false;
+  } else {
+    auto half = body.size() / 2;
+    if (!send_all(fd, body.substr(0, half))) return false;
+    if (reply.halfway) reply.halfway();
+    if (!send_all(fd, body.substr(half))) return false;
   }
   if (reply.stall_at) wait_for_end(fd);
   return !reply.cut_at && !reply.stall_at && reply.says_length;

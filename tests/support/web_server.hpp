@@ -36,6 +36,7 @@ struct web_reply {
   bool says_length = true;                   // otherwise the end of the connection ends the body
   std::optional<std::size_t> cut_at = {};    // closes after so many bytes of the body
   std::optional<std::size_t> stall_at = {};  // sends nothing more after so many bytes
+  std::function<void()> halfway = {};        // called when half of a body of known length is sent
   bool resets = false;                       // ends the connection by a reset, without an answer
   bool is_silent = false;                    // never answers
   std::optional<int> tunnel_to = {};         // passes bytes on to that port, as a proxy does

@@ -17,11 +17,16 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "../../../io/http/origin.hpp"
 #include "../../support/reactors.hpp"
@@ -194,6 +199,58 @@ TEST_P(Client, NamesAServerThatIsNotThere) {
   EXPECT_THAT([&] { (void)sync_wait(runtime, client(quick()).get(url)); },
               ThrowsMessage<error>(AllOf(HasSubstr("get " + url + ": Couldn't connect to server"),
                                          HasSubstr("(attempt 5 of 5)"))));
+}
+
+// Accepts no connections; the system keeps one for it, and answers no others.
+class deaf_server {
+ public:
+  deaf_server() {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    if (bind(listener_, address, size) != 0 || listen(listener_, 0) != 0 ||
+        getsockname(listener_, address, &size) != 0 || connect(kept_, address, size) != 0)
+      throw std::system_error(errno, std::generic_category(), "deaf_server");
+  }
+  deaf_server(const deaf_server&) = delete;
+  ~deaf_server() {
+    close(kept_);
+    close(listener_);
+  }
+
+  std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(ntohs(address_.sin_port)) + "/a";
+  }
+
+ private:
+  int listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int kept_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address_{};
+};
+
+TEST_P(Client, AServerThatDoesNotAnswerAConnectionIsNamed) {
+  const deaf_server server;
+  runtime runtime(options());
+  client_options once{.connect_timeout = 50ms, .stall_timeout = 1h, .deadline = 10s};
+  once.retry.attempts = 1;
+  try {
+    (void)sync_wait(runtime, client(once).get(server.url()));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code().value(), CURLE_OPERATION_TIMEDOUT) << failure.what();
+    EXPECT_THAT(failure.what(), AllOf(HasSubstr("get " + server.url()), HasSubstr("onnect")));
+  }
+}
+
+TEST_P(Client, APathIsSentAsItIs) {
+  web_server server([](auto& request) { return file_reply(request, "x"); });
+  runtime runtime(options());
+  client web;
+  for (std::string target : {"/a/../b", "/a/./b", "/..", "/a//b/"}) {
+    (void)sync_wait(runtime, web.get(server.url(target)));
+    EXPECT_EQ(server.seen().back().target, target);
+  }
 }
 
 TEST_P(Client, TriesAgainWhatMayPass) {
@@ -664,6 +721,98 @@ TEST_P(Client, LimitsConnectionsToAHost) {
   EXPECT_EQ(server.requests(), 21u);
 }
 
+// Half of it is more than the system keeps of a body that nobody reads.
+static constexpr std::size_t large_body = 32 << 20;
+
+// Holds bodies up when half of them has been sent, and answers "/last" when so many are held up.
+class held_bodies {
+ public:
+  explicit held_bodies(int wanted) : wanted_(wanted) {}
+
+  web_reply operator()(const web_request& request) {
+    web_reply reply{.body = std::string(large_body, 'x')};
+    if (request.target != "/last")
+      reply.halfway = [this] { hold(); };
+    else
+      while (running_ < wanted_) std::this_thread::yield();
+    return reply;
+  }
+
+  void let_go() {
+    is_open_ = true;
+    is_open_.notify_all();
+  }
+
+  int most() const { return most_; }
+
+ private:
+  void hold() {
+    auto now = ++running_;
+    for (auto before = most_.load(); before < now && !most_.compare_exchange_weak(before, now);) {}
+    is_open_.wait(false);
+    --running_;
+  }
+
+  const int wanted_;
+  std::atomic<int> running_ = 0;
+  std::atomic<int> most_ = 0;
+  std::atomic<bool> is_open_ = false;
+};
+
+// Starts the work, and lets its bodies go when another client has received as long a one, which
+// begins when as many are held up as there should be.
+static task<> hold_up(held_bodies& bodies, std::vector<task<>> all, std::string last) {
+  scope children(co_await this_context());
+  for (auto& each : all) children.start(std::move(each));
+  (void)co_await client().get(std::move(last));
+  bodies.let_go();
+  co_await children.join();
+}
+
+static task<std::size_t> bytes_of_stream(async_generator<buffer> chunks) {
+  std::size_t bytes = 0;
+  while (auto* chunk = co_await chunks.next()) bytes += chunk->size();
+  co_return bytes;
+}
+
+TEST_P(Client, LimitsBytesInFlight) {
+  for (bool streams : {false, true})
+    for (int fit : {1, 2}) {
+      held_bodies bodies(fit);
+      web_server server([&](auto& request) { return bodies(request); }, false);
+      client limited({.bytes_in_flight = static_cast<std::uint64_t>(fit) * large_body});
+      runtime runtime(options());
+      std::vector<task<>> all;
+      for (int i = 0; i < 3; ++i)
+        all.push_back(streams ? without_result(bytes_of_stream(
+                                    limited.stream(server.url(), {.chunk_bytes = large_body})))
+                              : without_result(limited.get(server.url())));
+      sync_wait(runtime, hold_up(bodies, std::move(all), server.url("/last")));
+      EXPECT_EQ(bodies.most(), fit) << (streams ? "streams" : "objects");
+      EXPECT_EQ(limited.stats().bytes_in, 3 * large_body);
+    }
+}
+
+// Takes a chunk, and no other while another body of the same length is received.
+static task<> take_one_chunk(async_generator<buffer> chunks, std::string other) {
+  auto* chunk = co_await chunks.next();
+  EXPECT_NE(chunk, nullptr);
+  auto got = co_await client().get(std::move(other));
+  EXPECT_EQ(got.body().size(), large_body);
+}
+
+TEST_P(Client, AStreamThatNobodyReadsIsNotReceived) {
+  std::atomic<bool> has_sent_half = false;
+  web_server server([&](auto& request) {
+    web_reply reply{.body = std::string(large_body, 'x')};
+    if (request.target == "/read") reply.halfway = [&] { has_sent_half = true; };
+    return reply;
+  });
+  runtime runtime(options());
+  sync_wait(runtime, take_one_chunk(client().stream(server.url("/read")), server.url("/other")));
+  EXPECT_FALSE(has_sent_half);
+}
+
 TEST_P(Client, StreamsABody) {
   const auto content = content_of(5'000'000);
   web_server server([&](auto& request) { return file_reply(request, content); });
@@ -904,8 +1053,9 @@ TEST_P(Client, ARangeThatIsRefusedIsNoEmptyObject) {
   });
   runtime runtime(options());
   EXPECT_THROW((void)sync_wait(runtime, client(quick()).open(server.url())), error);
-  web_server empty(
-      [](auto&) { return web_reply{.status = 416, .headers = {{"Content-Range", "bytes */0"}}}; });
+  web_server empty([](auto&) {
+    return web_reply{.status = 416, .headers = {{"Content-Range", "bytes */0"}}};
+  });
   EXPECT_EQ(sync_wait(runtime, client(quick()).open(empty.url()))->size(), 0u);
 }
 

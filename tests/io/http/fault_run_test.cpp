@@ -69,7 +69,7 @@ class faulty_store {
     random draw(seed_, number, attempt);
     auto kind = draw.below(20);
     ++requests_;
-    bool is_spoilt = kind < kinds && !(kind == led_in_a_circle && request.target.ends_with("?"));
+    bool is_spoilt = kind < kinds && !(kind == led_elsewhere && request.target.ends_with("?"));
     if (is_spoilt) {
       if (kind == changed && reply.status == 206) ++rests_of_others_;
       ++failed_.at(kind);
@@ -85,7 +85,7 @@ class faulty_store {
   std::vector<std::uint64_t> failed() const { return {failed_.begin(), failed_.end()}; }
 
  private:
-  static constexpr std::uint64_t led_in_a_circle = 13;
+  static constexpr std::uint64_t led_elsewhere = 13;
   static constexpr std::uint64_t changed = 15;
 
   static void damage(web_reply& reply, random& draw) {
@@ -128,7 +128,7 @@ class faulty_store {
         reply.cut_at = somewhere;
         break;
       case 12: reply.body.resize(somewhere); break;
-      case led_in_a_circle:
+      case led_elsewhere:
         reply = {.status = 302, .headers = {{"Location", request.target + "?"}}};
         break;
       case 14:
