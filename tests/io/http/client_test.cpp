@@ -1053,9 +1053,8 @@ TEST_P(Client, ARangeThatIsRefusedIsNoEmptyObject) {
   });
   runtime runtime(options());
   EXPECT_THROW((void)sync_wait(runtime, client(quick()).open(server.url())), error);
-  web_server empty([](auto&) {
-    return web_reply{.status = 416, .headers = {{"Content-Range", "bytes */0"}}};
-  });
+  web_server empty(
+      [](auto&) { return web_reply{.status = 416, .headers = {{"Content-Range", "bytes */0"}}}; });
   EXPECT_EQ(sync_wait(runtime, client(quick()).open(empty.url()))->size(), 0u);
 }
 
