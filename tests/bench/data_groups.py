@@ -163,6 +163,8 @@ def network_group():
     group.rows.append(Row("disk cache, files alone", "folder", [], "cached_files_of_local"))
     group.rows.append(lower("disk cache, second epoch", "folder", [], "cached_cpu_us"))
     add_remote_shards(group)
+    group.commands["signatures"] = "{bin}/sign_bench"
+    group.rows.append(lower("signature of a request", "signatures", [], "cpu_us_per_request"))
     group.commands["stop"] = (
         f"{slow} '{{bin}}/slow_server --silent' -- {{bin}}/net_bench --url @URL@ --depth 256"
         " --objects 2560 --stop 20"

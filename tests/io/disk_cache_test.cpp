@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -15,12 +16,17 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../support/coroutines.hpp"
 #include "../support/counted_store.hpp"
@@ -609,7 +615,9 @@ TEST_P(DiskCache, AFullDiskIsReadThrough) {
   struct rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   auto old = std::signal(SIGXFSZ, SIG_IGN);
-  struct rlimit small{1000, before.rlim_max};
+  struct rlimit small {
+    1000, before.rlim_max
+  };
   setrlimit(RLIMIT_FSIZE, &small);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 3000u);
   setrlimit(RLIMIT_FSIZE, &before);
@@ -618,6 +626,65 @@ TEST_P(DiskCache, AFullDiskIsReadThrough) {
   EXPECT_EQ(cache.stats().used_bytes, 0u);
   EXPECT_THAT(cache.failure(), HasSubstr("write to the cache " + directory));
   EXPECT_THAT(blocks_in(directory), IsEmpty()) << "no half of a file stays";
+}
+
+// Runs the work on a thread for which a disk of so many bytes is mounted at `path`. Returns why
+// that could not be done; empty if it was.
+static std::string with_small_disk(const std::string& path, std::size_t bytes,
+                                   const std::function<void()>& work) {
+  std::string why_not;
+  std::thread elsewhere([&] {
+    auto size = "size=" + std::to_string(bytes);
+    bool is_mounted = ::unshare(CLONE_NEWNS) == 0 &&
+                      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      ::mount("none", path.c_str(), "tmpfs", 0, size.c_str()) == 0;
+    if (is_mounted)
+      EXPECT_NO_THROW(work());
+    else
+      why_not = std::generic_category().message(errno);
+  });
+  elsewhere.join();
+  return why_not;
+}
+
+// Writes a file until the disk has no space for another page of it.
+static void fill_disk(const std::string& path) {
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  const std::string page(4096, 'x');
+  while (::write(fd, page.data(), page.size()) > 0) {}
+  EXPECT_EQ(errno, ENOSPC);
+  ::close(fd);
+}
+
+TEST_P(DiskCache, ADiskWithoutSpaceIsReadThrough) {
+  auto content = random_text(3000, 10);
+  for (int i = 0; i < 3; ++i) remote->put("s3://b/" + std::to_string(i), content);
+  for (bool is_full_from_the_start : {true, false}) {
+    auto why_not = with_small_disk(parent.path().string(), 8 << 20, [&] {
+      if (is_full_from_the_start) fill_disk(parent / "other");
+      disk_cache cache(remote, options_of());
+      runtime there(options());
+      auto read_all = [&] {
+        for (int i = 0; i < 3; ++i) {
+          auto got = sync_wait(there, cache.read("s3://b/" + std::to_string(i)));
+          EXPECT_TRUE(got.text() == content);
+        }
+      };
+      if (!is_full_from_the_start) {
+        EXPECT_EQ(sync_wait(there, cache.read("s3://b/0")).text(), content);
+        fill_disk(parent / "other");
+      }
+      read_all();
+      read_all();
+      auto kept = is_full_from_the_start ? 0u : 1u;
+      EXPECT_EQ(cache.stats().hits, 2 * kept);
+      EXPECT_EQ(cache.stats().failures, 6 - 2 * kept);
+      EXPECT_THAT(cache.failure(), HasSubstr("No space left on device"));
+      EXPECT_EQ(blocks_in(directory).size(), kept) << "no half of a file stays";
+    });
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+  }
 }
 
 TEST_P(DiskCache, ADirectoryThatCannotBeWrittenIsReadThrough) {
