@@ -615,9 +615,7 @@ TEST_P(DiskCache, AFullDiskIsReadThrough) {
   struct rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   auto old = std::signal(SIGXFSZ, SIG_IGN);
-  struct rlimit small {
-    1000, before.rlim_max
-  };
+  struct rlimit small{1000, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read(cache, "s3://b/" + std::to_string(i)).size(), 3000u);
   setrlimit(RLIMIT_FSIZE, &before);
