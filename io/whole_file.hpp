@@ -1,5 +1,6 @@
-// Files in directories of our own that may be absent. What is no regular file throws error, and
-// links are not followed: nobody waits for the other end of a FIFO.
+// Files in directories of our own that may be absent. What is no regular file throws error: nobody
+// waits for the other end of a FIFO. Links are not followed, but by try_open_own one to a regular
+// file that the kernel has in memory.
 
 #pragma once
 

@@ -50,13 +50,14 @@ client_settings::client_settings(const client_options& given)
         &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
     *text = {};  // the caller's memory may die; their copies are used
   constexpr auto stage = "make an HTTP client";
-  require_one_line(stage, "ca_file", ca_file);
-  require_one_line(stage, "ca_directory", ca_directory);
-  require_one_line(stage, "certificate", certificate);
-  require_one_line(stage, "private_key", private_key);
+  const std::pair<const char*, const std::string*> files[] = {{"ca_file", &ca_file},
+                                                              {"ca_directory", &ca_directory},
+                                                              {"certificate", &certificate},
+                                                              {"private_key", &private_key},
+                                                              {"netrc_file", &netrc_file}};
+  for (auto& [option, path] : files) require_one_line(stage, option, *path);
   require_one_line(stage, "proxy", proxy);
   require_one_line(stage, "no_proxy", no_proxy);
-  require_one_line(stage, "netrc_file", netrc_file);
   require_one_line(stage, "user_agent", user_agent);
   if (options.retry.attempts == 0) options.retry.attempts = 5;
   detail::require_retry(stage, options.retry);
@@ -75,11 +76,7 @@ client_settings::client_settings(const client_options& given)
   detail::require_count(stage, "redirects", options.redirects, {.most = 100});
   if (!private_key.empty() && certificate.empty())
     throw error(errc::invalid_argument, stage, "private_key without a certificate");
-  require_there(stage, "ca_file", ca_file);
-  require_there(stage, "ca_directory", ca_directory);
-  require_there(stage, "certificate", certificate);
-  require_there(stage, "private_key", private_key);
-  require_there(stage, "netrc_file", netrc_file);
+  for (auto& [option, path] : files) require_there(stage, option, *path);
   initialise_curl();
 }
 
