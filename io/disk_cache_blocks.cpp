@@ -53,7 +53,10 @@ task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64
   if (is_absent) co_return found;
   found.label = detail::decode_label(found.file.bytes(), found.file.size());
   auto& label = found.label;
-  bool is_block = label && label->key == key && label->offset == number * cache.block_bytes;
+  bool is_block =
+      label && label->key == key && label->offset == number * cache.block_bytes &&
+      label->offset <= label->object_bytes &&
+      label->content_bytes == std::min(cache.block_bytes, label->object_bytes - label->offset);
   if (is_block && (cache.verify_every_read || !cache.is_verified(key, label->content_crc))) {
     is_block = detail::has_content_of(*label, found.file.bytes());
     if (is_block) cache.note_verified(key, label->content_crc);

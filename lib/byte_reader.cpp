@@ -93,14 +93,26 @@ async_generator<buffer> stream(std::shared_ptr<const byte_reader> from, stream_o
 stream_reader::stream_reader(async_generator<buffer> from, std::string name)
     : from_(std::move(from)), name_(without_secrets(name)) {}
 
+stream_reader::stream_reader(std::shared_ptr<const byte_reader> from, std::size_t chunk_bytes)
+    : reader_(std::move(from)),
+      end_(reader_->size()),
+      chunk_bytes_(chunk_bytes),
+      name_(without_secrets(reader_->name())) {
+  detail::require_count("read " + name_, "chunk_bytes", chunk_bytes, {.least = 1});
+}
+
 // Makes the next bytes ready, if none are. Returns whether there are any.
 task<bool> stream_reader::fill() {
-  while (ready_.empty()) {
-    auto* next = co_await from_.next();
-    if (!next) co_return false;
+  if (reader_ && ready_.empty() && position_ < end_) {
+    auto bytes = std::min<std::uint64_t>(chunk_bytes_, end_ - position_);
+    ready_ = co_await reader_->read_at(position_, static_cast<std::size_t>(bytes));
+  }
+  while (from_ && ready_.empty()) {
+    auto* next = co_await from_->next();
+    if (!next) break;
     ready_ = std::move(*next);
   }
-  co_return true;
+  co_return !ready_.empty();
 }
 
 // `bytes` of those that are ready.
@@ -111,13 +123,25 @@ buffer stream_reader::take(std::size_t bytes) {
   return taken;
 }
 
-// The same where there must be some: `missing` bytes of `what`.
+error stream_reader::early_end(std::uint64_t missing, std::string_view what) const {
+  return error(errc::invalid_data, "read " + std::string(what) + " of " + name_,
+               "it ends at byte " + std::to_string(position_) + ", " + std::to_string(missing) +
+                   " bytes too early");
+}
+
+// Makes some of `missing` bytes of `what` ready.
 task<> stream_reader::require(std::uint64_t missing, std::string_view what) {
   bool some = co_await fill();
-  if (some) co_return;
-  throw error(errc::invalid_data, "read " + std::string(what) + " of " + name_,
-              "it ends at byte " + std::to_string(position_) + ", " + std::to_string(missing) +
-                  " bytes too early");
+  if (!some) throw early_end(missing, what);
+}
+
+// Goes to the end if a reader does not have so many bytes from here on.
+void stream_reader::require_left(std::uint64_t bytes, std::string_view what) {
+  auto left = end_ - position_;
+  if (bytes <= left) return;
+  ready_ = buffer();
+  position_ = end_;
+  throw early_end(bytes - left, what);
 }
 
 task<bool> stream_reader::at_end() {
@@ -134,6 +158,7 @@ task<buffer> stream_reader::read(std::size_t bytes, std::string_view what) {
   if (bytes == 0) co_return buffer();
   co_await require(bytes, what);
   if (bytes <= ready_.size()) co_return take(bytes);
+  if (reader_) co_return co_await read_apart(bytes, what);
 
   constexpr std::size_t trusted_bytes = std::size_t{16} << 20;
   auto content = co_await allocate(std::min(bytes, std::max(2 * ready_.size(), trusted_bytes)));
@@ -152,7 +177,26 @@ task<buffer> stream_reader::read(std::size_t bytes, std::string_view what) {
   co_return content;
 }
 
+// A piece of a reader that is not in one chunk, in memory of its own.
+task<buffer> stream_reader::read_apart(std::size_t bytes, std::string_view what) {
+  require_left(bytes, what);
+  auto content = co_await allocate(bytes);
+  auto begin = take(ready_.size());
+  std::memcpy(content.data(), begin.data(), begin.size());
+  auto rest = content.bytes().subspan(begin.size());
+  auto done = co_await reader_->read_at(rest, position_);
+  position_ += done;
+  if (done < rest.size()) throw early_end(rest.size() - done, what);
+  co_return content;
+}
+
 task<> stream_reader::skip(std::uint64_t bytes, std::string_view what) {
+  if (reader_ && bytes > ready_.size()) {
+    require_left(bytes, what);
+    ready_ = buffer();
+    position_ += bytes;
+    co_return;
+  }
   while (bytes > 0) {
     co_await require(bytes, what);
     bytes -= take(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, ready_.size()))).size();

@@ -131,6 +131,20 @@ TEST(StreamReader, AnEarlyEndNamesStreamPieceAndPosition) {
 TEST(StreamReader, ASizeThatIsNotThereIsNotAllocated) {
   stream_reader from(chunks("0123456789", {6, 4}), "digits");
   EXPECT_THROW((void)sync_wait(from.read(std::size_t{1} << 60, "a body")), error);
+  stream_reader of_reader(reader_of("0123456789"), 4);
+  EXPECT_THROW((void)sync_wait(of_reader.read(std::size_t{1} << 60, "a body")), error);
+}
+
+TEST(StreamReader, OfAReaderSaysTheSameOfAnEarlyEnd) {
+  stream_reader reading(reader_of("0123456789"), 4), skipping(reader_of("0123456789"), 4);
+  EXPECT_EQ(sync_wait(reading.read(3, "a head")).text(), "012");
+  EXPECT_THAT([&] { (void)sync_wait(reading.read(9, "a body")); },
+              ThrowsMessage<error>("read a body of text: it ends at byte 10, 2 bytes too early"));
+  EXPECT_TRUE(sync_wait(reading.at_end()));
+  EXPECT_THAT([&] { sync_wait(skipping.skip(12, "a tail")); },
+              ThrowsMessage<error>("read a tail of text: it ends at byte 10, 2 bytes too early"));
+  EXPECT_THAT([] { stream_reader(reader_of("01"), 0); },
+              ThrowsMessage<error>(HasSubstr("read text: chunk_bytes")));
 }
 
 TEST(StreamReader, GivesTheBytesOfTheStreamHoweverItIsCut) {
@@ -143,7 +157,9 @@ TEST(StreamReader, GivesTheBytesOfTheStreamHoweverItIsCut) {
     std::vector<std::size_t> sizes;
     for (std::size_t left = text.size(); left > 0; left -= sizes.back())
       sizes.push_back(std::min<std::size_t>(left, random() % 5000));
-    stream_reader from(chunks(text, sizes), "text");
+    auto chunk_bytes = 1 + random() % 5000;
+    auto from = round % 2 == 0 ? stream_reader(chunks(text, sizes), "text")
+                               : stream_reader(reader_of(text), chunk_bytes);
     std::string got;
     while (got.size() < text.size()) {
       auto bytes = std::min<std::size_t>(text.size() - got.size(), random() % 9000);

@@ -89,7 +89,11 @@ static void expect_padded(double value) {
 
 TEST(Pad, TakesElementsOfEveryType) {
   expect_padded<std::uint8_t>(255);
+  expect_padded<std::int8_t>(-128);
+  expect_padded<std::int16_t>(-32768);
   expect_padded<std::uint16_t>(65535);
+  expect_padded<std::uint32_t>(4294967295.0);
+  expect_padded<std::uint64_t>(0x1p63);
   expect_padded<std::int32_t>(-2147483648.0);
   expect_padded<std::int64_t>(-0x1p63);
   expect_padded<float>(-std::numeric_limits<double>::infinity());

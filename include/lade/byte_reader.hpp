@@ -5,6 +5,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/buffer.hpp>
+#include <lade/error.hpp>
 #include <lade/task.hpp>
 
 #include <cstddef>
@@ -106,6 +107,12 @@ class stream_reader {
   // `name`: what errors call the stream; of a URL, without its secrets.
   stream_reader(async_generator<buffer> from, std::string name);
 
+  // The bytes of a reader from the first on, a chunk at a time. A piece that is not in one chunk is
+  // read into its own memory instead of being copied together, and nothing is read of what is
+  // skipped: for files. Of an object in a store, stream() asks for all bytes at once.
+  explicit stream_reader(std::shared_ptr<const byte_reader> from,
+                         std::size_t chunk_bytes = std::size_t{256} << 10);
+
   const std::string& name() const noexcept { return name_; }
 
   // How many bytes have been read or skipped.
@@ -116,8 +123,8 @@ class stream_reader {
 
   // The next `bytes` bytes: a view of the stream's buffer if they are in one, else a copy in memory
   // of the caller's pool. Throws error(invalid_data) if the stream ends before, naming `what` was
-  // to be read and the position. A copy is allocated in steps, so that a size that only a damaged
-  // header claims costs no more than 16 MiB, or twice the bytes that are there.
+  // to be read and the position. A copy of a stream's bytes is allocated in steps, so that a size
+  // that only a damaged header claims costs no more than 16 MiB, or twice the bytes that are there.
   task<buffer> read(std::size_t bytes, std::string_view what);
 
   // The same if they are in the stream's buffer; otherwise nothing, and nothing is waited for. For
@@ -136,9 +143,15 @@ class stream_reader {
  private:
   task<bool> fill();
   task<> require(std::uint64_t missing, std::string_view what);
+  void require_left(std::uint64_t bytes, std::string_view what);
+  task<buffer> read_apart(std::size_t bytes, std::string_view what);
   buffer take(std::size_t bytes);
+  error early_end(std::uint64_t missing, std::string_view what) const;
 
-  async_generator<buffer> from_;
+  std::optional<async_generator<buffer>> from_;  // a stream, or
+  std::shared_ptr<const byte_reader> reader_;    // a reader
+  std::uint64_t end_ = 0;                        // of the reader
+  std::size_t chunk_bytes_ = 0;
   std::string name_;
   buffer ready_;  // not yet read
   std::uint64_t position_ = 0;

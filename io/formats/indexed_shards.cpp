@@ -23,8 +23,8 @@ indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& 
   }
 }
 
-[[noreturn]] static void refuse_group(const std::string& shard, const std::string& why) {
-  throw error(errc::invalid_data, "index " + without_secrets(shard), why);
+[[noreturn]] static void refuse_group(const std::string& shard, errc code, const std::string& why) {
+  throw error(code, "index " + without_secrets(shard), why);
 }
 
 void indexed_shards::add(std::size_t at, const io::tar_index& index) {
@@ -37,17 +37,23 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
     if (shard.groups.empty() || shard.groups.back().key != name->key())
       shard.groups.push_back({name->key(), {}});
     auto& fields = shard.groups.back().fields;
+    auto refuse = [&](errc code, const std::string& why) {
+      refuse_group(
+          shard.name, code,
+          "member " + entry.name() + " at byte " + std::to_string(entry.offset()) + ": " + why);
+    };
     if (std::ranges::find(fields, name->field(), &place::field) != fields.end())
-      refuse_group(shard.name, "member " + entry.name() + " at byte " +
-                                   std::to_string(entry.offset()) +
-                                   ": its sample has such a field already");
+      refuse(errc::invalid_data, "its sample has such a field already");
+    if (fields.size() == most_sample_fields)
+      refuse(errc::limit_exceeded,
+             "its sample has more than " + std::to_string(most_sample_fields) + " fields");
     fields.push_back({name->field(), entry.offset(), entry.bytes()});
   }
   for (std::size_t i = 0; i < shard.groups.size(); ++i) {
     auto& group = shard.groups[i];
     std::erase_if(group.fields, [&](const place& p) { return !fields_.contains(p.field); });
     if (!shard.by_key.emplace(group.key, i).second)
-      refuse_group(shard.name,
+      refuse_group(shard.name, errc::invalid_data,
                    "two samples have the key " + group.key + "; only a stream tells them apart");
   }
 }

@@ -98,7 +98,10 @@ static field parse_npz_member(const buffer& file, const zip_member& member,
                               const zip_options& options, std::string_view archive) {
   auto name = std::string(archive) + "/" + member.name();
   require_readable(member, options, name);
-  auto content = stored_zip_data(file, member, name);
+  auto& values = member.values();
+  auto all = file.slice(static_cast<std::size_t>(values.header_offset),
+                        static_cast<std::size_t>(values.end - values.header_offset));
+  auto content = stored_zip_data(all, member, name);
   bool is_array = member.name().ends_with(npy_suffix);
   if (is_array && member.method() == zip_method::stored)
     return field(npz_name(member), parse_stored_array(content, member, name));

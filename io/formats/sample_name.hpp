@@ -7,6 +7,7 @@
 #include <lade/field.hpp>
 #include <lade/sample.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace lade::detail {
+
+// A sample with more fields is refused: each new one is compared with all others.
+inline constexpr std::size_t most_sample_fields = 4096;
 
 class sample_name {
  public:

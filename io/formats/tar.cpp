@@ -108,4 +108,10 @@ async_generator<tar_member> tar_members(async_generator<buffer> archive, std::st
   return walk_tar(stream_reader(std::move(archive), std::move(name)), std::move(walk));
 }
 
+async_generator<tar_member> tar_members(std::shared_ptr<const byte_reader> archive,
+                                        tar_options options) {
+  tar_walk walk(archive->name(), options);
+  return walk_tar(stream_reader(std::move(archive)), std::move(walk));
+}
+
 }  // namespace lade::io

@@ -42,9 +42,8 @@ std::uint64_t parse_tfrecord_header(std::span<const std::byte> header, std::stri
   return length;
 }
 
-tfrecord_reader::tfrecord_reader(async_generator<buffer> file, std::string name,
-                                 tfrecord_options options)
-    : from_(std::move(file), std::move(name)), options_(options) {
+tfrecord_reader::tfrecord_reader(stream_reader from, tfrecord_options options)
+    : from_(std::move(from)), options_(options) {
   // So that the bytes of a record with its checksum can be counted.
   options_.max_record_bytes = std::min(options.max_record_bytes, ~std::uint64_t{0} / 2);
 }
@@ -122,15 +121,23 @@ static async_generator<buffer> open_tfrecord_file(std::string path, std::uint64_
   while (auto* chunk = co_await whole.next()) co_yield *chunk;
 }
 
-async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
-                                       tfrecord_options options) {
-  tfrecord_reader from(std::move(file), std::move(name), options);
+static async_generator<buffer> give_records(tfrecord_reader from) {
   for (;;) {
     auto record = from.try_next();
     if (!record) record = co_await from.next();
     if (!record) break;
     co_yield *record;
   }
+}
+
+async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
+                                       tfrecord_options options) {
+  return give_records(tfrecord_reader(stream_reader(std::move(file), std::move(name)), options));
+}
+
+async_generator<buffer> read_tfrecords(std::shared_ptr<const byte_reader> file,
+                                       tfrecord_options options) {
+  return give_records(tfrecord_reader(stream_reader(std::move(file)), options));
 }
 
 }  // namespace io
@@ -141,7 +148,7 @@ async_generator<sample> detail::read_tfrecord::operator()(sample file) const {
 
 async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_options options) {
   auto content = io::open_tfrecord_file(file.key(), options.max_file_bytes);
-  io::tfrecord_reader from(std::move(content), file.name(), options);
+  io::tfrecord_reader from(stream_reader(std::move(content), file.name()), options);
   for (;;) {
     auto record = from.try_next();
     if (!record) record = co_await from.next();

@@ -29,7 +29,7 @@ bool is_tfrecord_data(std::span<const std::byte> data_and_checksum) noexcept;
 
 class tfrecord_reader {
  public:
-  tfrecord_reader(async_generator<buffer> file, std::string name, tfrecord_options options);
+  tfrecord_reader(stream_reader from, tfrecord_options options);
 
   // The next record, or nothing at the end.
   task<std::optional<buffer>> next();

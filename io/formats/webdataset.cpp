@@ -45,12 +45,14 @@ class sample_group {
     fields_.clear();
   }
 
-  // Throws error(invalid_data) for a field that comes twice.
+  // Throws error(invalid_data) for a field that comes twice, and error(limit_exceeded) for too
+  // many.
   void add(const std::string& name, const io::tar_member& member, const sample_fields& wanted) {
     if (std::ranges::find(names_, name) != names_.end())
-      throw error(errc::invalid_data, "read " + shard_,
-                  "member " + member.name() + " at byte " + std::to_string(member.offset()) +
-                      ": its sample has a field " + name + " already");
+      refuse(errc::invalid_data, member, "its sample has a field " + name + " already");
+    if (names_.size() == most_sample_fields)
+      refuse(errc::limit_exceeded, member,
+             "its sample has more than " + std::to_string(most_sample_fields) + " fields");
     names_.push_back(name);
     if (wanted.contains(name)) fields_.emplace_back(name, member.content());
   }
@@ -61,6 +63,12 @@ class sample_group {
   }
 
  private:
+  [[noreturn]] void refuse(errc code, const io::tar_member& member, const std::string& why) const {
+    throw error(
+        code, "read " + shard_,
+        "member " + member.name() + " at byte " + std::to_string(member.offset()) + ": " + why);
+  }
+
   std::string shard_;
   std::string key_;
   bool begun_ = false;

@@ -6,6 +6,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/zip.hpp>
+#include <lade/io/ranges.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
@@ -67,6 +68,10 @@ const zip_member& zip_archive::get(std::string_view name) const {
 
 task<buffer> zip_archive::read(std::string name) const { return read(get(name)); }
 
+task<std::vector<buffer>> zip_archive::read(std::vector<zip_member> members) const {
+  return read_members(state_, std::move(members));
+}
+
 task<std::shared_ptr<const byte_reader>> zip_archive::open(zip_member member) const {
   return open_member(state_, std::move(member));
 }
@@ -87,13 +92,10 @@ static std::uint64_t fitting_header_bytes(std::span<const std::byte> begin, std:
   return header_bytes;
 }
 
-buffer stored_zip_data(const buffer& archive, const zip_member& member, std::string_view name) {
-  auto& values = member.values();
-  auto all = archive.slice(static_cast<std::size_t>(values.header_offset),
-                           static_cast<std::size_t>(values.end - values.header_offset));
+buffer stored_zip_data(const buffer& all, const zip_member& member, std::string_view name) {
   auto header_bytes = fitting_header_bytes(all.bytes(), all.size(), member, name);
   require_same_header(all.bytes().first(header_bytes), member, name);
-  return all.slice(header_bytes, values.compressed_bytes);
+  return all.slice(header_bytes, member.values().compressed_bytes);
 }
 
 void inflate_zip_data(std::span<const std::byte> from, std::span<std::byte> into,
@@ -162,11 +164,10 @@ static bool is_on_reactor(const context& here) {
   return here.runtime && detail::this_executor == &here.runtime->reactor();
 }
 
-task<buffer> zip_archive::read_member(std::shared_ptr<const state> archive, zip_member member) {
+// The content of a member, given its data as they are stored.
+static task<buffer> unpack_zip_data(buffer content, const zip_member& member,
+                                    std::string_view name) {
   constexpr std::uint64_t quick_bytes = std::uint64_t{16} << 10;
-  auto name = archive->from->name() + "/" + member.name();
-  require_readable(member, archive->options, name);
-  auto content = co_await read_zip_data(*archive->from, member, name);
   bool is_deflated = member.method() == zip_method::deflated;
   buffer inflated;
   if (is_deflated) inflated = co_await allocate(static_cast<std::size_t>(member.size()));
@@ -179,6 +180,30 @@ task<buffer> zip_archive::read_member(std::shared_ptr<const state> archive, zip_
   }
   require_crc32(crc32_of(content.bytes()), member, name);
   co_return content;
+}
+
+task<buffer> zip_archive::read_member(std::shared_ptr<const state> archive, zip_member member) {
+  auto name = archive->from->name() + "/" + member.name();
+  require_readable(member, archive->options, name);
+  auto content = co_await read_zip_data(*archive->from, member, name);
+  co_return co_await unpack_zip_data(std::move(content), member, name);
+}
+
+task<std::vector<buffer>> zip_archive::read_members(std::shared_ptr<const state> archive,
+                                                    std::vector<zip_member> members) {
+  std::vector<object_range> ranges;
+  for (auto& member : members) {
+    require_readable(member, archive->options, archive->from->name() + "/" + member.name());
+    auto& values = member.values();
+    ranges.push_back({values.header_offset, values.end - values.header_offset});
+  }
+  auto contents = co_await read_ranges(archive->from, std::move(ranges));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    auto name = archive->from->name() + "/" + members[i].name();
+    auto data = stored_zip_data(contents[i], members[i], name);
+    contents[i] = co_await unpack_zip_data(std::move(data), members[i], name);
+  }
+  co_return contents;
 }
 
 task<zip_archive> open_zip(std::shared_ptr<const byte_reader> from, zip_options options) {

@@ -45,7 +45,7 @@ void require_readable(const zip_member& member, const zip_options& options, std:
 std::size_t zip_header_bytes(std::span<const std::byte> bytes, std::string_view name);
 
 // The data of a member as they are stored, in an archive in memory.
-buffer stored_zip_data(const buffer& archive, const zip_member& member, std::string_view name);
+buffer stored_zip_data(const buffer& all, const zip_member& member, std::string_view name);
 
 // Inflates the data of a member into all of `into`.
 void inflate_zip_data(std::span<const std::byte> from, std::span<std::byte> into,

@@ -274,6 +274,11 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     auto tag = so_far.filled > 0 ? so_far.etag() : what.if_match;
     auto headers = co_await make_headers(*client, what, way, std::move(tag));
     auto begun = std::chrono::system_clock::now();
+    auto found = co_await look_up(*client, way);
+    if (found.failure) {
+      name_hop(way, *found.failure);
+      co_return failed(std::move(*found.failure));
+    }
     host_share host(*client, way.at);
     co_await host.permits().acquire();  // first: a slow host must not have the permits of all
     permit one_of_host(host.permits());
@@ -285,13 +290,11 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     bool may_divide = range.is_all() && what.method() == "GET" && so_far.room.empty();
     if (may_divide) hop->most_at_once = so_far.divide_above;
     set_up(*hop, what, way, range, headers);
+    set_addresses(*client, *hop, way, found.addresses);
     share_connection(*client, *hop, way.at);
-    auto refused = co_await look_up(*client, *hop, way);
-    if (!refused) {
-      refused = co_await run_to_end(*client, hop, so_far, here);
-      count(*client, *hop);
-      note_version(*client, *hop, way.at);
-    }
+    auto refused = co_await run_to_end(*client, hop, so_far, here);
+    count(*client, *hop);
+    note_version(*client, *hop, way.at);
     if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
     attempt_result result;
     if (refused) {

@@ -70,6 +70,9 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
     auto tag = body.has_begun ? body.etag : body.what.if_match;
     auto headers = co_await make_headers(*body.owner, body.what, way, std::move(tag));
     begun = std::chrono::system_clock::now();
+    auto found = co_await look_up(*body.owner, way);
+    refused = std::move(found.failure);
+    if (refused) break;
     host_share host(*body.owner, way.at);
     co_await host.permits().acquire();
     permit one_of_host(host.permits());
@@ -79,8 +82,7 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
     if (!body.what.range.is_all()) (*hop)->expected = body.what.range;
     set_streaming((*hop)->handle());
     set_up(**hop, body.what, way, body.what.range, headers);
-    refused = co_await look_up(*body.owner, **hop, way);
-    if (refused) break;
+    set_addresses(*body.owner, **hop, way, found.addresses);
     co_await hop->step();
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));

@@ -193,17 +193,22 @@ void engine::ready(int fd, unsigned events) noexcept {
 
 void engine::expired() noexcept { due_now_ = true; }
 
-// What is resumed here may begin, advance and abort transfers.
+// What is resumed here may begin, advance and abort transfers. A server that sends without end what
+// nobody takes, such as the extension of a chunk, has libcurl go on for ever: the reactor has its
+// turns in between.
 void engine::end_turn() noexcept {
+  constexpr int most_rounds = 8;
+  int rounds = 0;
   do {
-    while (std::exchange(due_now_, false)) act(CURL_SOCKET_TIMEOUT, 0);
+    if (std::exchange(due_now_, false)) act(CURL_SOCKET_TIMEOUT, 0);
     collect();
     while (!stepped_.empty()) {
       auto& stepped = stepped_.pop();
       where().remove(stepped.stall_watch_);
       if (auto* who = std::exchange(stepped.waiting_, nullptr)) who->ended();
     }
-  } while (due_now_);
+  } while (due_now_ && ++rounds < most_rounds);
+  if (due_now_) set_timer(clock::now());
 }
 
 // The transfers that libcurl has ended.
@@ -219,7 +224,7 @@ void engine::collect() noexcept {
     bool has_waited = ended->stage_ == transfer::stage::running;  // for the server
     if (has_waited && result == CURLE_OPERATION_TIMEDOUT) end_if_silent(*ended);
     ended->result_ = result;
-    ended->require_complete_head();
+    ended->require_good_head();
     ended->stage_ = transfer::stage::over;
     stepped_.add(*ended);
   }

@@ -102,6 +102,15 @@ void easy_handles::set_modes(CURL* easy) const noexcept {
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, curl_number(options.timeout.count()));
 }
 
+CURLcode easy_handles::set_certificate(CURL* easy) const noexcept {
+  auto& certificate = settings_.certificate;
+  auto& key = settings_.private_key;
+  if (certificate.empty()) return CURLE_OK;
+  auto result = curl_easy_setopt(easy, CURLOPT_SSLCERT, certificate.c_str());
+  if (result != CURLE_OK || key.empty()) return result;
+  return curl_easy_setopt(easy, CURLOPT_SSLKEY, key.c_str());
+}
+
 void easy_handles::set_options(CURL* easy) const {
   constexpr long longest_use = 600;  // seconds
   auto& options = settings_.options;
@@ -118,8 +127,7 @@ void easy_handles::set_options(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
   set_text(easy, CURLOPT_CAINFO, settings_.ca_file);
   set_text(easy, CURLOPT_CAPATH, settings_.ca_directory);
-  set_text(easy, CURLOPT_SSLCERT, settings_.certificate);
-  set_text(easy, CURLOPT_SSLKEY, settings_.private_key);
+  if (set_certificate(easy) != CURLE_OK) throw std::bad_alloc();
   set_text(easy, CURLOPT_PROXY, settings_.proxy);
   if (set_no_proxy(easy) != CURLE_OK) throw std::bad_alloc();
   set_text(easy, CURLOPT_USERAGENT, settings_.user_agent);
@@ -157,6 +165,7 @@ void easy_handles::give_back(easy_handle handle) noexcept {
   curl_easy_setopt(easy, CURLOPT_VERBOSE, 0L);
   set_modes(easy);
   if (settings_.through.any() && set_no_proxy(easy) != CURLE_OK) return;
+  if (set_certificate(easy) != CURLE_OK) return;
   std::lock_guard lock(mutex_);
   if (kept_.size() < most_kept) try {
       kept_.push_back(std::move(handle));

@@ -49,6 +49,7 @@ class easy_handles {
   void set_options(CURL* easy) const;
   void set_modes(CURL* easy) const noexcept;
   CURLcode set_no_proxy(CURL* easy) const noexcept;
+  CURLcode set_certificate(CURL* easy) const noexcept;
 
   const client_settings& settings_;
   std::mutex mutex_;

@@ -82,7 +82,11 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
     curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
     curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, nullptr);  // a part cannot be decompressed
   }
-  if (!way.is_own) curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  if (!way.is_own) {
+    curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    curl_easy_setopt(easy, CURLOPT_SSLCERT, nullptr);
+    curl_easy_setopt(easy, CURLOPT_SSLKEY, nullptr);
+  }
   if (curl_easy_setopt(easy, CURLOPT_URL, way.url.c_str()) != CURLE_OK) throw std::bad_alloc();
 }
 
@@ -104,22 +108,26 @@ void note_version(client::state& client, const transfer& ended, const origin& ho
   client.multiplexed.insert(host.authority());
 }
 
-task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
-                                            const route& way) {
-  auto& through = client.settings.through;
-  if (way.at.is_address() || through.lead_to(way.at)) co_return std::nullopt;
-  if (through.any() && curl_easy_setopt(hop.handle(), CURLOPT_NOPROXY, "*") != CURLE_OK)
-    throw std::bad_alloc();
-  std::optional<failed_attempt> failure;
+task<found_host> look_up(const client::state& client, const route& way) {
+  found_host found;
+  if (way.at.is_address() || client.settings.through.lead_to(way.at)) co_return found;
   try {
-    auto addresses = co_await resolver::of_process().resolve(way.at.host);
-    hop.addresses = with_line({}, "+" + way.at.authority() + ":" + addresses);
-    curl_easy_setopt(hop.handle(), CURLOPT_RESOLVE, hop.addresses.get());
+    found.addresses = co_await resolver::of_process().resolve(way.at.host);
   } catch (const error& thrown) {
     if (thrown.code() == errc::stopped) throw;
-    failure = failed_attempt{.code = thrown.code(), .why = thrown.what(), .again = true};
+    found.failure = failed_attempt{.code = thrown.code(), .why = thrown.what(), .again = true};
   }
-  co_return failure;
+  co_return found;
+}
+
+void set_addresses(const client::state& client, transfer& hop, const route& way,
+                   const std::string& addresses) {
+  if (addresses.empty()) return;
+  bool is_past_proxies = client.settings.through.any();
+  if (is_past_proxies && curl_easy_setopt(hop.handle(), CURLOPT_NOPROXY, "*") != CURLE_OK)
+    throw std::bad_alloc();
+  hop.addresses = with_line({}, "+" + way.at.authority() + ":" + addresses);
+  curl_easy_setopt(hop.handle(), CURLOPT_RESOLVE, hop.addresses.get());
 }
 
 static bool is_redirect(const response_head& head) noexcept {

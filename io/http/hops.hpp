@@ -40,9 +40,19 @@ void share_connection(client::state& client, transfer& hop, const origin& host);
 // Notes whether that host has answered over HTTP/2.
 void note_version(client::state& client, const transfer& ended, const origin& host);
 
-// Looks up the addresses of its host, unless a proxy does. Returns why it has none, if so.
-task<std::optional<failed_attempt>> look_up(const client::state& client, transfer& hop,
-                                            const route& way);
+// The addresses of a host, or why it has none. Neither, if nobody but a proxy looks them up.
+struct found_host {
+  std::string addresses;
+  std::optional<failed_attempt> failure;
+};
+
+// Looks up the host of a hop: before the hop has a permit, so that a name server that is silent
+// holds up no other host.
+task<found_host> look_up(const client::state& client, const route& way);
+
+// Has a hop use them.
+void set_addresses(const client::state& client, transfer& hop, const route& way,
+                   const std::string& addresses);
 
 // Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
 // it would, but may not.

@@ -16,8 +16,6 @@
 
 namespace lade::io::http {
 
-static constexpr std::chrono::seconds answer_lifetime{60};
-
 [[gnu::weak]] int look_up_host(const char* host, addrinfo** found) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -40,32 +38,63 @@ static std::string text_of_addresses(const addrinfo* first) {
 }
 
 resolver& resolver::of_process() {
-  static auto* const only = new resolver;
+  static auto* const only = new resolver({});
   return *only;
 }
 
-// The answer for a host: one that is fresh, or one that a thread is still looking up.
+// The answer for a host: one that is kept, or one that a thread is still looking up.
 std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
   std::lock_guard lock(mutex_);
-  if (auto kept = answers_.find(host);
-      kept != answers_.end() && clock::now() < kept->second->fresh_until)
-    return kept->second;
-  if (threads_ == most_threads)
-    throw error(errc::limit_exceeded, "resolve " + host,
-                "no answer yet for " + std::to_string(threads_) + " other hosts");
-  forget_old_answers();
+  auto found = answers_.find(host);
+  auto last = found == answers_.end() ? nullptr : found->second;
+  auto now = clock::now();
+  if (last && (now < last->fresh_until || last->is_asked_again)) return last;
+  bool is_kept = last && now < last->kept_until;
   auto asked = std::make_shared<answer>();
   try {
-    std::thread([this, host, asked] { look_up(host, *asked); }).detach();
-  } catch (const std::system_error& refusal) {
-    throw error(refusal.code(), "resolve " + host, "no thread for it");
+    look_up_apart(host, asked);
+  } catch (const error&) {
+    if (is_kept) return last;
+    throw;
   }
-  ++threads_;
+  if (is_kept) {
+    last->is_asked_again = true;
+    return last;
+  }
+  forget_old_answers();
   answers_[host] = asked;
   return asked;
 }
 
-// With the mutex held: a crawl of many hosts keeps no more answers than these.
+// With the mutex held, as what follows.
+void resolver::look_up_apart(const std::string& host, const std::shared_ptr<answer>& into) {
+  if (threads_ == most_threads)
+    throw error(errc::limit_exceeded, "resolve " + host,
+                "no answer yet for " + std::to_string(threads_) + " other hosts");
+  try {
+    std::thread([this, host, into] { look_up(host, into); }).detach();
+  } catch (const std::system_error& refusal) {
+    throw error(refusal.code(), "resolve " + host, "no thread for it");
+  }
+  ++threads_;
+}
+
+// Failures are not kept: of the host's last answer nothing changes, but when it is asked for again.
+void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made) noexcept {
+  auto now = clock::now();
+  made->fresh_until = made->failure == 0 ? now + lifetimes_.fresh : clock::time_point();
+  if (made->failure == 0) made->kept_until = now + lifetimes_.kept;
+  auto found = answers_.find(host);
+  if (found == answers_.end() || found->second == made) return;
+  if (made->failure == 0) {
+    found->second = made;
+  } else {
+    found->second->fresh_until = now + lifetimes_.fresh;
+    found->second->is_asked_again = false;
+  }
+}
+
+// A crawl of many hosts keeps no more answers than these.
 void resolver::forget_old_answers() {
   constexpr std::size_t many = 4096;
   if (answers_.size() < many) return;
@@ -73,24 +102,24 @@ void resolver::forget_old_answers() {
                 [now = clock::now()](auto& kept) { return kept.second->fresh_until < now; });
 }
 
-// On a thread of its own. Failures are not kept.
-void resolver::look_up(const std::string& host, answer& into) noexcept {
+// On a thread of its own.
+void resolver::look_up(const std::string& host, const std::shared_ptr<answer>& into) noexcept {
   addrinfo* found = nullptr;
   int failure = look_up_host(host.c_str(), &found);
   try {
-    if (failure == 0) into.addresses = text_of_addresses(found);
-    if (failure == 0 && into.addresses.empty()) failure = EAI_NONAME;
+    if (failure == 0) into->addresses = text_of_addresses(found);
+    if (failure == 0 && into->addresses.empty()) failure = EAI_NONAME;
   } catch (const std::bad_alloc&) {
     failure = EAI_MEMORY;
   }
   if (found) freeaddrinfo(found);
-  into.failure = failure;
+  into->failure = failure;
   {
     std::lock_guard lock(mutex_);
     --threads_;
-    into.fresh_until = failure == 0 ? clock::now() + answer_lifetime : clock::time_point();
+    keep(host, into);
   }
-  into.known.set();
+  into->known.set();
 }
 
 task<std::string> resolver::resolve(std::string host) {

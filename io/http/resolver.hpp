@@ -19,15 +19,23 @@ namespace lade::io::http {
 // getaddrinfo, but for tests that put their own in its place.
 int look_up_host(const char* host, addrinfo** found);
 
-// The resolver of the process. Its threads outlive whoever has asked, and the runtime, since
-// nothing can interrupt getaddrinfo; so it is never destroyed.
+// How old an answer of a name server may be.
+struct answer_lifetimes {
+  std::chrono::seconds fresh{60};   // then the host is looked up again,
+  std::chrono::seconds kept{3600};  // for which nobody waits whose answer is not older than that
+};
+
+// Its threads outlive whoever has asked, and the runtime, since nothing can interrupt getaddrinfo;
+// so it must never be destroyed.
 class resolver {
  public:
+  explicit resolver(answer_lifetimes lifetimes) noexcept : lifetimes_(lifetimes) {}
+
   static resolver& of_process();
 
   // The addresses of a host as libcurl's option RESOLVE takes them: "192.0.2.1,[2001:db8::1]".
-  // Answers are kept for a minute. Throws error that names the host, and error(stopped) when the
-  // caller is asked to stop.
+  // A name server that fails takes no answer away that is kept. Throws error that names the host,
+  // and error(stopped) when the caller is asked to stop.
   task<std::string> resolve(std::string host);
 
  private:
@@ -37,14 +45,19 @@ class resolver {
     std::string addresses;
     int failure = 0;  // of getaddrinfo
     clock::time_point fresh_until = clock::time_point::max();
+    clock::time_point kept_until;
+    bool is_asked_again = false;
   };
 
   static constexpr std::size_t most_threads = 256;
 
   std::shared_ptr<answer> ask(const std::string& host);
+  void look_up_apart(const std::string& host, const std::shared_ptr<answer>& into);
+  void look_up(const std::string& host, const std::shared_ptr<answer>& into) noexcept;
+  void keep(const std::string& host, const std::shared_ptr<answer>& made) noexcept;
   void forget_old_answers();
-  void look_up(const std::string& host, answer& into) noexcept;
 
+  const answer_lifetimes lifetimes_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<answer>> answers_;  // guarded by mutex_, as what follows
   std::size_t threads_ = 0;

@@ -47,6 +47,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
 // answer of a proxy, or a request to authenticate.
 std::size_t transfer::take_header(std::string_view line) {
   last_byte_ = std::chrono::steady_clock::now();
+  header_bytes_ += line.size();
+  if (header_bytes_ > most_header_bytes) return 0;
   if (line.starts_with("HTTP/")) {
     head = {};
     head.headers.reserve(16);
@@ -108,7 +110,12 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
 }
 
 // To libcurl, a connection that ends within the headers ends a response without a body.
-void transfer::require_complete_head() noexcept {
+void transfer::require_good_head() noexcept {
+  if (header_bytes_ > most_header_bytes) {
+    result_ = CURLE_WEIRD_SERVER_REPLY;
+    (void)snprintf(error_text_.data(), error_text_.size(), "more than %zu KiB of headers",
+                   most_header_bytes >> 10);
+  }
   if (result_ != CURLE_OK || head.is_complete) return;
   result_ = CURLE_PARTIAL_FILE;
   (void)snprintf(error_text_.data(), error_text_.size(), "the headers end too early");

@@ -74,6 +74,9 @@ class transfer {
 
   static constexpr std::size_t most_refused = std::size_t{1} << 20;
 
+  // Of all responses to a request, with what follows a body. libcurl limits what precedes it.
+  static constexpr std::size_t most_header_bytes = std::size_t{512} << 10;
+
   // `handle` has all options but those that belong to the object itself.
   explicit transfer(CURL* handle) noexcept : easy_(handle) {}
 
@@ -143,7 +146,7 @@ class transfer {
 
   bool should_be_divided() const noexcept;
   void begin_body();
-  void require_complete_head() noexcept;
+  void require_good_head() noexcept;
   std::size_t take_header(std::string_view line);
   std::size_t give_body(char* into, std::size_t bytes) noexcept;
   void keep_authorizations(std::string_view sent_headers);
@@ -157,6 +160,7 @@ class transfer {
   stage seen_ = stage::idle;
   watch stall_watch_;
   std::chrono::steady_clock::time_point last_byte_;
+  std::size_t header_bytes_ = 0;
   bool has_begun_ = false;  // its body
   bool listed_ = false;     // in the engine's list of steps that have ended
   transfer* previous_ = nullptr;

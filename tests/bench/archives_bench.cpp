@@ -26,25 +26,22 @@ struct input {
 
 using inputs = std::vector<input>;
 
-lade::async_generator<lade::buffer> bytes_of(const input& from) {
-  if (from.content.empty()) return lade::io::stream(from.path);
-  return lade::stream(std::make_shared<lade::memory_reader>(from.content, from.path));
+// What reads a file, or its content in memory.
+lade::task<std::shared_ptr<const lade::byte_reader>> open(const input& from) {
+  if (from.content.empty()) co_return co_await lade::io::open_reader(from.path);
+  co_return std::make_shared<const lade::memory_reader>(from.content, from.path);
 }
-
-lade::async_generator<lade::buffer> whole(lade::buffer content) { co_yield content; }
 
 lade::task<totals> read_members(const input& from) {
   totals all;
-  auto bytes = from.content.empty() ? bytes_of(from) : whole(from.content);
-  auto members = lade::io::tar_members(std::move(bytes), from.path);
+  auto members = lade::io::tar_members(co_await open(from));
   while (auto* member = co_await members.next()) all.add(member->content().size());
   co_return all;
 }
 
 lade::task<totals> read_records(const input& from) {
   totals all;
-  auto bytes = from.content.empty() ? bytes_of(from) : whole(from.content);
-  auto records = lade::io::read_tfrecords(std::move(bytes), from.path);
+  auto records = lade::io::read_tfrecords(co_await open(from));
   while (auto* record = co_await records.next()) all.add(record->size());
   co_return all;
 }
@@ -55,7 +52,7 @@ lade::task<totals> read_arrays(const input& from) {
   if (from.content.empty()) {
     fields = co_await lade::io::read_npz(from.path);
   } else {
-    auto reader = std::make_shared<lade::memory_reader>(from.content, from.path);
+    auto reader = co_await open(from);
     fields = co_await lade::io::read_npz(std::move(reader));
   }
   std::size_t bytes = 0;

@@ -209,7 +209,8 @@ bool web_server::send_reply(int fd, const web_request& to, const web_reply& repl
     return false;
   }
   if (reply.raw) {
-    send_all(fd, *reply.raw);
+    bool is_open = send_all(fd, *reply.raw) && !reply.raw_without_end.empty();
+    while (is_open) is_open = send_all(fd, reply.raw_without_end);
     return false;
   }
   auto text = "HTTP/1.1 " + std::to_string(reply.status) + " Text\r\n";

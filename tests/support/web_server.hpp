@@ -41,6 +41,7 @@ struct web_reply {
   bool is_silent = false;                    // never answers
   std::optional<int> tunnel_to = {};         // passes bytes on to that port, as a proxy does
   std::optional<std::string> raw = {};       // sends these bytes instead of all that, and closes
+  std::string raw_without_end = {};          // behind these, and as often as somebody receives
 };
 
 // Serves until it is destroyed, each connection on a thread of its own. `answer` is

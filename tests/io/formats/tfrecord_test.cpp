@@ -82,6 +82,8 @@ TEST(Tfrecord, RecordsAreReadHoweverTheFileIsCut) {
     }
     auto read = sync_wait(texts_of(read_tfrecords(stream_of(file, 1 + random() % 3000), "a")));
     ASSERT_EQ(read, records);
+    auto content = std::make_shared<const memory_reader>(test::buffer_of(file), "a");
+    ASSERT_EQ(sync_wait(texts_of(read_tfrecords(std::move(content)))), records);
   }
 }
 

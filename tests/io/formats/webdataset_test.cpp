@@ -2,6 +2,7 @@
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/formats/shards.hpp>
+#include <lade/io/formats/tar_samples.hpp>
 #include <lade/io/formats/webdataset.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
@@ -72,6 +73,20 @@ TEST(Webdataset, AFieldThatComesTwiceIsRefused) {
     EXPECT_THAT([&] { read(dir, archive, {.fields = fields}); },
                 ThrowsMessage<error>(HasSubstr("member a.JPG at byte 1536: its sample has a field "
                                                "jpg already")));
+}
+
+TEST(Webdataset, ASampleOfTooManyFieldsIsRefused) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  std::string archive;
+  for (int i = 0; i < 4096; ++i) archive += tar_file("a." + std::to_string(i), "");
+  EXPECT_EQ(read(dir, archive + tar_end()).size(), 1u);
+  archive += tar_file("a.last", "") + tar_end();
+  auto says = HasSubstr(": its sample has more than 4096 fields");
+  EXPECT_THAT([&] { read(dir, archive); }, ThrowsMessage<error>(says));
+  auto path = dir.write("a.tar", archive);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, index_shards(shards(path))); },
+              ThrowsMessage<error>(says));
 }
 
 TEST(Webdataset, FieldsBecomeDataAndLabel) {

@@ -1,3 +1,4 @@
+#include "../../support/counted_store.hpp"
 #include "../../support/reactors.hpp"
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
@@ -62,6 +63,35 @@ TEST(Zip, ADeflatedMemberIsInflated) {
   std::string text(100'000, 'x');
   EXPECT_EQ(read_text({{"a", text, true}, {"b", "", true}}, "a"), text);
   EXPECT_EQ(read_text({{"a", text, true}, {"b", "", true}}, "b"), "");
+}
+
+TEST(Zip, SeveralMembersAreReadAtOnceWhereTheyAreNeighbours) {
+  runtime runtime({.threads = 2});
+  auto remote = std::make_shared<counted_store>();
+  remote->opens_ranges = true;
+  const std::string large(200'000, 'l');
+  remote->put("counted://a.zip", zip_of({{"a", "1"}, {"b", "22", true}, {"l", large}, {"c", "3"}}));
+  mount("counted://", remote);
+  auto archive = sync_wait(runtime, open_zip("counted://a.zip"));
+  auto before = remote->count();
+  std::vector wanted{*archive.find("c"), *archive.find("b"), *archive.find("a")};
+  auto contents = sync_wait(runtime, archive.read(wanted));
+  EXPECT_EQ(remote->count(), before + 2);  // nothing of what is between them
+  ASSERT_EQ(contents.size(), 3u);
+  EXPECT_EQ(contents[0].text(), "3");
+  EXPECT_EQ(contents[1].text(), "22");
+  EXPECT_EQ(contents[2].text(), "1");
+  unmount("counted://");
+}
+
+TEST(Zip, OfSeveralMembersADamagedOneIsNamed) {
+  auto file = zip_of({{"a", "text"}, {"b", "more"}});
+  file[file.find("more")] ^= 1;
+  auto archive = open_text(buffer_of(file));
+  std::vector both(archive.members().begin(), archive.members().end());
+  runtime runtime({.threads = 1});
+  EXPECT_THAT([&] { (void)sync_wait(runtime, archive.read(both)); },
+              ThrowsMessage<error>("read a.zip/b: its CRC-32 is wrong"));
 }
 
 TEST(Zip, MembersAreListedInTheOrderOfTheDirectory) {

@@ -2,6 +2,7 @@
 
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
+#include <lade/io/http/s3.hpp>
 #include <lade/random.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
@@ -57,21 +58,26 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
 
-// The name server of this program. It never answers for never.example until that is allowed; other
-// names below "example" are those of this machine.
+// The name server of this program. It never answers for never.example until that is allowed, nor
+// for fading.example after a first answer; then it has no answer. Other names below "example" are
+// those of this machine.
 struct name_server {
   std::atomic<int> asked = 0;
+  std::atomic<int> fading = 0;  // how often fading.example was asked for
   std::atomic<bool> may_answer = false;
 };
 static name_server names;
 
 int look_up_host(const char* host, addrinfo** found) {
   const std::string name = host;
-  if (name == "never.example") {
-    ++names.asked;
+  if (name == "never.example" || (name == "fading.example" && names.fading > 0)) {
+    auto& asked = name == "never.example" ? names.asked : names.fading;
+    ++asked;
+    asked.notify_all();
     names.may_answer.wait(false);
     return EAI_AGAIN;
   }
+  if (name == "fading.example") ++names.fading;
   if (!name.ends_with(".example")) return EAI_NONAME;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -270,6 +276,21 @@ TEST_P(Nginx, IsKnownByTheDirectoryOfItsAuthority) {
   EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
 }
 
+TEST_P(Nginx, IsAStoreOfS3InPathStyleWithoutSignatures) {
+  nginx server;
+  server.directory().write("www/bucket/train/a.jpg", "0123456789");
+  runtime runtime(options());
+  const s3_options here{.endpoint = server.url("127.0.0.1", ""), .anonymous = true};
+  const s3_store store(here, client(quick_options()));
+  EXPECT_EQ(sync_wait(runtime, store.read("s3://bucket/train/a.jpg")).text(), "0123456789");
+  auto reader = sync_wait(runtime, store.open("s3://bucket/train/a.jpg", false));
+  EXPECT_EQ(reader->size(), 10u);
+  EXPECT_EQ(sync_wait(runtime, reader->read_at(3, 4)).text(), "3456");
+  EXPECT_EQ(sync_wait(runtime, joined_text(store.stream("s3://bucket/train/a.jpg", {.offset = 8}))),
+            "89");
+  EXPECT_EQ(sync_wait(runtime, store.open("s3://bucket/train/b.jpg", true)), nullptr);
+}
+
 TEST_P(Nginx, AuthenticatesClientsByTheirCertificates) {
   test_authority authority;
   auto ca = authority.file();
@@ -285,6 +306,28 @@ TEST_P(Nginx, AuthenticatesClientsByTheirCertificates) {
               HasSubstr("get https://hub.example:PORT/a: 400 Bad Request: <html>"));
   options.certificate = mine;
   EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
+}
+
+TEST_P(Nginx, GetsTheClientCertificateOnlyWhereTheRequestGoesAtFirst) {
+  test_authority authority;
+  auto asks = "ssl_client_certificate " + authority.file() + ";\nssl_verify_client optional;\n";
+  nginx other(asks + "location / { return 200 $ssl_client_verify; }",
+              authority.certificate("cdn.example"));
+  nginx server(asks + "location /b { return 302 " + other.url("cdn.example", "/a") +
+                   "; } location / { return 200 $ssl_client_verify; }",
+               authority.certificate("hub.example"));
+  runtime runtime(options());
+  auto options = quick_options();
+  auto ca = authority.file(), mine = authority.certificate("trainer");
+  options.ca_file = ca;
+  options.certificate = mine;
+  client web(options);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(sync_wait(runtime, web.get(server.url("hub.example", "/a"))).body().text(),
+              "SUCCESS");
+    EXPECT_EQ(sync_wait(runtime, web.get(server.url("hub.example", "/b"))).body().text(), "NONE");
+  }
+  EXPECT_EQ(sync_wait(runtime, web.get(other.url("cdn.example", "/a"))).body().text(), "SUCCESS");
 }
 
 TEST_P(Nginx, OfAnotherNameOrAuthorityIsRefused) {
@@ -923,7 +966,9 @@ static void wait_for_a_name_that_never_comes(const runtime_options& how) {
       while (server.requests() < 100 || names.asked == asked) std::this_thread::yield();
       stop.request_stop();
     });
-    auto both = get_of_both(client(quick_options()), "http://never.example/a",
+    auto few = quick_options();
+    few.requests = 4;  // that wait for the name have none of these
+    auto both = get_of_both(client(few), "http://never.example/a",
                             "http://hub.example" + port_of(server) + "/a");
     EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(both), stop.get_token()); }),
               errc::stopped);
@@ -935,6 +980,43 @@ static void wait_for_a_name_that_never_comes(const runtime_options& how) {
   runtime later(how);
   EXPECT_THROW(sync_wait(later, get_and_forget(client(quick_options()), "http://never.example/")),
                error);
+}
+
+// Has answers to fading.example that are no longer fresh.
+class Resolver : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    for (auto* each : {all_kept, none_kept}) {
+      names.fading = 0;
+      EXPECT_EQ(resolve(*each), "127.0.0.1");
+    }
+  }
+
+  static std::string resolve(resolver& by) {
+    runtime runtime;
+    return sync_wait(runtime, by.resolve("fading.example"));
+  }
+
+  static inline auto* const all_kept = new resolver({.fresh = 0s, .kept = 1h});
+  static inline auto* const none_kept = new resolver({.fresh = 0s, .kept = 0s});
+};
+
+TEST_F(Resolver, NobodyWaitsForANameWhoseLastAnswerIsKept) {
+  names.may_answer = false;
+  names.fading = 1;
+  EXPECT_EQ(resolve(*all_kept), "127.0.0.1");  // a thread asks again, and gets no answer
+  names.fading.wait(1);
+  EXPECT_EQ(resolve(*all_kept), "127.0.0.1");
+  EXPECT_EQ(names.fading, 2);
+  names.may_answer = true;  // a failure
+  names.may_answer.notify_all();
+  while (names.fading < 4) EXPECT_EQ(resolve(*all_kept), "127.0.0.1");
+}
+
+TEST_F(Resolver, AnAnswerThatIsTooOldIsLookedUpAnew) {
+  names.may_answer = true;
+  EXPECT_THAT([] { resolve(*none_kept); },
+              ThrowsMessage<error>(HasSubstr("resolve fading.example: ")));
 }
 
 TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyElseAndNoStop) {

@@ -40,7 +40,8 @@ struct manifest_options {
   std::string_view length = "length";
 
   // Put before keys that are neither absolute paths nor URLs. If empty, that is the directory of a
-  // manifest behind a URL, and nothing for one that is a file.
+  // manifest behind a URL, and nothing for one that is a file. A manifest is believed, also one
+  // from afar: its keys may be any files that the program can read.
   std::string_view root = {};
 
   // Longer rows are refused with error(limit_exceeded).

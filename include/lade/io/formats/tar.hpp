@@ -4,11 +4,13 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
 #include <lade/error.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -104,6 +106,12 @@ struct tar_options {
 // one. A member whose long name may have been lost is left out. Errors of the stream that are not
 // damage (a disk that fails) are always thrown.
 async_generator<tar_member> tar_members(async_generator<buffer> archive, std::string name,
+                                        tar_options options = {});
+
+// The same of a reader, which errors name: of a file, lade::io::open_reader("a.tar"). A member that
+// is not in one piece of what is read ahead is read into its own memory instead of copied, and
+// nothing is read of what is skipped.
+async_generator<tar_member> tar_members(std::shared_ptr<const byte_reader> archive,
                                         tar_options options = {});
 
 }  // namespace lade::io

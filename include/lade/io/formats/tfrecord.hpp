@@ -5,11 +5,13 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
 #include <lade/sample.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace lade::io {
@@ -35,6 +37,11 @@ struct tfrecord_options {
 // pool. It may be kept. Both checksums of each record are compared. Throws error(invalid_data)
 // that names the file and the offset of the record for a wrong checksum or an early end.
 async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
+                                       tfrecord_options options = {});
+
+// The same of a reader, which errors name: of a file without decompression, for example. A record
+// that is not in one piece of what is read ahead is read into its own memory instead of copied.
+async_generator<buffer> read_tfrecords(std::shared_ptr<const byte_reader> file,
                                        tfrecord_options options = {});
 
 struct example_options {

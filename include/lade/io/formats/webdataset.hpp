@@ -89,8 +89,9 @@ namespace io {
 // damaged fails as flat_map's `on_error` says: with `skip`, the run goes on at the next shard, and
 // the samples before the damage are kept. options.tar.on_damage decides before that.
 //
-// Throws error as tar_members and decompress do, naming the shard, and error(invalid_data) for a
-// sample in which a field comes twice, or whose label is no integer.
+// Throws error as tar_members and decompress do, naming the shard, error(invalid_data) for a sample
+// in which a field comes twice, or whose label is no integer, and error(limit_exceeded) for one of
+// more than 4096 fields.
 inline constinit const detail::read_tar read_tar;
 
 }  // namespace io

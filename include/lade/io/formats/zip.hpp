@@ -92,6 +92,12 @@ class zip_archive {
   // The same by name. Throws error(invalid_argument) if there is no such member.
   task<buffer> read(std::string name) const;
 
+  // The contents of several members, in their order. Members that are near each other in the
+  // archive are read at once, and reads run in parallel, as read_ranges does: for an archive in a
+  // store. Stored members that were read at once share their memory. Throws as read does, for the
+  // first of them that fails.
+  task<std::vector<buffer>> read(std::vector<zip_member> members) const;
+
   // Random access to a member that is stored: to a tar archive, an array or a video in the archive.
   // The reader keeps the archive's reader alive, is called "ARCHIVE/MEMBER", and reads nothing but
   // what it is asked for. The member's CRC-32 is not compared, which takes all of its bytes. Reads
@@ -112,6 +118,8 @@ class zip_archive {
 
   const zip_member& get(std::string_view name) const;
   static task<buffer> read_member(std::shared_ptr<const state> archive, zip_member member);
+  static task<std::vector<buffer>> read_members(std::shared_ptr<const state> archive,
+                                                std::vector<zip_member> members);
   static task<std::shared_ptr<const byte_reader>> open_member(std::shared_ptr<const state> archive,
                                                               zip_member member);
 

@@ -236,7 +236,8 @@ void add(metrics& into, const client_statistics& statistics, const metric_labels
 // requests them: "x-amz-checksum-mode: ENABLED" for S3.
 //
 // Redirects are followed for GET and HEAD, but not from https to http. Headers of the program,
-// signatures and credentials are sent to the scheme, host and port of the URL only.
+// signatures, credentials and the client certificate are sent to the scheme, host and port of the
+// URL only.
 class client {
  public:
   client() : client(client_options{}) {}
@@ -268,9 +269,10 @@ class client {
   // beyond is empty: if the server refuses it with 416, the first byte is requested for the length.
   // Throws error(unsupported) if the server does not state the length of the object, and
   // error(invalid_argument) if the request is not a GET.
-  task<object_part> get_part(request what) const;
+  task<object_part> get_part(request what) const;  // object_part: <lade/io/store.hpp>
 
-  // Yields the body of a GET in chunks of at most `chunk_bytes`, at least 128 KiB. The connection
+  // Yields the body of a GET in chunks of at most `chunk_bytes`; less than 128 KiB is taken for
+  // 128 KiB. The connection
   // is read at the pace of the consumer: libcurl buffers at most the bytes that the system has
   // received. After an interruption, the stream continues with the rest of the entity, see above.
   // Without a strong entity tag an interruption is an error, because the consumer has the previous
@@ -288,10 +290,10 @@ class client {
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
 
-  // Adds "Authorization: Bearer TOKEN" to all requests to `host`. Call it before the first request
-  // only. `token` is called before each attempt; after a 401 it is called once more, with true. It
-  // may send requests itself, by a reference to this client: a copy of the client in it would be a
-  // cycle that is never freed.
+  // Adds "Authorization: Bearer TOKEN" to all requests to `host`, also to those over http, where
+  // anybody on the way can read it. Call it before the first request only. `token` is called before
+  // each attempt; after a 401 it is called once more, with true. It may send requests itself, by a
+  // reference to this client: a copy of the client in it would be a cycle that is never freed.
   //
   // `host`: "example.com" for all its ports; "example.com:443" or "[::1]:80" for one port, also if
   // the URL omits it. Without a scheme; case is ignored. Throws error(invalid_argument) for any
