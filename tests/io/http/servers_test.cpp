@@ -280,8 +280,8 @@ TEST_P(Nginx, IsAStoreOfS3InPathStyleWithoutSignatures) {
   nginx server;
   server.directory().write("www/bucket/train/a.jpg", "0123456789");
   runtime runtime(options());
-  const s3_options here{.endpoint = server.url("127.0.0.1", ""), .anonymous = true};
-  const s3_store store(here, client(quick_options()));
+  const auto endpoint = server.url("127.0.0.1", "");
+  const s3_store store({.endpoint = endpoint, .anonymous = true}, client(quick_options()));
   EXPECT_EQ(sync_wait(runtime, store.read("s3://bucket/train/a.jpg")).text(), "0123456789");
   auto reader = sync_wait(runtime, store.open("s3://bucket/train/a.jpg", false));
   EXPECT_EQ(reader->size(), 10u);
