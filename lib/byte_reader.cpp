@@ -96,7 +96,7 @@ stream_reader::stream_reader(async_generator<buffer> from, std::string name)
 stream_reader::stream_reader(std::shared_ptr<const byte_reader> from, std::size_t chunk_bytes)
     : reader_(std::move(from)),
       end_(reader_->size()),
-      chunk_bytes_(chunk_bytes),
+      chunk_bytes_(reader_->is_in_memory() ? reader_->size() : chunk_bytes),
       name_(without_secrets(reader_->name())) {
   detail::require_count("read " + name_, "chunk_bytes", chunk_bytes, {.least = 1});
 }

@@ -29,6 +29,25 @@ static std::shared_ptr<const byte_reader> reader_of(std::string_view text) {
   return std::make_shared<const memory_reader>(bytes_of(text), "text");
 }
 
+// The same, as if it were in a file.
+class text_file final : public byte_reader {
+ public:
+  explicit text_file(std::string_view text) : content_(bytes_of(text), "text") {}
+  const std::string& name() const noexcept override { return content_.name(); }
+  std::uint64_t size() const override { return content_.size(); }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    return content_.read_at(into, offset);
+  }
+  using byte_reader::read_at;
+
+ private:
+  memory_reader content_;
+};
+
+static std::shared_ptr<const byte_reader> file_of(std::string_view text) {
+  return std::make_shared<const text_file>(text);
+}
+
 static std::string read_into(const byte_reader& from, std::size_t bytes, std::uint64_t offset) {
   std::string into(bytes, '?');
   into.resize(sync_wait(from.read_at(std::as_writable_bytes(std::span(into)), offset)));
@@ -131,20 +150,29 @@ TEST(StreamReader, AnEarlyEndNamesStreamPieceAndPosition) {
 TEST(StreamReader, ASizeThatIsNotThereIsNotAllocated) {
   stream_reader from(chunks("0123456789", {6, 4}), "digits");
   EXPECT_THROW((void)sync_wait(from.read(std::size_t{1} << 60, "a body")), error);
-  stream_reader of_reader(reader_of("0123456789"), 4);
+  stream_reader of_reader(file_of("0123456789"), 4);
   EXPECT_THROW((void)sync_wait(of_reader.read(std::size_t{1} << 60, "a body")), error);
 }
 
 TEST(StreamReader, OfAReaderSaysTheSameOfAnEarlyEnd) {
-  stream_reader reading(reader_of("0123456789"), 4), skipping(reader_of("0123456789"), 4);
+  stream_reader reading(file_of("0123456789"), 4), skipping(file_of("0123456789"), 4);
   EXPECT_EQ(sync_wait(reading.read(3, "a head")).text(), "012");
   EXPECT_THAT([&] { (void)sync_wait(reading.read(9, "a body")); },
               ThrowsMessage<error>("read a body of text: it ends at byte 10, 2 bytes too early"));
   EXPECT_TRUE(sync_wait(reading.at_end()));
   EXPECT_THAT([&] { sync_wait(skipping.skip(12, "a tail")); },
               ThrowsMessage<error>("read a tail of text: it ends at byte 10, 2 bytes too early"));
-  EXPECT_THAT([] { stream_reader(reader_of("01"), 0); },
+  EXPECT_THAT([] { stream_reader(file_of("01"), 0); },
               ThrowsMessage<error>(HasSubstr("read text: chunk_bytes")));
+}
+
+TEST(StreamReader, PiecesOfAReaderInMemoryAreViews) {
+  auto content = bytes_of("0123456789");
+  auto part = std::make_shared<const part_reader>(
+      std::make_shared<const memory_reader>(content, "text"), 2, 7, "text/middle");
+  stream_reader from(part, 4);
+  EXPECT_EQ(sync_wait(from.read(5, "a body")).data(), content.data() + 2);
+  EXPECT_EQ(sync_wait(from.read_some(9)).data(), content.data() + 7);
 }
 
 TEST(StreamReader, GivesTheBytesOfTheStreamHoweverItIsCut) {
@@ -159,7 +187,7 @@ TEST(StreamReader, GivesTheBytesOfTheStreamHoweverItIsCut) {
       sizes.push_back(std::min<std::size_t>(left, random() % 5000));
     auto chunk_bytes = 1 + random() % 5000;
     auto from = round % 2 == 0 ? stream_reader(chunks(text, sizes), "text")
-                               : stream_reader(reader_of(text), chunk_bytes);
+                               : stream_reader(file_of(text), chunk_bytes);
     std::string got;
     while (got.size() < text.size()) {
       auto bytes = std::min<std::size_t>(text.size() - got.size(), random() % 9000);

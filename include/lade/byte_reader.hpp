@@ -37,6 +37,10 @@ class byte_reader {
   // strong tag, it has the same bytes. Empty if there is none, as of a file.
   virtual std::string_view etag() const noexcept { return {}; }
 
+  // Whether the bytes are in memory of which read_at(offset, bytes) gives views: reading them in
+  // small pieces costs nothing.
+  virtual bool is_in_memory() const noexcept { return false; }
+
   // Fills `into` with the bytes from `offset` on. Returns how many were read: fewer than asked for
   // only at the end. Throws error(invalid_argument) for a range that no file can have.
   virtual task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const = 0;
@@ -62,6 +66,7 @@ class memory_reader final : public byte_reader {
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return content_.size(); }
+  bool is_in_memory() const noexcept override { return true; }
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override;
   task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override;
 
@@ -79,6 +84,7 @@ class part_reader final : public byte_reader {
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return bytes_; }
+  bool is_in_memory() const noexcept override { return whole_->is_in_memory(); }
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override;
   task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override;
 
@@ -107,9 +113,10 @@ class stream_reader {
   // `name`: what errors call the stream; of a URL, without its secrets.
   stream_reader(async_generator<buffer> from, std::string name);
 
-  // The bytes of a reader from the first on, a chunk at a time. A piece that is not in one chunk is
-  // read into its own memory instead of being copied together, and nothing is read of what is
-  // skipped: for files. Of an object in a store, stream() asks for all bytes at once.
+  // The bytes of a reader from the first on, a chunk at a time; those in memory are one chunk. A
+  // piece that is not in one chunk is read into its own memory instead of being copied together,
+  // and nothing is read of what is skipped: for files. Of an object in a store, stream() asks for
+  // all bytes at once.
   explicit stream_reader(std::shared_ptr<const byte_reader> from,
                          std::size_t chunk_bytes = std::size_t{256} << 10);
 

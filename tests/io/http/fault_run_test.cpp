@@ -97,16 +97,8 @@ class faulty_store {
       if (each == name) content = value;
   }
 
-  // Says that it is other bytes than those that were asked for. The parts of objects have no
-  // checksum: what nothing else would tell is not done to them.
-  static void damage_part(web_reply& reply, random& draw) {
-    pretend(reply, "Content-Range", "bytes 0-0/1");
-    damage(reply, draw);
-  }
-
   static void spoil(const web_request& request, web_reply& reply, std::uint64_t kind,
                     random& draw) {
-    bool is_whole = reply.status == 200;
     auto somewhere = draw.below(reply.body.size() + 1);
     switch (kind) {
       case 0: reply.cut_at = somewhere; break;
@@ -118,7 +110,7 @@ class faulty_store {
       case 6: reply = {.status = 429}; break;
       case 7: reply.length = std::to_string(reply.body.size() + 1 + draw.below(100)); break;
       case 8: std::this_thread::sleep_for(5ms); break;
-      case 9: is_whole ? damage(reply, draw) : damage_part(reply, draw); break;
+      case 9: damage(reply, draw); break;
       case 10:
         reply.is_chunked = true;
         reply.cut_at = somewhere;
@@ -133,7 +125,7 @@ class faulty_store {
         break;
       case 14:
         reply.is_chunked = true;
-        is_whole ? damage(reply, draw) : damage_part(reply, draw);
+        damage(reply, draw);
         break;
       default: pretend(reply, "ETag", "\"another\""); damage(reply, draw);
     }

@@ -272,13 +272,12 @@ class client {
   task<object_part> get_part(request what) const;  // object_part: <lade/io/store.hpp>
 
   // Yields the body of a GET in chunks of at most `chunk_bytes`; less than 128 KiB is taken for
-  // 128 KiB. The connection
-  // is read at the pace of the consumer: libcurl buffers at most the bytes that the system has
-  // received. After an interruption, the stream continues with the rest of the entity, see above.
-  // Without a strong entity tag an interruption is an error, because the consumer has the previous
-  // bytes. If the checksum is wrong, the stream throws error(invalid_data) instead of ending. Uses
-  // HTTP/1.1. Throws error(invalid_argument) if the request is not a GET or has a range: `options`
-  // state where to begin.
+  // 128 KiB. The connection is read at the pace of the consumer: libcurl buffers at most the bytes
+  // that the system has received. After an interruption, the stream continues with the rest of the
+  // entity, see above. Without a strong entity tag an interruption is an error, because the
+  // consumer has the previous bytes. If the checksum is wrong, the stream throws
+  // error(invalid_data) instead of ending. Uses HTTP/1.1. Throws error(invalid_argument) if the
+  // request is not a GET or has a range: `options` state where to begin.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
