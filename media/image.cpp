@@ -1,6 +1,9 @@
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
 
 #include "crop.hpp"
 #include "decoders.hpp"
@@ -8,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace lade::media {
 
@@ -219,6 +223,19 @@ tensor decode_image::operator()(const sample& in, random draw) const {
   return decode_into(in, options_, *warnings_, draw, [](const tensor_spec& spec, std::string_view) {
     return tensor(spec, allocate_now(spec.bytes()));
   });
+}
+
+// A copy of the decoder is the coroutine's.
+static task<tensor> read_image(decode_image decode, std::shared_ptr<const byte_reader> from,
+                               random draw) {
+  auto content = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
+  auto& here = co_await detail::this_context_reference();
+  if (here.runtime) co_await detail::continue_on(here.runtime->pool());
+  co_return decode(sample(from->name()).with_data(std::move(content)), draw);
+}
+
+task<tensor> decode_image::read(std::shared_ptr<const byte_reader> from, random draw) const {
+  return read_image(*this, std::move(from), draw);
 }
 
 }  // namespace lade::media

@@ -4,6 +4,7 @@
 #include "pillow.hpp"
 
 #include <lade/batch.hpp>
+#include <lade/byte_reader.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -11,6 +12,7 @@
 #include <lade/media/png.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,6 +21,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -133,6 +136,20 @@ static std::vector<std::filesystem::path> write_jpegs(const temporary_directory&
   add("cmyk.jpg", four, {.from = JCS_CMYK, .as = JCS_CMYK});
   add("ycck.jpg", four, {.from = JCS_CMYK, .as = JCS_YCCK});
   return files;
+}
+
+TEST(Image, IsReadFromAPartOfAnyReader) {
+  auto photo = load(photos()[0]);
+  buffer archive(1000 + photo.data().size() + 1000);
+  std::memcpy(archive.data() + 1000, photo.data().data(), photo.data().size());
+  auto whole = std::make_shared<const memory_reader>(archive, "a.tar");
+  auto part = std::make_shared<const part_reader>(whole, 1000, photo.data().size(), "a.tar/b.jpg");
+  const decode_image decode({.width = 224, .height = 224, .fit = image_fit::random_crop});
+  EXPECT_EQ(difference(sync_wait(decode.read(part, random(1, 2))), decode(photo, random(1, 2))), 0);
+  runtime runtime({.threads = 2});
+  EXPECT_EQ(difference(sync_wait(runtime, decode.read(part)), decode(photo)), 0);
+  EXPECT_THAT([&] { (void)sync_wait(runtime, decode.read(whole)); },
+              ThrowsMessage<error>(HasSubstr("decode a.tar: ")));
 }
 
 TEST(Image, EveryKindOfJpegIsThatOfPillow) {

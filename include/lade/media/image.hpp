@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <lade/byte_reader.hpp>
 #include <lade/media/resize.hpp>
 #include <lade/random.hpp>
 #include <lade/sample.hpp>
+#include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
 #include <array>
@@ -132,6 +134,12 @@ class decode_image {
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
   tensor operator()(const sample& in, random draw = {}) const;
+
+  // Reads and decodes the image that a reader has: a file, an object in a store, a member of an
+  // archive. All of its bytes are read into memory of the caller's pool, and decoded by a thread of
+  // the CPU pool if there is a runtime. Throws what the reader throws, and the errors above, which
+  // name the reader.
+  task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
   // For stages, which wait for so much memory before they call: what decoding takes besides the
   // slot, and together with the tensor. Told by the header; 0 of a kind that does not tell there,
