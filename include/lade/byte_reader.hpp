@@ -37,8 +37,8 @@ class byte_reader {
   // strong tag, it has the same bytes. Empty if there is none, as of a file.
   virtual std::string_view etag() const noexcept { return {}; }
 
-  // Whether the bytes are in memory of which read_at(offset, bytes) gives views: reading them in
-  // small pieces costs nothing.
+  // Whether read_at(offset, bytes) returns views of memory instead of copies. Such a reader needs
+  // no chunks.
   virtual bool is_in_memory() const noexcept { return false; }
 
   // Fills `into` with the bytes from `offset` on. Returns how many were read: fewer than asked for
@@ -113,10 +113,11 @@ class stream_reader {
   // `name`: what errors call the stream; of a URL, without its secrets.
   stream_reader(async_generator<buffer> from, std::string name);
 
-  // The bytes of a reader from the first on, a chunk at a time; those in memory are one chunk. A
-  // piece that is not in one chunk is read into its own memory instead of being copied together,
-  // and nothing is read of what is skipped: for files. Of an object in a store, stream() asks for
-  // all bytes at once.
+  // Reads `from`, which must not be null, from its first byte on, in chunks of `chunk_bytes`; a
+  // reader in memory is one chunk. The rest of a piece that exceeds its chunk is read directly into
+  // the memory of the piece, and skipped bytes are not read. Suited to files: each chunk of an
+  // object in a store is a request, where stream() sends one request. Throws
+  // error(invalid_argument) if `chunk_bytes` is 0.
   explicit stream_reader(std::shared_ptr<const byte_reader> from,
                          std::size_t chunk_bytes = std::size_t{256} << 10);
 

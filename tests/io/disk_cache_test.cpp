@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../io/cache_block.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/counted_store.hpp"
 #include "../support/reactors.hpp"
@@ -436,6 +437,25 @@ TEST_P(DiskCache, DamagedBlocksAreFetchedAnew) {
     EXPECT_EQ(cache.stats().damaged, 1u);
     EXPECT_EQ(remote->count(), 1u);
   }
+}
+
+// A file that is whole in itself, but shorter than the block that it says it is.
+TEST_P(DiskCache, ABlockOfAnotherLengthIsFetchedAnew) {
+  remote->put("s3://b/a", "content");
+  (void)read(disk_cache(remote, options_of()), "s3://b/a");
+  auto path = blocks_in(directory).front();
+  std::ifstream file(path, std::ios::binary);
+  const std::string before{std::istreambuf_iterator<char>(file), {}};
+  auto label = detail::decode_label(std::as_bytes(std::span(before)), before.size());
+  ASSERT_TRUE(label);
+  const std::string shorter = "con";
+  label->content_bytes = shorter.size();
+  label->content_crc = crc32c(std::as_bytes(std::span(shorter))).value();
+  std::ofstream(path, std::ios::binary) << shorter << detail::encode_label(*label);
+  disk_cache cache(remote, options_of());
+  EXPECT_EQ(sync_wait(where, part_of(cache, "s3://b/a", 4, 3)), "ent");
+  EXPECT_EQ(read(cache, "s3://b/a"), "content");
+  EXPECT_EQ(cache.stats().damaged, 1u);
 }
 
 // Flips a bit of the content of the one block that there is.

@@ -108,9 +108,9 @@ struct tar_options {
 async_generator<tar_member> tar_members(async_generator<buffer> archive, std::string name,
                                         tar_options options = {});
 
-// The same of a reader, which errors name: of a file, lade::io::open_reader("a.tar"). A member that
-// is not in one piece of what is read ahead is read into its own memory instead of copied, and
-// nothing is read of what is skipped.
+// The same for a reader, which must not be null: `co_await lade::io::open_reader("a.tar")`. Errors
+// contain the reader's name. Large members are read directly into their own memory, and skipped
+// members are not read. The archive must not be compressed.
 async_generator<tar_member> tar_members(std::shared_ptr<const byte_reader> archive,
                                         tar_options options = {});
 

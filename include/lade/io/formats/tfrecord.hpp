@@ -39,8 +39,8 @@ struct tfrecord_options {
 async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
                                        tfrecord_options options = {});
 
-// The same of a reader, which errors name: of a file without decompression, for example. A record
-// that is not in one piece of what is read ahead is read into its own memory instead of copied.
+// The same for a reader, which must not be null. Errors contain the reader's name. Large records
+// are read directly into their own memory. The file must not be compressed.
 async_generator<buffer> read_tfrecords(std::shared_ptr<const byte_reader> file,
                                        tfrecord_options options = {});
 
