@@ -1,9 +1,12 @@
 #include <lade/error.hpp>
+#include <lade/media/av.hpp>
 #include <lade/media/png.hpp>
 
-#include "av.hpp"
-
 #include <cstring>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
 
 namespace lade::media {
 

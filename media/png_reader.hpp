@@ -2,11 +2,16 @@
 
 #pragma once
 
-#include "av.hpp"
 #include "byte_view.hpp"
 #include "frame_reader.hpp"
 
+#include <lade/media/av.hpp>
+
 #include <cstdint>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
 
 namespace lade::media {
 

@@ -1,0 +1,90 @@
+// Decoders: packets in, frames out.
+
+#pragma once
+
+#include <lade/media/av.hpp>
+#include <lade/media/av/frame.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/stream_info.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// What happens to packets that a decoder refuses, and frames that it had to repair.
+enum class damage_policy : std::uint8_t {
+  refuse,    // an exception that names the file, the stream and the time
+  tolerate,  // the frame is dropped or delivered as the decoder repaired it, and counted
+};
+
+struct decode_options {
+  // FFmpeg's name of the decoder: "libdav1d". FFmpeg's choice for the codec if empty.
+  std::string_view decoder = {};
+
+  // Options of the decoder as "key=value:key=value". Unknown ones are refused.
+  std::string_view options = {};
+
+  // Threads of the decoder beside the calling one. One clip per worker is faster than several
+  // threads for one clip; more threads suit a program that decodes a single stream.
+  int threads = 1;
+
+  damage_policy damage = damage_policy::refuse;
+
+  // The most pixels a picture may have; checked before memory is allocated.
+  std::int64_t max_pixels = 89'478'485;
+};
+
+// Decodes one stream. Takes its memory for frames from the stage that calls, so that the budget of
+// a run sees it.
+//
+// One thread at a time. Contexts of FFmpeg are reused: a decoder takes one that was made for equal
+// parameters and options, and leaves it for the next.
+class decoder {
+ public:
+  // Throws error(unsupported) if FFmpeg has no decoder for the stream, error(invalid_argument) for
+  // an option that the decoder does not have or cannot use.
+  explicit decoder(const stream_info& stream, const decode_options& options = {});
+  decoder(decoder&&) noexcept;
+  decoder& operator=(decoder&&) noexcept;
+  ~decoder();
+
+  const stream_info& stream() const noexcept;
+
+  // Decodes a packet. Call receive() until it returns nothing before the next send(). Throws
+  // error(invalid_data), or what FFmpeg says of it, if the packet is damaged and damage is refused.
+  void send(const packet& next);
+
+  // Ends the stream: receive() returns the frames that the decoder still holds. The next send()
+  // begins a new stream; reset() does so at any time, and drops those frames.
+  void finish();
+  void reset();
+
+  // The next frame in presentation order; empty if the decoder needs another packet or has
+  // finished. Throws as send() does.
+  std::optional<frame> receive();
+
+  // Until the next call: whether frames that no other frame needs are left out, which saves their
+  // decoding. Only streams where can_skip() is true skip; others decode everything.
+  void skip_unreferenced(bool skip);
+  bool can_skip() const noexcept;
+
+  // How many packets were refused and frames repaired since construction; 0 if damage is refused.
+  std::uint64_t damaged() const noexcept;
+
+ private:
+  class state;
+  std::unique_ptr<state> state_;
+};
+
+// Decodes packets. Returns the frames in their window, in presentation order; of audio, exactly the
+// samples in it. Frames without a timestamp are returned if the window is all of the stream.
+// `damaged`: incremented by the number of damaged packets and frames, if given. Throws what the
+// members of decoder throw.
+std::vector<frame> decode(const packets& from, const decode_options& options = {},
+                          std::uint64_t* damaged = nullptr);
+
+}  // namespace lade::media

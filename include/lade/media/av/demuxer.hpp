@@ -1,0 +1,111 @@
+// Demuxers: media files in, packets out.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/rational.hpp>
+#include <lade/media/av/stream_info.hpp>
+#include <lade/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// The texts must live until the demuxer is open.
+struct demux_options {
+  // FFmpeg's name of the container: "mov", "matroska". Detected by the first bytes if empty.
+  std::string_view format = {};
+
+  // Options of the container's demuxer as "key=value:key=value". Unknown ones are refused.
+  std::string_view options = {};
+};
+
+struct packet_stream_options {
+  // What each element holds at most: packets, and seconds by decoding time; the rest of the stream
+  // if neither is given.
+  std::optional<std::size_t> packets = {};
+  std::optional<rational> duration = {};
+};
+
+// An open media file.
+//
+// Bytes. A file in memory is not copied, and is read on the calling thread. For other readers, each
+// demuxer has one thread, which waits for the reads: FFmpeg's demuxers block. Reads run on the
+// reactor; neither it nor a thread of the CPU pool ever waits. FFmpeg opens nothing by itself:
+// files that refer to others, such as playlists, are refused by name.
+//
+// Probing. FFmpeg looks into the packets (avformat_find_stream_info) only if the container does not
+// state what decoders need.
+//
+// Use. One coroutine at a time; another is refused with error(wrong_thread). Tasks and generators
+// must end before the demuxer. Tasks require a runtime, unless the file is in memory.
+//
+// Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
+// options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
+// for damage, and what the reader throws.
+class demuxer {
+ public:
+  // Opens a file in memory. Needs no runtime.
+  explicit demuxer(buffer file, std::string name = "memory", const demux_options& options = {});
+
+  // Opens a file that is read by ranges; it must not be null.
+  static task<demuxer> open(std::shared_ptr<const byte_reader> from, demux_options options = {});
+
+  // Opens a path, or an object behind a URL whose store is mounted (see store.hpp).
+  static task<demuxer> open(std::string path, demux_options options = {});
+
+  demuxer(demuxer&&) noexcept;
+  demuxer& operator=(demuxer&&) noexcept;
+  ~demuxer();
+
+  const std::string& name() const noexcept;
+  std::string_view format() const noexcept;  // FFmpeg's name of the container
+  const std::vector<stream_info>& streams() const noexcept;
+  media::metadata metadata() const;  // of the file
+
+  // The duration of the file in seconds, as it states; empty if it does not.
+  std::optional<rational> duration() const noexcept;
+
+  // FFmpeg's choice of a stream; null if there is none of the kind.
+  const stream_info* find_best(stream_kind kind) const;
+
+  // The same; throws error(invalid_data) if there is none.
+  const stream_info& best(stream_kind kind) const;
+
+  // The packets that decoding the window of a stream needs: from the key frame before it on, or for
+  // audio from a quarter of a second before it, to the last packet with a frame in it. Throws
+  // error(invalid_argument) for a stream that the file does not have, or a window that ends before
+  // it begins.
+  task<packets> read(int stream, time_window window = {});
+
+  // The packets of a stream from where the last call ended; from the beginning at first.
+  async_generator<packets> stream(int stream, packet_stream_options options = {});
+
+  // The packets of several streams in the order of the file. Each element holds packets of one
+  // stream. Ends at the end of the file.
+  async_generator<packets> stream(std::vector<int> streams, packet_stream_options options = {});
+
+  // The number of bytes that were read from the file so far.
+  std::uint64_t bytes_read() const noexcept;
+
+ private:
+  struct state;
+  explicit demuxer(std::shared_ptr<state> of) noexcept : state_(std::move(of)) {}
+
+  std::shared_ptr<state> state_;
+};
+
+// Reads the packets of a window from a file in memory. Any thread.
+packets demux(const buffer& file, std::string_view name, stream_kind kind,
+              const time_window& window = {}, const demux_options& options = {});
+
+}  // namespace lade::media

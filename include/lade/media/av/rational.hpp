@@ -1,0 +1,67 @@
+// Exact fractions: times in seconds and rates per second, as media files state them.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lade::media {
+
+// numerator / denominator in lowest terms, the denominator above 0. All operations are exact; they
+// throw error(limit_exceeded) if a result does not fit into 64 bits. A value: any thread.
+class rational {
+ public:
+  constexpr rational() noexcept = default;  // 0
+  constexpr rational(std::int64_t whole) noexcept : numerator_(whole) {}
+
+  // Throws error(invalid_argument) if `denominator` is 0.
+  rational(std::int64_t numerator, std::int64_t denominator);
+
+  // The multiple of a nanosecond that is nearest to `value`. Throws error(invalid_argument) for a
+  // value that is not finite, or exceeds 2^33 in magnitude.
+  static rational nearest(double value);
+
+  constexpr std::int64_t numerator() const noexcept { return numerator_; }
+  constexpr std::int64_t denominator() const noexcept { return denominator_; }
+
+  constexpr double to_double() const noexcept {
+    return static_cast<double>(numerator_) / static_cast<double>(denominator_);
+  }
+
+  // The largest integer that is not above the value; the smallest that is not below it; the
+  // nearest integer, halves rounded up.
+  std::int64_t floor() const noexcept;
+  std::int64_t ceil() const noexcept;
+  std::int64_t round() const;
+
+  friend constexpr bool operator==(const rational&, const rational&) noexcept = default;
+  friend std::strong_ordering operator<=>(const rational& a, const rational& b) noexcept;
+
+  friend rational operator+(const rational& a, const rational& b);
+  friend rational operator-(const rational& a, const rational& b);
+  friend rational operator*(const rational& a, const rational& b);
+  friend rational operator/(const rational& a,
+                            const rational& b);  // error(invalid_argument): b = 0
+
+ private:
+  std::int64_t numerator_ = 0;
+  std::int64_t denominator_ = 1;
+};
+
+std::string to_string(const rational& value);  // "1001/30000", "5"
+
+// A window of time in seconds, half open: begin <= t < end. The default is all of a stream.
+struct time_window {
+  std::optional<rational> begin = {};  // none: from the first
+  std::optional<rational> end = {};    // none: to the last
+
+  bool contains(const rational& time) const noexcept {
+    return (!begin || *begin <= time) && (!end || time < *end);
+  }
+
+  friend bool operator==(const time_window&, const time_window&) = default;
+};
+
+}  // namespace lade::media

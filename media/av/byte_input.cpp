@@ -1,0 +1,42 @@
+#include "byte_input.hpp"
+
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lade::media {
+
+std::size_t memory_input::read(std::span<std::byte> into, std::uint64_t offset) {
+  if (offset >= content_.size()) return 0;
+  const auto rest = content_.bytes().subspan(static_cast<std::size_t>(offset));
+  const auto count = std::min(into.size(), rest.size());
+  std::copy_n(rest.begin(), count, into.begin());
+  bytes_read_ += count;
+  return count;
+}
+
+// Runs a task on a reactor of the context's runtime, with its stop, and blocks until it has
+// finished.
+template <class T>
+static T block_on_reactor(const context& of, task<T> work) {
+  auto& reactor = of.runtime->reactor();
+  context surroundings = of;
+  surroundings.home = &reactor;
+  detail::promise_base root;
+  root.context = &surroundings;
+  detail::blocking_completion done;
+  detail::start_job start(work, root, done);
+  start.post(reactor);
+  done.wait();
+  return work.take();
+}
+
+std::size_t blocking_input::read(std::span<std::byte> into, std::uint64_t offset) {
+  const auto count = block_on_reactor(*context_, from_->read_at(into, offset));
+  bytes_read_ += count;
+  return count;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,62 @@
+// Where FFmpeg's demuxers read: bytes in memory, or a reader that is waited for.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/context.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+
+namespace lade::media {
+
+// Random access for FFmpeg's callbacks, which block. One thread at a time.
+class byte_input {
+ public:
+  virtual ~byte_input() = default;
+
+  virtual std::uint64_t size() const = 0;
+
+  // Fills `into` from `offset` on. Returns how many bytes: fewer only at the end.
+  virtual std::size_t read(std::span<std::byte> into, std::uint64_t offset) = 0;
+
+  // The sum of the bytes that were read.
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+
+ protected:
+  std::uint64_t bytes_read_ = 0;
+};
+
+class memory_input final : public byte_input {
+ public:
+  explicit memory_input(buffer content) noexcept : content_(std::move(content)) {}
+
+  std::uint64_t size() const override { return content_.size(); }
+  std::size_t read(std::span<std::byte> into, std::uint64_t offset) override;
+
+ private:
+  buffer content_;
+};
+
+// Reads on the reactor and blocks the calling thread, which must not belong to the CPU pool.
+class blocking_input final : public byte_input {
+ public:
+  explicit blocking_input(std::shared_ptr<const byte_reader> from) noexcept
+      : from_(std::move(from)) {}
+
+  // The context of the reads to come, which it must outlive: their runtime, and their stop.
+  void set_context(const context& of) noexcept { context_ = &of; }
+
+  std::uint64_t size() const override { return from_->size(); }
+  std::size_t read(std::span<std::byte> into, std::uint64_t offset) override;
+
+ private:
+  std::shared_ptr<const byte_reader> from_;
+  const context* context_ = nullptr;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,187 @@
+#include "codec_pool.hpp"
+
+#include "av_options.hpp"
+#include "frame_memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace lade::media {
+
+// Idle contexts, the one that was used last at the end.
+struct pooled_codec::store {
+  struct idle {
+    std::string key;
+    av_codec_context context;
+  };
+  static constexpr std::size_t capacity = 32;
+
+  std::mutex mutex;
+  std::vector<idle> contexts;
+
+  static store& instance() {
+    static store all;
+    return all;
+  }
+};
+
+// Decoders whose avcodec_flush_buffers leaves nothing of the stream before. FFmpeg's decoders of
+// images keep palettes and pixels, that of AAC the state of its noise.
+static bool flushes_completely(AVCodecID codec) noexcept {
+  constexpr std::array known{AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,      AV_CODEC_ID_VP8,
+                             AV_CODEC_ID_VP9,       AV_CODEC_ID_AV1,       AV_CODEC_ID_MP3,
+                             AV_CODEC_ID_OPUS,      AV_CODEC_ID_VORBIS,    AV_CODEC_ID_FLAC,
+                             AV_CODEC_ID_PCM_S16LE, AV_CODEC_ID_PCM_F32LE, AV_CODEC_ID_PCM_U8,
+                             AV_CODEC_ID_PCM_S24LE, AV_CODEC_ID_PCM_S32LE};
+  return std::find(known.begin(), known.end(), codec) != known.end();
+}
+
+template <class T>
+static void append_bytes(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+static void append_text(std::string& key, std::string_view text) {
+  append_bytes(key, text.size());
+  key.append(text);
+}
+
+static std::string codec_key(const AVCodecParameters& of, const decode_options& options,
+                             const AVRational& time_base) {
+  std::string key;
+  for (const int value : {int(of.codec_id),
+                          int(of.codec_tag),
+                          of.format,
+                          of.width,
+                          of.height,
+                          of.profile,
+                          of.level,
+                          int(of.field_order),
+                          int(of.color_range),
+                          int(of.color_primaries),
+                          int(of.color_trc),
+                          int(of.color_space),
+                          int(of.chroma_location),
+                          of.video_delay,
+                          of.sample_rate,
+                          of.block_align,
+                          of.frame_size,
+                          of.bits_per_coded_sample,
+                          of.bits_per_raw_sample,
+                          of.sample_aspect_ratio.num,
+                          of.sample_aspect_ratio.den,
+                          of.initial_padding,
+                          of.trailing_padding,
+                          of.seek_preroll,
+                          int(of.ch_layout.order),
+                          of.ch_layout.nb_channels,
+                          time_base.num,
+                          time_base.den,
+                          options.threads,
+                          int(options.damage)})
+    append_bytes(key, value);
+  append_bytes(key, of.bit_rate);
+  append_bytes(key, of.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? of.ch_layout.u.mask : 0);
+  append_bytes(key, options.max_pixels);
+  append_text(key, options.decoder);
+  append_text(key, options.options);
+  key.append(reinterpret_cast<const char*>(of.extradata),
+             static_cast<std::size_t>(of.extradata_size));
+  return key;
+}
+
+static const AVCodec& find_av_decoder(AVCodecID codec, std::string_view name,
+                                      std::string_view doing) {
+  const auto* found = name.empty() ? avcodec_find_decoder(codec)
+                                   : avcodec_find_decoder_by_name(std::string(name).c_str());
+  if (found == nullptr)
+    throw error(
+        errc::unsupported, doing,
+        "FFmpeg has no decoder " + (name.empty() ? std::string("for ") + avcodec_get_name(codec)
+                                                 : "of the name " + std::string(name)));
+  if (found->id != codec)
+    throw error(errc::invalid_argument, doing,
+                std::string(name) + " does not decode " + avcodec_get_name(codec));
+  return *found;
+}
+
+static void open_codec(AVCodecContext& context, const AVCodec& decoder,
+                       const decode_options& options, std::string_view doing) {
+  auto parsed = parse_av_options(options.options, doing);
+  AVDictionary* left = parsed.release();
+  const int result = avcodec_open2(&context, &decoder, &left);
+  parsed.reset(left);
+  check_av(result, doing);
+  refuse_unknown_options(left, doing);
+}
+
+// FFmpeg's H.264 decoder takes marks of absent pictures for errors, which are normal behind a key
+// frame of an open group of pictures. It flags the frames that it has to repair.
+static int strict_recognition(AVCodecID codec) noexcept {
+  constexpr int check = AV_EF_CRCCHECK | AV_EF_BITSTREAM;
+  return codec == AV_CODEC_ID_H264 ? check : check | AV_EF_EXPLODE;
+}
+
+static av_codec_context new_context(const AVCodecParameters& parameters,
+                                    const decode_options& options, const AVRational& time_base,
+                                    std::string_view doing) {
+  if (options.threads < 1 || options.threads > 64)
+    throw error(errc::invalid_argument, doing, "threads must be 1 to 64");
+  if (options.max_pixels < 1)
+    throw error(errc::invalid_argument, doing, "max_pixels must be above 0");
+  const auto& decoder = find_av_decoder(parameters.codec_id, options.decoder, doing);
+  av_codec_context context(check_av(avcodec_alloc_context3(&decoder)));
+  check_av(avcodec_parameters_to_context(context.get(), &parameters), doing);
+  context->thread_count = options.threads;
+  context->pkt_timebase = time_base;
+  context->max_pixels = options.max_pixels;
+  context->log_level_offset = AV_LOG_TRACE;  // prints nothing
+  if (options.damage == damage_policy::refuse)
+    context->err_recognition = strict_recognition(parameters.codec_id);
+  if ((decoder.capabilities & AV_CODEC_CAP_DR1) != 0 && options.threads == 1)
+    context->get_buffer2 = allocate_frame_memory;
+  open_codec(*context, decoder, options, doing);
+  return context;
+}
+
+pooled_codec pooled_codec::acquire(const AVCodecParameters& parameters,
+                                   const decode_options& options, const AVRational& time_base,
+                                   std::string_view doing) {
+  auto key = codec_key(parameters, options, time_base);
+  auto& idle = store::instance();
+  {
+    const std::lock_guard lock(idle.mutex);
+    const auto found = std::find_if(idle.contexts.rbegin(), idle.contexts.rend(),
+                                    [&](const auto& each) { return each.key == key; });
+    if (found != idle.contexts.rend()) {
+      auto context = std::move(found->context);
+      idle.contexts.erase(std::next(found).base());
+      return {std::move(context), std::move(key), true};
+    }
+  }
+  auto context = new_context(parameters, options, time_base, doing);
+  const bool reusable = flushes_completely(parameters.codec_id);
+  return {std::move(context), std::move(key), reusable};
+}
+
+pooled_codec::~pooled_codec() {
+  if (!context_ || !reusable_) return;
+  avcodec_flush_buffers(context_.get());
+  context_->skip_frame = AVDISCARD_DEFAULT;
+  auto& idle = store::instance();
+  const std::lock_guard lock(idle.mutex);
+  if (idle.contexts.size() == store::capacity) idle.contexts.erase(idle.contexts.begin());
+  idle.contexts.push_back({std::move(key_), std::move(context_)});
+}
+
+void pooled_codec::release_idle() noexcept {
+  auto& idle = store::instance();
+  const std::lock_guard lock(idle.mutex);
+  idle.contexts.clear();
+  idle.contexts.shrink_to_fit();
+}
+
+}  // namespace lade::media

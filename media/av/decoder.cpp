@@ -1,0 +1,192 @@
+#include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
+
+#include "codec_pool.hpp"
+#include "stream_fields.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace lade::media {
+
+// Whether FFmpeg leaves out exactly the pictures that no other picture needs. With temporal
+// sub-layers, pictures that HEVC calls non-reference may be needed by those of a higher sub-layer
+// (ITU-T H.265, 7.4.2.2); the third byte from the end of hvcC's header has their number (ISO/IEC
+// 14496-15, 8.3.3.1).
+static bool can_skip_unreferenced(const AVCodecParameters& of) noexcept {
+  switch (of.codec_id) {
+    case AV_CODEC_ID_H264:
+    case AV_CODEC_ID_MPEG1VIDEO:
+    case AV_CODEC_ID_MPEG2VIDEO:
+    case AV_CODEC_ID_MPEG4: return true;
+    case AV_CODEC_ID_HEVC: {
+      constexpr int layers_at = 21;
+      const bool has_header = of.extradata_size > layers_at && of.extradata[0] == 1;
+      return has_header && (of.extradata[layers_at] >> 3 & 7) == 1;
+    }
+    default: return false;
+  }
+}
+
+class decoder::state {
+ public:
+  state(const stream_info& of, const decode_options& options)
+      : stream(of),
+        damage(options.damage),
+        skips(options.threads == 1 && can_skip_unreferenced(of.parameters())),
+        codec(pooled_codec::acquire(of.parameters(), options, av_rational_of(of.time_base()),
+                                    "decode " + of.name())) {}
+
+  // Counts damage at the time of the last packet, or throws.
+  void report(std::error_code code, std::string_view why) {
+    codec.discard();
+    if (damage == damage_policy::refuse) throw error(code, doing(), why);
+    ++damaged;
+  }
+  void report(int result) {
+    if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
+    const std::error_code code(result, av_category());
+    report(code, code.message());
+  }
+
+  std::string doing() const {
+    auto text = "decode " + stream.name();
+    if (const auto time = time_of(last_pts, stream.time_base()))
+      text += " at " + std::to_string(time->to_double()) + " s";
+    return text;
+  }
+
+  void reset() noexcept {
+    avcodec_flush_buffers(codec.get());
+    finished = false;
+  }
+
+  stream_info stream;
+  damage_policy damage;
+  bool skips;
+  bool finished = false;
+  std::int64_t last_pts = AV_NOPTS_VALUE;
+  std::uint64_t damaged = 0;
+  pooled_codec codec;
+};
+
+decoder::decoder(const stream_info& stream, const decode_options& options)
+    : state_(std::make_unique<state>(stream, options)) {}
+decoder::decoder(decoder&&) noexcept = default;
+decoder& decoder::operator=(decoder&&) noexcept = default;
+decoder::~decoder() = default;
+
+const stream_info& decoder::stream() const noexcept { return state_->stream; }
+std::uint64_t decoder::damaged() const noexcept { return state_->damaged; }
+bool decoder::can_skip() const noexcept { return state_->skips; }
+
+void decoder::skip_unreferenced(bool skip) {
+  const bool skips = skip && state_->skips;
+  state_->codec->skip_frame = skips ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
+}
+
+void decoder::send(const packet& next) {
+  if (state_->finished) state_->reset();
+  state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
+  const int result = avcodec_send_packet(state_->codec.get(), &next.get());
+  if (result == AVERROR(EAGAIN))
+    throw error(errc::invalid_argument, state_->doing(), "call receive() until it is empty");
+  if (result < 0) state_->report(result);
+}
+
+void decoder::finish() {
+  if (std::exchange(state_->finished, true)) return;
+  check_av(avcodec_send_packet(state_->codec.get(), nullptr), state_->doing());
+}
+
+void decoder::reset() { state_->reset(); }
+
+std::optional<frame> decoder::receive() {
+  constexpr int most_errors = 64;  // without a frame, which ends a loop in FFmpeg
+  for (int errors = 0; errors < most_errors; ++errors) {
+    av_frame next(check_av(av_frame_alloc()));
+    const int result = avcodec_receive_frame(state_->codec.get(), next.get());
+    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;
+    if (result < 0) {
+      state_->report(result);
+      continue;
+    }
+    if ((next->flags & AV_FRAME_FLAG_CORRUPT) != 0 || next->decode_error_flags != 0)
+      state_->report(errc::invalid_data, "the decoder had to repair the frame");
+    return frame(std::move(next), state_->stream);
+  }
+  return std::nullopt;
+}
+
+// Cuts frames to a window.
+class window_cutter {
+ public:
+  explicit window_cutter(const time_window& window) : window_(window) {}
+
+  // Appends what of the frame is in the window: all of a picture, some samples of audio.
+  void append(frame&& next, std::vector<frame>& to) {
+    const auto time = next.time();
+    if (!window_.begin && !window_.end) return to.push_back(std::move(next));
+    if (!time) return;
+    if (next.kind() == stream_kind::audio) return append_samples(std::move(next), *time, to);
+    if (window_.contains(*time)) to.push_back(std::move(next));
+  }
+
+ private:
+  void append_samples(frame&& next, const rational& time, std::vector<frame>& to) {
+    const rational rate(next.sample_rate());
+    const auto start = position_of(next, time, rate);
+    next_position_ = start + next.samples();
+    const auto inside = [&](const std::optional<rational>& edge, int otherwise) {
+      if (!edge) return otherwise;
+      const auto at = (*edge * rate).ceil() - start;
+      return static_cast<int>(std::clamp<std::int64_t>(at, 0, next.samples()));
+    };
+    const int first = inside(window_.begin, 0);
+    const int last = inside(window_.end, next.samples());
+    if (first >= last) return;
+    const bool whole = first == 0 && last == next.samples();
+    to.push_back(whole ? std::move(next) : next.slice(first, last - first));
+  }
+
+  // The number of a frame's first sample, counted from time 0. Timestamps are rounded, in Matroska
+  // to a millisecond: a frame that begins where the one before ended, but for that, follows it.
+  std::int64_t position_of(const frame& next, const rational& time, const rational& rate) const {
+    const auto stated = (time * rate).round();
+    const auto tolerance = (next.time_base() * rate).ceil();
+    const auto expected = next_position_ ? *next_position_ : nearest_boundary(next, stated);
+    return std::abs(stated - expected) <= tolerance ? expected : stated;
+  }
+
+  // Frames of equal length begin at multiples of it, from the encoder's padding on.
+  static std::int64_t nearest_boundary(const frame& next, std::int64_t position) {
+    const std::int64_t padding = next.stream().parameters().initial_padding;
+    const std::int64_t length = std::max(1, next.samples());
+    return rational(position + padding, length).round() * length - padding;
+  }
+
+  time_window window_;
+  std::optional<std::int64_t> next_position_;  // behind the last sample of audio
+};
+
+std::vector<frame> decode(const packets& from, const decode_options& options,
+                          std::uint64_t* damaged) {
+  decoder by(from.stream(), options);
+  window_cutter cutter(from.window());
+  std::vector<frame> frames;
+  const auto receive_all = [&] {
+    while (auto next = by.receive()) cutter.append(std::move(*next), frames);
+  };
+  for (const auto& each : from) {
+    by.send(each);
+    receive_all();
+  }
+  by.finish();
+  receive_all();
+  if (damaged != nullptr) *damaged += by.damaged();
+  return frames;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,225 @@
+#include "format_reader.hpp"
+
+#include "av_options.hpp"
+#include "stream_fields.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+extern "C" {
+#include <libavutil/mem.h>
+}
+
+namespace lade::media {
+
+void av_format_deleter::operator()(AVFormatContext* freed) const noexcept {
+  avformat_close_input(&freed);
+}
+
+void av_format_deleter::operator()(AVIOContext* freed) const noexcept {
+  av_freep(&freed->buffer);
+  avio_context_free(&freed);
+}
+
+std::string format_reader::doing(std::string_view what) const {
+  return std::string(what).append(" ").append(name_);
+}
+
+int format_reader::check(int result, std::string_view what) {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (result >= 0) return result;
+  if (!refused_.empty())
+    throw error(errc::unsupported, doing(what), "the file refers to another one: " + refused_);
+  return check_av(result, doing(what));
+}
+
+int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcept {
+  auto& reader = *static_cast<format_reader*>(self);
+  if (reader.stop_.stop_requested()) return AVERROR_EXIT;
+  try {
+    const auto room = std::as_writable_bytes(std::span(into, static_cast<std::size_t>(bytes)));
+    const auto count = reader.input_->read(room, reader.position_);
+    reader.position_ += count;
+    return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+  } catch (...) {
+    reader.failure_ = std::current_exception();
+    return AVERROR_EXIT;
+  }
+}
+
+std::int64_t format_reader::seek_bytes(void* self, std::int64_t offset, int whence) noexcept {
+  auto& reader = *static_cast<format_reader*>(self);
+  try {
+    const auto size = static_cast<std::int64_t>(reader.input_->size());
+    if ((whence & AVSEEK_SIZE) != 0) return size;
+    const auto position = static_cast<std::int64_t>(reader.position_);
+    const int from = whence & ~AVSEEK_FORCE;
+    const std::int64_t base = from == SEEK_CUR ? position : from == SEEK_END ? size : 0;
+    std::int64_t target = 0;
+    if (__builtin_add_overflow(base, offset, &target) || target < 0) return AVERROR(EINVAL);
+    reader.position_ = static_cast<std::uint64_t>(target);
+    return target;
+  } catch (...) {
+    reader.failure_ = std::current_exception();
+    return AVERROR_EXIT;
+  }
+}
+
+int format_reader::interrupted(void* self) noexcept {
+  return static_cast<format_reader*>(self)->stop_.stop_requested() ? 1 : 0;
+}
+
+int format_reader::refuse_open(AVFormatContext* of, AVIOContext** /*opened*/, const char* url,
+                               int /*flags*/, AVDictionary** /*options*/) noexcept {
+  auto& refused = static_cast<format_reader*>(of->opaque)->refused_;
+  try {
+    if (refused.empty()) refused = url;
+  } catch (const std::bad_alloc&) {
+    return AVERROR(ENOMEM);
+  }
+  return AVERROR(EPERM);
+}
+
+void format_reader::make_io() {
+  constexpr int bytes = 32 << 10;
+  auto* memory = static_cast<unsigned char*>(check_av(av_malloc(bytes)));
+  io_.reset(avio_alloc_context(memory, bytes, 0, this, read_bytes, nullptr, seek_bytes));
+  if (io_) return;
+  av_free(memory);
+  throw std::bad_alloc();
+}
+
+// Playlists, manifests, and what is no file but a device or a session.
+static bool refers_to_others(const AVInputFormat& format) noexcept {
+  constexpr std::array<std::string_view, 9> refused{
+      "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "webm_dash_manifest"};
+  const std::string_view name = format.name;
+  return (format.flags & AVFMT_NOFILE) != 0 ||
+         std::any_of(refused.begin(), refused.end(),
+                     [&](auto each) { return name == each || name.starts_with(each); });
+}
+
+static const AVInputFormat* find_format(std::string_view name, const std::string& doing) {
+  if (name.empty()) return nullptr;
+  const auto* found = av_find_input_format(std::string(name).c_str());
+  if (found == nullptr)
+    throw error(errc::unsupported, doing, "FFmpeg has no format " + std::string(name));
+  return found;
+}
+
+void format_reader::open(const demux_options& options) {
+  const auto* format = find_format(options.format, doing("open"));
+  if (format == nullptr)
+    check(av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, 0), "detect the format of");
+  if (refers_to_others(*format))
+    throw error(errc::unsupported, doing("open"),
+                "files of the format " + std::string(format->name) + " refer to others");
+  auto* context = check_av(avformat_alloc_context());
+  context->pb = io_.get();
+  context->opaque = this;
+  context->io_open = refuse_open;
+  context->interrupt_callback = {interrupted, this};
+  context->protocol_whitelist = check_av(av_strdup(""));
+  // Otherwise FFmpeg looks for S/PDIF in samples, which takes longer than reading them.
+  if (std::string_view(format->name) == "wav") context->max_probe_packets = 0;
+  AVDictionary* left = parse_av_options(options.options, doing("open")).release();
+  const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails
+  context_.reset(context);
+  const av_dictionary unknown(left);
+  check(result, "open");
+  refuse_unknown_options(left, doing("open"));
+}
+
+static constexpr std::string_view matroska = "matroska,webm";
+
+bool format_reader::states_decoding_times() const noexcept {
+  return context_->iformat->name != matroska;
+}
+
+// Whether the headers of the container state what decoders need.
+static bool states_parameters(const AVFormatContext& context) noexcept {
+  constexpr std::array<std::string_view, 5> known{"mov,mp4,m4a,3gp,3g2,mj2", matroska, "wav",
+                                                  "flac", "ogg"};
+  if (std::find(known.begin(), known.end(), context.iformat->name) == known.end()) return false;
+  return std::all_of(context.streams, context.streams + context.nb_streams, [](const auto* each) {
+    const auto& of = *each->codecpar;
+    if (of.codec_type == AVMEDIA_TYPE_VIDEO)
+      return of.codec_id != AV_CODEC_ID_NONE && of.width > 0 && of.height > 0;
+    if (of.codec_type == AVMEDIA_TYPE_AUDIO)
+      return of.codec_id != AV_CODEC_ID_NONE && of.sample_rate > 0 && of.ch_layout.nb_channels > 0;
+    return true;
+  });
+}
+
+void format_reader::probe_if_needed() {
+  if (states_parameters(*context_)) return;
+  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of");
+}
+
+format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name,
+                             const demux_options& options, std::stop_token stop)
+    : name_(std::move(name)), input_(std::move(input)), stop_(std::move(stop)) {
+  make_io();
+  open(options);
+  probe_if_needed();
+  for (const auto* stream : std::span(context_->streams, context_->nb_streams))
+    streams_.push_back(info_of(*stream, name_));
+}
+
+const stream_info& format_reader::stream(int index) const {
+  if (index >= 0 && static_cast<std::size_t>(index) < streams_.size())
+    return streams_[static_cast<std::size_t>(index)];
+  throw error(errc::invalid_argument, doing("read stream " + std::to_string(index) + " of"),
+              "it has " + std::to_string(streams_.size()));
+}
+
+const stream_info* best_stream(format_reader& file, stream_kind kind) {
+  constexpr std::array types{AVMEDIA_TYPE_VIDEO, AVMEDIA_TYPE_AUDIO, AVMEDIA_TYPE_SUBTITLE,
+                             AVMEDIA_TYPE_DATA, AVMEDIA_TYPE_ATTACHMENT};
+  const int index = av_find_best_stream(&file.context(), types[static_cast<std::size_t>(kind)], -1,
+                                        -1, nullptr, 0);
+  return index < 0 ? nullptr : &file.stream(index);
+}
+
+const stream_info& require_stream(format_reader& file, stream_kind kind) {
+  if (const auto* found = best_stream(file, kind)) return *found;
+  throw error(errc::invalid_data, file.doing("read"),
+              "it has no " + std::string(name(kind)) + " stream");
+}
+
+void format_reader::select(std::span<const int> streams) {
+  for (auto* stream : std::span(context_->streams, context_->nb_streams)) {
+    const bool wanted = streams.empty() ||
+                        std::find(streams.begin(), streams.end(), stream->index) != streams.end();
+    stream->discard = wanted ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+  }
+}
+
+av_packet format_reader::read() {
+  if (stop_.stop_requested()) throw error(errc::stopped, doing("read"));
+  av_packet next(check_av(av_packet_alloc()));
+  while (true) {
+    const int result = av_read_frame(context_.get(), next.get());
+    if (result == AVERROR_EOF && !failure_ && io_->error >= 0) return nullptr;
+    if (result == AVERROR(EAGAIN)) continue;
+    check(result, "read");
+    const auto index = static_cast<std::size_t>(next->stream_index);
+    if (index < streams_.size() && context_->streams[index]->discard != AVDISCARD_ALL) return next;
+    av_packet_unref(next.get());
+  }
+}
+
+void format_reader::seek(int stream, std::int64_t timestamp) {
+  io_->error = 0;
+  int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);
+  if (result < 0 && !failure_)
+    result = avformat_seek_file(context_.get(), stream, INT64_MIN, timestamp, INT64_MAX, 0);
+  if (result < 0 && !failure_) result = av_seek_frame(context_.get(), stream, 0, AVSEEK_FLAG_BYTE);
+  check(result, "seek in");
+}
+
+}  // namespace lade::media

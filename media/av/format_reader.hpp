@@ -1,0 +1,96 @@
+// FFmpeg's demuxers over our bytes.
+
+#pragma once
+
+#include "byte_input.hpp"
+
+#include <lade/media/av.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/stream_info.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+extern "C" {
+#include <libavformat/avformat.h>
+}
+
+namespace lade::media {
+
+struct av_format_deleter {
+  void operator()(AVFormatContext* freed) const noexcept;
+  void operator()(AVIOContext* freed) const noexcept;
+};
+
+// An open media file. Blocks while its input does. Throws what demuxer throws, and what the input
+// throws. One thread at a time.
+class format_reader {
+ public:
+  format_reader(std::unique_ptr<byte_input> input, std::string name, const demux_options& options,
+                std::stop_token stop = {});
+  format_reader(const format_reader&) = delete;
+  format_reader& operator=(const format_reader&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+  byte_input& input() noexcept { return *input_; }
+  AVFormatContext& context() noexcept { return *context_; }
+  const std::vector<stream_info>& streams() const noexcept { return streams_; }
+
+  // Throws error(invalid_argument) for a stream that the file does not have.
+  const stream_info& stream(int index) const;
+
+  // Whether decoding times are the file's. FFmpeg guesses those of Matroska.
+  bool states_decoding_times() const noexcept;
+
+  // Checked before each packet and each read.
+  void set_stop(std::stop_token stop) noexcept { stop_ = std::move(stop); }
+
+  // Reads packets of these streams only; of all again if empty.
+  void select(std::span<const int> streams);
+
+  // The next packet; null at the end.
+  av_packet read();
+
+  // Goes to a key frame of the stream at or before the timestamp; to the beginning if there is
+  // none.
+  void seek(int stream, std::int64_t timestamp);
+
+  std::string doing(std::string_view what) const;
+
+ private:
+  static int read_bytes(void* self, std::uint8_t* into, int bytes) noexcept;
+  static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) noexcept;
+  static int interrupted(void* self) noexcept;
+  static int refuse_open(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+                         AVDictionary** options) noexcept;
+
+  void make_io();
+  void open(const demux_options& options);
+  void probe_if_needed();
+  int check(int result, std::string_view what);
+
+  std::string name_;
+  std::unique_ptr<byte_input> input_;
+  std::stop_token stop_;
+  std::uint64_t position_ = 0;
+  std::exception_ptr failure_;  // of the input, inside of FFmpeg
+  std::string refused_;         // the URL that the file told FFmpeg to open
+  std::unique_ptr<AVIOContext, av_format_deleter> io_;
+  std::unique_ptr<AVFormatContext, av_format_deleter> context_;
+  std::vector<stream_info> streams_;
+};
+
+// FFmpeg's choice of a stream. `best_stream` returns null if the file has none of the kind;
+// `require_stream` throws error(invalid_data).
+const stream_info* best_stream(format_reader& file, stream_kind kind);
+const stream_info& require_stream(format_reader& file, stream_kind kind);
+
+}  // namespace lade::media

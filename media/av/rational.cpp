@@ -1,0 +1,107 @@
+#include <lade/error.hpp>
+#include <lade/media/av/rational.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace lade::media {
+
+__extension__ using wide = __int128;  // holds every product of two 64-bit integers
+
+static wide magnitude_of(wide value) noexcept { return value < 0 ? -value : value; }
+
+static wide common_divisor(wide a, wide b) noexcept {
+  a = magnitude_of(a);
+  b = magnitude_of(b);
+  while (b != 0) {
+    const wide rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static std::int64_t narrowed(wide value, const char* doing) {
+  if (value < std::numeric_limits<std::int64_t>::min() ||
+      value > std::numeric_limits<std::int64_t>::max())
+    throw error(errc::limit_exceeded, doing, "the result does not fit into 64 bits");
+  return static_cast<std::int64_t>(value);
+}
+
+// `denominator` is not 0.
+static rational reduced(wide numerator, wide denominator, const char* doing) {
+  const wide divisor = common_divisor(numerator, denominator) * (denominator < 0 ? -1 : 1);
+  return {narrowed(numerator / divisor, doing), narrowed(denominator / divisor, doing)};
+}
+
+rational::rational(std::int64_t numerator, std::int64_t denominator)
+    : numerator_(numerator), denominator_(denominator) {
+  if (denominator == 0)
+    throw error(errc::invalid_argument, "make a rational", "the denominator is 0");
+  if (denominator > 0 && std::gcd(numerator, denominator) == 1) return;
+  *this = reduced(numerator, denominator, "reduce a rational");
+}
+
+rational rational::nearest(double value) {
+  constexpr double limit = 0x1p33;
+  if (!(std::abs(value) <= limit))
+    throw error(errc::invalid_argument, "make a rational", "the value is not finite or too large");
+  constexpr std::int64_t unit = 1'000'000'000;
+  return {std::llround(value * unit), unit};
+}
+
+std::int64_t rational::floor() const noexcept {
+  const auto quotient = numerator_ / denominator_;
+  return numerator_ % denominator_ < 0 ? quotient - 1 : quotient;
+}
+
+std::int64_t rational::ceil() const noexcept {
+  const auto quotient = numerator_ / denominator_;
+  return numerator_ % denominator_ > 0 ? quotient + 1 : quotient;
+}
+
+std::int64_t rational::round() const { return (*this + rational(1, 2)).floor(); }
+
+std::strong_ordering operator<=>(const rational& a, const rational& b) noexcept {
+  const wide left = wide{a.numerator_} * b.denominator_;
+  const wide right = wide{b.numerator_} * a.denominator_;
+  return left < right   ? std::strong_ordering::less
+         : left > right ? std::strong_ordering::greater
+                        : std::strong_ordering::equal;
+}
+
+// Sums are formed over the least common denominator, so that 128 bits hold them.
+static rational sum_of(const rational& a, const rational& b, int sign, const char* doing) {
+  const auto divisor = std::gcd(a.denominator(), b.denominator());
+  const wide left = wide{a.numerator()} * (b.denominator() / divisor);
+  const wide right = wide{b.numerator()} * (a.denominator() / divisor);
+  return reduced(left + sign * right, wide{a.denominator()} * (b.denominator() / divisor), doing);
+}
+
+rational operator+(const rational& a, const rational& b) {
+  return sum_of(a, b, 1, "add rationals");
+}
+
+rational operator-(const rational& a, const rational& b) {
+  return sum_of(a, b, -1, "subtract rationals");
+}
+
+rational operator*(const rational& a, const rational& b) {
+  return reduced(wide{a.numerator_} * b.numerator_, wide{a.denominator_} * b.denominator_,
+                 "multiply rationals");
+}
+
+rational operator/(const rational& a, const rational& b) {
+  if (b.numerator_ == 0) throw error(errc::invalid_argument, "divide rationals", "by 0");
+  return reduced(wide{a.numerator_} * b.denominator_, wide{a.denominator_} * b.numerator_,
+                 "divide rationals");
+}
+
+std::string to_string(const rational& value) {
+  auto text = std::to_string(value.numerator());
+  if (value.denominator() == 1) return text;
+  return text.append("/").append(std::to_string(value.denominator()));
+}
+
+}  // namespace lade::media

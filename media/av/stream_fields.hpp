@@ -1,0 +1,43 @@
+// What stream_info holds.
+
+#pragma once
+
+#include <lade/media/av/stream_info.hpp>
+
+extern "C" {
+#include <libavformat/avformat.h>
+}
+
+namespace lade::media {
+
+struct stream_info::fields {
+  std::string file;  // what errors call it
+  int index = 0;
+  av_codec_parameters parameters;
+  rational time_base{1};
+  std::optional<rational> start_time;
+  std::optional<rational> duration;
+  std::optional<std::int64_t> stated_frames;
+  std::optional<rational> frame_rate;
+  rational sample_aspect{1};
+  display_orientation orientation;
+  media::metadata metadata;
+};
+
+// FFmpeg's fraction; 0 if its denominator is 0.
+rational rational_of(AVRational from);
+
+// The time of a timestamp; empty for AV_NOPTS_VALUE.
+std::optional<rational> time_of(std::int64_t timestamp, const rational& time_base);
+
+metadata metadata_of(const AVDictionary* from);
+
+stream_info info_of(const AVStream& stream, std::string_view file);
+
+// FFmpeg's fraction of a time base, whose terms FFmpeg states in 32 bits.
+AVRational av_rational_of(const rational& from);
+
+// A copy of parameters.
+av_codec_parameters copy_parameters(const AVCodecParameters& from);
+
+}  // namespace lade::media

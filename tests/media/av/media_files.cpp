@@ -1,0 +1,83 @@
+#include "media_files.hpp"
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+
+extern "C" {
+#include <libavutil/frame.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/md5.h>
+#include <libavutil/samplefmt.h>
+}
+
+namespace lade::media {
+
+static std::string hexadecimal(const std::array<std::uint8_t, 16>& digest) {
+  std::string text;
+  for (const auto byte : digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+static std::string md5_of(const std::vector<std::uint8_t>& bytes) {
+  std::array<std::uint8_t, 16> digest{};
+  av_md5_sum(digest.data(), bytes.data(), bytes.size());
+  return hexadecimal(digest);
+}
+
+frame_digest digest_of(const frame& of) {
+  const auto& from = of.get();
+  const auto format = static_cast<AVPixelFormat>(from.format);
+  const int size = av_image_get_buffer_size(format, from.width, from.height, 1);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+  av_image_copy_to_buffer(bytes.data(), size, from.data, from.linesize, format, from.width,
+                          from.height, 1);
+  return {of.time(), md5_of(bytes)};
+}
+
+static std::string output_of(const std::string& line) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
+  if (!pipe) throw std::runtime_error("failed: " + line);
+  std::string text;
+  std::array<char, 65536> part;
+  while (const auto count = std::fread(part.data(), 1, part.size(), pipe.get()))
+    text.append(part.data(), count);
+  return text;
+}
+
+// Lines are "stream, dts, pts, duration, size, md5", comments begin with "#".
+std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::string& stream) {
+  const auto text =
+      output_of("ffmpeg -nostdin -v error -copyts -noautorotate -i " + path + " -map " + stream +
+                " -vsync passthrough -enc_time_base -1 -f framemd5 -");
+  std::vector<frame_digest> frames;
+  rational unit;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    char md5[33] = "";
+    long long pts = 0;
+    int numerator = 0;
+    int denominator = 0;
+    if (std::sscanf(line.c_str(), "#tb 0: %d/%d", &numerator, &denominator) == 2)
+      unit = rational(numerator, denominator);
+    else if (std::sscanf(line.c_str(), "%*d, %*d, %lld, %*d, %*d, %32s", &pts, md5) == 2)
+      frames.push_back({rational(pts) * unit, md5});
+  }
+  return frames;
+}
+
+std::vector<float> samples_of_ffmpeg(const std::string& path) {
+  const auto bytes =
+      output_of("ffmpeg -nostdin -v error -i " + path + " -map a:0 -c:a pcm_f32le -f f32le -");
+  std::vector<float> samples(bytes.size() / sizeof(float));
+  std::copy_n(bytes.data(), samples.size() * sizeof(float),
+              reinterpret_cast<char*>(samples.data()));
+  return samples;
+}
+
+}  // namespace lade::media

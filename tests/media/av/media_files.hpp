@@ -1,0 +1,156 @@
+// Media files that the tests make with the ffmpeg program, and what that program decodes from them.
+
+#pragma once
+
+#include "../../support/temp_dir.hpp"
+
+#include <lade/buffer.hpp>
+#include <lade/media/av/frame.hpp>
+#include <lade/media/av/rational.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// How ffmpeg makes a file: inputs and codecs of its command line.
+struct media_recipe {
+  const char* file;
+  const char* arguments;
+
+  friend std::ostream& operator<<(std::ostream& out, const media_recipe& recipe) {
+    return out << recipe.file;
+  }
+};
+
+// Videos of about two seconds with sizes that are no multiples of 16.
+inline constexpr const char* moving = "-f lavfi -i testsrc2=size=178x98:rate=25:duration=2.2";
+
+inline const std::vector<media_recipe>& video_recipes() {
+  static const std::vector<media_recipe> recipes{
+      {"h264.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"h264-long-gop.mp4", "-c:v libx264 -g 250 -bf 3 -b-pyramid normal -pix_fmt yuv420p"},
+      {"h264-open-gop.mp4", "-c:v libx264 -g 10 -bf 2 -x264-params open-gop=1 -pix_fmt yuv420p"},
+      {"h264-444.mkv", "-c:v libx264 -g 12 -pix_fmt yuv444p"},
+      {"h264-422-10.mkv", "-c:v libx264 -g 12 -pix_fmt yuv422p10le"},
+      {"h264-interlaced.mp4",
+       "-vf scale=176:96 -c:v libx264 -g 12 -flags +ildct+ilme -x264-params tff=1 -pix_fmt "
+       "yuv420p"},
+      {"h264.ts", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"h264-fragmented.mp4",
+       "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -movflags frag_keyframe+empty_moov"},
+      {"h264-faststart.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -movflags faststart"},
+      {"h264-variable.mkv",
+       "-vf select='not(mod(n\\,3))+not(mod(n\\,7))' -vsync vfr -c:v libx264 -g 12 -pix_fmt "
+       "yuv420p"},
+      {"h264.avi", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+      {"hevc.mp4", "-c:v libx265 -x265-params log-level=none:keyint=14:bframes=3 -pix_fmt yuv420p"},
+      {"hevc-closed.mkv",
+       "-c:v libx265 -x265-params log-level=none:keyint=14:bframes=3:open-gop=0 -pix_fmt "
+       "yuv420p10le"},
+      {"vp8.webm", "-c:v libvpx -g 12 -auto-alt-ref 1 -lag-in-frames 8 -b:v 200k"},
+      {"vp9.webm", "-c:v libvpx-vp9 -g 12 -auto-alt-ref 1 -lag-in-frames 8 -b:v 200k -cpu-used 8"},
+      {"av1.mp4", "-c:v libsvtav1 -g 12 -preset 12 -pix_fmt yuv420p"},
+      {"mpeg2.ts", "-c:v mpeg2video -g 12 -bf 2"},
+      {"mpeg2.mkv", "-c:v mpeg2video -g 12 -bf 2"},
+      {"mpeg4.avi", "-c:v mpeg4 -g 12 -bf 0"},
+      {"mpeg4-b.mp4", "-c:v mpeg4 -g 12 -bf 2"},
+      {"mjpeg.avi", "-c:v mjpeg -pix_fmt yuvj420p"},
+      {"ffv1.mkv", "-c:v ffv1 -pix_fmt yuv444p"},
+      {"rotated.mp4", "-c:v libx264 -g 12 -pix_fmt yuv420p -metadata:s:v rotate=90"},
+      {"late-start.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -output_ts_offset 3"},
+  };
+  return recipes;
+}
+
+inline constexpr const char* sounding =
+    "-f lavfi -i aevalsrc=0.4*sin(660*t)|0.3*sin(440*t*t):s=44100:d=2.2";
+
+inline const std::vector<media_recipe>& audio_recipes() {
+  static const std::vector<media_recipe> recipes{
+      {"aac.m4a", "-c:a aac"},          {"mp3.mp3", "-c:a libmp3lame"},
+      {"opus.ogg", "-c:a libopus"},     {"opus.webm", "-c:a libopus"},
+      {"vorbis.ogg", "-c:a libvorbis"}, {"flac.flac", "-c:a flac"},
+      {"alac.m4a", "-c:a alac"},        {"pcm.wav", "-c:a pcm_s16le"},
+      {"float.wav", "-c:a pcm_f32le"},  {"pcm24.wav", "-c:a pcm_s24le"},
+      {"aac.ts", "-c:a aac"},           {"aac.mkv", "-c:a aac"},
+  };
+  return recipes;
+}
+
+inline const testing_support::temp_dir media_directory;
+
+// The files, which are made when they are first asked for, and removed at the end of the program.
+class media_files {
+ public:
+  static std::string path(const media_recipe& recipe, const char* input) {
+    auto file = media_directory / recipe.file;
+    if (!std::filesystem::exists(file))
+      run(std::string(input) + " -t 2 " + recipe.arguments + " " + file);
+    return file;
+  }
+
+  static void run(const std::string& arguments) {
+    const auto line = "ffmpeg -nostdin -v error -bitexact -y " + quoted(arguments);
+    if (std::system(line.c_str()) != 0) throw std::runtime_error("failed: " + line);
+  }
+
+  // The recipes have no characters that a shell would change but these.
+  static std::string quoted(std::string_view arguments) {
+    std::string result;
+    for (const char each : arguments) {
+      if (std::string_view("()*|;'").find(each) != std::string_view::npos) result += '\\';
+      result += each;
+    }
+    return result;
+  }
+};
+
+inline std::string video_path(const media_recipe& recipe) {
+  return media_files::path(recipe, moving);
+}
+inline std::string audio_path(const media_recipe& recipe) {
+  return media_files::path(recipe, sounding);
+}
+
+inline buffer read_bytes(const std::string& path) {
+  buffer content(std::filesystem::file_size(path));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
+  return content;
+}
+
+// What identifies a frame: its time, and the MD5 of its planes without padding.
+struct frame_digest {
+  std::optional<rational> time;
+  std::string md5;
+
+  friend bool operator==(const frame_digest&, const frame_digest&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const frame_digest& digest) {
+    return out << (digest.time ? to_string(*digest.time) : "no time") << " " << digest.md5;
+  }
+};
+
+frame_digest digest_of(const frame& of);
+
+// The frames that the ffmpeg program decodes, each as its "framemd5" has it. `arguments` may seek.
+std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::string& stream);
+
+// The samples that the ffmpeg program decodes, as interleaved f32.
+std::vector<float> samples_of_ffmpeg(const std::string& path);
+
+inline std::string name_of_recipe(const testing::TestParamInfo<media_recipe>& info) {
+  std::string name;
+  for (const char each : std::string_view(info.param.file))
+    if (std::isalnum(static_cast<unsigned char>(each)) != 0) name += each;
+  return name;
+}
+
+}  // namespace lade::media
