@@ -135,17 +135,19 @@ void format_reader::open(const demux_options& options) {
 }
 
 static constexpr std::string_view matroska = "matroska,webm";
+static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
+
+bool format_reader::is_mov() const noexcept { return context_->iformat->name == mov; }
 
 bool format_reader::states_decoding_times() const noexcept {
   return context_->iformat->name != matroska;
 }
 
-// Whether the headers of the container state what decoders need.
-static bool states_parameters(const AVFormatContext& context) noexcept {
-  constexpr std::array<std::string_view, 5> known{"mov,mp4,m4a,3gp,3g2,mj2", matroska, "wav",
-                                                  "flac", "ogg"};
-  if (std::find(known.begin(), known.end(), context.iformat->name) == known.end()) return false;
-  return std::all_of(context.streams, context.streams + context.nb_streams, [](const auto* each) {
+bool format_reader::states_parameters() const noexcept {
+  constexpr std::array<std::string_view, 5> known{mov, matroska, "wav", "flac", "ogg"};
+  if (std::find(known.begin(), known.end(), context_->iformat->name) == known.end()) return false;
+  const std::span streams(context_->streams, context_->nb_streams);
+  return std::all_of(streams.begin(), streams.end(), [](const auto* each) {
     const auto& of = *each->codecpar;
     if (of.codec_type == AVMEDIA_TYPE_VIDEO)
       return of.codec_id != AV_CODEC_ID_NONE && of.width > 0 && of.height > 0;
@@ -155,17 +157,13 @@ static bool states_parameters(const AVFormatContext& context) noexcept {
   });
 }
 
-void format_reader::probe_if_needed() {
-  if (states_parameters(*context_)) return;
-  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of");
-}
-
 format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name,
-                             const demux_options& options, std::stop_token stop)
+                             const demux_options& options, std::stop_token stop, bool probes)
     : name_(std::move(name)), input_(std::move(input)), stop_(std::move(stop)) {
   make_io();
   open(options);
-  probe_if_needed();
+  if (probes && !states_parameters())
+    check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of");
   for (const auto* stream : std::span(context_->streams, context_->nb_streams))
     streams_.push_back(info_of(*stream, name_));
 }

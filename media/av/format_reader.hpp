@@ -34,8 +34,9 @@ struct av_format_deleter {
 // throws. One thread at a time.
 class format_reader {
  public:
+  // `probes`: whether FFmpeg may look into packets for parameters that the headers do not state.
   format_reader(std::unique_ptr<byte_input> input, std::string name, const demux_options& options,
-                std::stop_token stop = {});
+                std::stop_token stop = {}, bool probes = true);
   format_reader(const format_reader&) = delete;
   format_reader& operator=(const format_reader&) = delete;
 
@@ -46,6 +47,11 @@ class format_reader {
 
   // Throws error(invalid_argument) for a stream that the file does not have.
   const stream_info& stream(int index) const;
+
+  bool is_mov() const noexcept;  // MP4 and QuickTime
+
+  // Whether the headers state what decoders need.
+  bool states_parameters() const noexcept;
 
   // Whether decoding times are the file's. FFmpeg guesses those of Matroska.
   bool states_decoding_times() const noexcept;
@@ -74,7 +80,6 @@ class format_reader {
 
   void make_io();
   void open(const demux_options& options);
-  void probe_if_needed();
   int check(int result, std::string_view what);
 
   std::string name_;

@@ -1,0 +1,104 @@
+// The index of a video's packets: which frames it has, and what decoding each of them needs.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/rational.hpp>
+#include <lade/media/av/stream_info.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// One packet of the indexed stream. Timestamps are in units of the stream's time base;
+// no_timestamp if the file does not state one.
+struct indexed_packet {
+  static constexpr std::int64_t no_timestamp = INT64_MIN;
+
+  std::int64_t pts = no_timestamp;
+  std::int64_t dts = no_timestamp;
+  std::int64_t duration = 0;
+  std::uint64_t position = 0;  // offset in the file
+  std::uint32_t size = 0;      // in bytes
+  bool key = false;            // decoding can start here
+  bool shown = true;           // false if it only serves other frames, or an edit list cuts it off
+
+  friend bool operator==(const indexed_packet&, const indexed_packet&) = default;
+};
+
+// A range of packets, in decoding order, from a key frame on, and the frames that are wanted of it.
+struct packet_range {
+  std::size_t first = 0;             // number of its first packet, a key frame
+  std::size_t last = 0;              // number behind its last packet
+  std::vector<std::int64_t> frames;  // numbers of frames, ascending
+};
+
+// Frames are numbered from 0 in presentation order, as decoding the whole stream returns them.
+//
+// In most files each shown packet is one frame, and its timestamp tells it from all others. Then a
+// frame is decoded from the last key frame before it. Other files, where timestamps are missing or
+// repeated, or packets have no frame or two, are decoded from their beginning: is_sequential().
+//
+// Immutable. Copies share. Any thread.
+class packet_index {
+ public:
+  // `packets`: all of a stream, in decoding order. `has_positions`: whether each one's bytes lie in
+  // one piece at its position.
+  packet_index(stream_info stream, std::vector<indexed_packet> packets, bool has_positions);
+
+  // The same for a stream that must be decoded from its beginning, with the times of its frames as
+  // decoding returns them.
+  packet_index(stream_info stream, std::vector<indexed_packet> packets,
+               std::vector<std::int64_t> frame_times);
+
+  const stream_info& stream() const noexcept;
+  std::span<const indexed_packet> packets() const noexcept;
+  bool has_positions() const noexcept;
+  bool is_sequential() const noexcept;
+
+  // The number of frames.
+  std::int64_t size() const noexcept;
+
+  // When a frame is shown, in seconds and in units of the time base. Throws
+  // error(invalid_argument) for a number that is not in [0, size()).
+  rational time(std::int64_t frame) const;
+  std::int64_t pts(std::int64_t frame) const;
+
+  // The end of the last frame, in seconds.
+  rational end() const;
+
+  // The frame that is shown at a time: the last one that begins at or before it. Empty if that is
+  // before the first frame, or at or behind the end of the last.
+  std::optional<std::int64_t> frame_at(const rational& time) const;
+
+  // Whether decoding can start at a frame.
+  bool is_key(std::int64_t frame) const;
+
+  // The packets that decoding some frames needs, in decoding order, which do not overlap. `frames`
+  // in any order; repeated numbers count once. Throws error(invalid_argument) for a number that is
+  // not in [0, size()).
+  std::vector<packet_range> ranges(std::span<const std::int64_t> frames) const;
+
+ private:
+  struct state;
+  std::shared_ptr<const state> state_;
+};
+
+// Whether the packets alone tell the frames of a stream: each shown packet has a timestamp that no
+// other has, none comes before the first one's, which is a key frame, and the codec has one frame
+// in each packet.
+bool packets_tell_frames(const stream_info& stream, std::span<const indexed_packet> packets);
+
+// Indexes the best video stream of a file in memory. Of MP4 and QuickTime only the headers are
+// looked at. Any thread. Throws error(invalid_data) if the file has no video, or it has no frames,
+// and what demuxer throws.
+packet_index index_video(const buffer& file, std::string_view name);
+
+}  // namespace lade::media

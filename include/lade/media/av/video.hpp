@@ -1,0 +1,73 @@
+// Videos whose frames are accessed by number or by time.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/frame.hpp>
+#include <lade/media/av/packet_index.hpp>
+#include <lade/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+// How much a selection of frames has decoded.
+struct selection_statistics {
+  std::uint64_t packets = 0;  // taken by a decoder, which may have skipped their pictures
+  std::uint64_t frames = 0;   // decoded, wanted or not
+  std::uint64_t ranges = 0;   // times that decoding started at a key frame
+};
+
+// A video file in memory, and the index of its best video stream.
+//
+// Frames equal those that decoding the whole stream returns. Only the groups of pictures that
+// have them are decoded, each once and up to its last wanted frame; pictures that no other picture
+// needs and nobody wants are skipped.
+//
+// Immutable; copies share. Any thread: each call decodes on the calling thread.
+class video {
+ public:
+  // Opens and indexes the file. Throws what index_video throws.
+  explicit video(buffer file, std::string name = "memory");
+
+  // The same with an index that is known: of this file, of an earlier epoch.
+  video(buffer file, std::string name, packet_index index);
+
+  const std::string& name() const noexcept;
+  const packet_index& index() const noexcept;
+  const stream_info& stream() const noexcept { return index().stream(); }
+  std::int64_t size() const noexcept { return index().size(); }  // number of frames
+
+  // The frames of these numbers, in this order; a number may occur several times. Throws
+  // error(invalid_argument) for a number that is not in [0, size()), error(invalid_data) if a frame
+  // cannot be decoded, naming its time, and what decoder throws.
+  std::vector<frame> frames(std::span<const std::int64_t> numbers,
+                            const decode_options& options = {},
+                            selection_statistics* counted = nullptr) const;
+
+  // The same, one after the other as they are decoded, in presentation order and each once: no more
+  // than one is in memory.
+  void for_each_frame(std::span<const std::int64_t> numbers,
+                      const std::function<void(std::int64_t number, const frame& decoded)>& use,
+                      const decode_options& options = {},
+                      selection_statistics* counted = nullptr) const;
+
+  // The frames that are shown at these times, in seconds. Throws error(invalid_argument) for a time
+  // before the first frame or behind the last.
+  std::vector<frame> frames_at(std::span<const rational> times, const decode_options& options = {},
+                               selection_statistics* counted = nullptr) const;
+
+ private:
+  struct state;
+  std::shared_ptr<const state> state_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,164 @@
+#include <lade/error.hpp>
+#include <lade/media/av/packet_index.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
+namespace lade::media {
+
+struct packet_index::state {
+  // A frame and the packet that it is decoded from.
+  struct indexed_frame {
+    std::int64_t pts = 0;
+    std::size_t packet = 0;
+  };
+
+  stream_info stream;
+  std::vector<indexed_packet> packets;
+  std::vector<indexed_frame> frames;  // in presentation order
+  std::vector<std::size_t> starts;    // of each packet: the key frame that its decoding starts from
+  bool has_positions = false;
+  bool sequential = false;
+
+  const indexed_frame& frame(std::int64_t number) const {
+    if (number >= 0 && static_cast<std::size_t>(number) < frames.size())
+      return frames[static_cast<std::size_t>(number)];
+    throw error(errc::invalid_argument,
+                "find frame " + std::to_string(number) + " of " + stream.name(),
+                "it has " + std::to_string(frames.size()));
+  }
+};
+
+// Pictures that follow a key frame, but are shown before it, may need the group of pictures before
+// it: their decoding starts at the last key frame that is shown before them.
+static std::vector<std::size_t> starts_of(const std::vector<indexed_packet>& packets) {
+  std::vector<std::size_t> starts(packets.size());
+  std::vector<std::size_t> keys;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (packets[i].key || i == 0) keys.push_back(i);
+    auto start = keys.size() - 1;
+    while (start > 0 && packets[keys[start]].pts > packets[i].pts) --start;
+    starts[i] = keys[start];
+  }
+  return starts;
+}
+
+packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packets,
+                           bool has_positions) {
+  auto made = std::make_shared<state>(state{.stream = std::move(stream),
+                                            .packets = std::move(packets),
+                                            .frames = {},
+                                            .starts = {},
+                                            .has_positions = has_positions});
+  for (std::size_t i = 0; i < made->packets.size(); ++i)
+    if (made->packets[i].shown) made->frames.push_back({made->packets[i].pts, i});
+  std::stable_sort(made->frames.begin(), made->frames.end(),
+                   [](const auto& a, const auto& b) { return a.pts < b.pts; });
+  made->starts = starts_of(made->packets);
+  state_ = std::move(made);
+}
+
+packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packets,
+                           std::vector<std::int64_t> frame_times) {
+  auto made = std::make_shared<state>(state{.stream = std::move(stream),
+                                            .packets = std::move(packets),
+                                            .frames = {},
+                                            .starts = {},
+                                            .sequential = true});
+  for (const auto time : frame_times) made->frames.push_back({time, 0});
+  state_ = std::move(made);
+}
+
+const stream_info& packet_index::stream() const noexcept { return state_->stream; }
+std::span<const indexed_packet> packet_index::packets() const noexcept { return state_->packets; }
+bool packet_index::has_positions() const noexcept { return state_->has_positions; }
+bool packet_index::is_sequential() const noexcept { return state_->sequential; }
+std::int64_t packet_index::size() const noexcept {
+  return static_cast<std::int64_t>(state_->frames.size());
+}
+std::int64_t packet_index::pts(std::int64_t frame) const { return state_->frame(frame).pts; }
+
+rational packet_index::time(std::int64_t frame) const {
+  return rational(pts(frame)) * state_->stream.time_base();
+}
+
+// The last frame lasts as long as it states, or else as the one before.
+rational packet_index::end() const {
+  const auto& frames = state_->frames;
+  if (frames.empty()) return {};
+  auto duration = state_->sequential ? 0 : state_->packets[frames.back().packet].duration;
+  if (duration <= 0 && frames.size() > 1)
+    duration = frames.back().pts - frames[frames.size() - 2].pts;
+  return time(size() - 1) + rational(std::max<std::int64_t>(1, duration)) * stream().time_base();
+}
+
+std::optional<std::int64_t> packet_index::frame_at(const rational& time) const {
+  const auto stamp = (time / stream().time_base()).floor();
+  const auto& frames = state_->frames;
+  const auto after =
+      std::upper_bound(frames.begin(), frames.end(), stamp,
+                       [](auto value, const auto& each) { return value < each.pts; });
+  if (after == frames.begin() || time >= end()) return std::nullopt;
+  return after - frames.begin() - 1;
+}
+
+bool packet_index::is_key(std::int64_t frame) const {
+  const auto& found = state_->frame(frame);
+  return state_->sequential ? frame == 0 : state_->packets[found.packet].key;
+}
+
+std::vector<packet_range> packet_index::ranges(std::span<const std::int64_t> frames) const {
+  std::vector<std::int64_t> wanted(frames.begin(), frames.end());
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  if (wanted.empty()) return {};
+  (void)state_->frame(wanted.front());
+  (void)state_->frame(wanted.back());
+  if (state_->sequential) return {{0, state_->packets.size(), std::move(wanted)}};
+  const auto packet_of = [&](std::int64_t number) { return state_->frame(number).packet; };
+  std::sort(wanted.begin(), wanted.end(),
+            [&](auto a, auto b) { return packet_of(a) < packet_of(b); });
+  std::vector<packet_range> ranges;
+  for (const auto number : wanted) {
+    const auto packet = packet_of(number);
+    const auto start = state_->starts[packet];
+    if (ranges.empty() || start > ranges.back().last) ranges.push_back({start, 0, {}});
+    auto& range = ranges.back();
+    range.first = std::min(range.first, start);
+    range.last = packet + 1;
+    range.frames.push_back(number);
+  }
+  for (auto& each : ranges) std::sort(each.frames.begin(), each.frames.end());
+  return ranges;
+}
+
+// Codecs in whose containers each packet has at most one frame that is shown.
+static bool has_frame_in_each_packet(AVCodecID codec) noexcept {
+  constexpr std::array known{AV_CODEC_ID_H264,       AV_CODEC_ID_HEVC,   AV_CODEC_ID_VP8,
+                             AV_CODEC_ID_VP9,        AV_CODEC_ID_AV1,    AV_CODEC_ID_MPEG1VIDEO,
+                             AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4,  AV_CODEC_ID_MJPEG,
+                             AV_CODEC_ID_FFV1,       AV_CODEC_ID_PRORES, AV_CODEC_ID_DNXHD,
+                             AV_CODEC_ID_RAWVIDEO};
+  return std::find(known.begin(), known.end(), codec) != known.end();
+}
+
+bool packets_tell_frames(const stream_info& stream, std::span<const indexed_packet> packets) {
+  if (packets.empty() || !packets.front().key) return false;
+  if (!has_frame_in_each_packet(stream.parameters().codec_id)) return false;
+  std::unordered_set<std::int64_t> seen;
+  for (const auto& each : packets) {
+    if (each.pts == indexed_packet::no_timestamp) return false;
+    if (each.shown && (each.pts < packets.front().pts || !seen.insert(each.pts).second))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,147 @@
+#include "video_scan.hpp"
+
+#include "format_reader.hpp"
+
+#include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace lade::media {
+
+// Whether a VP8 packet has a picture that is shown (RFC 6386, 9.1: show_frame).
+static bool shows_vp8(std::span<const std::byte> data) noexcept {
+  return !data.empty() && (std::to_integer<unsigned>(data[0]) & 0x10) != 0;
+}
+
+// Whether a VP9 packet has a picture that is shown. A superframe has one; a packet with a single
+// picture says it in its header (VP9 Bitstream & Decoding Process Specification, 6.2 and annex B).
+static bool shows_vp9(std::span<const std::byte> data) noexcept {
+  if (data.empty()) return false;
+  constexpr unsigned superframe = 0xc0;
+  if ((std::to_integer<unsigned>(data.back()) & 0xe0) == superframe) return true;
+  const auto first = std::to_integer<unsigned>(data[0]);
+  const bool profile3 = (first & 0x30) == 0x30;
+  const unsigned shift =
+      profile3 ? 2 : 3;  // of show_existing_frame, from the left: behind 2 + 2 + 1
+  const bool shows_existing = (first >> shift & 1) != 0;
+  return shows_existing || (first >> (shift - 2) & 1) != 0;
+}
+
+static bool shows_picture(const AVPacket& of, AVCodecID codec, bool has_data) noexcept {
+  if ((of.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
+  const auto data = std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size)));
+  if (!has_data) return true;
+  if (codec == AV_CODEC_ID_VP8) return shows_vp8(data);
+  if (codec == AV_CODEC_ID_VP9) return shows_vp9(data);
+  return true;
+}
+
+static std::int64_t indexed_timestamp(std::int64_t stamp) noexcept {
+  return stamp == AV_NOPTS_VALUE ? indexed_packet::no_timestamp : stamp;
+}
+
+static indexed_packet index_entry(const AVPacket& of, AVCodecID codec, bool has_data) noexcept {
+  return {.pts = indexed_timestamp(of.pts),
+          .dts = indexed_timestamp(of.dts),
+          .duration = of.duration,
+          .position = of.pos < 0 ? 0 : static_cast<std::uint64_t>(of.pos),
+          .size = static_cast<std::uint32_t>(of.size),
+          .key = (of.flags & AV_PKT_FLAG_KEY) != 0,
+          .shown = shows_picture(of, codec, has_data)};
+}
+
+// Whether the file has the bytes of the packet as the decoder wants them.
+static bool is_stored(const AVPacket& of, std::uint64_t file_bytes) noexcept {
+  for (const auto type : {AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE, AV_PKT_DATA_PARAM_CHANGE,
+                          AV_PKT_DATA_ENCRYPTION_INFO})
+    if (av_packet_get_side_data(&of, type, nullptr) != nullptr) return false;
+  const auto end = static_cast<std::uint64_t>(of.pos) + static_cast<std::uint64_t>(of.size);
+  return of.pos >= 0 && end <= file_bytes;
+}
+
+static bool is_encrypted(const AVCodecParameters& of) noexcept {
+  return of.codec_tag == MKTAG('e', 'n', 'c', 'v');
+}
+
+// The index by the headers of a file of boxes; empty if that is not possible.
+static std::optional<packet_index> index_by_headers(const buffer& file, std::string_view name) {
+  auto input = headers_input::open(file);
+  if (!input) return std::nullopt;
+  format_reader opened(std::move(input), std::string(name), {}, {}, false);
+  if (!opened.is_mov() || !opened.states_parameters()) return std::nullopt;
+  const auto& stream = require_stream(opened, stream_kind::video);
+  if (is_encrypted(stream.parameters())) return std::nullopt;
+  opened.select(std::array{stream.index()});
+  opened.context().flags |= AVFMT_FLAG_NOPARSE;
+  std::vector<indexed_packet> entries;
+  while (const auto next = opened.read()) {
+    if (!is_stored(*next, file.size())) return std::nullopt;
+    entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
+  }
+  if (!packets_tell_frames(stream, entries)) return std::nullopt;
+  return packet_index(stream, std::move(entries), true);
+}
+
+// The times of the frames that decoding returns. A frame without a time is taken to follow the one
+// before by one unit.
+static std::vector<std::int64_t> decoded_times(const stream_info& stream,
+                                               const std::vector<packet>& all) {
+  std::vector<std::int64_t> times;
+  decoder by(stream);
+  const auto receive_all = [&] {
+    while (const auto next = by.receive())
+      times.push_back(next->pts().value_or(times.empty() ? 0 : times.back() + 1));
+  };
+  for (const auto& each : all) {
+    by.send(each);
+    receive_all();
+  }
+  by.finish();
+  receive_all();
+  return times;
+}
+
+static std::vector<packet> read_to_end(format_reader& from, int stream) {
+  from.select(std::array{stream});
+  std::vector<packet> all;
+  while (auto next = from.read()) all.emplace_back(std::move(next));
+  return all;
+}
+
+static scanned_video index_by_packets(const buffer& file, std::string_view name) {
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name), {});
+  const auto& stream = require_stream(opened, stream_kind::video);
+  auto all = read_to_end(opened, stream.index());
+  std::vector<indexed_packet> entries;
+  for (const auto& each : all)
+    entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
+  if (packets_tell_frames(stream, entries))
+    return {packet_index(stream, std::move(entries), false), std::move(all)};
+  auto times = decoded_times(stream, all);
+  return {packet_index(stream, std::move(entries), std::move(times)), std::move(all)};
+}
+
+scanned_video scan_video(const buffer& file, std::string_view name) {
+  auto by_headers = index_by_headers(file, name);
+  auto scanned =
+      by_headers ? scanned_video{std::move(*by_headers), {}} : index_by_packets(file, name);
+  if (scanned.index.size() == 0)
+    throw error(errc::invalid_data, "index " + scanned.index.stream().name(), "it has no frames");
+  return scanned;
+}
+
+std::vector<packet> read_all_packets(const buffer& file, std::string_view name, int stream) {
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name), {});
+  return read_to_end(opened, opened.stream(stream).index());
+}
+
+packet_index index_video(const buffer& file, std::string_view name) {
+  return scan_video(file, name).index;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,26 @@
+// Indexing a video by its packets.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/packet_index.hpp>
+
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// The index of the best video stream of a file, and all of its packets unless the index has their
+// positions.
+struct scanned_video {
+  packet_index index;
+  std::vector<packet> packets;
+};
+
+scanned_video scan_video(const buffer& file, std::string_view name);
+
+// All packets of the stream.
+std::vector<packet> read_all_packets(const buffer& file, std::string_view name, int stream);
+
+}  // namespace lade::media

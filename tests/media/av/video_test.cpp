@@ -1,0 +1,102 @@
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/video.hpp>
+
+#include "../../support/seed.hpp"
+#include "media_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+class SampleFrames : public testing::TestWithParam<media_recipe> {
+ protected:
+  std::string path_ = video_path(GetParam());
+  buffer file_ = read_bytes(path_);
+};
+
+TEST_P(SampleFrames, IndexHasTheFramesThatDecodingAllReturns) {
+  const video opened(file_, path_);
+  const auto expected = frames_of_ffmpeg(path_, "v:0");
+  ASSERT_EQ(opened.size(), static_cast<std::int64_t>(expected.size()));
+  for (std::int64_t i = 0; i < opened.size(); ++i)
+    EXPECT_EQ(opened.index().time(i), expected[static_cast<std::size_t>(i)].time);
+}
+
+TEST_P(SampleFrames, OfRandomNumbersEqualThoseOfDecodingAll) {
+  const video opened(file_, path_);
+  const auto expected = frames_of_ffmpeg(path_, "v:0");
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::int64_t> numbers;
+    const auto count = 1 + random() % 6;
+    for (std::uint64_t i = 0; i < count; ++i)
+      numbers.push_back(static_cast<std::int64_t>(random() % expected.size()));
+    const auto frames = opened.frames(numbers);
+    ASSERT_EQ(frames.size(), numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), expected[static_cast<std::size_t>(numbers[i])])
+          << "frame " << numbers[i];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, SampleFrames, testing::ValuesIn(video_recipes()), name_of_recipe);
+
+static video open_recipe(const char* file) {
+  for (const auto& each : video_recipes())
+    if (std::string_view(each.file) == file) {
+      const auto path = video_path(each);
+      return video(read_bytes(path), path);
+    }
+  throw std::runtime_error(std::string("no recipe ") + file);
+}
+
+// One group of pictures of 50 frames, of which every other one or more is a B-frame.
+TEST(Video, SelectionDecodesUpToTheLastWantedFrame) {
+  const auto opened = open_recipe("h264-long-gop.mp4");
+  selection_statistics counted;
+  opened.frames(std::vector<std::int64_t>{3, 4}, {}, &counted);
+  EXPECT_EQ(counted.ranges, 1U);
+  EXPECT_LE(counted.packets, 10U);
+}
+
+TEST(Video, SelectionSkipsFramesThatNobodyNeeds) {
+  const auto opened = open_recipe("h264-long-gop.mp4");
+  selection_statistics counted;
+  opened.frames(std::vector<std::int64_t>{45}, {}, &counted);
+  EXPECT_GE(counted.packets, 40U);
+  EXPECT_LE(counted.frames, 36U);
+}
+
+TEST(Video, SelectionStartsAtTheKeyFrameBefore) {
+  const auto opened = open_recipe("h264.mp4");  // groups of 12
+  selection_statistics counted;
+  opened.frames(std::vector<std::int64_t>{25, 49}, {}, &counted);
+  EXPECT_EQ(counted.ranges, 2U);
+  EXPECT_LE(counted.packets, 6U);
+}
+
+TEST(Video, FramesAtTimesAreThoseThatAreShown) {
+  const auto opened = open_recipe("late-start.mp4");  // 25 frames per second, from 3 s on
+  const auto frames = opened.frames_at(std::vector<rational>{3, rational(3039, 1000), 4});
+  EXPECT_EQ(frames[0].time(), rational(3));
+  EXPECT_EQ(frames[1].time(), rational(3));
+  EXPECT_EQ(frames[2].time(), rational(4));
+  EXPECT_THROW(opened.frames_at(std::vector<rational>{rational(299, 100)}), error);
+  EXPECT_THROW(opened.frames_at(std::vector<rational>{5}), error);
+}
+
+TEST(Video, ANumberThatItDoesNotHaveIsRefused) {
+  const auto opened = open_recipe("h264.mp4");
+  EXPECT_THROW(opened.frames(std::vector<std::int64_t>{50}), error);
+  EXPECT_THROW(opened.frames(std::vector<std::int64_t>{-1}), error);
+}
+
+}  // namespace lade::media
