@@ -171,22 +171,38 @@ LADE_AVX2 static inline void store_sixteenths(__m256i value, std::uint8_t* out) 
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
 }
 
-LADE_AVX2 static void yuv_to_rgb_avx2(std::uint8_t* const* rows, int count) {
+// Full-range luma in units of 1/16, with half a unit of the result for rounding.
+LADE_AVX2 static inline __m256i full_luma_256(const std::uint8_t* in, const colour_conversion& by) {
+  const auto offset = _mm256_set1_epi16(static_cast<short>(16 * by.offset));
+  const auto y = _mm256_sub_epi16(sixteenths(in), offset);
+  const auto more = _mm256_mulhrs_epi16(y, _mm256_set1_epi16(by.luma));
+  return _mm256_add_epi16(_mm256_add_epi16(y, more), _mm256_set1_epi16(8));
+}
+
+LADE_AVX2 static void yuv_to_rgb_avx2(std::uint8_t* const* rows, int count,
+                                      const colour_conversion& by) {
   const auto centre = _mm256_set1_epi16(128 * 16);
+  const auto conversion = by;  // in registers: stores of bytes may alias anything in memory
   for (int x = 0; x < count; x += 16) {
-    const auto y = _mm256_add_epi16(sixteenths(rows[0] + x), _mm256_set1_epi16(8));
+    const auto y = full_luma_256(rows[0] + x, conversion);
     const auto u = _mm256_sub_epi16(sixteenths(rows[1] + x), centre);
     const auto v = _mm256_sub_epi16(sixteenths(rows[2] + x), centre);
-    const auto from_v = _mm256_mulhrs_epi16(v, _mm256_set1_epi16(13173));
-    const auto green = _mm256_add_epi16(_mm256_mulhrs_epi16(u, _mm256_set1_epi16(-11277)),
-                                        _mm256_mulhrs_epi16(v, _mm256_set1_epi16(9367)));
-    const auto from_u = _mm256_mulhrs_epi16(u, _mm256_set1_epi16(-7471));
+    const auto red = _mm256_mulhrs_epi16(v, _mm256_set1_epi16(conversion.red));
+    const auto green =
+        _mm256_add_epi16(_mm256_mulhrs_epi16(u, _mm256_set1_epi16(conversion.green_u)),
+                         _mm256_mulhrs_epi16(v, _mm256_set1_epi16(conversion.green_v)));
+    const auto blue = _mm256_mulhrs_epi16(u, _mm256_set1_epi16(conversion.blue));
     const auto yv = _mm256_add_epi16(y, v);
     const auto y2u = _mm256_add_epi16(y, _mm256_add_epi16(u, u));
-    store_sixteenths(_mm256_add_epi16(yv, from_v), rows[0] + x);
+    store_sixteenths(_mm256_add_epi16(yv, red), rows[0] + x);
     store_sixteenths(_mm256_add_epi16(_mm256_sub_epi16(y, v), green), rows[1] + x);
-    store_sixteenths(_mm256_add_epi16(y2u, from_u), rows[2] + x);
+    store_sixteenths(_mm256_add_epi16(y2u, blue), rows[2] + x);
   }
+}
+
+LADE_AVX2 static void expand_avx2(std::uint8_t* row, int count) {
+  for (int x = 0; x < count; x += 16)
+    store_sixteenths(full_luma_256(row + x, limited_range), row + x);
 }
 
 // For the `part`-th sixteen of 48 interleaved bytes: which of sixteen of `channel` go where. A
@@ -224,6 +240,31 @@ LADE_AVX2 static void interleave_avx2(const std::uint8_t* const* in, int count, 
   }
   const std::array<const std::uint8_t*, 3> rest{in[0] + x, in[1] + x, in[2] + x};
   plain_kernels.interleave(rest.data(), count - x, out + 3 * x);
+}
+
+LADE_AVX2 static inline void store_128(__m128i value, std::uint8_t* out) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), value);
+}
+
+LADE_AVX2 static void interleave_4_avx2(const std::uint8_t* const* in, int count,
+                                        std::uint8_t* out) {
+  int x = 0;
+  for (; x + 16 <= count; x += 16) {
+    const auto r = load_128(in[0] + x);
+    const auto g = load_128(in[1] + x);
+    const auto b = load_128(in[2] + x);
+    const auto a = load_128(in[3] + x);
+    const auto rg_low = _mm_unpacklo_epi8(r, g);
+    const auto rg_high = _mm_unpackhi_epi8(r, g);
+    const auto ba_low = _mm_unpacklo_epi8(b, a);
+    const auto ba_high = _mm_unpackhi_epi8(b, a);
+    store_128(_mm_unpacklo_epi16(rg_low, ba_low), out + 4 * x);
+    store_128(_mm_unpackhi_epi16(rg_low, ba_low), out + 4 * x + 16);
+    store_128(_mm_unpacklo_epi16(rg_high, ba_high), out + 4 * x + 32);
+    store_128(_mm_unpackhi_epi16(rg_high, ba_high), out + 4 * x + 48);
+  }
+  const std::array<const std::uint8_t*, 4> rest{in[0] + x, in[1] + x, in[2] + x, in[3] + x};
+  plain_kernels.interleave_4(rest.data(), count - x, out + 4 * x);
 }
 
 // Eight normalised values; `phase` is the first one's place in the period.
@@ -284,7 +325,9 @@ const resize_kernels avx2_kernels{
     .split = split_avx2,
     .filter = filter_avx2,
     .yuv_to_rgb = yuv_to_rgb_avx2,
+    .expand = expand_avx2,
     .interleave = interleave_avx2,
+    .interleave_4 = interleave_4_avx2,
     .to_f32 = normalise_avx2<eight_f32>,
     .to_f16 = normalise_avx2<eight_f16>,
     .to_bf16 = normalise_avx2<eight_bf16>,

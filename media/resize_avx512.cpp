@@ -127,22 +127,39 @@ LADE_AVX512 static inline void store_sixteenths_512(__m512i value, std::uint8_t*
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtusepi16_epi8(words));
 }
 
-LADE_AVX512 static void yuv_to_rgb_avx512(std::uint8_t* const* rows, int count) {
+// Full-range luma in units of 1/16, with half a unit of the result for rounding.
+LADE_AVX512 static inline __m512i full_luma_512(const std::uint8_t* in,
+                                                const colour_conversion& by) {
+  const auto offset = _mm512_set1_epi16(static_cast<short>(16 * by.offset));
+  const auto y = _mm512_sub_epi16(sixteenths_512(in), offset);
+  const auto more = _mm512_mulhrs_epi16(y, _mm512_set1_epi16(by.luma));
+  return _mm512_add_epi16(_mm512_add_epi16(y, more), _mm512_set1_epi16(8));
+}
+
+LADE_AVX512 static void yuv_to_rgb_avx512(std::uint8_t* const* rows, int count,
+                                          const colour_conversion& by) {
   const auto centre = _mm512_set1_epi16(128 * 16);
+  const auto conversion = by;  // in registers: stores of bytes may alias anything in memory
   for (int x = 0; x < count; x += 32) {
-    const auto y = _mm512_add_epi16(sixteenths_512(rows[0] + x), _mm512_set1_epi16(8));
+    const auto y = full_luma_512(rows[0] + x, conversion);
     const auto u = _mm512_sub_epi16(sixteenths_512(rows[1] + x), centre);
     const auto v = _mm512_sub_epi16(sixteenths_512(rows[2] + x), centre);
-    const auto from_v = _mm512_mulhrs_epi16(v, _mm512_set1_epi16(13173));
-    const auto green = _mm512_add_epi16(_mm512_mulhrs_epi16(u, _mm512_set1_epi16(-11277)),
-                                        _mm512_mulhrs_epi16(v, _mm512_set1_epi16(9367)));
-    const auto from_u = _mm512_mulhrs_epi16(u, _mm512_set1_epi16(-7471));
+    const auto red = _mm512_mulhrs_epi16(v, _mm512_set1_epi16(conversion.red));
+    const auto green =
+        _mm512_add_epi16(_mm512_mulhrs_epi16(u, _mm512_set1_epi16(conversion.green_u)),
+                         _mm512_mulhrs_epi16(v, _mm512_set1_epi16(conversion.green_v)));
+    const auto blue = _mm512_mulhrs_epi16(u, _mm512_set1_epi16(conversion.blue));
     const auto yv = _mm512_add_epi16(y, v);
     const auto y2u = _mm512_add_epi16(y, _mm512_add_epi16(u, u));
-    store_sixteenths_512(_mm512_add_epi16(yv, from_v), rows[0] + x);
+    store_sixteenths_512(_mm512_add_epi16(yv, red), rows[0] + x);
     store_sixteenths_512(_mm512_add_epi16(_mm512_sub_epi16(y, v), green), rows[1] + x);
-    store_sixteenths_512(_mm512_add_epi16(y2u, from_u), rows[2] + x);
+    store_sixteenths_512(_mm512_add_epi16(y2u, blue), rows[2] + x);
   }
+}
+
+LADE_AVX512 static void expand_avx512(std::uint8_t* row, int count) {
+  for (int x = 0; x < count; x += 32)
+    store_sixteenths_512(full_luma_512(row + x, limited_range), row + x);
 }
 
 // For the `part`-th 64 of 192 interleaved bytes: which of the first two channels' 128 bytes, and
@@ -181,6 +198,25 @@ LADE_AVX512 static void interleave_avx512(const std::uint8_t* const* in, int cou
       const int left = std::max(3 * (count - x) - 64 * part, 0);
       _mm512_mask_storeu_epi8(out + 3 * x + 64 * part, first_bits(left), bytes);
     }
+  }
+}
+
+// Sixteen bytes, each in a lane of 32 bits, `shift` bits up.
+LADE_AVX512 static inline __m512i bytes_in_lanes(const std::uint8_t* in, __mmask16 which,
+                                                 unsigned shift) {
+  const auto lanes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(which, in));
+  return _mm512_slli_epi32(lanes, shift);
+}
+
+LADE_AVX512 static void interleave_4_avx512(const std::uint8_t* const* in, int count,
+                                            std::uint8_t* out) {
+  for (int x = 0; x < count; x += 16) {
+    const auto which = static_cast<__mmask16>(first_bits(count - x));
+    const auto rg =
+        _mm512_or_si512(bytes_in_lanes(in[0] + x, which, 0), bytes_in_lanes(in[1] + x, which, 8));
+    const auto ba =
+        _mm512_or_si512(bytes_in_lanes(in[2] + x, which, 16), bytes_in_lanes(in[3] + x, which, 24));
+    _mm512_mask_storeu_epi32(out + 4 * x, which, _mm512_or_si512(rg, ba));
   }
 }
 
@@ -230,7 +266,9 @@ const resize_kernels avx512_kernels{
     .split = split_avx512,
     .filter = filter_avx512,
     .yuv_to_rgb = yuv_to_rgb_avx512,
+    .expand = expand_avx512,
     .interleave = interleave_avx512,
+    .interleave_4 = interleave_4_avx512,
     .to_f32 = to_f32_avx512,
     .to_f16 = to_f16_avx512,
     .to_bf16 = to_bf16_avx512,

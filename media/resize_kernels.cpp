@@ -36,6 +36,11 @@ static void interleave_plain(const std::uint8_t* const* in, int count, std::uint
     for (int c = 0; c < 3; ++c) out[3 * x + c] = in[c][x];
 }
 
+static void interleave_4_plain(const std::uint8_t* const* in, int count, std::uint8_t* out) {
+  for (int x = 0; x < count; ++x)
+    for (int c = 0; c < 4; ++c) out[4 * x + c] = in[c][x];
+}
+
 static std::uint8_t clamp_to_byte(int value) {
   return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
@@ -43,17 +48,26 @@ static std::uint8_t clamp_to_byte(int value) {
 // a * b / 2^15 rounded, as one vector instruction does it.
 static int multiply_q15(int a, int b) { return (a * b + (1 << 14)) >> 15; }
 
-// R = Y + 1.402 Cr, G = Y - 0.344136 Cb - 0.714136 Cr, B = Y + 1.772 Cb (ITU-T T.871), in units of
-// 1/16, with factors split into an integer and a part that fits 15 bits.
-static void yuv_to_rgb_plain(std::uint8_t* const* rows, int count) {
+// Full-range luma in units of 1/16, with half a unit of the result for rounding.
+static int full_luma(std::uint8_t sample, const colour_conversion& by) {
+  const int y = (sample - by.offset) * 16;
+  return y + multiply_q15(y, by.luma) + 8;
+}
+
+static void yuv_to_rgb_plain(std::uint8_t* const* rows, int count, const colour_conversion& by) {
   for (int x = 0; x < count; ++x) {
-    const int y = rows[0][x] * 16 + 8;
+    const int y = full_luma(rows[0][x], by);
     const int u = (rows[1][x] - 128) * 16;
     const int v = (rows[2][x] - 128) * 16;
-    rows[0][x] = clamp_to_byte((y + v + multiply_q15(v, 13173)) >> 4);
-    rows[1][x] = clamp_to_byte((y - v + multiply_q15(u, -11277) + multiply_q15(v, 9367)) >> 4);
-    rows[2][x] = clamp_to_byte((y + 2 * u + multiply_q15(u, -7471)) >> 4);
+    const int green = multiply_q15(u, by.green_u) + multiply_q15(v, by.green_v);
+    rows[0][x] = clamp_to_byte((y + v + multiply_q15(v, by.red)) >> 4);
+    rows[1][x] = clamp_to_byte((y - v + green) >> 4);
+    rows[2][x] = clamp_to_byte((y + 2 * u + multiply_q15(u, by.blue)) >> 4);
   }
+}
+
+static void expand_plain(std::uint8_t* row, int count) {
+  for (int x = 0; x < count; ++x) row[x] = clamp_to_byte(full_luma(row[x], limited_range) >> 4);
 }
 
 static float normalised(const std::uint8_t* in, int x, const normalisation& by) {
@@ -99,7 +113,9 @@ const resize_kernels plain_kernels{
     .split = split_plain,
     .filter = filter_plain,
     .yuv_to_rgb = yuv_to_rgb_plain,
+    .expand = expand_plain,
     .interleave = interleave_plain,
+    .interleave_4 = interleave_4_plain,
     .to_f32 = to_f32_plain,
     .to_f16 = to_f16_plain,
     .to_bf16 = to_bf16_plain,

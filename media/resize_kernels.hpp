@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "colour_matrix.hpp"
 #include "resize_axis.hpp"
 
 #include <array>
@@ -41,12 +42,16 @@ struct resize_kernels {
   void (*filter)(const std::int16_t* in, const resize_axis& axis, const resize_blocks* blocks,
                  std::uint8_t* out);
 
-  // Full-range BT.601, as in JFIF, to RGB: `rows` are Y, Cb, Cr and become R, G, B. Works on whole
-  // vectors within row_padding.
-  void (*yuv_to_rgb)(std::uint8_t* const* rows, int count);
+  // `rows` are Y, Cb, Cr and become R, G, B. Works on whole vectors within row_padding.
+  void (*yuv_to_rgb)(std::uint8_t* const* rows, int count, const colour_conversion& by);
 
-  // The reverse of split, for bytes. Writes exactly 3 * count of them.
+  // Limited range to full range, of luma, grey, R, G or B. Works on whole vectors within
+  // row_padding.
+  void (*expand)(std::uint8_t* row, int count);
+
+  // Puts three channels, or four, together as pixels. Writes exactly 3 * count, or 4 * count bytes.
   void (*interleave)(const std::uint8_t* const* in, int count, std::uint8_t* out);
+  void (*interleave_4)(const std::uint8_t* const* in, int count, std::uint8_t* out);
 
   // 8 bits to normalised floats, rounded to nearest even. Writes exactly `count` elements.
   void (*to_f32)(const std::uint8_t* in, int count, const normalisation& by, float* out);

@@ -133,32 +133,49 @@ TEST_P(ResizeKernels, FilterOfWideRowsIsThatOfPlainCodeAndReadsNoMoreThanThePadd
   }
 }
 
-TEST_P(ResizeKernels, ColoursAreThoseOfPlainCode) {
+TEST_P(ResizeKernels, ColoursAreThoseOfPlainCodeForEveryMatrixAndRange) {
   SCOPED_TRACE(seed_text);
   const int count = 1 << 16;
-  const auto convert = [&](const resize_kernels& by, std::vector<std::uint8_t> values) {
-    const auto stride = static_cast<std::size_t>(count + padding);
-    const std::array<std::uint8_t*, 3> rows{values.data(), values.data() + stride,
-                                            values.data() + 2 * stride};
-    by.yuv_to_rgb(rows.data(), count);
-    for (auto* row : rows) std::fill_n(row + count, padding, std::uint8_t{0});
-    return values;
-  };
   const auto values = noise<std::uint8_t>(3 * (count + padding), 256);
-  EXPECT_EQ(convert(tested(), values), convert(plain_kernels, values));
+  for (const auto matrix : {colour_matrix::bt601, colour_matrix::bt709, colour_matrix::bt2020})
+    for (const bool full_range : {false, true}) {
+      const auto conversion = conversion_of(matrix, full_range);
+      const auto convert = [&](const resize_kernels& by, std::vector<std::uint8_t> samples) {
+        const auto stride = static_cast<std::size_t>(count + padding);
+        const std::array<std::uint8_t*, 3> rows{samples.data(), samples.data() + stride,
+                                                samples.data() + 2 * stride};
+        by.yuv_to_rgb(rows.data(), count, conversion);
+        for (auto* row : rows) std::fill_n(row + count, padding, std::uint8_t{0});
+        return samples;
+      };
+      EXPECT_EQ(convert(tested(), values), convert(plain_kernels, values));
+    }
+}
+
+TEST_P(ResizeKernels, ExpansionIsThatOfPlainCode) {
+  std::vector<std::uint8_t> expected(256 + padding);
+  for (int i = 0; i < 256; ++i)
+    expected[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(i);
+  auto actual = expected;
+  plain_kernels.expand(expected.data(), 256);
+  tested().expand(actual.data(), 256);
+  EXPECT_EQ(first_of(actual, 256), first_of(expected, 256));
 }
 
 TEST_P(ResizeKernels, InterleaveWritesWhatPlainCodeDoesAndNoMore) {
   SCOPED_TRACE(seed_text);
   for (int round = 0; round < rounds; ++round) {
     const int count = 1 + below(200);
-    const auto in = noise<std::uint8_t>(3 * count, 256);
-    const std::array<const std::uint8_t*, 3> rows{in.data(), in.data() + count,
-                                                  in.data() + 2 * count};
-    std::vector<std::uint8_t> expected(static_cast<std::size_t>(3 * count + padding), 7);
+    const auto in = noise<std::uint8_t>(4 * count, 256);
+    const std::array<const std::uint8_t*, 4> rows{in.data(), in.data() + count,
+                                                  in.data() + 2 * count, in.data() + 3 * count};
+    std::vector<std::uint8_t> expected(static_cast<std::size_t>(4 * count + padding), 7);
     auto actual = expected;
     plain_kernels.interleave(rows.data(), count, expected.data());
     tested().interleave(rows.data(), count, actual.data());
+    ASSERT_EQ(actual, expected) << count;
+    plain_kernels.interleave_4(rows.data(), count, expected.data());
+    tested().interleave_4(rows.data(), count, actual.data());
     ASSERT_EQ(actual, expected) << count;
   }
 }

@@ -20,6 +20,8 @@
 #include "../../../media/image_reader.cpp"
 #include "../../../media/jpeg_arrays.cpp"
 #include "../../../media/jpeg_reader.cpp"
+#include "../../../media/picture.cpp"
+#include "../../../media/picture_planes.cpp"
 #include "../../../media/pixel_writer.cpp"
 #include "../../../media/png.cpp"
 #include "../../../media/png_reader.cpp"
