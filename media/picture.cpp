@@ -32,9 +32,14 @@ static coarse_axis chroma_axis(int luma, int shift, chroma_site site) noexcept {
 static void check_samples(const picture& from) {
   const auto layout = planes_of(from.layout);
   require_supported(layout.count > 0, "the layout of the planes is unknown");
-  require_supported(from.bits == 8, std::to_string(from.bits) + " bits per sample");
-  require_supported(layout.planes[layout.count - 1].channels == 1,
-                    "a layout with interleaved channels");
+  const bool packed = layout.planes[0].channels > 1;
+  require_supported(
+      from.bits >= 8 && from.bits <= (packed ? 8 : 16),
+      std::to_string(from.bits) + (packed ? " bits per packed" : " bits per") + " sample");
+  const int most_shift = from.bits > 8 ? 16 - from.bits : 0;
+  require_supported(from.shift >= 0 && from.shift <= most_shift,
+                    std::to_string(from.shift) + " unused bits below " + std::to_string(from.bits) +
+                        " significant ones");
   if (!layout.chroma) return;
   const int x = from.chroma_shift_x;
   const int y = from.chroma_shift_y;
@@ -53,7 +58,7 @@ static void check_planes(const picture& from) {
   for (std::size_t p = 0; p < layout.count; ++p) {
     const bool chroma = p > 0 && layout.chroma;
     const int width = chroma ? chroma_size(from.width, from.chroma_shift_x) : from.width;
-    const auto bytes = std::ptrdiff_t{width} * layout.planes[p].channels;
+    const auto bytes = std::ptrdiff_t{width} * layout.planes[p].channels * sample_bytes(from);
     require_of_picture(from.planes[p].data != nullptr && std::abs(from.planes[p].stride) >= bytes,
                        "plane " + std::to_string(p) + " has no data, or rows that overlap");
   }

@@ -28,6 +28,8 @@ layout_planes planes_of(plane_layout layout) noexcept;
 // The chroma samples along an axis of `luma` samples.
 inline int chroma_size(int luma, int shift) noexcept { return (luma + (1 << shift) - 1) >> shift; }
 
+inline int sample_bytes(const picture& of) noexcept { return of.bits > 8 ? 2 : 1; }
+
 // What to run a resizer with that has been planned for a picture. For one call: refers to the
 // picture and to the resizer.
 class picture_planes {
@@ -44,6 +46,8 @@ class picture_planes {
   std::size_t count_;
   std::array<memory_rows, 3> rows_;
   std::array<resize_plane, 3> planes_;
+  wide_samples wide_;
+  wide_samples wide_chroma_;
   colour_conversion conversion_;
   colour_steps steps_;
 };

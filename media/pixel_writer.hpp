@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "resize_kernels.hpp"
+#include "pixel_kernels.hpp"
 #include "scratch.hpp"
 
 #include <lade/media/resize.hpp>
@@ -38,7 +38,7 @@ struct row_order {
 
 class pixel_writer {
  public:
-  explicit pixel_writer(simd level = best_simd()) : kernels_(&kernels(level)) {}
+  explicit pixel_writer(simd level = best_simd()) : kernels_(&pixel_kernels_of(level)) {}
 
   // Begins an image. Its rows are `row_width()` long and `row_count()` in number.
   void begin(const pixel_target& target, row_order order);
@@ -58,7 +58,7 @@ class pixel_writer {
   void write_elements(std::size_t first, const std::uint8_t* values, int count,
                       const normalisation& by);
 
-  const resize_kernels* kernels_;
+  const pixel_kernels* kernels_;
   pixel_target target_;
   row_order order_;
   std::array<normalisation, 4> by_channel_;

@@ -35,7 +35,7 @@ void resizer::reserve(int columns) {
   grow(blended_, 4 * padded);
   for (auto& row : split_) grow(row, padded);
   const auto width = static_cast<std::size_t>(luma_.columns.count());
-  for (auto& row : filtered_) grow(row, width + resize_kernels::row_padding);
+  for (auto& row : filtered_) grow(row, width + pixel_kernels::row_padding);
 }
 
 void resizer::blend(const resize_plane& plane, int y) {
@@ -46,8 +46,21 @@ void resizer::blend(const resize_plane& plane, int y) {
   for (int k = 0; k < taps; ++k) sources_.push_back(plane.rows->row(start + k));
   if (taps % 2 != 0) sources_.push_back(sources_.back());
   const int columns = plan.columns.last() - plan.columns.first();
-  kernels_->blend(sources_.data(), plan.rows.weights(y), taps, columns * plane.channels,
-                  blended_.data());
+  const int count = columns * plane.channels;
+  const auto* weights = plan.rows.weights(y);
+  if (plane.wide != nullptr)
+    kernels_->blend_16(sources_.data(), weights, taps, count, *plane.wide, blended_.data());
+  else
+    kernels_->blend(sources_.data(), weights, taps, count, blended_.data());
+}
+
+void resizer::split(int channels, int columns) {
+  std::array<std::int16_t*, 4> out;
+  for (std::size_t c = 0; c < out.size(); ++c) out[c] = split_[c].data();
+  const auto kernel = channels == 2   ? kernels_->split_2
+                      : channels == 3 ? kernels_->split_3
+                                      : kernels_->split_4;
+  kernel(blended_.data(), columns, out.data());
 }
 
 void resizer::filter(const plane_plan& plan, const std::int16_t* in, std::uint8_t* out) {
@@ -58,8 +71,7 @@ void resizer::resize_row(const resize_plane& plane, int y) {
   blend(plane, y);
   const auto& plan = *plane.plan;
   if (plane.channels == 1) return filter(plan, blended_.data(), filtered_[plane.becomes[0]].data());
-  const std::array<std::int16_t*, 3> split{split_[0].data(), split_[1].data(), split_[2].data()};
-  kernels_->split(blended_.data(), plan.columns.last() - plan.columns.first(), split.data());
+  split(plane.channels, plan.columns.last() - plan.columns.first());
   for (std::size_t c = 0; c < static_cast<std::size_t>(plane.channels); ++c)
     filter(plan, split_[c].data(), filtered_[plane.becomes[c]].data());
 }
@@ -68,9 +80,9 @@ void resizer::convert(const colour_steps& steps) {
   const int count = luma_.columns.count();
   const std::array<std::uint8_t*, 3> rows{filtered_[0].data(), filtered_[1].data(),
                                           filtered_[2].data()};
-  if (steps.yuv != nullptr) kernels_->yuv_to_rgb(rows.data(), count, *steps.yuv);
+  if (steps.yuv != nullptr) pixel_kernels_->yuv_to_rgb(rows.data(), count, *steps.yuv);
   for (std::size_t c = 0; c < static_cast<std::size_t>(steps.expand); ++c)
-    kernels_->expand(rows[c], count);
+    pixel_kernels_->expand(rows[c], count);
   if (!steps.luma) return;
   for (std::size_t x = 0; x < static_cast<std::size_t>(count); ++x)
     rows[0][x] = luma_of(rows[0][x], rows[1][x], rows[2][x]);

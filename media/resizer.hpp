@@ -66,6 +66,7 @@ struct resize_plane {
   const plane_plan* plan = nullptr;  // luma() or chroma() of the resizer
   int channels = 1;                  // 1 to 4
   std::array<std::uint8_t, 4> becomes{0, 1, 2, 3};
+  const wide_samples* wide = nullptr;  // null: samples of 8 bits
 };
 
 // What is done to the rows of a result before they are written.
@@ -78,7 +79,8 @@ struct colour_steps {
 // A resize of one image after another, reusing its tables and rows. For one thread.
 class resizer {
  public:
-  explicit resizer(simd level = best_simd()) : kernels_(&kernels(level)) {}
+  explicit resizer(simd level = best_simd())
+      : kernels_(&resize_kernels_of(level)), pixel_kernels_(&pixel_kernels_of(level)) {}
 
   void plan(const resize_shape& wanted);
 
@@ -98,6 +100,7 @@ class resizer {
   void run_yuv(row_source& y, row_source& cb, row_source& cr, pixel_writer& out);
 
  private:
+  void split(int channels, int columns);
   void resize_row(const resize_plane& plane, int y);
   void blend(const resize_plane& plane, int y);
   void filter(const plane_plan& plan, const std::int16_t* in, std::uint8_t* out);
@@ -105,6 +108,7 @@ class resizer {
   void reserve(int columns);
 
   const resize_kernels* kernels_;
+  const pixel_kernels* pixel_kernels_;
   plane_plan luma_;
   plane_plan chroma_;
   std::vector<const std::uint8_t*> sources_;
