@@ -5,18 +5,20 @@
 
 namespace lade::media {
 
-void plane_plan::plan(const resize_shape& wanted) {
-  if (wanted == shape) return;
+bool plane_plan::plan(const resize_shape& wanted) {
+  if (wanted == shape) return false;
   shape = {};
   columns.plan(wanted.x, wanted.width, wanted.mirrored);
   rows.plan(wanted.y, wanted.height);
   blocked = blocks.plan(columns);
   shape = wanted;
+  return true;
 }
 
-void resizer::plan(const resize_shape& wanted) {
-  luma_.plan(wanted);
+bool resizer::plan(const resize_shape& wanted) {
+  const bool planned = luma_.plan(wanted);
   reserve(luma_.columns.last() - luma_.columns.first());
+  return planned;
 }
 
 void resizer::plan_chroma(const coarse_axis& x, const coarse_axis& y) {

@@ -48,7 +48,7 @@ struct resize_shape {
   bool operator==(const resize_shape&) const = default;
 };
 
-// Both axes of one plane. Images of one size after another are planned once.
+// Both axes of one plane. Pictures of one size after another are planned once.
 struct plane_plan {
   resize_shape shape;
   resize_axis columns;
@@ -56,7 +56,8 @@ struct plane_plan {
   resize_blocks blocks;
   bool blocked = false;
 
-  void plan(const resize_shape& wanted);
+  // False if that is the plan already.
+  bool plan(const resize_shape& wanted);
 };
 
 // A plane that takes part in a resize: its rows, and the row of the result that each of its
@@ -82,7 +83,8 @@ class resizer {
   explicit resizer(simd level = best_simd())
       : kernels_(&resize_kernels_of(level)), pixel_kernels_(&pixel_kernels_of(level)) {}
 
-  void plan(const resize_shape& wanted);
+  // Plans the only plane, or the luma. False if that is the plan already.
+  bool plan(const resize_shape& wanted);
 
   // Plans the chroma planes of YUV. To be called after plan.
   void plan_chroma(const coarse_axis& x, const coarse_axis& y);

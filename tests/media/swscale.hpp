@@ -12,8 +12,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -22,10 +24,32 @@ inline bool have_ffmpeg() { return std::system("command -v ffmpeg > /dev/null") 
 
 // FFmpeg's name for the format of a picture's samples.
 inline std::string pixel_format_of(const picture& of) {
-  const std::string depth = of.bits > 8 ? "p" + std::to_string(of.bits) + "le" : "p";
-  const std::string subsampled = std::to_string(10 * of.chroma_shift_x + of.chroma_shift_y);
-  const std::string chroma = subsampled == "0" ? "444" : subsampled == "10" ? "422" : "420";
-  return "yuv" + chroma + depth;
+  const std::string depth = of.bits > 8 ? std::to_string(of.bits) + "le" : "";
+  const bool half_height = of.chroma_shift_y == 1;
+  switch (of.layout) {
+    case plane_layout::grey: return "gray" + depth;
+    case plane_layout::g_b_r: return "gbrp" + depth;
+    case plane_layout::rgb: return "rgb24";
+    case plane_layout::bgr: return "bgr24";
+    case plane_layout::rgba: return "rgba";
+    case plane_layout::bgra: return "bgra";
+    case plane_layout::y_crcb: return "nv21";
+    case plane_layout::y_cbcr:
+      return of.bits > 8 ? (half_height ? "p0" : "p2") + depth : half_height ? "nv12" : "nv16";
+    case plane_layout::y_cb_cr: break;
+  }
+  static const std::map<std::pair<int, int>, std::string> names{{{0, 0}, "444"}, {{1, 0}, "422"},
+                                                                {{1, 1}, "420"}, {{0, 1}, "440"},
+                                                                {{2, 0}, "411"}, {{2, 2}, "410"}};
+  return "yuv" + names.at({of.chroma_shift_x, of.chroma_shift_y}) + "p" + depth;
+}
+
+// The same with the siting, as the name of a test.
+inline std::string name_of_kind(const picture& kind) {
+  const std::string site = kind.siting.x == chroma_site::middle  ? "_centre"
+                           : kind.siting.y == chroma_site::first ? "_top_left"
+                                                                 : "";
+  return pixel_format_of(kind) + site;
 }
 
 // The exact conversion. swscale's positions of chroma are in 1/256 of a luma sample; by default it
