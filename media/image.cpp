@@ -116,8 +116,10 @@ static void decode_jpeg_planes(decoders& worker, image_crop crop, const image_op
                                const tensor& slot) {
   const int reduction = reduction_of(crop);
   worker.jpeg.start_planes(reduction);
-  crop.x = coarser(crop.x, reduction, worker.jpeg.plane(0).x.size);
-  crop.y = coarser(crop.y, reduction, worker.jpeg.plane(0).y.size);
+  const auto& luma = worker.jpeg.plane(0);
+  const double step = reduction;
+  crop.x = coarser(crop.x, {.size = luma.x.size, .step = step});
+  crop.y = coarser(crop.y, {.size = luma.y.size, .step = step});
   begin_writing(worker, crop, options, slot);
   worker.jpeg.end_planes(worker.resize.luma().rows.last());
   worker.resize.plan_chroma(worker.jpeg.plane(1).x, worker.jpeg.plane(1).y);

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace lade::media {
 
-// Factors for elements whose channel is that of pixel_target for (first, first + step, ...) % 3.
+// Factors for elements whose channels are (first, first + step, ...) % channels.
 static normalisation make_normalisation(const pixel_target& target, int first, int step) {
   normalisation result;
   for (int i = 0; i < normalisation::period; ++i) {
-    const auto channel = static_cast<std::size_t>((first + i * step) % 3);
-    const double stddev = target.stddev[channel];
+    const auto channel = static_cast<std::size_t>((first + i * step) % target.channels);
+    const double stddev = channel < 3 ? target.stddev[channel] : 1;
+    const double mean = channel < 3 ? target.mean[channel] : 0;
     result.scale[static_cast<std::size_t>(i)] = static_cast<float>(1 / (255 * stddev));
-    result.bias[static_cast<std::size_t>(i)] = static_cast<float>(-target.mean[channel] / stddev);
+    result.bias[static_cast<std::size_t>(i)] = static_cast<float>(-mean / stddev);
   }
   return result;
 }
@@ -20,13 +22,13 @@ static normalisation make_normalisation(const pixel_target& target, int first, i
 void pixel_writer::begin(const pixel_target& target, row_order order) {
   target_ = target;
   order_ = order;
-  for (int c = 0; c < 3; ++c)
+  const auto pixels = std::size_t(target.width) * std::size_t(target.height);
+  if (target_.plane_stride == 0) target_.plane_stride = static_cast<std::ptrdiff_t>(pixels);
+  for (int c = 0; c < target.channels; ++c)
     by_channel_[static_cast<std::size_t>(c)] = make_normalisation(target, c, 0);
-  by_pixel_ = target.channels == 1 ? by_channel_[0] : make_normalisation(target, 0, 1);
-  interleaved_.resize(static_cast<std::size_t>(target.width) * 3);
-  if (order.transposed)
-    turned_ = turned_memory_.reserve(std::size_t(target.width) * std::size_t(target.height) *
-                                     std::size_t(target.channels));
+  by_pixel_ = make_normalisation(target, 0, 1);
+  interleaved_.resize(std::size_t(target.width) * std::size_t(target.channels));
+  if (order.transposed) turned_ = turned_memory_.reserve(pixels * std::size_t(target.channels));
 }
 
 void pixel_writer::write(int y, const std::uint8_t* const* rows) {
@@ -41,9 +43,9 @@ void pixel_writer::end() {
   if (!order_.transposed) return;
   const auto step = static_cast<std::size_t>(row_width());
   const auto width = static_cast<std::size_t>(target_.width);
-  std::vector<std::uint8_t> columns(3 * width);
-  const std::array<const std::uint8_t*, 3> rows{columns.data(), columns.data() + width,
-                                                columns.data() + 2 * width};
+  std::vector<std::uint8_t> columns(4 * width);
+  std::array<const std::uint8_t*, 4> rows;
+  for (std::size_t c = 0; c < rows.size(); ++c) rows[c] = columns.data() + c * width;
   for (int y = 0; y < target_.height; ++y) {
     const auto* from = turned_ + y;
     for (std::size_t i = 0; i < width * std::size_t(target_.channels); ++i)
@@ -55,19 +57,30 @@ void pixel_writer::end() {
 
 void pixel_writer::write_row(int y, const std::uint8_t* const* rows) {
   const auto width = static_cast<std::size_t>(target_.width);
-  const auto row = static_cast<std::size_t>(y);
-  if (target_.channels == 1) return write_elements(row * width, rows[0], target_.width, by_pixel_);
-  if (target_.layout == image_layout::chw) {
-    const auto plane = width * static_cast<std::size_t>(target_.height);
-    for (std::size_t c = 0; c < 3; ++c)
-      write_elements(c * plane + row * width, rows[c], target_.width, by_channel_[c]);
-    return;
-  }
+  const auto pixel = static_cast<std::size_t>(y) * width;
+  if (target_.channels == 1) return write_elements(pixel, rows[0], target_.width, by_pixel_);
+  std::array<const std::uint8_t*, 4> ordered{rows[0], rows[1], rows[2], nullptr};
+  if (target_.bgr) std::swap(ordered[0], ordered[2]);
+  if (target_.channels == 4) ordered[3] = rows[3];
+  if (target_.layout == image_layout::chw)
+    write_planes(pixel, ordered.data());
+  else
+    write_pixels(pixel, ordered.data());
+}
+
+void pixel_writer::write_planes(std::size_t first, const std::uint8_t* const* rows) {
+  for (std::size_t c = 0; c < static_cast<std::size_t>(target_.channels); ++c)
+    write_elements(c * static_cast<std::size_t>(target_.plane_stride) + first, rows[c],
+                   target_.width, by_channel_[c]);
+}
+
+void pixel_writer::write_pixels(std::size_t first, const std::uint8_t* const* rows) {
+  const auto element = first * static_cast<std::size_t>(target_.channels);
+  const auto interleave = target_.channels == 4 ? kernels_->interleave_4 : kernels_->interleave;
   if (target_.type == element_type::u8)
-    return kernels_->interleave(rows, target_.width,
-                                reinterpret_cast<std::uint8_t*>(target_.data) + 3 * row * width);
-  kernels_->interleave(rows, target_.width, interleaved_.data());
-  write_elements(3 * row * width, interleaved_.data(), 3 * target_.width, by_pixel_);
+    return interleave(rows, target_.width, reinterpret_cast<std::uint8_t*>(target_.data) + element);
+  interleave(rows, target_.width, interleaved_.data());
+  write_elements(element, interleaved_.data(), target_.channels * target_.width, by_pixel_);
 }
 
 void pixel_writer::write_elements(std::size_t first, const std::uint8_t* values, int count,

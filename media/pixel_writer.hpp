@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "resize_kernels.hpp"
+#include "pixel_kernels.hpp"
 #include "scratch.hpp"
 
 #include <lade/media/resize.hpp>
@@ -14,15 +14,18 @@
 
 namespace lade::media {
 
-// The pixels of a contiguous tensor.
+// Pixels in memory: those of a contiguous tensor or, with a `plane_stride`, of planes that are
+// parts of a larger one, such as frame t of a clip [channels, frames, height, width].
 struct pixel_target {
   std::byte* data = nullptr;
   int width = 0;
   int height = 0;
-  int channels = 3;
+  int channels = 3;  // 1: grey; 3: R, G, B; 4: R, G, B, alpha
+  bool bgr = false;  // R and B change places
   element_type type = element_type::u8;
   image_layout layout = image_layout::hwc;
-  std::array<float, 3> mean{0, 0, 0};
+  std::ptrdiff_t plane_stride = 0;     // chw: elements between planes; 0: width * height
+  std::array<float, 3> mean{0, 0, 0};  // in the order of the target's channels; alpha has none
   std::array<float, 3> stddev{1, 1, 1};
 };
 
@@ -35,14 +38,14 @@ struct row_order {
 
 class pixel_writer {
  public:
-  explicit pixel_writer(simd level = best_simd()) : kernels_(&kernels(level)) {}
+  explicit pixel_writer(simd level = best_simd()) : kernels_(&pixel_kernels_of(level)) {}
 
   // Begins an image. Its rows are `row_width()` long and `row_count()` in number.
   void begin(const pixel_target& target, row_order order);
   int row_width() const noexcept { return order_.transposed ? target_.height : target_.width; }
   int row_count() const noexcept { return order_.transposed ? target_.width : target_.height; }
 
-  // Row y of each channel; equal pointers are fine.
+  // Row y of grey; of R, G, B; or of R, G, B, alpha. Equal pointers are fine.
   void write(int y, const std::uint8_t* const* rows);
 
   // After the last row.
@@ -50,13 +53,15 @@ class pixel_writer {
 
  private:
   void write_row(int y, const std::uint8_t* const* rows);
+  void write_planes(std::size_t first, const std::uint8_t* const* rows);
+  void write_pixels(std::size_t first, const std::uint8_t* const* rows);
   void write_elements(std::size_t first, const std::uint8_t* values, int count,
                       const normalisation& by);
 
-  const resize_kernels* kernels_;
+  const pixel_kernels* kernels_;
   pixel_target target_;
   row_order order_;
-  std::array<normalisation, 3> by_channel_;
+  std::array<normalisation, 4> by_channel_;
   normalisation by_pixel_;
   std::vector<std::uint8_t> interleaved_;
   scratch turned_memory_;

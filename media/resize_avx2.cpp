@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #define LADE_AVX2 __attribute__((target("avx2,fma,f16c")))
@@ -27,26 +26,131 @@ LADE_AVX2 static inline __m256i weight_pair_256(const std::int16_t* weights) {
   return _mm256_set1_epi32(pair);
 }
 
-// Sixteen samples at a time; the last sixteen overlap the ones before.
+LADE_AVX2 static inline __m256i load_256(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+
+LADE_AVX2 static inline void store_256(__m256i value, std::int16_t* out) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), value);
+}
+
+// Sums of eight even and of eight odd columns. Columns are told apart by arithmetic, since only one
+// or two ports of a CPU move bytes.
+struct column_sums {
+  __m256i even;
+  __m256i odd;
+};
+
+// Adds two rows to the sums. Each lane of 32 bits holds two columns of the one row, then the same
+// of the other.
+LADE_AVX2 static inline void add_rows(column_sums& sums, __m256i columns, __m256i weights) {
+  const auto even = _mm256_and_si256(columns, _mm256_set1_epi16(0xff));
+  const auto odd = _mm256_srli_epi16(columns, 8);
+  sums.even = _mm256_add_epi32(sums.even, _mm256_madd_epi16(even, weights));
+  sums.odd = _mm256_add_epi32(sums.odd, _mm256_madd_epi16(odd, weights));
+}
+
+// The sums as words in the order of the columns.
+LADE_AVX2 static inline __m256i words_of(const column_sums& sums) {
+  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
+  return _mm256_blend_epi16(_mm256_srli_epi32(sums.even, shift),
+                            _mm256_slli_epi32(sums.odd, 16 - shift), 0xaa);
+}
+
+// 32 samples at a time; the last 32 overlap the ones before.
 LADE_AVX2 static void blend_avx2(const std::uint8_t* const* rows, const std::int16_t* weights,
                                  int taps, int count, std::int16_t* out) {
-  if (count < 16) return plain_kernels.blend(rows, weights, taps, count, out);
+  if (count < 32) return plain_resize.blend(rows, weights, taps, count, out);
   constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
   const auto half = _mm256_set1_epi32(1 << (shift - 1));
+  for (int next = 0; next < count; next += 32) {
+    const int x = std::min(next, count - 32);
+    column_sums low{half, half};
+    column_sums high{half, half};
+    for (int k = 0; k < taps; k += 2) {
+      const auto upper = load_256(rows[k] + x);
+      const auto lower = load_256(rows[k + 1] + x);
+      const auto pair = weight_pair_256(weights + k);
+      add_rows(low, _mm256_unpacklo_epi16(upper, lower), pair);
+      add_rows(high, _mm256_unpackhi_epi16(upper, lower), pair);
+    }
+    const auto first = words_of(low);
+    const auto second = words_of(high);
+    store_256(_mm256_permute2x128_si256(first, second, 0x20), out + x);
+    store_256(_mm256_permute2x128_si256(first, second, 0x31), out + x + 16);
+  }
+}
+
+// Sixteen words as signed numbers: 0x8000 less than the samples in their upper bits.
+LADE_AVX2 static inline __m256i load_signed(const std::uint8_t* row, int x, __m128i left) {
+  return _mm256_xor_si256(_mm256_sll_epi16(load_256(row + 2 * x), left),
+                          _mm256_set1_epi16(-0x8000));
+}
+
+LADE_AVX2 static void blend_16_avx2(const std::uint8_t* const* rows, const std::int16_t* weights,
+                                    int taps, int count, const wide_samples& samples,
+                                    std::int16_t* out) {
+  if (count < 16) return plain_resize.blend_16(rows, weights, taps, count, samples, out);
+  constexpr int shift = resize_axis::precision + 8 - resize_kernels::blend_precision;
+  constexpr int sign = 0x8000 << resize_axis::precision;
+  const auto half = _mm256_set1_epi32(sign + (1 << (shift - 1)));
+  const auto left = _mm_cvtsi32_si128(samples.left);
+  const auto centre = _mm256_set1_epi16(samples.centre);
+  const auto gain = _mm256_set1_epi16(samples.gain);
   for (int next = 0; next < count; next += 16) {
     const int x = std::min(next, count - 16);
     auto low = half;
     auto high = half;
     for (int k = 0; k < taps; k += 2) {
-      const auto upper = _mm256_cvtepu8_epi16(load_128(rows[k] + x));
-      const auto lower = _mm256_cvtepu8_epi16(load_128(rows[k + 1] + x));
+      const auto upper = load_signed(rows[k], x, left);
+      const auto lower = load_signed(rows[k + 1], x, left);
       const auto pair = weight_pair_256(weights + k);
       low = _mm256_add_epi32(low, _mm256_madd_epi16(_mm256_unpacklo_epi16(upper, lower), pair));
       high = _mm256_add_epi32(high, _mm256_madd_epi16(_mm256_unpackhi_epi16(upper, lower), pair));
     }
-    const auto sums =
+    const auto values =
         _mm256_packs_epi32(_mm256_srai_epi32(low, shift), _mm256_srai_epi32(high, shift));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + x), sums);
+    const auto more = _mm256_mulhrs_epi16(_mm256_sub_epi16(values, centre), gain);
+    store_256(_mm256_min_epi16(_mm256_add_epi16(values, more),
+                               _mm256_set1_epi16(resize_kernels::most_blended)),
+              out + x);
+  }
+}
+
+LADE_AVX2 static void split_2_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
+  const auto lower = _mm256_set1_epi32(0xffff);
+  for (int x = 0; x < count; x += 16, in += 32) {
+    const auto a = load_256(in);
+    const auto b = load_256(in + 16);
+    const auto first = _mm256_packus_epi32(_mm256_and_si256(a, lower), _mm256_and_si256(b, lower));
+    const auto second = _mm256_packus_epi32(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16));
+    store_256(_mm256_permute4x64_epi64(first, 0xd8), out[0] + x);
+    store_256(_mm256_permute4x64_epi64(second, 0xd8), out[1] + x);
+  }
+}
+
+// Two pixels of four channels in each half, as a pair of words for each channel.
+LADE_AVX2 static inline __m256i channel_pairs(const std::int16_t* low, const std::int16_t* high) {
+  const auto order = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+  return _mm256_shuffle_epi8(load_halves(low, high), order);
+}
+
+// Both halves do the same for eight pixels.
+LADE_AVX2 static void split_4_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
+  for (int x = 0; x < count; x += 16, in += 64) {
+    const auto a = channel_pairs(in, in + 32);
+    const auto b = channel_pairs(in + 8, in + 40);
+    const auto c = channel_pairs(in + 16, in + 48);
+    const auto d = channel_pairs(in + 24, in + 56);
+    const auto ab_low = _mm256_unpacklo_epi32(a, b);
+    const auto ab_high = _mm256_unpackhi_epi32(a, b);
+    const auto cd_low = _mm256_unpacklo_epi32(c, d);
+    const auto cd_high = _mm256_unpackhi_epi32(c, d);
+    store_256(_mm256_unpacklo_epi64(ab_low, cd_low), out[0] + x);
+    store_256(_mm256_unpackhi_epi64(ab_low, cd_low), out[1] + x);
+    store_256(_mm256_unpacklo_epi64(ab_high, cd_high), out[2] + x);
+    store_256(_mm256_unpackhi_epi64(ab_high, cd_high), out[3] + x);
   }
 }
 
@@ -60,7 +164,7 @@ LADE_AVX2 static inline __m256i order_of_eight(int a, int b, int c, int d, int e
 
 // Of three vectors of eight, each channel takes different lanes: two blends gather it, a shuffle
 // puts it in order. Both halves do the same for eight pixels.
-LADE_AVX2 static void split_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
+LADE_AVX2 static void split_3_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
   const auto order_0 = order_of_eight(0, 3, 6, 1, 4, 7, 2, 5);
   const auto order_1 = order_of_eight(1, 4, 7, 2, 5, 0, 3, 6);
   const auto order_2 = order_of_eight(2, 5, 0, 3, 6, 1, 4, 7);
@@ -71,9 +175,9 @@ LADE_AVX2 static void split_avx2(const std::int16_t* in, int count, std::int16_t
     const auto r = _mm256_blend_epi16(_mm256_blend_epi16(a, b, 0x92), c, 0x24);
     const auto g = _mm256_blend_epi16(_mm256_blend_epi16(a, b, 0x24), c, 0x49);
     const auto s = _mm256_blend_epi16(_mm256_blend_epi16(a, b, 0x49), c, 0x92);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[0] + x), _mm256_shuffle_epi8(r, order_0));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[1] + x), _mm256_shuffle_epi8(g, order_1));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out[2] + x), _mm256_shuffle_epi8(s, order_2));
+    store_256(_mm256_shuffle_epi8(r, order_0), out[0] + x);
+    store_256(_mm256_shuffle_epi8(g, order_1), out[1] + x);
+    store_256(_mm256_shuffle_epi8(s, order_2), out[2] + x);
   }
 }
 
@@ -161,133 +265,13 @@ LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axi
   for (; i < count; ++i) filter_one(in, axis, i, out);
 }
 
-LADE_AVX2 static inline __m256i sixteenths(const std::uint8_t* in) {
-  return _mm256_slli_epi16(_mm256_cvtepu8_epi16(load_128(in)), 4);
-}
-
-LADE_AVX2 static inline void store_sixteenths(__m256i value, std::uint8_t* out) {
-  const auto words = _mm256_srai_epi16(value, 4);
-  const auto bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0xd8);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
-}
-
-LADE_AVX2 static void yuv_to_rgb_avx2(std::uint8_t* const* rows, int count) {
-  const auto centre = _mm256_set1_epi16(128 * 16);
-  for (int x = 0; x < count; x += 16) {
-    const auto y = _mm256_add_epi16(sixteenths(rows[0] + x), _mm256_set1_epi16(8));
-    const auto u = _mm256_sub_epi16(sixteenths(rows[1] + x), centre);
-    const auto v = _mm256_sub_epi16(sixteenths(rows[2] + x), centre);
-    const auto from_v = _mm256_mulhrs_epi16(v, _mm256_set1_epi16(13173));
-    const auto green = _mm256_add_epi16(_mm256_mulhrs_epi16(u, _mm256_set1_epi16(-11277)),
-                                        _mm256_mulhrs_epi16(v, _mm256_set1_epi16(9367)));
-    const auto from_u = _mm256_mulhrs_epi16(u, _mm256_set1_epi16(-7471));
-    const auto yv = _mm256_add_epi16(y, v);
-    const auto y2u = _mm256_add_epi16(y, _mm256_add_epi16(u, u));
-    store_sixteenths(_mm256_add_epi16(yv, from_v), rows[0] + x);
-    store_sixteenths(_mm256_add_epi16(_mm256_sub_epi16(y, v), green), rows[1] + x);
-    store_sixteenths(_mm256_add_epi16(y2u, from_u), rows[2] + x);
-  }
-}
-
-// For the `part`-th sixteen of 48 interleaved bytes: which of sixteen of `channel` go where. A
-// negative index makes a zero.
-struct byte_spread {
-  alignas(16) std::array<std::int8_t, 16> from{};
-
-  constexpr byte_spread(int part, int channel) {
-    for (int i = 0; i < 16; ++i) {
-      const int position = 16 * part + i;
-      from[static_cast<std::size_t>(i)] =
-          static_cast<std::int8_t>(position % 3 == channel ? position / 3 : -1);
-    }
-  }
-};
-static constexpr byte_spread spreads[3][3] = {
-    {{0, 0}, {0, 1}, {0, 2}}, {{1, 0}, {1, 1}, {1, 2}}, {{2, 0}, {2, 1}, {2, 2}}};
-
-LADE_AVX2 static inline __m128i spread(__m128i bytes, const byte_spread& by) {
-  return _mm_shuffle_epi8(bytes, load_128(by.from.data()));
-}
-
-LADE_AVX2 static void interleave_avx2(const std::uint8_t* const* in, int count, std::uint8_t* out) {
-  int x = 0;
-  for (; x + 16 <= count; x += 16) {
-    const auto r = load_128(in[0] + x);
-    const auto g = load_128(in[1] + x);
-    const auto b = load_128(in[2] + x);
-    for (int part = 0; part < 3; ++part) {
-      const auto& by = spreads[part];
-      const auto bytes =
-          _mm_or_si128(_mm_or_si128(spread(r, by[0]), spread(g, by[1])), spread(b, by[2]));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 3 * x + 16 * part), bytes);
-    }
-  }
-  const std::array<const std::uint8_t*, 3> rest{in[0] + x, in[1] + x, in[2] + x};
-  plain_kernels.interleave(rest.data(), count - x, out + 3 * x);
-}
-
-// Eight normalised values; `phase` is the first one's place in the period.
-LADE_AVX2 static inline __m256 normalised_8(const std::uint8_t* in, const normalisation& by,
-                                            int phase) {
-  const auto bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in));
-  const auto values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-  return _mm256_fmadd_ps(values, _mm256_loadu_ps(by.scale.data() + phase),
-                         _mm256_loadu_ps(by.bias.data() + phase));
-}
-
-// Eight normalised values as elements of a type.
-struct eight_f32 {
-  using element = float;
-  LADE_AVX2 static void store(__m256 values, float* out) { _mm256_storeu_ps(out, values); }
-};
-
-struct eight_f16 {
-  using element = std::uint16_t;
-  LADE_AVX2 static void store(__m256 values, std::uint16_t* out) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
-                     _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
-  }
-};
-
-struct eight_bf16 {
-  using element = std::uint16_t;
-  LADE_AVX2 static void store(__m256 values, std::uint16_t* out) {
-    const auto bits = _mm256_castps_si256(values);
-    const auto odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const auto bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
-    const auto upper = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
-    const auto words = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0xd8);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(words));
-  }
-};
-
-template <class Eight>
-LADE_AVX2 static void normalise_avx2(const std::uint8_t* in, int count, const normalisation& by,
-                                     typename Eight::element* out) {
-  constexpr int period = normalisation::period;
-  int x = 0;
-  for (; x + period <= count; x += period)
-    for (int phase = 0; phase < period; phase += 8)
-      Eight::store(normalised_8(in + x + phase, by, phase), out + x + phase);
-  int phase = 0;
-  for (; x + 8 <= count; x += 8, phase += 8) Eight::store(normalised_8(in + x, by, phase), out + x);
-  if (x == count) return;
-  std::array<std::uint8_t, 8> last{};
-  std::array<typename Eight::element, 8> elements;
-  std::copy(in + x, in + count, last.begin());
-  Eight::store(normalised_8(last.data(), by, phase), elements.data());
-  std::copy_n(elements.begin(), count - x, out + x);
-}
-
-const resize_kernels avx2_kernels{
+const resize_kernels avx2_resize{
     .blend = blend_avx2,
-    .split = split_avx2,
+    .blend_16 = blend_16_avx2,
+    .split_2 = split_2_avx2,
+    .split_3 = split_3_avx2,
+    .split_4 = split_4_avx2,
     .filter = filter_avx2,
-    .yuv_to_rgb = yuv_to_rgb_avx2,
-    .interleave = interleave_avx2,
-    .to_f32 = normalise_avx2<eight_f32>,
-    .to_f16 = normalise_avx2<eight_f16>,
-    .to_bf16 = normalise_avx2<eight_bf16>,
 };
 
 }  // namespace lade::media

@@ -4,7 +4,6 @@
 
 #include <immintrin.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -26,32 +25,123 @@ LADE_AVX512 static inline __m512i weight_pair_512(const std::int16_t* weights) {
   return _mm512_set1_epi32(pair);
 }
 
-LADE_AVX512 static inline __m512i load_32_bytes(const std::uint8_t* from, __mmask32 which) {
-  return _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(which, from));
+// Sums of sixteen even and of sixteen odd columns: see resize_avx2.cpp.
+struct wide_column_sums {
+  __m512i even;
+  __m512i odd;
+};
+
+LADE_AVX512 static inline void add_wide_rows(wide_column_sums& sums, __m512i columns,
+                                             __m512i weights) {
+  const auto even = _mm512_and_si512(columns, _mm512_set1_epi16(0xff));
+  sums.even = _mm512_dpwssd_epi32(sums.even, even, weights);
+  sums.odd = _mm512_dpwssd_epi32(sums.odd, _mm512_srli_epi16(columns, 8), weights);
 }
 
-static std::uint64_t first_bits(int count) {
-  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+LADE_AVX512 static inline __m512i wide_words_of(const wide_column_sums& sums) {
+  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
+  return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(sums.even, shift),
+                                 _mm512_slli_epi32(sums.odd, 16 - shift));
 }
 
 LADE_AVX512 static void blend_avx512(const std::uint8_t* const* rows, const std::int16_t* weights,
                                      int taps, int count, std::int16_t* out) {
   constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
   const auto half = _mm512_set1_epi32(1 << (shift - 1));
+  const auto first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const auto second_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  for (int x = 0; x < count; x += 64) {
+    const auto which = static_cast<__mmask64>(first_lanes(count - x));
+    wide_column_sums low{half, half};
+    wide_column_sums high{half, half};
+    for (int k = 0; k < taps; k += 2) {
+      const auto upper = _mm512_maskz_loadu_epi8(which, rows[k] + x);
+      const auto lower = _mm512_maskz_loadu_epi8(which, rows[k + 1] + x);
+      const auto pair = weight_pair_512(weights + k);
+      add_wide_rows(low, _mm512_unpacklo_epi16(upper, lower), pair);
+      add_wide_rows(high, _mm512_unpackhi_epi16(upper, lower), pair);
+    }
+    const auto first = wide_words_of(low);
+    const auto second = wide_words_of(high);
+    _mm512_storeu_si512(out + x, _mm512_permutex2var_epi64(first, first_half, second));
+    if (count - x > 32)
+      _mm512_storeu_si512(out + x + 32, _mm512_permutex2var_epi64(first, second_half, second));
+  }
+}
+
+// 32 words as signed numbers: 0x8000 less than the samples in their upper bits.
+LADE_AVX512 static inline __m512i load_32_signed(const std::uint8_t* row, __mmask32 which,
+                                                 __m128i left) {
+  return _mm512_xor_si512(_mm512_sll_epi16(_mm512_maskz_loadu_epi16(which, row), left),
+                          _mm512_set1_epi16(-0x8000));
+}
+
+LADE_AVX512 static void blend_16_avx512(const std::uint8_t* const* rows,
+                                        const std::int16_t* weights, int taps, int count,
+                                        const wide_samples& samples, std::int16_t* out) {
+  constexpr int shift = resize_axis::precision + 8 - resize_kernels::blend_precision;
+  constexpr int sign = 0x8000 << resize_axis::precision;
+  const auto half = _mm512_set1_epi32(sign + (1 << (shift - 1)));
+  const auto left = _mm_cvtsi32_si128(samples.left);
+  const auto centre = _mm512_set1_epi16(samples.centre);
+  const auto gain = _mm512_set1_epi16(samples.gain);
   for (int x = 0; x < count; x += 32) {
-    const auto which = static_cast<__mmask32>(first_bits(count - x));
+    const auto which = static_cast<__mmask32>(first_lanes(count - x));
     auto low = half;
     auto high = half;
     for (int k = 0; k < taps; k += 2) {
-      const auto upper = load_32_bytes(rows[k] + x, which);
-      const auto lower = load_32_bytes(rows[k + 1] + x, which);
+      const auto upper = load_32_signed(rows[k] + 2 * x, which, left);
+      const auto lower = load_32_signed(rows[k + 1] + 2 * x, which, left);
       const auto pair = weight_pair_512(weights + k);
       low = _mm512_dpwssd_epi32(low, _mm512_unpacklo_epi16(upper, lower), pair);
       high = _mm512_dpwssd_epi32(high, _mm512_unpackhi_epi16(upper, lower), pair);
     }
-    const auto sums =
+    const auto values =
         _mm512_packs_epi32(_mm512_srai_epi32(low, shift), _mm512_srai_epi32(high, shift));
-    _mm512_storeu_si512(out + x, sums);
+    const auto more = _mm512_mulhrs_epi16(_mm512_sub_epi16(values, centre), gain);
+    const auto most = _mm512_set1_epi16(resize_kernels::most_blended);
+    _mm512_storeu_si512(out + x, _mm512_min_epi16(_mm512_add_epi16(values, more), most));
+  }
+}
+
+// Picks every second or fourth sample out of two vectors: of two channels 32, of four channels 16,
+// twice over.
+struct strided_picks {
+  alignas(64) std::array<std::int16_t, 32> from{};
+
+  explicit constexpr strided_picks(int channels, int channel) {
+    for (int i = 0; i < 32; ++i)
+      from[static_cast<std::size_t>(i)] = static_cast<std::int16_t>((channels * i + channel) % 64);
+  }
+};
+static constexpr std::array<strided_picks, 2> picks_of_2{strided_picks(2, 0), strided_picks(2, 1)};
+static constexpr std::array<strided_picks, 4> picks_of_4{strided_picks(4, 0), strided_picks(4, 1),
+                                                         strided_picks(4, 2), strided_picks(4, 3)};
+
+LADE_AVX512 static void split_2_avx512(const std::int16_t* in, int count,
+                                       std::int16_t* const* out) {
+  for (int x = 0; x < count; x += 32, in += 64) {
+    const auto a = _mm512_loadu_si512(in);
+    const auto b = _mm512_loadu_si512(in + 32);
+    for (std::size_t c = 0; c < 2; ++c)
+      _mm512_storeu_si512(out[c] + x, _mm512_permutex2var_epi16(
+                                          a, _mm512_load_si512(picks_of_2[c].from.data()), b));
+  }
+}
+
+LADE_AVX512 static void split_4_avx512(const std::int16_t* in, int count,
+                                       std::int16_t* const* out) {
+  for (int x = 0; x < count; x += 32, in += 128) {
+    const auto a = _mm512_loadu_si512(in);
+    const auto b = _mm512_loadu_si512(in + 32);
+    const auto c = _mm512_loadu_si512(in + 64);
+    const auto d = _mm512_loadu_si512(in + 96);
+    for (std::size_t channel = 0; channel < 4; ++channel) {
+      const auto from = _mm512_load_si512(picks_of_4[channel].from.data());
+      const auto low = _mm512_permutex2var_epi16(a, from, b);
+      const auto high = _mm512_permutex2var_epi16(c, from, d);
+      _mm512_storeu_si512(out[channel] + x, _mm512_mask_blend_epi16(0xffff0000, low, high));
+    }
   }
 }
 
@@ -72,7 +162,8 @@ struct channel_picks {
 static constexpr std::array<channel_picks, 3> picks{channel_picks(0), channel_picks(1),
                                                     channel_picks(2)};
 
-LADE_AVX512 static void split_avx512(const std::int16_t* in, int count, std::int16_t* const* out) {
+LADE_AVX512 static void split_3_avx512(const std::int16_t* in, int count,
+                                       std::int16_t* const* out) {
   for (int x = 0; x < count; x += 32, in += 96) {
     const auto a = _mm512_loadu_si512(in);
     const auto b = _mm512_loadu_si512(in + 32);
@@ -88,7 +179,7 @@ LADE_AVX512 static void split_avx512(const std::int16_t* in, int count, std::int
 
 LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis& axis,
                                       const resize_blocks* blocks, std::uint8_t* out) {
-  if (blocks == nullptr) return avx2_kernels.filter(in, axis, blocks, out);
+  if (blocks == nullptr) return avx2_resize.filter(in, axis, blocks, out);
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto half = _mm512_set1_epi32(1 << (shift - 1));
   const auto next_pair = _mm512_set1_epi32(2 | 2 << 16);
@@ -117,123 +208,13 @@ LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis&
   }
 }
 
-LADE_AVX512 static inline __m512i sixteenths_512(const std::uint8_t* in) {
-  const auto bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
-  return _mm512_slli_epi16(_mm512_cvtepu8_epi16(bytes), 4);
-}
-
-LADE_AVX512 static inline void store_sixteenths_512(__m512i value, std::uint8_t* out) {
-  const auto words = _mm512_max_epi16(_mm512_srai_epi16(value, 4), _mm512_setzero_si512());
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtusepi16_epi8(words));
-}
-
-LADE_AVX512 static void yuv_to_rgb_avx512(std::uint8_t* const* rows, int count) {
-  const auto centre = _mm512_set1_epi16(128 * 16);
-  for (int x = 0; x < count; x += 32) {
-    const auto y = _mm512_add_epi16(sixteenths_512(rows[0] + x), _mm512_set1_epi16(8));
-    const auto u = _mm512_sub_epi16(sixteenths_512(rows[1] + x), centre);
-    const auto v = _mm512_sub_epi16(sixteenths_512(rows[2] + x), centre);
-    const auto from_v = _mm512_mulhrs_epi16(v, _mm512_set1_epi16(13173));
-    const auto green = _mm512_add_epi16(_mm512_mulhrs_epi16(u, _mm512_set1_epi16(-11277)),
-                                        _mm512_mulhrs_epi16(v, _mm512_set1_epi16(9367)));
-    const auto from_u = _mm512_mulhrs_epi16(u, _mm512_set1_epi16(-7471));
-    const auto yv = _mm512_add_epi16(y, v);
-    const auto y2u = _mm512_add_epi16(y, _mm512_add_epi16(u, u));
-    store_sixteenths_512(_mm512_add_epi16(yv, from_v), rows[0] + x);
-    store_sixteenths_512(_mm512_add_epi16(_mm512_sub_epi16(y, v), green), rows[1] + x);
-    store_sixteenths_512(_mm512_add_epi16(y2u, from_u), rows[2] + x);
-  }
-}
-
-// For the `part`-th 64 of 192 interleaved bytes: which of the first two channels' 128 bytes, and
-// which byte of the third channel, where `thirds` says so.
-struct interleave_picks {
-  alignas(64) std::array<std::uint8_t, 64> of_two{};
-  alignas(64) std::array<std::uint8_t, 64> of_third{};
-  std::uint64_t thirds = 0;
-
-  explicit constexpr interleave_picks(int part) {
-    for (int i = 0; i < 64; ++i) {
-      const int position = 64 * part + i;
-      const auto byte = static_cast<std::uint8_t>(position / 3);
-      const auto at = static_cast<std::size_t>(i);
-      of_two[at] = static_cast<std::uint8_t>(byte + (position % 3 == 1 ? 64 : 0));
-      of_third[at] = byte;
-      if (position % 3 == 2) thirds |= std::uint64_t{1} << i;
-    }
-  }
-};
-static constexpr std::array<interleave_picks, 3> interleaved{
-    interleave_picks(0), interleave_picks(1), interleave_picks(2)};
-
-LADE_AVX512 static void interleave_avx512(const std::uint8_t* const* in, int count,
-                                          std::uint8_t* out) {
-  for (int x = 0; x < count; x += 64) {
-    const auto which = static_cast<__mmask64>(first_bits(count - x));
-    const auto r = _mm512_maskz_loadu_epi8(which, in[0] + x);
-    const auto g = _mm512_maskz_loadu_epi8(which, in[1] + x);
-    const auto b = _mm512_maskz_loadu_epi8(which, in[2] + x);
-    for (int part = 0; part < 3; ++part) {
-      const auto& pick = interleaved[static_cast<std::size_t>(part)];
-      const auto two = _mm512_permutex2var_epi8(r, _mm512_load_si512(pick.of_two.data()), g);
-      const auto bytes = _mm512_mask_permutexvar_epi8(two, pick.thirds,
-                                                      _mm512_load_si512(pick.of_third.data()), b);
-      const int left = std::max(3 * (count - x) - 64 * part, 0);
-      _mm512_mask_storeu_epi8(out + 3 * x + 64 * part, first_bits(left), bytes);
-    }
-  }
-}
-
-// Sixteen normalised values. `phase`, 0 to 2, is their third of the period.
-LADE_AVX512 static inline __m512 normalised_16(const std::uint8_t* in, __mmask16 which,
-                                               const normalisation& by, int phase) {
-  const auto bytes = _mm_maskz_loadu_epi8(which, in);
-  const auto values = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
-  return _mm512_fmadd_ps(values, _mm512_loadu_ps(by.scale.data() + 16 * phase),
-                         _mm512_loadu_ps(by.bias.data() + 16 * phase));
-}
-
-LADE_AVX512 static inline int next_phase(int phase) { return phase == 2 ? 0 : phase + 1; }
-
-LADE_AVX512 static void to_f32_avx512(const std::uint8_t* in, int count, const normalisation& by,
-                                      float* out) {
-  for (int x = 0, phase = 0; x < count; x += 16, phase = next_phase(phase)) {
-    const auto which = static_cast<__mmask16>(first_bits(count - x));
-    _mm512_mask_storeu_ps(out + x, which, normalised_16(in + x, which, by, phase));
-  }
-}
-
-LADE_AVX512 static void to_f16_avx512(const std::uint8_t* in, int count, const normalisation& by,
-                                      std::uint16_t* out) {
-  for (int x = 0, phase = 0; x < count; x += 16, phase = next_phase(phase)) {
-    const auto which = static_cast<__mmask16>(first_bits(count - x));
-    const auto halves = _mm512_cvtps_ph(normalised_16(in + x, which, by, phase),
-                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm256_mask_storeu_epi16(out + x, which, halves);
-  }
-}
-
-LADE_AVX512 static void to_bf16_avx512(const std::uint8_t* in, int count, const normalisation& by,
-                                       std::uint16_t* out) {
-  for (int x = 0, phase = 0; x < count; x += 16, phase = next_phase(phase)) {
-    const auto which = static_cast<__mmask16>(first_bits(count - x));
-    const auto bits = _mm512_castps_si512(normalised_16(in + x, which, by, phase));
-    const auto odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const auto bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-    const auto upper = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
-    _mm256_mask_storeu_epi16(out + x, which, _mm512_cvtepi32_epi16(upper));
-  }
-}
-
-const resize_kernels avx512_kernels{
+const resize_kernels avx512_resize{
     .blend = blend_avx512,
-    .split = split_avx512,
+    .blend_16 = blend_16_avx512,
+    .split_2 = split_2_avx512,
+    .split_3 = split_3_avx512,
+    .split_4 = split_4_avx512,
     .filter = filter_avx512,
-    .yuv_to_rgb = yuv_to_rgb_avx512,
-    .interleave = interleave_avx512,
-    .to_f32 = to_f32_avx512,
-    .to_f16 = to_f16_avx512,
-    .to_bf16 = to_bf16_avx512,
 };
 
 }  // namespace lade::media

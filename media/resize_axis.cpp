@@ -7,10 +7,11 @@
 
 namespace lade::media {
 
-axis_range coarser(const axis_range& range, double step, int size, double blur) noexcept {
-  const int low = std::min(static_cast<int>(range.low / step), size - 1);
-  const int high = std::clamp(static_cast<int>((range.high + step - 1) / step), low + 1, size);
-  return {range.begin / step, range.length / step, low, high, blur};
+axis_range coarser(const axis_range& range, const coarse_axis& axis) noexcept {
+  const double step = axis.step;
+  const int low = std::min(static_cast<int>(range.low / step), axis.size - 1);
+  const int high = std::clamp(static_cast<int>((range.high + step - 1) / step), low + 1, axis.size);
+  return {(range.begin + axis.offset) / step, range.length / step, low, high, axis.blur};
 }
 
 void resize_axis::plan(const axis_range& from, int count, bool mirrored) {

@@ -20,8 +20,17 @@ struct axis_range {
   bool operator==(const axis_range&) const = default;
 };
 
-// The same part of an axis that has one sample for each `step`, `size` in all.
-axis_range coarser(const axis_range& range, double step, int size, double blur = 0) noexcept;
+// An axis that has one sample for each `step` of another's. Its first sample lies in the middle of
+// those, or `offset` samples of the other axis before that.
+struct coarse_axis {
+  int size = 0;
+  double step = 1;
+  double blur = 0;  // see axis_range
+  double offset = 0;
+};
+
+// The same part of a coarser axis.
+axis_range coarser(const axis_range& range, const coarse_axis& axis) noexcept;
 
 // The weights of an antialiased resize along one axis: a triangle over each output sample, as wide
 // as two output samples when shrinking and as two source samples when growing. These are Pillow's

@@ -1,7 +1,7 @@
 #include "resize_kernels.hpp"
 
-#include <bit>
-#include <cmath>
+#include <algorithm>
+#include <cstring>
 
 namespace lade::media {
 
@@ -15,9 +15,29 @@ static void blend_plain(const std::uint8_t* const* rows, const std::int16_t* wei
   }
 }
 
+// A sample in the upper bits of a word.
+static int left_aligned(const std::uint8_t* row, int x, int left) {
+  std::uint16_t sample;
+  std::memcpy(&sample, row + 2 * x, sizeof sample);
+  return static_cast<std::uint16_t>(sample << left);
+}
+
+static void blend_16_plain(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
+                           int count, const wide_samples& samples, std::int16_t* out) {
+  constexpr int shift = resize_axis::precision + 8 - resize_kernels::blend_precision;
+  for (int x = 0; x < count; ++x) {
+    int sum = 1 << (shift - 1);
+    for (int k = 0; k < taps; ++k) sum += weights[k] * left_aligned(rows[k], x, samples.left);
+    const int value = sum >> shift;
+    const int scaled = value + multiply_q15(value - samples.centre, samples.gain);
+    out[x] = static_cast<std::int16_t>(std::min(scaled, resize_kernels::most_blended));
+  }
+}
+
+template <int Channels>
 static void split_plain(const std::int16_t* in, int count, std::int16_t* const* out) {
   for (int x = 0; x < count; ++x)
-    for (int c = 0; c < 3; ++c) out[c][x] = in[3 * x + c];
+    for (int c = 0; c < Channels; ++c) out[c][x] = in[Channels * x + c];
 }
 
 static void filter_plain(const std::int16_t* in, const resize_axis& axis, const resize_blocks*,
@@ -31,107 +51,29 @@ static void filter_plain(const std::int16_t* in, const resize_axis& axis, const 
   }
 }
 
-static void interleave_plain(const std::uint8_t* const* in, int count, std::uint8_t* out) {
-  for (int x = 0; x < count; ++x)
-    for (int c = 0; c < 3; ++c) out[3 * x + c] = in[c][x];
-}
-
-static std::uint8_t clamp_to_byte(int value) {
-  return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
-}
-
-// a * b / 2^15 rounded, as one vector instruction does it.
-static int multiply_q15(int a, int b) { return (a * b + (1 << 14)) >> 15; }
-
-// R = Y + 1.402 Cr, G = Y - 0.344136 Cb - 0.714136 Cr, B = Y + 1.772 Cb (ITU-T T.871), in units of
-// 1/16, with factors split into an integer and a part that fits 15 bits.
-static void yuv_to_rgb_plain(std::uint8_t* const* rows, int count) {
-  for (int x = 0; x < count; ++x) {
-    const int y = rows[0][x] * 16 + 8;
-    const int u = (rows[1][x] - 128) * 16;
-    const int v = (rows[2][x] - 128) * 16;
-    rows[0][x] = clamp_to_byte((y + v + multiply_q15(v, 13173)) >> 4);
-    rows[1][x] = clamp_to_byte((y - v + multiply_q15(u, -11277) + multiply_q15(v, 9367)) >> 4);
-    rows[2][x] = clamp_to_byte((y + 2 * u + multiply_q15(u, -7471)) >> 4);
-  }
-}
-
-static float normalised(const std::uint8_t* in, int x, const normalisation& by) {
-  const auto i = static_cast<std::size_t>(x % normalisation::period);
-  return std::fma(static_cast<float>(in[x]), by.scale[i], by.bias[i]);
-}
-
-static std::uint16_t round_to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-// IEEE 754 binary16, to nearest even. The value is finite.
-static std::uint16_t round_to_f16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);
-  const auto magnitude = bits & 0x7fffffff;
-  if (magnitude >= 0x477ff000) return sign | 0x7c00;  // 65520 and more round to infinity
-  if (magnitude < 0x38800000) {                       // below 2^-14: multiples of 2^-24
-    const float steps = std::nearbyint(std::abs(value) * 0x1p24F);
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(steps));
-  }
-  const auto rebased = magnitude - ((127 - 15) << 23);
-  return static_cast<std::uint16_t>(sign | ((rebased + 0xfff + ((rebased >> 13) & 1)) >> 13));
-}
-
-static void to_f32_plain(const std::uint8_t* in, int count, const normalisation& by, float* out) {
-  for (int x = 0; x < count; ++x) out[x] = normalised(in, x, by);
-}
-
-static void to_f16_plain(const std::uint8_t* in, int count, const normalisation& by,
-                         std::uint16_t* out) {
-  for (int x = 0; x < count; ++x) out[x] = round_to_f16(normalised(in, x, by));
-}
-
-static void to_bf16_plain(const std::uint8_t* in, int count, const normalisation& by,
-                          std::uint16_t* out) {
-  for (int x = 0; x < count; ++x) out[x] = round_to_bf16(normalised(in, x, by));
-}
-
-const resize_kernels plain_kernels{
+const resize_kernels plain_resize{
     .blend = blend_plain,
-    .split = split_plain,
+    .blend_16 = blend_16_plain,
+    .split_2 = split_plain<2>,
+    .split_3 = split_plain<3>,
+    .split_4 = split_plain<4>,
     .filter = filter_plain,
-    .yuv_to_rgb = yuv_to_rgb_plain,
-    .interleave = interleave_plain,
-    .to_f32 = to_f32_plain,
-    .to_f16 = to_f16_plain,
-    .to_bf16 = to_bf16_plain,
 };
 
 #if defined(__x86_64__)
 
-simd best_simd() noexcept {
-  static const simd best = [] {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return simd::plain;
-    const bool wide = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
-                      __builtin_cpu_supports("avx512vbmi");
-    return wide ? simd::avx512 : simd::avx2;
-  }();
-  return best;
-}
-
-const resize_kernels& kernels(simd level) noexcept {
+const resize_kernels& resize_kernels_of(simd level) noexcept {
   switch (level) {
-    case simd::plain: return plain_kernels;
-    case simd::avx2: return avx2_kernels;
-    case simd::avx512: return avx512_kernels;
+    case simd::plain: return plain_resize;
+    case simd::avx2: return avx2_resize;
+    case simd::avx512: return avx512_resize;
   }
-  return plain_kernels;
+  return plain_resize;
 }
 
 #else
 
-simd best_simd() noexcept { return simd::plain; }
-
-const resize_kernels& kernels(simd) noexcept { return plain_kernels; }
+const resize_kernels& resize_kernels_of(simd) noexcept { return plain_resize; }
 
 #endif
 

@@ -1,64 +1,56 @@
-// The inner loops of a resize, in plain C++ and for each instruction set. All give the same bits:
-// everything up to 8 bits is integer arithmetic, and floats are made by one fused multiply-add.
+// The inner loops of a resize, in plain C++ and for each instruction set. All give the same bits.
 
 #pragma once
 
 #include "resize_axis.hpp"
+#include "simd.hpp"
 
-#include <array>
 #include <cstdint>
 
 namespace lade::media {
 
-enum class simd : std::uint8_t { plain, avx2, avx512 };
-
-// The widest that this machine has.
-simd best_simd() noexcept;
-
-// value * scale + bias, for values whose channel repeats with a period that divides 48.
-struct normalisation {
-  static constexpr int period = 48;
-  std::array<float, period> scale;
-  std::array<float, period> bias;
+// Samples of 9 to 16 bits in words of this machine, and how they become 8-bit samples with
+// fractional bits: by the value of their upper 8 bits, whose distance from `centre` then changes by
+// `gain`. So the highest code of full range becomes 255, and the middle of chroma stays 128.
+struct wide_samples {
+  int left = 0;             // bits above the significant ones, which are ignored
+  std::int16_t centre = 0;  // with blend_precision fractional bits
+  std::int16_t gain = 0;    // in multiples of 2^-15
 };
 
 // Rows of samples between the two passes are 16 bits with `blend_precision` fractional bits.
-// Outputs of split and filter are written in whole vectors: they need `row_padding` samples of
+// All outputs are written in whole vectors: they need `row_padding` samples of
 // room behind them. So do the inputs of split and filter, whose values there do not matter.
 struct resize_kernels {
   static constexpr int blend_precision = 6;
+  static constexpr int most_blended = 255 << blend_precision;
   static constexpr int row_padding = resize_axis::row_padding;
 
-  // The vertical pass: out[x] = the weighted sum of rows[k][x], for x < count.
+  // The vertical pass: out[x] = the weighted sum of rows[k][x], for x < count. If `taps` is odd,
+  // rows[taps] is any row, and its weight 0. No weight is below 0.
   void (*blend)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int count,
                 std::int16_t* out);
 
-  // Takes `count` interleaved pixels of three channels apart.
-  void (*split)(const std::int16_t* in, int count, std::int16_t* const* out);
+  // The same for words, which need not be aligned. No result is above 255.
+  void (*blend_16)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
+                   int count, const wide_samples& samples, std::int16_t* out);
+
+  // Takes `count` interleaved pixels of two, three or four channels apart.
+  void (*split_2)(const std::int16_t* in, int count, std::int16_t* const* out);
+  void (*split_3)(const std::int16_t* in, int count, std::int16_t* const* out);
+  void (*split_4)(const std::int16_t* in, int count, std::int16_t* const* out);
 
   // The horizontal pass over one channel. in[0] is source sample axis.first(). `blocks` are those
   // of the axis, or null when they do not exist.
   void (*filter)(const std::int16_t* in, const resize_axis& axis, const resize_blocks* blocks,
                  std::uint8_t* out);
-
-  // Full-range BT.601, as in JFIF, to RGB: `rows` are Y, Cb, Cr and become R, G, B. Works on whole
-  // vectors within row_padding.
-  void (*yuv_to_rgb)(std::uint8_t* const* rows, int count);
-
-  // The reverse of split, for bytes. Writes exactly 3 * count of them.
-  void (*interleave)(const std::uint8_t* const* in, int count, std::uint8_t* out);
-
-  // 8 bits to normalised floats, rounded to nearest even. Writes exactly `count` elements.
-  void (*to_f32)(const std::uint8_t* in, int count, const normalisation& by, float* out);
-  void (*to_f16)(const std::uint8_t* in, int count, const normalisation& by, std::uint16_t* out);
-  void (*to_bf16)(const std::uint8_t* in, int count, const normalisation& by, std::uint16_t* out);
 };
 
 // The kernels of a level, which this machine must have.
-const resize_kernels& kernels(simd level) noexcept;
+const resize_kernels& resize_kernels_of(simd level) noexcept;
 
-extern const resize_kernels plain_kernels;
-extern const resize_kernels avx2_kernels;
-extern const resize_kernels avx512_kernels;
+extern const resize_kernels plain_resize;
+extern const resize_kernels avx2_resize;
+extern const resize_kernels avx512_resize;
 
 }  // namespace lade::media

@@ -1,27 +1,30 @@
 #include "resizer.hpp"
+#include "colours.hpp"
 
 #include <algorithm>
 
 namespace lade::media {
 
-void plane_plan::plan(const resize_shape& wanted) {
-  if (wanted == shape) return;
+bool plane_plan::plan(const resize_shape& wanted) {
+  if (wanted == shape) return false;
   shape = {};
   columns.plan(wanted.x, wanted.width, wanted.mirrored);
   rows.plan(wanted.y, wanted.height);
   blocked = blocks.plan(columns);
   shape = wanted;
+  return true;
 }
 
-void resizer::plan(const resize_shape& wanted) {
-  luma_.plan(wanted);
+bool resizer::plan(const resize_shape& wanted) {
+  const bool planned = luma_.plan(wanted);
   reserve(luma_.columns.last() - luma_.columns.first());
+  return planned;
 }
 
 void resizer::plan_chroma(const coarse_axis& x, const coarse_axis& y) {
   auto wanted = luma_.shape;
-  wanted.x = coarser(wanted.x, x.step, x.size, x.blur);
-  wanted.y = coarser(wanted.y, y.step, y.size, y.blur);
+  wanted.x = coarser(wanted.x, x);
+  wanted.y = coarser(wanted.y, y);
   chroma_.plan(wanted);
   reserve(chroma_.columns.last() - chroma_.columns.first());
 }
@@ -31,59 +34,89 @@ void resizer::reserve(int columns) {
   const auto grow = [](auto& row, std::size_t size) {
     if (row.size() < size) row.resize(size);
   };
-  grow(blended_, 3 * padded);
+  grow(blended_, 4 * padded);
   for (auto& row : split_) grow(row, padded);
   const auto width = static_cast<std::size_t>(luma_.columns.count());
-  for (auto& row : filtered_) grow(row, width + resize_kernels::row_padding);
+  for (auto& row : filtered_) grow(row, width + pixel_kernels::row_padding);
 }
 
-void resizer::blend(row_source& from, const plane_plan& plan, int y, int channels,
-                    std::int16_t* out) {
+void resizer::blend(const resize_plane& plane, int y) {
+  const auto& plan = *plane.plan;
   const int start = plan.rows.start(y);
   const int taps = plan.rows.taps(y);
   sources_.clear();
-  for (int k = 0; k < taps; ++k) sources_.push_back(from.row(start + k));
+  for (int k = 0; k < taps; ++k) sources_.push_back(plane.rows->row(start + k));
   if (taps % 2 != 0) sources_.push_back(sources_.back());
   const int columns = plan.columns.last() - plan.columns.first();
-  kernels_->blend(sources_.data(), plan.rows.weights(y), taps, columns * channels, out);
+  const int count = columns * plane.channels;
+  const auto* weights = plan.rows.weights(y);
+  if (plane.wide != nullptr)
+    kernels_->blend_16(sources_.data(), weights, taps, count, *plane.wide, blended_.data());
+  else
+    kernels_->blend(sources_.data(), weights, taps, count, blended_.data());
 }
 
-void resizer::filter(const plane_plan& plan, const std::int16_t* in, std::size_t channel) {
-  kernels_->filter(in, plan.columns, plan.blocked ? &plan.blocks : nullptr,
-                   filtered_[channel].data());
+void resizer::split(int channels, int columns) {
+  std::array<std::int16_t*, 4> out;
+  for (std::size_t c = 0; c < out.size(); ++c) out[c] = split_[c].data();
+  const auto kernel = channels == 2   ? kernels_->split_2
+                      : channels == 3 ? kernels_->split_3
+                                      : kernels_->split_4;
+  kernel(blended_.data(), columns, out.data());
 }
 
-void resizer::run(row_source& pixels, int channels, pixel_writer& out) {
-  const std::array<std::int16_t*, 3> split{split_[0].data(), split_[1].data(), split_[2].data()};
-  const auto last = static_cast<std::size_t>(channels - 1);
-  const std::array<const std::uint8_t*, 3> rows{filtered_[0].data(),
-                                                filtered_[std::min<std::size_t>(1, last)].data(),
-                                                filtered_[std::min<std::size_t>(2, last)].data()};
+void resizer::filter(const plane_plan& plan, const std::int16_t* in, std::uint8_t* out) {
+  kernels_->filter(in, plan.columns, plan.blocked ? &plan.blocks : nullptr, out);
+}
+
+void resizer::resize_row(const resize_plane& plane, int y) {
+  blend(plane, y);
+  const auto& plan = *plane.plan;
+  if (plane.channels == 1) return filter(plan, blended_.data(), filtered_[plane.becomes[0]].data());
+  split(plane.channels, plan.columns.last() - plan.columns.first());
+  for (std::size_t c = 0; c < static_cast<std::size_t>(plane.channels); ++c)
+    filter(plan, split_[c].data(), filtered_[plane.becomes[c]].data());
+}
+
+void resizer::convert(const colour_steps& steps) {
+  const int count = luma_.columns.count();
+  const std::array<std::uint8_t*, 3> rows{filtered_[0].data(), filtered_[1].data(),
+                                          filtered_[2].data()};
+  if (steps.yuv != nullptr) pixel_kernels_->yuv_to_rgb(rows.data(), count, *steps.yuv);
+  for (std::size_t c = 0; c < static_cast<std::size_t>(steps.expand); ++c)
+    pixel_kernels_->expand(rows[c], count);
+  if (!steps.luma) return;
+  for (std::size_t x = 0; x < static_cast<std::size_t>(count); ++x)
+    rows[0][x] = luma_of(rows[0][x], rows[1][x], rows[2][x]);
+}
+
+void resizer::run(std::span<const resize_plane> planes, const colour_steps& steps,
+                  pixel_writer& out) {
+  const bool grey = planes.size() == 1 && planes[0].channels == 1;
+  const std::array<const std::uint8_t*, 4> rows{filtered_[0].data(), filtered_[grey ? 0 : 1].data(),
+                                                filtered_[grey ? 0 : 2].data(),
+                                                filtered_[3].data()};
+  std::ranges::fill(filtered_[3], std::uint8_t{255});
   for (int y = 0; y < luma_.rows.count(); ++y) {
-    blend(pixels, luma_, y, channels, blended_.data());
-    if (channels == 1) {
-      filter(luma_, blended_.data(), 0);
-    } else {
-      kernels_->split(blended_.data(), luma_.columns.last() - luma_.columns.first(), split.data());
-      for (std::size_t c = 0; c < 3; ++c) filter(luma_, split[c], c);
-    }
+    for (const auto& plane : planes) resize_row(plane, y);
+    convert(steps);
     out.write(y, rows.data());
   }
   out.end();
 }
 
+void resizer::run(row_source& pixels, int channels, pixel_writer& out) {
+  const resize_plane plane{.rows = &pixels, .plan = &luma_, .channels = channels};
+  run({&plane, 1}, {}, out);
+}
+
 void resizer::run_yuv(row_source& y, row_source& cb, row_source& cr, pixel_writer& out) {
-  const std::array<row_source*, 3> sources{&y, &cb, &cr};
-  const std::array<std::uint8_t*, 3> rows{filtered_[0].data(), filtered_[1].data(),
-                                          filtered_[2].data()};
-  for (int row = 0; row < luma_.rows.count(); ++row) {
-    for (std::size_t c = 0; c < 3; ++c)
-      blend(*sources[c], c == 0 ? luma_ : chroma_, row, 1, split_[c].data());
-    for (std::size_t c = 0; c < 3; ++c) filter(c == 0 ? luma_ : chroma_, split_[c].data(), c);
-    kernels_->yuv_to_rgb(rows.data(), luma_.columns.count());
-    out.write(row, rows.data());
-  }
-  out.end();
+  static constexpr auto jpeg = conversion_of(colour_matrix::bt601, true);
+  const std::array<resize_plane, 3> planes{
+      resize_plane{.rows = &y, .plan = &luma_},
+      resize_plane{.rows = &cb, .plan = &chroma_, .becomes = {1}},
+      resize_plane{.rows = &cr, .plan = &chroma_, .becomes = {2}}};
+  run(planes, {.yuv = &jpeg}, out);
 }
 
 }  // namespace lade::media
