@@ -2,12 +2,11 @@
 
 #pragma once
 
+#include <lade/media/picture.hpp>
+
 #include <cstdint>
 
 namespace lade::media {
-
-// Which weights of R, G and B the luma was made with. BT.2020 is the one of non-constant luminance.
-enum class colour_matrix : std::uint8_t { bt601, bt709, bt2020 };
 
 // A matrix and a range, for 8-bit samples in fixed point. With y, u, v = 16 (Y - offset),
 // 16 (Cb - 128), 16 (Cr - 128), and products rounded to integers:

@@ -89,6 +89,11 @@ static void turn_back(image_crop& crop, int stored_width, int stored_height) {
   if (crop.turn.mirror_y) mirror_range(crop.y, stored_height);
 }
 
+int resolved_shorter_side(const image_options& options) noexcept {
+  if (options.shorter_side != 0) return options.shorter_side;
+  return static_cast<int>(std::nearbyint(std::max(options.width, options.height) * 256.0 / 224.0));
+}
+
 image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,
                      const image_options& options, random draw) {
   const int width = turn.transposed ? stored_height : stored_width;

@@ -26,6 +26,9 @@ struct image_crop {
   orientation turn;
 };
 
+// What `shorter_side` stands for: 256 / 224 of the width or height, whichever is more, if it is 0.
+int resolved_shorter_side(const image_options& options) noexcept;
+
 // The crop of a stored image of the given size. Random crops are those of torchvision's
 // RandomResizedCrop.get_params: whole pixels, ten tries, then the largest middle part.
 image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,

@@ -203,9 +203,7 @@ decode_image::decode_image(const image_options& options)
   options_.field = *field_;
   check_options(options);
   check_elements(options);
-  if (options.shorter_side == 0)
-    options_.shorter_side =
-        static_cast<int>(std::nearbyint(std::max(options.width, options.height) * 256.0 / 224.0));
+  options_.shorter_side = resolved_shorter_side(options);
 }
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {

@@ -155,6 +155,7 @@ void video::for_each_frame(std::span<const std::int64_t> numbers,
     to_end = true;
     if (!decoding.run(packet_at, to_end)) decoding.refuse_missing();
   }
+  statistics.damaged += by.damaged();
 }
 
 std::vector<frame> video::frames(std::span<const std::int64_t> numbers,

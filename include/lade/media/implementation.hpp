@@ -41,3 +41,4 @@
 #include "../../../media/tiff_reader.cpp"
 #include "../../../media/tiff_tags.cpp"
 #include "../../../media/webp_reader.cpp"
+#include "../../../media/write_picture.cpp"

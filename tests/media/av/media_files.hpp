@@ -14,6 +14,7 @@
 #include <fstream>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +34,8 @@ struct media_recipe {
 // Videos of about two seconds with sizes that are no multiples of 16.
 inline constexpr const char* moving = "-f lavfi -i testsrc2=size=178x98:rate=25:duration=2.2";
 
-inline const std::vector<media_recipe>& video_recipes() {
-  static const std::vector<media_recipe> recipes{
+inline std::span<const media_recipe> video_recipes() {
+  static constexpr media_recipe recipes[] = {
       {"h264.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
       {"h264-long-gop.mp4", "-c:v libx264 -g 250 -bf 3 -b-pyramid normal -pix_fmt yuv420p"},
       {"h264-open-gop.mp4", "-c:v libx264 -g 10 -bf 2 -x264-params open-gop=1 -pix_fmt yuv420p"},
@@ -64,7 +65,6 @@ inline const std::vector<media_recipe>& video_recipes() {
       {"mpeg4-b.mp4", "-c:v mpeg4 -g 12 -bf 2"},
       {"mjpeg.avi", "-c:v mjpeg -pix_fmt yuvj420p"},
       {"ffv1.mkv", "-c:v ffv1 -pix_fmt yuv444p"},
-      {"rotated.mp4", "-c:v libx264 -g 12 -pix_fmt yuv420p -metadata:s:v rotate=90"},
       {"late-start.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -output_ts_offset 3"},
   };
   return recipes;
@@ -73,8 +73,8 @@ inline const std::vector<media_recipe>& video_recipes() {
 inline constexpr const char* sounding =
     "-f lavfi -i aevalsrc=0.4*sin(660*t)|0.3*sin(440*t*t):s=44100:d=2.2";
 
-inline const std::vector<media_recipe>& audio_recipes() {
-  static const std::vector<media_recipe> recipes{
+inline std::span<const media_recipe> audio_recipes() {
+  static constexpr media_recipe recipes[] = {
       {"aac.m4a", "-c:a aac"},          {"mp3.mp3", "-c:a libmp3lame"},
       {"opus.ogg", "-c:a libopus"},     {"opus.webm", "-c:a libopus"},
       {"vorbis.ogg", "-c:a libvorbis"}, {"flac.flac", "-c:a flac"},

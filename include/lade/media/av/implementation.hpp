@@ -8,7 +8,9 @@
 
 #include "../../../../media/av/av_options.cpp"
 #include "../../../../media/av/byte_input.cpp"
+#include "../../../../media/av/clip.cpp"
 #include "../../../../media/av/codec_pool.cpp"
+#include "../../../../media/av/convert.cpp"
 #include "../../../../media/av/decoder.cpp"
 #include "../../../../media/av/demuxer.cpp"
 #include "../../../../media/av/format_reader.cpp"

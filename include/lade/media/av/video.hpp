@@ -24,6 +24,7 @@ struct selection_statistics {
   std::uint64_t packets = 0;  // taken by a decoder, which may have skipped their pictures
   std::uint64_t frames = 0;   // decoded, wanted or not
   std::uint64_t ranges = 0;   // times that decoding started at a key frame
+  std::uint64_t damaged = 0;  // packets and frames that were tolerated
 };
 
 // A video file in memory, and the index of its best video stream.

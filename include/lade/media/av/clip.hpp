@@ -1,0 +1,131 @@
+// Clips: some frames of a video as one tensor, for batches.
+
+#pragma once
+
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/packet_index.hpp>
+#include <lade/media/av/rational.hpp>
+#include <lade/media/av/video.hpp>
+#include <lade/media/image.hpp>
+#include <lade/random.hpp>
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// Where a clip starts in its video.
+enum class clip_position : std::uint8_t {
+  random,      // anywhere, so that it fits: for training
+  random_key,  // the same, at a frame where decoding can start: faster, less varied
+  centre,      // in the middle: for validation
+  first,       // at the first frame
+  spread,      // its frames are the middles of equal parts of the whole video
+};
+
+// What stands for the frames of a clip that is longer than its video.
+enum class clip_end : std::uint8_t {
+  repeat_last,  // the last frame
+  loop,         // the frames from the clip's first one on
+  refuse,       // nothing: error(invalid_data)
+};
+
+// Dimensions: frames (t), height, width, channels.
+enum class clip_layout : std::uint8_t { thwc, tchw, cthw };
+
+// Which frames of a video are a clip.
+struct clip_sampling {
+  int frames = 16;  // 1 to 65,536
+  clip_position position = clip_position::random;
+
+  // Frames per second: the frame that is shown at each time. If 0, every `stride`-th frame. Unused
+  // by `spread`.
+  double fps = 0;
+  int stride = 1;
+
+  clip_end end = clip_end::repeat_last;
+};
+
+// The numbers of a clip's frames. `draw` decides where a random clip starts; it is advanced. Throws
+// error(invalid_argument) for an option that cannot work, error(invalid_data) if clip_end::refuse
+// says so. Any thread.
+std::vector<std::int64_t> sample_clip(const packet_index& of, const clip_sampling& how,
+                                      random& draw);
+
+struct clip_options {
+  // The field of a sample that is decoded; its data if empty. Gives the tensor of a batch its name.
+  std::string_view field = {};
+
+  clip_sampling sampling = {};
+
+  // The frames, as decode_image has it. All frames of a clip are cropped alike.
+  int width = 0;
+  int height = 0;
+  image_fit fit = image_fit::stretch;
+  int shorter_side = 0;
+  double min_area = 0.08;
+  double max_area = 1;
+  double min_aspect = 3.0 / 4;
+  double max_aspect = 4.0 / 3;
+  double flip = 0.5;
+  image_colour colour = image_colour::rgb;
+  clip_layout layout = clip_layout::thwc;
+  element_type type = element_type::u8;  // or f16, bf16, f32
+  std::array<float, 3> mean{0, 0, 0};
+  std::array<float, 3> stddev{1, 1, 1};
+  bool orient = true;  // turns frames as their stream says
+
+  // How the video is decoded. Texts are copied.
+  decode_options decoding = {};
+};
+
+// Decodes clips of videos in memory into tensors of one kind: a function for map and a writer for
+// batch_into, as decode_image is for images.
+//
+//   ... | lade::map(lade::io::read)
+//       | lade::batch_into(lade::media::decode_clip({.width = 224, .height = 224}), {.size = 8})
+//
+// The best video stream of the file is decoded, only as far as the clip needs it; frames are
+// resized, converted and written to the slot as they are decoded. Small, copyable, any thread.
+class decode_clip {
+ public:
+  // Throws error(invalid_argument) naming an option that cannot work. Width and height must be
+  // given.
+  explicit decode_clip(const clip_options& options = {});
+
+  std::string_view field() const noexcept { return options_.field; }
+
+  // What one clip becomes: u8 [16, 224, 224, 3], f32 [3, 16, 224, 224].
+  const tensor_spec& spec() const noexcept { return spec_; }
+
+  bool is_random() const noexcept;
+
+  // How many packets and frames this object and its copies have tolerated as damaged; see
+  // damage_policy.
+  std::uint64_t damaged() const noexcept { return damaged_->load(std::memory_order_relaxed); }
+
+  // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of that spec. Throws
+  // errors that name the sample: invalid_data for damage and files without video, unsupported for
+  // formats, invalid_argument for another slot or a sample that has not been read.
+  void operator()(const sample& in, const tensor& slot, random draw = {}) const;
+
+  // The same into a tensor of the run's memory; into fresh memory outside of a stage.
+  tensor operator()(const sample& in, random draw = {}) const;
+
+ private:
+  std::shared_ptr<const std::array<std::string, 3>> texts_;  // what options_ refers to
+  clip_options options_;
+  image_options image_;
+  tensor_spec spec_;
+  std::shared_ptr<std::atomic<std::uint64_t>> damaged_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,165 @@
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+#include <lade/media/av/convert.hpp>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+extern "C" {
+#include <libavutil/frame.h>
+#include <libavutil/pixdesc.h>
+}
+
+namespace lade::media {
+
+[[noreturn]] static void refuse_conversion(const frame& of, std::string_view what) {
+  throw error(
+      errc::unsupported,
+      "convert a frame of " + of.stream().name() + " from " + std::string(of.pixel_format()), what);
+}
+
+// How the components of a frame lie in its planes; empty if they lie in a way that pictures do not
+// have.
+static std::optional<plane_layout> layout_of(const AVPixFmtDescriptor& format) noexcept {
+  const auto& comp = format.comp;
+  const int count = format.nb_components;
+  const int bytes = comp[0].depth > 8 ? 2 : 1;
+  const auto lies = [&](int c, int plane, int offset, int step) {
+    return comp[c].plane == plane && comp[c].offset == offset * bytes &&
+           comp[c].step == step * bytes;
+  };
+  if (count <= 2 && lies(0, 0, 0, 1)) return plane_layout::grey;  // alpha has a plane of its own
+  const bool rgb = (format.flags & AV_PIX_FMT_FLAG_RGB) != 0;
+  if (rgb && lies(0, 2, 0, 1) && lies(1, 0, 0, 1) && lies(2, 1, 0, 1)) return plane_layout::g_b_r;
+  if (rgb) {
+    const int step = count;
+    if (lies(0, 0, 0, step) && lies(1, 0, 1, step) && lies(2, 0, 2, step))
+      return count == 4 ? plane_layout::rgba : plane_layout::rgb;
+    if (lies(0, 0, 2, step) && lies(1, 0, 1, step) && lies(2, 0, 0, step))
+      return count == 4 ? plane_layout::bgra : plane_layout::bgr;
+    return std::nullopt;
+  }
+  if (!lies(0, 0, 0, 1)) return std::nullopt;
+  if (lies(1, 1, 0, 1) && lies(2, 2, 0, 1)) return plane_layout::y_cb_cr;
+  if (lies(1, 1, 0, 2) && lies(2, 1, 1, 2)) return plane_layout::y_cbcr;
+  if (lies(1, 1, 1, 2) && lies(2, 1, 0, 2)) return plane_layout::y_crcb;
+  return std::nullopt;
+}
+
+static bool is_jpeg_format(int format) noexcept {
+  switch (format) {
+    case AV_PIX_FMT_YUVJ420P:
+    case AV_PIX_FMT_YUVJ422P:
+    case AV_PIX_FMT_YUVJ444P:
+    case AV_PIX_FMT_YUVJ440P:
+    case AV_PIX_FMT_YUVJ411P: return true;
+    default: return false;
+  }
+}
+
+static colour_matrix matrix_of(const frame& of) {
+  switch (of.get().colorspace) {
+    case AVCOL_SPC_BT709: return colour_matrix::bt709;
+    case AVCOL_SPC_BT470BG:
+    case AVCOL_SPC_SMPTE170M: return colour_matrix::bt601;
+    case AVCOL_SPC_BT2020_NCL: return colour_matrix::bt2020;
+    case AVCOL_SPC_UNSPECIFIED:
+    case AVCOL_SPC_RESERVED: {
+      const bool high_definition = of.width() >= 1280 || of.height() > 576;
+      return high_definition && !is_jpeg_format(of.get().format) ? colour_matrix::bt709
+                                                                 : colour_matrix::bt601;
+    }
+    default: refuse_conversion(of, "the colour matrix is " + std::string(of.colour().matrix));
+  }
+}
+
+static chroma_siting siting_of(const frame& of) {
+  constexpr auto first = chroma_site::first;
+  constexpr auto middle = chroma_site::middle;
+  constexpr auto last = chroma_site::last;
+  switch (of.get().chroma_location) {
+    case AVCHROMA_LOC_LEFT: return left_siting;
+    case AVCHROMA_LOC_CENTER: return centre_siting;
+    case AVCHROMA_LOC_TOPLEFT: return top_left_siting;
+    case AVCHROMA_LOC_TOP: return {middle, first};
+    case AVCHROMA_LOC_BOTTOMLEFT: return {first, last};
+    case AVCHROMA_LOC_BOTTOM: return {middle, last};
+    default: return is_jpeg_format(of.get().format) ? centre_siting : left_siting;
+  }
+}
+
+static void check_format(const frame& of, const AVPixFmtDescriptor* format) {
+  if (of.kind() != stream_kind::video)
+    throw error(errc::invalid_argument, "convert a frame of " + of.stream().name(),
+                "it is audio, not a picture");
+  constexpr std::uint64_t foreign = AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_BITSTREAM |
+                                    AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_FLOAT |
+                                    AV_PIX_FMT_FLAG_BAYER;
+  if (format == nullptr || (format->flags & foreign) != 0)
+    refuse_conversion(of, "the format is not handled");
+  constexpr bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+  const bool big_samples = (format->flags & AV_PIX_FMT_FLAG_BE) != 0;
+  if (format->comp[0].depth > 8 && big_samples == little)
+    refuse_conversion(of, "samples are not in the byte order of this machine");
+  for (int c = 1; c < format->nb_components; ++c)
+    if (format->comp[c].depth != format->comp[0].depth)
+      refuse_conversion(of, "components have different depths");
+}
+
+picture picture_of(const frame& from) {
+  const auto& of = from.get();
+  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.format));
+  check_format(from, format);
+  const auto layout = layout_of(*format);
+  if (!layout) refuse_conversion(from, "its planes lie in a way that is not handled");
+  picture result{.width = of.width, .height = of.height, .layout = *layout};
+  for (std::size_t i = 0; i < result.planes.size(); ++i)
+    result.planes[i] = {.data = of.data[i], .stride = of.linesize[i]};
+  result.bits = format->comp[0].depth;
+  result.shift = format->comp[0].shift;
+  result.chroma_shift_x = format->log2_chroma_w;
+  result.chroma_shift_y = format->log2_chroma_h;
+  const bool yuv = (format->flags & AV_PIX_FMT_FLAG_RGB) == 0;
+  const bool grey = format->nb_components < 3;
+  const bool full_by_default = !yuv || grey || is_jpeg_format(of.format);
+  result.full_range = of.color_range == AVCOL_RANGE_UNSPECIFIED
+                          ? full_by_default
+                          : !yuv || of.color_range == AVCOL_RANGE_JPEG;
+  if (yuv && !grey) result.matrix = matrix_of(from);
+  result.siting = siting_of(from);
+  return result;
+}
+
+// Exif describes the same eight orientations: 6 is to be turned clockwise by 90 degrees, 2 to be
+// mirrored left to right, 7 and 5 to be mirrored and then turned by 90 and 270 degrees.
+int exif_orientation_of(const stream_info& stream) noexcept {
+  const auto [degrees, mirrored] = stream.orientation();
+  switch (degrees) {
+    case 90: return mirrored ? 7 : 6;
+    case 180: return mirrored ? 4 : 3;
+    case 270: return mirrored ? 5 : 8;
+    default: return mirrored ? 2 : 1;
+  }
+}
+
+void write_frame(const frame& from, const image_options& how, const tensor& out, random draw) {
+  write_picture(picture_of(from), how, out, draw,
+                how.orient ? exif_orientation_of(from.stream()) : 1);
+}
+
+tensor to_tensor(const frame& from, const image_options& how, random draw) {
+  const int turn = how.orient ? exif_orientation_of(from.stream()) : 1;
+  auto width = how.width == 0 ? from.width() : how.width;
+  auto height = how.height == 0 ? from.height() : how.height;
+  if (how.width == 0 && turn >= 5) std::swap(width, height);
+  const int channels = how.colour == image_colour::grey ? 1 : 3;
+  const auto shape = how.layout == image_layout::chw ? dimensions{channels, height, width}
+                                                     : dimensions{height, width, channels};
+  const tensor_spec spec{how.type, shape};
+  const tensor out(spec, allocate_now(spec.bytes()));
+  write_picture(picture_of(from), how, out, draw, turn);
+  return out;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,58 @@
+#include <lade/error.hpp>
+#include <lade/media/picture.hpp>
+
+#include "crop.hpp"
+#include "picture.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+namespace lade::media {
+
+static void require_slot(bool condition, const tensor& out, std::string_view why) {
+  if (condition) return;
+  throw error(errc::invalid_argument,
+              "write picture into " + std::string(name(out.type())) + to_string(out.shape()), why);
+}
+
+// The pixels of a tensor whose planes may be apart.
+static pixel_target slot_target(const tensor& out, const image_options& how) {
+  require_slot(out.rank() == 3, out, "a picture has three dimensions");
+  require_slot(out.where().type != device::kind::cuda, out, "it is in the memory of a GPU");
+  const bool planes = how.layout == image_layout::chw;
+  const auto extent = [&](std::size_t i) { return out.shape()[i]; };
+  const auto stride = [&](std::size_t i) { return out.strides()[i]; };
+  for (std::size_t i = 0; i < 3; ++i)
+    require_slot(extent(i) >= 1 && extent(i) <= 32768, out, "extents must be 1 to 32768");
+  const bool rows =
+      planes ? stride(2) == 1 && stride(1) == extent(2)
+             : stride(2) == 1 && stride(1) == extent(2) && stride(0) == extent(1) * extent(2);
+  require_slot(rows, out, planes ? "its rows must be contiguous" : "it must be contiguous");
+  return {.data = out.bytes(),
+          .width = static_cast<int>(extent(planes ? 2 : 1)),
+          .height = static_cast<int>(extent(planes ? 1 : 0)),
+          .channels = static_cast<int>(extent(planes ? 0 : 2)),
+          .type = out.type(),
+          .layout = how.layout,
+          .plane_stride = planes ? static_cast<std::ptrdiff_t>(stride(0)) : 0,
+          .mean = how.mean,
+          .stddev = how.stddev};
+}
+
+void write_picture(const picture& from, const image_options& how, const tensor& out, random draw,
+                   int exif_orientation) {
+  const auto target = slot_target(out, how);
+  auto options = how;
+  options.width = target.width;
+  options.height = target.height;
+  options.shorter_side = resolved_shorter_side(options);
+  require_slot(options.shorter_side >= std::max(target.width, target.height), out,
+               "shorter_side must be at least width and height");
+  const auto crop =
+      plan_crop(from.width, from.height, orientation_of(exif_orientation), options, draw);
+  write_picture(from, {.x = crop.x, .y = crop.y, .turn = crop.turn}, target);
+}
+
+}  // namespace lade::media

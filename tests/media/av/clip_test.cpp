@@ -1,0 +1,188 @@
+#include <lade/batch.hpp>
+#include <lade/from.hpp>
+#include <lade/io/file.hpp>
+#include <lade/map.hpp>
+#include <lade/media/av/clip.hpp>
+#include <lade/media/av/convert.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+
+#include "media_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static const media_recipe& recipe(std::string_view file) {
+  const auto all = video_recipes();
+  return *std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.file == file; });
+}
+
+static sample sample_of(std::string_view file) {
+  const auto path = video_path(recipe(file));
+  return sample(path).with_data(read_bytes(path));
+}
+
+static packet_index index_of(std::string_view file) {
+  const auto in = sample_of(file);
+  return index_video(in.data(), in.key());
+}
+
+static std::vector<std::int64_t> numbers_of(const clip_sampling& how, std::uint64_t seed = 1) {
+  random draw(seed);
+  return sample_clip(index_of("h264.mp4"), how, draw);  // 50 frames, 25 per second, groups of 12
+}
+
+using numbers = std::vector<std::int64_t>;
+
+TEST(SampleClip, FirstStartsAtTheFirstFrame) {
+  EXPECT_EQ(numbers_of({.frames = 4, .position = clip_position::first, .stride = 3}),
+            (numbers{0, 3, 6, 9}));
+}
+
+TEST(SampleClip, CentreLeavesEqualPartsOnBothSides) {
+  EXPECT_EQ(numbers_of({.frames = 10, .position = clip_position::centre}).front(), 20);
+}
+
+TEST(SampleClip, SpreadTakesTheMiddlesOfEqualParts) {
+  EXPECT_EQ(numbers_of({.frames = 5, .position = clip_position::spread}),
+            (numbers{5, 15, 25, 35, 45}));
+}
+
+TEST(SampleClip, FramesPerSecondTakeTheFrameThatIsShown) {
+  EXPECT_EQ(numbers_of({.frames = 4, .position = clip_position::first, .fps = 10}),
+            (numbers{0, 2, 5, 7}));
+  EXPECT_EQ(numbers_of({.frames = 4, .position = clip_position::first, .fps = 50}),
+            (numbers{0, 0, 1, 1}));
+}
+
+TEST(SampleClip, RandomStartsWhereTheClipFits) {
+  std::vector<bool> seen(50);
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const auto clip = numbers_of({.frames = 8, .stride = 2}, seed);
+    ASSERT_LT(clip.back(), 50);
+    EXPECT_EQ(clip.back() - clip.front(), 14);
+    seen[static_cast<std::size_t>(clip.front())] = true;
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 36);
+}
+
+TEST(SampleClip, RandomKeyStartsAtKeyFrames) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed)
+    EXPECT_EQ(numbers_of({.frames = 4, .position = clip_position::random_key}, seed)[0] % 12, 0);
+}
+
+TEST(SampleClip, BehindTheEndIsWhatTheOptionSays) {
+  clip_sampling how{.frames = 5, .position = clip_position::first, .stride = 20};
+  EXPECT_EQ(numbers_of(how), (numbers{0, 20, 40, 49, 49}));
+  how.end = clip_end::loop;
+  EXPECT_EQ(numbers_of(how), (numbers{0, 20, 40, 0, 20}));
+  how.end = clip_end::refuse;
+  EXPECT_THAT([&] { numbers_of(how); }, ThrowsMessage<error>(HasSubstr("after 3 of 5 frames")));
+}
+
+TEST(SampleClip, OptionsThatCannotWorkAreNamed) {
+  EXPECT_THAT([] { numbers_of({.frames = 0}); }, ThrowsMessage<error>(HasSubstr("frames")));
+  EXPECT_THAT([] { numbers_of({.fps = -1}); }, ThrowsMessage<error>(HasSubstr("fps")));
+  EXPECT_THAT([] { numbers_of({.stride = 0}); }, ThrowsMessage<error>(HasSubstr("stride")));
+  EXPECT_THAT([] { numbers_of({.fps = 5, .stride = 2}); }, ThrowsMessage<error>(HasSubstr("both")));
+}
+
+static bool equal(const tensor& a, const tensor& b) {
+  return a.spec() == b.spec() && a.contiguous() && b.contiguous() &&
+         std::memcmp(a.bytes(), b.bytes(), a.spec().bytes()) == 0;
+}
+
+constexpr clip_sampling four_frames{.frames = 4, .position = clip_position::first, .stride = 9};
+
+TEST(DecodeClip, HasTheFramesAsToTensorMakesThem) {
+  const auto in = sample_of("h264.mp4");
+  const decode_clip decode({.sampling = four_frames, .width = 64, .height = 48});
+  const auto clip = decode(in);
+  EXPECT_EQ(clip.spec(), (tensor_spec{element_type::u8, {4, 48, 64, 3}}));
+  const auto frames = video(in.data()).frames(numbers{0, 9, 18, 27});
+  for (std::size_t t = 0; t < 4; ++t)
+    EXPECT_TRUE(equal(clip[static_cast<std::int64_t>(t)],
+                      to_tensor(frames[t], {.width = 64, .height = 48})));
+}
+
+TEST(DecodeClip, LayoutsHoldTheSamePixels) {
+  const auto in = sample_of("h264.mp4");
+  clip_options options{.sampling = four_frames, .width = 40, .height = 30};
+  const auto thwc = decode_clip(options)(in);
+  options.layout = clip_layout::tchw;
+  const auto tchw = decode_clip(options)(in);
+  options.layout = clip_layout::cthw;
+  const auto cthw = decode_clip(options)(in);
+  EXPECT_EQ(cthw.shape(), (dimensions{3, 4, 30, 40}));
+  const auto at = [](const tensor& of, std::array<std::int64_t, 4> i) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < 4; ++d) offset += i[d] * of.strides()[d];
+    return of.data<std::uint8_t>()[offset];
+  };
+  for (std::int64_t t = 0; t < 4; ++t)
+    for (std::int64_t y = 0; y < 30; ++y)
+      for (std::int64_t x = 0; x < 40; ++x)
+        for (std::int64_t c = 0; c < 3; ++c) {
+          ASSERT_EQ(at(thwc, {t, y, x, c}), at(tchw, {t, c, y, x}));
+          ASSERT_EQ(at(thwc, {t, y, x, c}), at(cthw, {c, t, y, x}));
+        }
+}
+
+TEST(DecodeClip, AllFramesOfAClipAreCroppedAlike) {
+  const auto in = sample_of("h264.mp4");
+  // The same frame four times: all crops must be equal.
+  const decode_clip decode({.sampling = {.frames = 4, .position = clip_position::first, .fps = 999},
+                            .width = 32,
+                            .height = 32,
+                            .fit = image_fit::random_crop});
+  EXPECT_TRUE(decode.is_random());
+  const auto clip = decode(in, random(7));
+  for (std::int64_t t = 1; t < 4; ++t) EXPECT_TRUE(equal(clip[0], clip[t]));
+  EXPECT_TRUE(equal(clip, decode(in, random(7))));
+  EXPECT_FALSE(equal(clip, decode(in, random(8))));
+}
+
+TEST(DecodeClip, BatchesOfAPipelineHaveTheClipsInOrder) {
+  std::vector<std::string> paths;
+  for (const char* file : {"h264.mp4", "vp9.webm", "mpeg2.ts", "av1.mp4"})
+    paths.push_back(video_path(recipe(file)));
+  const decode_clip decode({.sampling = four_frames, .width = 32, .height = 32});
+  runtime runs;
+  auto batches = from(paths) | map([](const std::string& path) { return sample(path); }) |
+                 map(io::read) | batch_into(decode, {.size = 2});
+  std::size_t next = 0;
+  for (auto& batch : runs.run(batches))
+    for (std::int64_t i = 0; i < 2; ++i, ++next)
+      EXPECT_TRUE(
+          equal(batch.tensor()[i], decode(sample(paths[next]).with_data(read_bytes(paths[next])))));
+  EXPECT_EQ(next, 4U);
+}
+
+TEST(DecodeClip, ErrorsNameTheSample) {
+  const decode_clip decode({.width = 8, .height = 8});
+  EXPECT_THAT([&] { decode(sample("a/b.mp4")); }, ThrowsMessage<error>(HasSubstr("a/b.mp4")));
+  const auto text = sample("c.mp4").with_data(buffer(1000));
+  std::fill_n(text.data().data(), 1000, std::byte{'x'});
+  EXPECT_THAT([&] { decode(text); }, ThrowsMessage<error>(HasSubstr("c.mp4")));
+  EXPECT_THAT([&] { decode(sample_of("h264.mp4"), tensor(element_type::u8, {2, 8, 8, 3})); },
+              ThrowsMessage<error>(HasSubstr("instead of contiguous u8[16, 8, 8, 3]")));
+}
+
+TEST(DecodeClip, OptionsThatCannotWorkAreNamed) {
+  EXPECT_THAT([] { decode_clip(clip_options{}); },
+              ThrowsMessage<error>(HasSubstr("width and height")));
+  EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .type = element_type::i32}); },
+              ThrowsMessage<error>(HasSubstr("type")));
+}
+
+}  // namespace lade::media
