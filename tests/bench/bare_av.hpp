@@ -37,6 +37,7 @@ inline int check_av(int result, const std::string& doing) {
 class av_stream {
  public:
   av_stream(const std::string& path, AVMediaType kind) : path_(path) {
+    av_log_set_level(AV_LOG_ERROR);
     AVFormatContext* format = avformat_alloc_context();
     format->max_probe_packets = 0;  // else a .wav is searched for S/PDIF
     check_av(avformat_open_input(&format, path.c_str(), nullptr, nullptr), path);

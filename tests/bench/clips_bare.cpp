@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   auto directory = options.text("dir", "build/media/clips", "the videos");
   auto pick = options.choice("pick", "even|contiguous", "which frames of a video a clip has");
   auto threads = options.number("threads", 2, "that decode");
-  auto clips = options.number("clips", 0, "how many; 0: each file once");
+  auto clips = options.number("items", 0, "how many clips; 0: of each file one");
   auto batch = options.number("batch", 8, "clips to a batch");
   auto dump = options.text("dump", "", "file to write the first batch to");
   options.done();
