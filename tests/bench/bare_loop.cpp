@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <condition_variable>
 #include <fstream>
-#include <mutex>
 #include <thread>
 
 #include "bare_jpeg.hpp"
 #include "bare_pixels.hpp"
+#include "batch_pair.hpp"
 
 namespace {
 
@@ -239,61 +239,6 @@ class image_worker {
   std::array<std::array<std::int16_t, size + bench::row_slack>, 3> yuv_;
 };
 
-// Two batches that are filled while the one before is used.
-class batch_pair {
- public:
-  explicit batch_pair(const settings& with)
-      : with_(with), memory_(bench::huge_memory(2 * with.batch * with.image_bytes() + 64)) {
-    for (std::size_t b = 0; b < 2; ++b) left_[b] = images_of(b);
-  }
-
-  std::size_t batches() const { return (with_.images + with_.batch - 1) / with_.batch; }
-
-  // The place of image `index`, once the batch that was there before has been used.
-  std::byte* slot(std::size_t index) {
-    std::size_t batch = index / with_.batch;
-    if (batch >= used_.load(std::memory_order_acquire) + 2) {
-      std::unique_lock lock(mutex_);
-      free_.wait(lock, [&] { return batch < used_ + 2; });
-    }
-    return of(batch) + index % with_.batch * with_.image_bytes();
-  }
-  void filled(std::size_t index) {
-    if (--left_[index / with_.batch % 2] > 0) return;
-    std::lock_guard lock(mutex_);
-    full_.notify_one();
-  }
-
-  // For the consumer: batch `number` when it is complete, and giving it back.
-  const std::byte* wait(std::size_t number) {
-    std::unique_lock lock(mutex_);
-    full_.wait(lock, [&] { return left_[number % 2] == 0; });
-    return of(number);
-  }
-  void release(std::size_t number) {
-    std::lock_guard lock(mutex_);
-    left_[number % 2] = images_of(number + 2);
-    used_ = number + 1;
-    free_.notify_all();
-  }
-
- private:
-  std::byte* of(std::size_t batch) {
-    return memory_ + batch % 2 * with_.batch * with_.image_bytes();
-  }
-  std::size_t images_of(std::size_t batch) const {
-    std::size_t before = std::min(batch * with_.batch, with_.images);
-    return std::min(with_.batch, with_.images - before);
-  }
-
-  settings with_;
-  std::byte* memory_;
-  std::array<std::atomic<std::size_t>, 2> left_;
-  std::atomic<std::size_t> used_ = 0;
-  std::mutex mutex_;
-  std::condition_variable free_, full_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -321,7 +266,7 @@ int main(int argc, char** argv) {
 
   auto paths = bench::list_files(directory);
   if (with.images == 0) with.images = paths.size();
-  batch_pair batches(with);
+  bench::batch_pair batches(with.images, with.batch, with.image_bytes());
   std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> workers;
   for (std::size_t i = 0; i < threads; ++i)

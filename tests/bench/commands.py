@@ -92,6 +92,7 @@ class Bench:
             "corpus": build / "corpus",
             "archives": build / "archives",
             "objects": build / "objects",
+            "media": build / "media",
             "files": build / "files-110k",
             "files4k": build / "files-4k",
             "files_mixed": build / "files-mixed",
@@ -137,6 +138,7 @@ class Bench:
             "corpus": f"{{bin}}/make_corpus --photos {ROOT / 'tests/data/photos'}",
             "archives": "{python} {here}/make_archives.py",
             "objects": "{python} {here}/make_objects.py",
+            "media": f"{{python}} {{here}}/make_media.py --photos {ROOT / 'tests/data/photos'}",
             "files": "{bin}/make_files --bytes 110000",
             "files4k": "{bin}/make_files --bytes 4096",
             "files_mixed": "{bin}/make_files --bytes 20000 --spread 50",
@@ -155,7 +157,7 @@ class Bench:
         unfinished.rename(directory)
 
 
-PEERS = ("torch", "dali", "tensorflow", "spdl", "opencv", "archives", "stores")
+PEERS = ("torch", "dali", "tensorflow", "spdl", "opencv", "archives", "stores", "video")
 
 
 class Results:

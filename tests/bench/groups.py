@@ -3,9 +3,9 @@
 To add a group, write a function that returns a Group and put it into GROUPS:
 - `commands`: a name and a command line for each program. {bin} is the directory of the benchmark
   programs, {corpus} the images, {files}, {files4k} and {files_mixed} trees of files, {archives}
-  archives and arrays, {objects} what a web server has, {build} the build directory, {here} this
-  directory, {peers} the peers' programs, {venvs}/PEER/bin/python their interpreters, {python} this
-  one. What a command names is made or installed before.
+  archives and arrays, {objects} what a web server has, {media} videos and sounds, {build} the
+  build directory, {here} this directory, {peers} the peers' programs, {venvs}/PEER/bin/python
+  their interpreters, {python} this one. What a command names is made or installed before.
 - A program prints lines of JSON, each a figure's name (`figure`, or `program` for the only one)
   and its numbers, and ends with status 0.
 - `rows`: what is compared. run.py does the rest: rounds, medians, gates, tables.
@@ -13,6 +13,7 @@ To add a group, write a function that returns a Group and put it into GROUPS:
 
 from data_groups import archives_group, network_group
 from group import Group, Row, lower
+from media_groups import audio_group, video_group
 
 IMAGES = 4096  # of each run of a loader
 LOADERS = {
@@ -417,4 +418,6 @@ GROUPS = [
     stop_group(),
     archives_group(),
     network_group(),
+    video_group(),
+    audio_group(),
 ]

@@ -14,7 +14,8 @@ CPU_FLAGS = ("avx2", "fma", "f16c", "avx512bw", "avx512dq", "avx512vl", "avx512_
              "avx512vbmi")  # fmt: skip
 PACKAGES = ("torch", "torchvision", "pillow", "nvidia-dali-cuda120", "tensorflow-cpu", "spdl",
             "spdl-io", "opencv-python-headless", "numpy", "webdataset", "soundfile", "tfrecord",
-            "boto3", "obstore", "pyarrow", "s3torchconnectorclient")  # fmt: skip
+            "boto3", "obstore", "pyarrow", "s3torchconnectorclient", "torchcodec", "av",
+            "eva-decord")  # fmt: skip
 # The libraries that lade calls, by the names that pkg-config knows them by.
 LIBRARIES = {"libjpeg-turbo": "libjpeg", "libtiff": "libtiff-4", "libwebp": "libwebp",
              "libavif": "libavif", "zlib": "zlib", "liburing": "liburing",

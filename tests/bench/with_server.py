@@ -25,7 +25,8 @@ pid {directory}/pid;
 error_log {directory}/error.log;
 events {{ worker_connections 8192; }}
 http {{
-  access_log off;
+  log_format bytes "$bytes_sent";
+  access_log {log};
   sendfile on;
   tcp_nopush on;
   keepalive_requests 100000000;
@@ -80,6 +81,7 @@ def start_nginx(directory, wanted):
         directory=directory,
         port=port,
         listen="ssl" if wanted.tls else "",
+        log=f"{directory}/sent.log bytes" if wanted.bytes else "off",
         tls=TLS.format(directory) if wanted.tls else "",
         root=wanted.root.resolve(),
     )
@@ -90,6 +92,11 @@ def start_nginx(directory, wanted):
         print("nginx: not installed", file=sys.stderr)
         sys.exit(77)
     return subprocess.Popen([nginx, "-p", directory, "-c", configuration]), port
+
+
+def sent_bytes(directory):
+    """By nginx, once it has ended: all of its answers with their headers."""
+    return sum(map(int, Path(directory, "sent.log").read_text().split()))
 
 
 def start_slow(wanted):
@@ -111,6 +118,7 @@ def main():
     parser.add_argument("--root", type=Path, default=".", help="what nginx serves")
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--workers", type=int, default=1, help="of nginx")
+    parser.add_argument("--bytes", action="store_true", help="add how many nginx has sent")
     parser.add_argument("--slow", help="a command that serves instead, and prints its port")
     parser.add_argument("command", nargs="+")
     wanted = parser.parse_args()
@@ -129,9 +137,10 @@ def main():
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()
+        sent = {"bytes": sent_bytes(directory)} if wanted.bytes else {}
     for text in done.stdout.splitlines():
         if text.startswith("{"):
-            line = json.loads(text)
+            line = {**json.loads(text), **sent}
             if count := line.get("objects") or line.get("images"):
                 line["server_cpu_us"] = served / count * 1e6
             text = json.dumps(line)

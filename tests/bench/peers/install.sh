@@ -2,12 +2,12 @@
 # Installs the loaders that lade is compared with from PyPI, each in a virtual environment of its
 # own: their dependencies exclude each other.
 # Usage: install.sh DIRECTORY [PEER...], by default all: torch dali tensorflow spdl opencv
-# archives stores.
+# archives stores video.
 # Skips what is installed. Ends with status 1 if a peer cannot be installed, after trying all.
 set -u
 directory=${1:?usage: install.sh DIRECTORY [PEER...]}
 shift
-[ $# -gt 0 ] || set -- torch dali tensorflow spdl opencv archives stores
+[ $# -gt 0 ] || set -- torch dali tensorflow spdl opencv archives stores video
 status=0
 
 # install PEER MODULES PACKAGES...: MODULES are what the peer's program imports.
@@ -38,6 +38,11 @@ for peer; do
     stores)
       install stores boto3,obstore,pyarrow,s3torchconnectorclient \
         boto3 obstore pyarrow s3torchconnectorclient
+      ;;
+    video)
+      install video torchcodec,av,decord,spdl.io,spdl.pipeline,soundfile \
+        torch==2.15.0 torchcodec==0.17.0 av==18.1.0 eva-decord==0.6.1 spdl_io==0.8.0 \
+        spdl_core==0.8.0 soundfile==0.14.0 numpy==2.4.6
       ;;
     *)
       echo "install.sh: no peer '$peer'" >&2

@@ -1,0 +1,147 @@
+"""Groups of video and audio. Each program decodes the same as the ffmpeg command before it is
+measured, and then takes turns with the others."""
+
+from group import Group, Row, lower
+
+PEER = "{venvs}/video/bin/python {peers}/"
+AGREE = "{venvs}/video/bin/python {here}/media_agree.py"
+# All frames: the video, and how often.
+DECODED = {
+    "h264 720p": ("h264-720p.mp4", 1),
+    "h264 454x256": ("h264-256p.mp4", 8),
+    "hevc 720p": ("hevc-720p.mp4", 1),
+    "vp9 720p": ("vp9-720p.webm", 1),
+    "av1 720p": ("av1-720p.mp4", 1),
+}
+VIDEO_PEERS = ("torchcodec", "PyAV", "decord", "SPDL")
+# Clips of one video: how many, and the gate beside the best peer.
+PICKED = {"even": (4, 1.4), "contiguous": (8, 1.3)}
+# Sounds of ten seconds: how often each is decoded.
+SOUNDS = {"wav.wav": 100, "flac.flac": 40, "mp3.mp3": 50, "aac.m4a": 60, "opus.opus": 30,
+          "wav-16k.wav": 1000}  # fmt: skip
+AUDIO_PEERS = ("torchcodec", "PyAV", "SPDL")
+
+
+def add_pair(group, what, program, options, base=True):
+    """lade's program and the floor's, with the same options; their names."""
+    ours, bare = f"lade, {what}", f"bare, {what}"
+    group.commands[ours] = f"{{bin}}/{program}_bench {options}"
+    group.commands[bare] = f"{{bin}}/{program}_bare {options}"
+    if base:
+        group.base.append(bare)
+    return ours, bare
+
+
+def add_agreement(group, kind, path, what, ours, others, figure, gate):
+    """Whether lade and the others decode a file as the ffmpeg command does."""
+    for who, names in {"lade": [ours], "the others": others}.items():
+        name = f"{who} as ffmpeg, {what}"
+        commands = " -- ".join(group.commands[one] for one in names)
+        group.commands[name] = f"{AGREE} {kind} {path} -- {commands}"
+        group.once.add(name)
+        group.rows.append(lower(name, name, [], figure, gate))
+
+
+def add_decoding(group):
+    for name, (file, items) in DECODED.items():
+        options = f"--what decode --file {{media}}/{file} --items {items}"
+        ours, bare = add_pair(group, f"all of {name}", "video", options)
+        group.rows.append(Row(f"all frames, {name}", ours, [bare], "items_per_cpu_s", 0.98))
+
+
+def add_clips(group):
+    path = "{media}/h264-720p.mp4"
+    for pick, (items, gate) in PICKED.items():
+        what = f"clip of h264 720p, {pick}"
+        options = f"--file {path} --pick {pick} --items {items}"
+        ours, bare = add_pair(group, what, "video", f"--what clip {options}")
+        peers = [f"{peer}, {what}" for peer in VIDEO_PEERS]
+        for peer, name in zip(VIDEO_PEERS, peers):
+            group.commands[name] = f"{PEER}video.py --reader {peer} {options}"
+        group.rows.append(lower(what, ours, [bare], "cpu_ms_per_item", 1.05))
+        group.rows.append(Row(f"{what}, the best of them", ours, peers, "items_per_cpu_s", gate))
+        group.rows.append(Row(f"{what}, the floor", bare, peers, "items_per_cpu_s"))
+        add_agreement(group, pick, path, what, ours, [bare, *peers], "wrong_frames", 0)
+
+
+def add_folder(group):
+    what, options = "folder of clips", "--dir {media}/clips --threads 2"
+    ours, bare = add_pair(group, what, "clips", options)
+    peers = [f"{peer}, {what}" for peer in VIDEO_PEERS]
+    for peer, name in zip(VIDEO_PEERS, peers):
+        group.commands[name] = f"{PEER}video.py --reader {peer} {options}"
+    for figure in ("items_per_cpu_s", "items_per_s"):
+        group.rows.append(Row(what, ours, [bare], figure, 0.95))
+    best = f"{what}, the best of them"
+    group.rows.append(Row(best, ours, peers, "items_per_cpu_s", 1.4))
+    group.rows.append(Row(best, ours, peers, "items_per_s"))
+    group.rows.append(Row(f"{what}, the floor", bare, peers, "items_per_cpu_s"))
+    first = "{media}/clips/00.mp4"
+    add_agreement(group, "planes", first, what, ours, [bare, *peers], "wrong_frames", 0)
+    one = f"{options} --pick contiguous --items 1 --batch 1"
+    ours, bare = add_pair(group, "first clip", "clips", one, base=False)
+    group.rows.append(lower("first clip", ours, [], "first_batch_ms", 60))
+    group.rows.append(lower("first clip, bare", bare, [], "first_batch_ms"))
+
+
+def add_remote(group):
+    """How many bytes a web server sends for a clip of a video whose index is at its end."""
+    options = "--file {media}/h264-720p.mp4 --pick contiguous"
+    group.commands["lade, remote clip"] = (
+        "{python} {here}/with_server.py --root {media} --bytes --"
+        " {bin}/video_bench --what remote --file @ENDPOINT@/h264-720p.mp4 --pick contiguous"
+    )
+    group.commands["needed"] = f"{{bin}}/video_bare --what needed {options}"
+    group.rows.append(lower("remote clip", "lade, remote clip", ["needed"], "bytes", 1.2))
+
+
+def video_group():
+    about = "frames, clips of 16 frames at 224x224, and batches of them"
+    group = Group("video", about, same=("item_frames",))
+    add_decoding(group)
+    add_clips(group)
+    options = "--what convert --file {media}/h264-720p.mp4 --items 1000"
+    ours, bare = add_pair(group, "convert", "video", options)
+    group.rows.append(lower("720p to 224x224 RGB", ours, [bare], "cpu_ms_per_item", 0.5))
+    add_folder(group)
+    add_remote(group)
+    for preset, items in {"ultrafast": 8, "medium": 1}.items():
+        options = f"--file {{media}}/h264-720p.mp4 --preset {preset} --items {items}"
+        ours, bare = add_pair(group, f"encode, {preset}", "encode", options)
+        name = f"encode h264 720p, {preset}"
+        group.rows.append(Row(name, ours, [bare], "items_per_cpu_s", 0.98))
+    return group
+
+
+def add_sound(group, file, items):
+    format, path = file.partition(".")[0], f"{{media}}/{file}"
+    options = f"--file {path} --items {items}"
+    ours, bare = add_pair(group, format, "audio", options)
+    peers = [f"{peer}, {format}" for peer in AUDIO_PEERS]
+    for peer, name in zip(AUDIO_PEERS, peers):
+        group.commands[name] = f"{PEER}audio.py --reader {peer} {options}"
+    if format == "wav-16k":  # libsndfile does not resample
+        peers.append(f"libsndfile, {format}")
+        group.commands[peers[-1]] = f"{PEER}audio.py --reader libsndfile {options}"
+        group.rows.append(Row(peers[-1], ours, [peers[-1]], "audio_s_per_cpu_s", 1))
+    group.rows.append(Row(format, ours, [bare], "audio_s_per_cpu_s", 0.98))
+    group.rows.append(Row(f"{format}, the best of them", ours, peers, "audio_s_per_cpu_s"))
+    group.rows.append(Row(f"{format}, the floor", bare, peers, "audio_s_per_cpu_s"))
+    add_agreement(group, "sound", path, format, ours, [bare, *peers], "largest", 0.001)
+
+
+def audio_group():
+    about = "sounds of ten seconds to 16 kHz mono floats, and .wav files of one second"
+    group = Group("audio", about, same=("item_frames",))
+    for file, items in SOUNDS.items():
+        add_sound(group, file, items)
+    what, directory = "wav of 1 s", "--dir {media}/wav-1s"
+    ours, bare = add_pair(group, what, "audio", f"{directory} --items 50000")
+    readers = {"SPDL load_wav": (10_000, 2), "SPDL": (400, 20)}
+    for reader, (items, gate) in readers.items():
+        name = f"{reader}, {what}"
+        group.commands[name] = f"{PEER}audio.py --reader '{reader}' {directory} --items {items}"
+        group.rows.append(Row(name, ours, [name], "items_per_s", gate))
+        group.rows.append(Row(f"{name}, the floor", bare, [name], "items_per_s"))
+    group.rows.append(Row(what, ours, [bare], "items_per_s"))
+    return group

@@ -1,0 +1,49 @@
+"""What the peers' programs of video and audio share: the places of clips, and the figures of items,
+as media.hpp has them."""
+
+import json
+import time
+
+import common
+
+FRAMES = 16
+SIDE = 224
+
+
+def picked(pick, frames, clip):
+    """The indices of the frames of a clip."""
+    if pick == "even":
+        return [(2 * i + 1) * frames // (2 * FRAMES) for i in range(FRAMES)]
+    places = frames - FRAMES + 1
+    first = (clip + 1) * (places * 618 // 1000) % places
+    return list(range(first, first + FRAMES))
+
+
+class Meter:
+    """Measures from its construction to `report`."""
+
+    def __init__(self, program):
+        self.program = program
+        self.wall, self.cpu = time.perf_counter(), common.cpu_seconds()
+
+    def report(self, items, item_frames, **more):
+        wall, cpu = time.perf_counter() - self.wall, common.cpu_seconds() - self.cpu
+        fields = {
+            "program": self.program,
+            "items": items,
+            "item_frames": item_frames,
+            "wall_s": wall,
+            "cpu_s": cpu,
+            "items_per_s": items / wall,
+            "items_per_cpu_s": items / cpu,
+            "cpu_ms_per_item": cpu / items * 1e3,
+        }
+        if "seconds" in more:
+            more["audio_s_per_cpu_s"] = more.pop("seconds") / cpu
+        print(json.dumps({**fields, **more}))
+
+
+def dump(path, array):
+    if path:
+        with open(path, "wb") as file:
+            file.write(array.tobytes())
