@@ -12,7 +12,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace lade::media {
 
@@ -42,28 +41,6 @@ class memory_input final : public byte_input {
 
  private:
   buffer content_;
-};
-
-// A file of boxes (ISO/IEC 14496-12) in memory, of which FFmpeg is to see the headers only: the
-// contents of media data boxes read as zeros.
-class headers_input final : public byte_input {
- public:
-  // Null if the file does not consist of boxes, or has no media data.
-  static std::unique_ptr<headers_input> open(const buffer& file);
-
-  std::uint64_t size() const override { return file_.size(); }
-  std::size_t read(std::span<std::byte> into, std::uint64_t offset) override;
-
- private:
-  struct range {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-  };
-
-  explicit headers_input(buffer file) noexcept : file_(std::move(file)) {}
-
-  buffer file_;
-  std::vector<range> media_;  // ascending
 };
 
 // Reads on the reactor and blocks the calling thread, which must not belong to the CPU pool.

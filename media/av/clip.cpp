@@ -1,7 +1,10 @@
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/convert.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -190,8 +193,13 @@ void decode_clip::operator()(const sample& in, const tensor& slot, random draw) 
                     to_string(spec_.shape));
   const video opened(encoded_video(in, options_.field), in.name());
   const auto numbers = sample_clip(opened.index(), options_.sampling, draw);
+  write_clip(opened, numbers, slot, draw);
+}
+
+void decode_clip::write_clip(const video& from, std::span<const std::int64_t> numbers,
+                             const tensor& slot, random draw) const {
   selection_statistics counted;
-  opened.for_each_frame(
+  from.for_each_frame(
       numbers,
       [&](std::int64_t number, const frame& decoded) {
         for (std::size_t t = 0; t < numbers.size(); ++t)
@@ -207,6 +215,24 @@ tensor decode_clip::operator()(const sample& in, random draw) const {
   tensor clip(spec_, allocate_now(spec_.bytes()));
   (*this)(in, clip, draw);
   return clip;
+}
+
+// The copy of the decoder is the coroutine's.
+task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
+                                    random draw) {
+  auto opened = co_await video::open(std::move(from));
+  const auto numbers = sample_clip(opened.index(), decode.options_.sampling, draw);
+  opened = co_await opened.fetch(numbers);
+  const auto memory = co_await allocate(decode.spec_.bytes());
+  const tensor clip(decode.spec_, memory);
+  auto& here = co_await detail::this_context_reference();
+  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+  decode.write_clip(opened, numbers, clip, draw);
+  co_return clip;
+}
+
+task<tensor> decode_clip::read(std::shared_ptr<const byte_reader> from, random draw) const {
+  return read_clip(*this, std::move(from), draw);
 }
 
 }  // namespace lade::media

@@ -1,11 +1,18 @@
+#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
+#include <lade/io/ranges.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
 
 #include "video_scan.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -16,23 +23,40 @@ extern "C" {
 namespace lade::media {
 
 struct video::state {
-  buffer file;
   std::string name;
   scanned_video scanned;
+  buffer file;                              // empty if it is read by ranges
+  std::shared_ptr<const byte_reader> from;  // null if the file is in memory
+  std::map<std::size_t, buffer> fetched;    // packets by number
 
+  bool has_packet(std::size_t i) const {
+    return i < scanned.index.packets().size() && (!from || fetched.contains(i));
+  }
+  buffer bytes_of(std::size_t i) const;
   packet packet_at(std::size_t i) const;
 };
+
+buffer video::state::bytes_of(std::size_t i) const {
+  const auto doing = [&] { return "read packet " + std::to_string(i) + " of " + name; };
+  const auto& entry = scanned.index.packets()[i];
+  if (from) {
+    const auto found = fetched.find(i);
+    if (found != fetched.end()) return found->second;
+    throw error(errc::invalid_argument, doing(), "its frame has not been fetched");
+  }
+  if (entry.position > file.size() || entry.size > file.size() - entry.position)
+    throw error(errc::invalid_data, doing(), "the index is of another file");
+  return file.slice(static_cast<std::size_t>(entry.position), entry.size);
+}
 
 // Decoders read behind the bytes of a packet, so that it needs a copy.
 packet video::state::packet_at(std::size_t i) const {
   if (!scanned.packets.empty()) return scanned.packets[i];
   const auto& entry = scanned.index.packets()[i];
-  if (entry.position > file.size() || entry.size > file.size() - entry.position)
-    throw error(errc::invalid_data, "read packet " + std::to_string(i) + " of " + name,
-                "the index is of another file");
+  const auto bytes = bytes_of(i);
   av_packet made(check_av(av_packet_alloc()));
   check_av(av_new_packet(made.get(), static_cast<int>(entry.size)), "allocate a packet");
-  std::memcpy(made->data, file.data() + entry.position, entry.size);
+  std::memcpy(made->data, bytes.data(), entry.size);
   made->pts = entry.pts;
   made->dts = entry.dts == indexed_packet::no_timestamp ? AV_NOPTS_VALUE : entry.dts;
   made->duration = entry.duration;
@@ -42,8 +66,8 @@ packet video::state::packet_at(std::size_t i) const {
 
 video::video(buffer file, std::string name) {
   auto scanned = scan_video(file, name);
-  state_ =
-      std::make_shared<const state>(state{std::move(file), std::move(name), std::move(scanned)});
+  state_ = std::make_shared<const state>(
+      state{std::move(name), std::move(scanned), std::move(file), nullptr, {}});
 }
 
 video::video(buffer file, std::string name, packet_index index) {
@@ -54,7 +78,71 @@ video::video(buffer file, std::string name, packet_index index) {
       throw error(errc::invalid_data, "open " + name, "the index is of another file");
   }
   state_ = std::make_shared<const state>(
-      state{std::move(file), std::move(name), {std::move(index), std::move(all)}});
+      state{std::move(name), {std::move(index), std::move(all)}, std::move(file), nullptr, {}});
+}
+
+static std::size_t whole_size(const byte_reader& from) {
+  return static_cast<std::size_t>(from.size());
+}
+
+task<video> video::open(std::shared_ptr<const byte_reader> from) {
+  if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
+  auto& here = co_await detail::this_context_reference();
+  std::optional<box_headers> headers;
+  if (!from->is_in_memory()) headers = co_await box_headers::read(from);
+  if (headers) {
+    if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+    auto index = index_by_headers(std::move(*headers), from->name());
+    if (index) co_return co_await open(std::move(from), std::move(*index));
+  }
+  auto content = co_await from->read_at(0, whole_size(*from));
+  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+  co_return video(std::move(content), from->name());
+}
+
+task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index index) {
+  if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
+  if (from->is_in_memory() || !index.has_positions()) {
+    auto content = co_await from->read_at(0, whole_size(*from));
+    co_return video(std::move(content), from->name(), std::move(index));
+  }
+  auto name = from->name();
+  co_return video(std::make_shared<const state>(
+      state{std::move(name), {std::move(index), {}}, {}, std::move(from), {}}));
+}
+
+// How many packets behind a range a decoder may need before it returns the last frames: none if it
+// starts at a key frame that no other group of pictures refers to.
+static std::size_t packets_behind(std::span<const indexed_packet> entries,
+                                  const packet_range& range) {
+  constexpr std::size_t most_reordered = 16;  // ITU-T H.264, A.3.1
+  const auto& key = entries[range.first];
+  const auto first = entries.begin() + static_cast<std::ptrdiff_t>(range.first);
+  const auto last = entries.begin() + static_cast<std::ptrdiff_t>(range.last);
+  const bool is_open = range.first > 0 && std::any_of(first, last, [&](const auto& each) {
+                         return each.pts < key.pts;
+                       });
+  return is_open ? std::min(most_reordered, entries.size() - range.last) : 0;
+}
+
+task<video> video::fetch(std::vector<std::int64_t> numbers) const {
+  const auto kept = state_;
+  if (!kept->from) co_return video(kept);
+  const auto entries = kept->scanned.index.packets();
+  std::vector<std::size_t> packets;
+  std::vector<io::object_range> ranges;
+  for (const auto& range : kept->scanned.index.ranges(numbers))
+    for (auto i = range.first; i < range.last + packets_behind(entries, range); ++i) {
+      packets.push_back(i);
+      ranges.push_back({entries[i].position, entries[i].size});
+    }
+  io::ranges_options how;
+  how.gap_bytes = 16 << 10;
+  auto contents = co_await io::read_ranges(kept->from, std::move(ranges), how);
+  auto fetched = std::make_shared<state>(*kept);
+  for (std::size_t i = 0; i < packets.size(); ++i)
+    fetched->fetched[packets[i]] = std::move(contents[i]);
+  co_return video(std::shared_ptr<const state>(std::move(fetched)));
 }
 
 const std::string& video::name() const noexcept { return state_->name; }
@@ -72,11 +160,10 @@ class range_decoder {
   // Returns false if the decoder keeps back a wanted frame until it gets more packets. FFmpeg's
   // H.264 decoder does so behind a key frame that is no IDR picture. `to_end`: passes on packets
   // behind the range until all frames have come.
-  template <class PacketAt>
-  bool run(const PacketAt& packet_at, bool to_end) {
+  template <class HasPacket, class PacketAt>
+  bool run(const HasPacket& has_packet, const PacketAt& packet_at, bool to_end) {
     ++counted_.ranges;
-    const auto last = to_end ? index_.packets().size() : range_.last;
-    for (auto i = range_.first; i < last && !is_done(); ++i) {
+    for (auto i = range_.first; !is_done() && (i < range_.last || (to_end && has_packet(i))); ++i) {
       if (is_unneeded(i)) continue;
       by_.skip_unreferenced(!index_.is_sequential() && i < range_.last && !is_wanted(i));
       by_.send(packet_at(i));
@@ -147,13 +234,14 @@ void video::for_each_frame(std::span<const std::int64_t> numbers,
   const auto ranges = index().ranges(numbers);
   if (ranges.empty()) return;
   decoder by(stream(), options);
+  const auto has_packet = [this](std::size_t i) { return state_->has_packet(i); };
   const auto packet_at = [this](std::size_t i) { return state_->packet_at(i); };
   bool to_end = false;
   for (const auto& each : ranges) {
     range_decoder decoding(index(), by, each, use, statistics);
-    if (decoding.run(packet_at, to_end)) continue;
+    if (decoding.run(has_packet, packet_at, to_end)) continue;
     to_end = true;
-    if (!decoding.run(packet_at, to_end)) decoding.refuse_missing();
+    if (!decoding.run(has_packet, packet_at, to_end)) decoding.refuse_missing();
   }
   statistics.damaged += by.damaged();
 }

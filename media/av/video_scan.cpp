@@ -68,11 +68,10 @@ static bool is_encrypted(const AVCodecParameters& of) noexcept {
   return of.codec_tag == MKTAG('e', 'n', 'c', 'v');
 }
 
-// The index by the headers of a file of boxes; empty if that is not possible.
-static std::optional<packet_index> index_by_headers(const buffer& file, std::string_view name) {
-  auto input = headers_input::open(file);
-  if (!input) return std::nullopt;
-  format_reader opened(std::move(input), std::string(name), {}, {}, false);
+std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name) {
+  const auto file_bytes = headers.file_bytes();
+  format_reader opened(std::make_unique<headers_input>(std::move(headers)), std::string(name), {},
+                       {}, false);
   if (!opened.is_mov() || !opened.states_parameters()) return std::nullopt;
   const auto& stream = require_stream(opened, stream_kind::video);
   if (is_encrypted(stream.parameters())) return std::nullopt;
@@ -80,7 +79,7 @@ static std::optional<packet_index> index_by_headers(const buffer& file, std::str
   opened.context().flags |= AVFMT_FLAG_NOPARSE;
   std::vector<indexed_packet> entries;
   while (const auto next = opened.read()) {
-    if (!is_stored(*next, file.size())) return std::nullopt;
+    if (!is_stored(*next, file_bytes)) return std::nullopt;
     entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
   }
   if (!packets_tell_frames(stream, entries)) return std::nullopt;
@@ -127,7 +126,8 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name)
 }
 
 scanned_video scan_video(const buffer& file, std::string_view name) {
-  auto by_headers = index_by_headers(file, name);
+  auto headers = box_headers::of(file);
+  auto by_headers = headers ? index_by_headers(std::move(*headers), name) : std::nullopt;
   auto scanned =
       by_headers ? scanned_video{std::move(*by_headers), {}} : index_by_packets(file, name);
   if (scanned.index.size() == 0)

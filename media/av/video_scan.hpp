@@ -2,10 +2,13 @@
 
 #pragma once
 
+#include "box_headers.hpp"
+
 #include <lade/buffer.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/packet_index.hpp>
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +22,9 @@ struct scanned_video {
 };
 
 scanned_video scan_video(const buffer& file, std::string_view name);
+
+// The index by the headers of a file of boxes alone; empty if that is not possible.
+std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name);
 
 // All packets of the stream.
 std::vector<packet> read_all_packets(const buffer& file, std::string_view name, int stream);

@@ -168,6 +168,17 @@ TEST(DecodeClip, BatchesOfAPipelineHaveTheClipsInOrder) {
   EXPECT_EQ(next, 4U);
 }
 
+TEST(DecodeClip, OfAReaderIsThatOfTheFileInMemory) {
+  const decode_clip decode({.sampling = {.frames = 4}, .width = 32, .height = 32});
+  runtime runs;
+  for (const char* file : {"h264.mp4", "vp9.webm"}) {
+    const auto path = video_path(recipe(file));
+    auto from = sync_wait(runs, io::open_reader(path));
+    const auto clip = sync_wait(runs, decode.read(std::move(from), random(3)));
+    EXPECT_TRUE(equal(clip, decode(sample_of(file), random(3))));
+  }
+}
+
 TEST(DecodeClip, ErrorsNameTheSample) {
   const decode_clip decode({.width = 8, .height = 8});
   EXPECT_THAT([&] { decode(sample("a/b.mp4")); }, ThrowsMessage<error>(HasSubstr("a/b.mp4")));

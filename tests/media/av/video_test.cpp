@@ -1,15 +1,22 @@
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/runtime.hpp>
 
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -97,6 +104,78 @@ TEST(Video, ANumberThatItDoesNotHaveIsRefused) {
   const auto opened = open_recipe("h264.mp4");
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{50}), error);
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{-1}), error);
+}
+
+// A file that counts the bytes that are read of it.
+class counting_reader final : public byte_reader {
+ public:
+  counting_reader(buffer file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const override { return file_.size(); }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    const auto rest = file_.bytes().subspan(std::min<std::size_t>(offset, file_.size()));
+    const auto count = std::min(rest.size(), into.size());
+    std::copy_n(rest.begin(), count, into.begin());
+    bytes_ += count;
+    co_return count;
+  }
+  using byte_reader::read_at;
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  buffer file_;
+  std::string name_;
+  mutable std::atomic<std::uint64_t> bytes_ = 0;
+};
+
+class ReadFrames : public SampleFrames {};
+
+TEST_P(ReadFrames, ByRangesEqualThoseOfTheFileInMemory) {
+  const auto from = std::make_shared<const counting_reader>(file_, path_);
+  runtime runs;
+  const auto remote = sync_wait(runs, video::open(from));
+  const video whole(file_, path_);
+  ASSERT_EQ(remote.size(), whole.size());
+  for (std::int64_t first = 0; first + 20 < whole.size(); first += 9) {
+    const std::vector<std::int64_t> numbers{first, first + 1, first + 20};
+    const auto fetched = sync_wait(runs, remote.fetch(numbers));
+    const auto frames = fetched.frames(numbers);
+    const auto expected = whole.frames(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), digest_of(expected[i])) << "frame " << numbers[i];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, ReadFrames, testing::ValuesIn(video_recipes()), name_of_recipe);
+
+TEST(Video, ByRangesReadsTheHeadersAndThePacketsOfTheFrames) {
+  const media_recipe large{"large.mp4", "-vf scale=1280:720 -c:v libx264 -g 12 -pix_fmt yuv420p"};
+  const auto path = video_path(large);
+  const auto file = read_bytes(path);
+  const auto from = std::make_shared<const counting_reader>(file, path);
+  runtime runs;
+  const auto opened = sync_wait(runs, video::open(from));
+  std::uint64_t media = 0;
+  for (const auto& each : opened.index().packets()) media += each.size;
+  EXPECT_LE(from->bytes(), file.size() - media + 512);
+  const auto headers = from->bytes();
+  sync_wait(runs, opened.fetch({24, 25, 26}));
+  std::uint64_t needed = 0;
+  for (const auto& range : opened.index().ranges(std::vector<std::int64_t>{24, 25, 26}))
+    for (auto i = range.first; i < range.last; ++i) needed += opened.index().packets()[i].size;
+  EXPECT_EQ(from->bytes() - headers, needed);
+}
+
+TEST(Video, AFrameThatHasNotBeenFetchedIsRefused) {
+  const auto in = open_recipe("h264.mp4");
+  const auto path = in.name();
+  const auto from = std::make_shared<const counting_reader>(read_bytes(path), path);
+  runtime runs;
+  const auto opened = sync_wait(runs, video::open(from));
+  EXPECT_THROW(opened.frames(std::vector<std::int64_t>{0}), error);
+  EXPECT_THROW(sync_wait(runs, opened.fetch({50})), error);
 }
 
 }  // namespace lade::media

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/byte_reader.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/packet_index.hpp>
 #include <lade/media/av/rational.hpp>
@@ -9,6 +10,7 @@
 #include <lade/media/image.hpp>
 #include <lade/random.hpp>
 #include <lade/sample.hpp>
+#include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
 #include <array>
@@ -16,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -120,7 +123,17 @@ class decode_clip {
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
   tensor operator()(const sample& in, random draw = {}) const;
 
+  // Reads and decodes a clip of the video that a reader has: a file, an object in a store, a member
+  // of an archive. Reads what video::open and video::fetch read; decodes on the CPU pool if there
+  // is a runtime. Throws what the reader throws, and the errors above, which name the reader.
+  task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
+
  private:
+  void write_clip(const video& from, std::span<const std::int64_t> numbers, const tensor& slot,
+                  random draw) const;
+  static task<tensor> read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
+                                random draw);
+
   std::shared_ptr<const std::array<std::string, 3>> texts_;  // what options_ refers to
   clip_options options_;
   image_options image_;

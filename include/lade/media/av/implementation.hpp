@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../../../../media/av/av_options.cpp"
+#include "../../../../media/av/box_headers.cpp"
 #include "../../../../media/av/byte_input.cpp"
 #include "../../../../media/av/clip.cpp"
 #include "../../../../media/av/codec_pool.cpp"

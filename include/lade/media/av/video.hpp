@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -27,7 +28,7 @@ struct selection_statistics {
   std::uint64_t damaged = 0;  // packets and frames that were tolerated
 };
 
-// A video file in memory, and the index of its best video stream.
+// A video file, and the index of its best video stream.
 //
 // Frames equal those that decoding the whole stream returns. Only the groups of pictures that
 // have them are decoded, each once and up to its last wanted frame; pictures that no other picture
@@ -36,11 +37,25 @@ struct selection_statistics {
 // Immutable; copies share. Any thread: each call decodes on the calling thread.
 class video {
  public:
-  // Opens and indexes the file. Throws what index_video throws.
+  // Opens and indexes a file in memory. Throws what index_video throws.
   explicit video(buffer file, std::string name = "memory");
 
   // The same with an index that is known: of this file, of an earlier epoch.
   video(buffer file, std::string name, packet_index index);
+
+  // Opens a file that is read by ranges. Of MP4 and QuickTime only the headers are read, on the
+  // reactor; frames must be fetched before they are decoded. Other files are read into memory of
+  // the caller's pool. Indexes on the CPU pool if there is a runtime. Throws what the reader
+  // throws, too.
+  static task<video> open(std::shared_ptr<const byte_reader> from);
+
+  // The same with an index that is known; reads nothing if it has positions.
+  static task<video> open(std::shared_ptr<const byte_reader> from, packet_index index);
+
+  // The same video with the packets in memory that these frames need, of which only they can be
+  // decoded. Ranges of the file are read in parallel, those with up to 16 KiB between them at once.
+  // Of a file in memory, that is all of it.
+  task<video> fetch(std::vector<std::int64_t> numbers) const;
 
   const std::string& name() const noexcept;
   const packet_index& index() const noexcept;
@@ -48,8 +63,9 @@ class video {
   std::int64_t size() const noexcept { return index().size(); }  // number of frames
 
   // The frames of these numbers, in this order; a number may occur several times. Throws
-  // error(invalid_argument) for a number that is not in [0, size()), error(invalid_data) if a frame
-  // cannot be decoded, naming its time, and what decoder throws.
+  // error(invalid_argument) for a number that is not in [0, size()) or a frame that has not been
+  // fetched, error(invalid_data) if a frame cannot be decoded, naming its time, and what decoder
+  // throws.
   std::vector<frame> frames(std::span<const std::int64_t> numbers,
                             const decode_options& options = {},
                             selection_statistics* counted = nullptr) const;
@@ -68,6 +84,8 @@ class video {
 
  private:
   struct state;
+  explicit video(std::shared_ptr<const state> of) noexcept : state_(std::move(of)) {}
+
   std::shared_ptr<const state> state_;
 };
 

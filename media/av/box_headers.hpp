@@ -1,0 +1,59 @@
+// The headers of MP4 and QuickTime files: all but their media data.
+
+#pragma once
+
+#include "byte_input.hpp"
+
+#include <lade/buffer.hpp>
+#include <lade/byte_reader.hpp>
+#include <lade/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace lade::media {
+
+// The boxes of a file (ISO/IEC 14496-12, 4.2) without the contents of media data boxes (mdat).
+// Copies share.
+class box_headers {
+ public:
+  // Empty if the file does not consist of boxes, or has no media data. That of a reader reads the
+  // headers only, into memory of the caller's pool; it throws what the reader throws.
+  static std::optional<box_headers> of(const buffer& file);
+  static task<std::optional<box_headers>> read(std::shared_ptr<const byte_reader> from);
+
+  std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+
+  // Fills `into` with the bytes of the file from `offset` on, zeros for media data. Returns how
+  // many: fewer only at the end.
+  std::size_t copy(std::span<std::byte> into, std::uint64_t offset) const;
+
+ private:
+  struct part {
+    std::uint64_t offset = 0;
+    buffer bytes;
+  };
+
+  std::uint64_t file_bytes_ = 0;
+  std::vector<part> parts_;  // by offset
+};
+
+// Headers as FFmpeg's demuxers read them.
+class headers_input final : public byte_input {
+ public:
+  explicit headers_input(box_headers headers) noexcept : headers_(std::move(headers)) {}
+
+  std::uint64_t size() const override { return headers_.file_bytes(); }
+  std::size_t read(std::span<std::byte> into, std::uint64_t offset) override {
+    return headers_.copy(into, offset);
+  }
+
+ private:
+  box_headers headers_;
+};
+
+}  // namespace lade::media
