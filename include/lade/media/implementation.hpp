@@ -20,6 +20,7 @@
 #include "../../../media/image_reader.cpp"
 #include "../../../media/jpeg_arrays.cpp"
 #include "../../../media/jpeg_reader.cpp"
+#include "../../../media/load_image.cpp"
 #include "../../../media/picture.cpp"
 #include "../../../media/picture_planes.cpp"
 #include "../../../media/pixel_avx2.cpp"

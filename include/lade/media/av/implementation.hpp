@@ -17,6 +17,7 @@
 #include "../../../../media/av/format_reader.cpp"
 #include "../../../../media/av/frame.cpp"
 #include "../../../../media/av/frame_memory.cpp"
+#include "../../../../media/av/load_video.cpp"
 #include "../../../../media/av/packet.cpp"
 #include "../../../../media/av/packet_index.cpp"
 #include "../../../../media/av/rational.cpp"

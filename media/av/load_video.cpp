@@ -1,0 +1,73 @@
+#include <lade/buffer_pool.hpp>
+#include <lade/detail/continue_on.hpp>
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/media/av/convert.hpp>
+#include <lade/media/av/load_video.hpp>
+#include <lade/media/av/video.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+
+#include <utility>
+
+namespace lade::media {
+
+// The frames of the index that begin in a window.
+static std::vector<std::int64_t> frames_within(const packet_index& of, const time_window& window) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < of.size(); ++i)
+    if (window.contains(of.time(i))) numbers.push_back(i);
+  if (numbers.empty())
+    throw error(errc::invalid_data, "load a window of " + of.stream().name(), "it has no frames");
+  return numbers;
+}
+
+// The size of the frames, and so of the tensor, that the options leave to the video.
+static image_options sized_for(const stream_info& stream, image_options how) {
+  if (how.width != 0 || how.height != 0) return how;
+  const bool sideways = how.orient && exif_orientation_of(stream) >= 5;
+  how.width = sideways ? stream.height() : stream.width();
+  how.height = sideways ? stream.width() : stream.height();
+  return how;
+}
+
+// Decodes into a tensor on the calling thread. The stop is looked at before each frame.
+static void write_video(const video& from, const std::vector<std::int64_t>& numbers,
+                        const load_video_options& options, const tensor& frames,
+                        const std::stop_token& stop) {
+  std::int64_t next = 0;
+  from.for_each_frame(
+      numbers,
+      [&](std::int64_t, const frame& decoded) {
+        if (stop.stop_requested()) throw error(errc::stopped, "load " + from.name());
+        write_frame(decoded, options.image, frames[next++]);
+      },
+      options.decoding);
+}
+
+task<loaded_video> load_video(std::string path, load_video_options options) {
+  auto from = co_await io::open_reader(std::move(path));
+  auto opened = co_await video::open(std::move(from));
+  const auto numbers = frames_within(opened.index(), options.window);
+  opened = co_await opened.fetch(numbers);
+  options.image = sized_for(opened.stream(), options.image);
+  const decode_image one(options.image);  // checks the options
+  const tensor_spec spec{one.spec().type,
+                         one.spec().shape.prepend(static_cast<std::int64_t>(numbers.size()))};
+  const auto memory = co_await allocate(spec.bytes());
+  const tensor frames(spec, memory);
+  auto& here = co_await detail::this_context_reference();
+  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+  write_video(opened, numbers, options, frames, here.stop);
+  std::vector<rational> times;
+  for (const auto number : numbers) times.push_back(opened.index().time(number));
+  co_return loaded_video(frames, std::move(times));
+}
+
+task<tensor> load_clip(std::string path, clip_options options, random draw) {
+  const decode_clip decode(options);
+  auto from = co_await io::open_reader(std::move(path));
+  co_return co_await decode.read(std::move(from), draw);
+}
+
+}  // namespace lade::media

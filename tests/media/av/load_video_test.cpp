@@ -1,0 +1,71 @@
+#include <lade/error.hpp>
+#include <lade/media/av/convert.hpp>
+#include <lade/media/av/load_video.hpp>
+#include <lade/runtime.hpp>
+
+#include "media_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+// 50 frames of 178 x 98, 25 per second.
+static std::string loaded_path() { return video_path(video_recipes()[0]); }
+
+static bool same_elements(const tensor& a, const tensor& b) {
+  return a.spec() == b.spec() && std::memcmp(a.bytes(), b.bytes(), a.spec().bytes()) == 0;
+}
+
+TEST(LoadVideo, HasTheFramesOfTheWindowAndTheirTimes) {
+  runtime runs;
+  const auto loaded =
+      sync_wait(runs, load_video(loaded_path(), {.window = {.begin = 1, .end = rational(6, 5)}}));
+  EXPECT_EQ(loaded.frames().shape(), (dimensions{5, 98, 178, 3}));
+  EXPECT_EQ(loaded.times().front(), rational(1));
+  EXPECT_EQ(loaded.times().back(), rational(29, 25));
+  const video whole(read_bytes(loaded_path()));
+  const auto frames = whole.frames(std::vector<std::int64_t>{25, 26, 27, 28, 29});
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    EXPECT_TRUE(same_elements(loaded.frames()[static_cast<std::int64_t>(i)], to_tensor(frames[i])));
+}
+
+TEST(LoadVideo, OfAFileWithoutPositionsIsTheSame) {
+  runtime runs;
+  for (const auto& recipe : video_recipes()) {
+    if (std::string_view(recipe.file) != "mpeg2.ts") continue;
+    const auto loaded = sync_wait(runs, load_video(video_path(recipe)));
+    EXPECT_EQ(loaded.frames().shape(), (dimensions{50, 98, 178, 3}));
+  }
+}
+
+TEST(LoadVideo, AWindowWithoutFramesIsAnError) {
+  runtime runs;
+  EXPECT_THROW(sync_wait(runs, load_video(loaded_path(), {.window = {.begin = 5}})), error);
+}
+
+TEST(LoadVideo, EndsWhenItIsStopped) {
+  runtime runs;
+  std::stop_source stopping;
+  stopping.request_stop();
+  try {
+    sync_wait(runs, load_video(loaded_path()), stopping.get_token());
+    FAIL() << "it has ended without an error";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::stopped);
+  }
+}
+
+TEST(LoadClip, IsWhatDecodeClipMakesOfTheFile) {
+  runtime runs;
+  const clip_options options{.sampling = {.frames = 3}, .width = 24, .height = 16};
+  const auto loaded = sync_wait(runs, load_clip(loaded_path(), options, random(5)));
+  const auto in = sample(loaded_path()).with_data(read_bytes(loaded_path()));
+  EXPECT_TRUE(same_elements(loaded, decode_clip(options)(in, random(5))));
+}
+
+}  // namespace lade::media

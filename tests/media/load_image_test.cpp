@@ -1,0 +1,59 @@
+#include <lade/error.hpp>
+#include <lade/media/load_image.hpp>
+#include <lade/runtime.hpp>
+
+#include "images.hpp"
+#include "pillow.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+static std::vector<std::string> photo_paths() {
+  std::vector<std::string> paths;
+  for (const auto& each : photos()) paths.push_back(each.string());
+  return paths;
+}
+
+static bool same_pixels(const tensor& a, const tensor& b) {
+  return a.spec() == b.spec() && std::memcmp(a.bytes(), b.bytes(), a.spec().bytes()) == 0;
+}
+
+TEST(LoadImage, IsWhatDecodeImageMakesOfTheFile) {
+  runtime runs;
+  const auto path = photos()[0];
+  const auto loaded = sync_wait(runs, load_image(path.string(), {.width = 40, .height = 30}));
+  EXPECT_TRUE(same_pixels(loaded, decode_image({.width = 40, .height = 30})(load(path))));
+}
+
+TEST(LoadImages, AreOneTensorInTheOrderOfThePaths) {
+  runtime runs;
+  const auto paths = photo_paths();
+  const auto loaded = sync_wait(runs, load_images(paths, {.width = 40, .height = 30}, {}, 2));
+  ASSERT_EQ(loaded.shape()[0], static_cast<std::int64_t>(paths.size()));
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    EXPECT_TRUE(same_pixels(loaded[static_cast<std::int64_t>(i)],
+                            sync_wait(runs, load_image(paths[i], {.width = 40, .height = 30}))));
+}
+
+TEST(LoadImages, AFileThatIsNotThereIsNamed) {
+  runtime runs;
+  auto paths = photo_paths();
+  paths.push_back("/no/such.jpg");
+  EXPECT_THAT([&] { sync_wait(runs, load_images(paths, {.width = 8, .height = 8})); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("/no/such.jpg")));
+}
+
+TEST(LoadImages, WithoutASizeAreRefused) {
+  runtime runs;
+  EXPECT_THROW(sync_wait(runs, load_images(photo_paths(), {})), error);
+  EXPECT_THROW(sync_wait(runs, load_images(photo_paths(), {.width = 8, .height = 8}, {}, 0)),
+               error);
+}
+
+}  // namespace lade::media
