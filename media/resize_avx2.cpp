@@ -213,25 +213,43 @@ LADE_AVX2 static inline __m256i eight_narrow_sums(const axis_tables& tables, int
   return _mm256_hadd_epi32(two_and_two_outputs(tables, i), two_and_two_outputs(tables, i + 2));
 }
 
-// Four partial sums each of outputs i (lower half) and i + 4.
+// Four partial sums each of outputs i (lower half) and i + 1, of eight weights each.
 LADE_AVX2 static inline __m256i two_outputs(const axis_tables& tables, int i) {
-  const auto* a = tables.in + tables.offsets[i];
-  const auto* b = tables.in + tables.offsets[i + 4];
-  const auto* weights_a = tables.weights + i * tables.stride;
-  const auto* weights_b = weights_a + 4 * tables.stride;
-  auto sum = _mm256_setzero_si256();
-  for (int k = 0; k < tables.stride; k += 8) {
-    const auto weights = load_halves(weights_a + k, weights_b + k);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(load_halves(a + k, b + k), weights));
-  }
+  const auto* offsets = tables.offsets + i;
+  return _mm256_madd_epi16(load_halves(tables.in + offsets[0], tables.in + offsets[1]),
+                           load_256(tables.weights + 8 * i));
+}
+
+// The sums of outputs i to i + 7, of eight weights each.
+LADE_AVX2 static inline __m256i eight_sums(const axis_tables& tables, int i) {
+  const auto first = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 2));
+  const auto second = _mm256_hadd_epi32(two_outputs(tables, i + 4), two_outputs(tables, i + 6));
+  const auto even_and_odd = _mm256_hadd_epi32(first, second);
+  return _mm256_permutevar8x32_epi32(even_and_odd, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// Eight partial sums of output i, of a multiple of sixteen weights.
+LADE_AVX2 static inline __m256i one_output(const axis_tables& tables, int i) {
+  const auto* samples = tables.in + tables.offsets[i];
+  const auto* weights = tables.weights + i * tables.stride;
+  auto sum = _mm256_madd_epi16(load_256(samples), load_256(weights));
+  for (int k = 16; k < tables.stride; k += 16)
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(load_256(samples + k), load_256(weights + k)));
   return sum;
 }
 
-// The sums of outputs i to i + 7, of a multiple of eight weights each.
+// Two partial sums of each output from i to i + 3, in both halves.
+LADE_AVX2 static inline __m256i four_outputs(const axis_tables& tables, int i) {
+  return _mm256_hadd_epi32(_mm256_hadd_epi32(one_output(tables, i), one_output(tables, i + 1)),
+                           _mm256_hadd_epi32(one_output(tables, i + 2), one_output(tables, i + 3)));
+}
+
+// The sums of outputs i to i + 7, of a multiple of sixteen weights each.
 LADE_AVX2 static inline __m256i eight_wide_sums(const axis_tables& tables, int i) {
-  const auto ab = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 1));
-  const auto cd = _mm256_hadd_epi32(two_outputs(tables, i + 2), two_outputs(tables, i + 3));
-  return _mm256_hadd_epi32(ab, cd);
+  const auto first = four_outputs(tables, i);
+  const auto second = four_outputs(tables, i + 4);
+  return _mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
+                          _mm256_permute2x128_si256(first, second, 0x31));
 }
 
 static void filter_one(const std::int16_t* in, const resize_axis& axis, int i, std::uint8_t* out) {
@@ -259,6 +277,8 @@ LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axi
   int i = 0;
   if (tables.stride == 4) {
     for (; i + 8 <= count; i += 8) store_outputs(eight_narrow_sums(tables, i), out + i);
+  } else if (tables.stride == 8) {
+    for (; i + 8 <= count; i += 8) store_outputs(eight_sums(tables, i), out + i);
   } else {
     for (; i + 8 <= count; i += 8) store_outputs(eight_wide_sums(tables, i), out + i);
   }

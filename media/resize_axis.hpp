@@ -59,9 +59,9 @@ class resize_axis {
   const std::int16_t* weights(int i) const noexcept { return weights_.data() + first_weight(i); }
 
   // The same for vector code, which takes as many samples for each output: the sum over k < stride
-  // of table[i * stride + k] * source[first() + offsets[i] + k]. The stride is four or a multiple
-  // of eight. Weights of 0 are behind those of the output, and before them where its samples would
-  // reach beyond the padding otherwise.
+  // of table[i * stride + k] * source[first() + offsets[i] + k]. The stride is four, eight or a
+  // multiple of sixteen. Weights of 0 are behind those of the output, and before them where its
+  // samples would reach beyond the padding otherwise.
   int stride() const noexcept { return stride_; }
   const int* offsets() const noexcept { return offsets_.data(); }
   const std::int16_t* table() const noexcept { return weights_.data(); }
