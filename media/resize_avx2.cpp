@@ -36,8 +36,8 @@ LADE_AVX2 static inline void store_256(__m256i value, std::int16_t* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), value);
 }
 
-// Sums of 32 columns. Even and odd ones are told apart by arithmetic, since only one or two ports of
-// a CPU move bytes.
+// Sums of 32 columns. Even and odd ones are told apart by arithmetic, since only one or two ports
+// of a CPU move bytes.
 struct column_sums {
   __m256i even_low, odd_low, even_high, odd_high;
 };
