@@ -17,9 +17,11 @@ namespace lade::media {
 enum class plane_layout : std::uint8_t {
   grey,
   y_cb_cr,
+  y_cb_cr_a,
   y_cbcr,  // NV12, NV16, P010, P016
   y_crcb,  // NV21
   g_b_r,
+  g_b_r_a,
   rgb,
   bgr,
   rgba,
@@ -50,7 +52,7 @@ struct picture {
   int width = 0;  // in luma samples, 1 to 32768
   int height = 0;
   plane_layout layout = plane_layout::y_cb_cr;
-  std::array<picture_plane, 3> planes{};  // in the order of the layout's name
+  std::array<picture_plane, 4> planes{};  // in the order of the layout's name
 
   // Significant bits of a sample, 8 to 16. Samples of more than 8 are 16-bit words of this machine,
   // with `shift` unused bits below the significant ones: 6 for P010. Packed layouts have 8 bits.
@@ -88,7 +90,7 @@ picture_view whole_picture(const picture& from) noexcept;
 // - Grey is the luma, expanded to full range. Of RGB it is 0.299 R + 0.587 G + 0.114 B. A grey
 //   picture becomes three equal channels.
 // - Alpha is resized like a colour, and written where `to` has four channels. It is opaque where
-//   the picture has none. Colours are not multiplied by it.
+//   the picture has none. It is always of full range. Colours are not multiplied by it.
 //
 // Throws error(unsupported) for a combination that is not handled, error(invalid_argument) for a
 // size, view, plane or target that cannot be. Both name what it is.
