@@ -91,6 +91,22 @@ TEST_F(Picture, LayoutsOfRgbBecomeTheSamePixels) {
   }
 }
 
+TEST_F(Picture, GreyOfRgbIsItsLuma) {
+  for (const bool full_range : {false, true}) {
+    const raw_picture raw(
+        {.width = 50, .height = 40, .layout = plane_layout::g_b_r, .full_range = full_range}, draw_,
+        false);
+    const auto view = any_part_of(raw.get());
+    const auto rgb = written(raw.get(), view, 19, 11);
+    const auto grey = written(raw.get(), view, 19, 11, 1);
+    for (int i = 0; i < 11 * 19; ++i) {
+      const auto* pixel = rgb.data<std::uint8_t>() + 3 * i;
+      ASSERT_NEAR(grey.data<std::uint8_t>()[i],
+                  0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2], 0.51);
+    }
+  }
+}
+
 TEST_F(Picture, HighestAndLowestCodesOfEveryDepthAreWhiteAndBlack) {
   for (int bits = 8; bits <= 16; ++bits)
     for (const bool full_range : {false, true})
