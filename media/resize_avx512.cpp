@@ -219,34 +219,68 @@ LADE_AVX512 static void split_3_avx512(const std::int16_t* in, int count,
   }
 }
 
-LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis& axis,
-                                      const resize_blocks* blocks, std::uint8_t* out) {
-  if (blocks == nullptr) return avx2_resize.filter(in, axis, blocks, out);
+// The 64 samples from a base, or the first 32 of them twice.
+struct sample_window {
+  __m512i low, high;
+};
+
+template <block_span Span>
+LADE_AVX512 static inline sample_window load_window(const std::int16_t* from) {
+  const auto low = _mm512_loadu_si512(from);
+  return {low, Span == block_span::sixteen_in_32 ? low : _mm512_loadu_si512(from + 32)};
+}
+
+// A pair of samples for each of sixteen outputs.
+template <block_span Span>
+LADE_AVX512 static inline __m512i pick_pairs(const sample_window& first,
+                                             const sample_window& second, __m512i pairs) {
+  if constexpr (Span == block_span::sixteen_in_32)
+    return _mm512_permutexvar_epi32(pairs, first.low);
+  const auto samples = _mm512_permutex2var_epi32(first.low, pairs, first.high);
+  if constexpr (Span == block_span::sixteen_in_64) return samples;
+  return _mm512_mask_blend_epi32(0xff00, samples,
+                                 _mm512_permutex2var_epi32(second.low, pairs, second.high));
+}
+
+// in[0] is source sample `origin`.
+template <block_span Span>
+LADE_AVX512 static void filter_blocks(const std::int16_t* in, int origin,
+                                      const resize_blocks& blocks, std::uint8_t* out) {
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto half = _mm512_set1_epi32(1 << (shift - 1));
-  const auto next_pair = _mm512_set1_epi32(2 | 2 << 16);
+  const auto one = _mm512_set1_epi32(1);
   // In registers: stores of bytes may alias anything in memory.
-  const int count = blocks->count();
-  const int pairs = blocks->pairs();
-  const bool narrow = blocks->narrow();
-  const int* bases = blocks->bases();
-  const auto* offsets = blocks->offsets(0);
-  const auto* weights = blocks->weights(0);
-  const int first = axis.first();
-  for (int b = 0; b < count; ++b) {
-    const auto* window = in + (bases[b] - first);
-    const auto low = _mm512_loadu_si512(window);
-    const auto high = narrow ? low : _mm512_loadu_si512(window + 32);
-    auto from = _mm512_loadu_si512(offsets + b * resize_blocks::outputs);
+  const int count = blocks.count();
+  const int pair_count = blocks.pairs();
+  const int* bases = blocks.bases(0);
+  const auto* first_pairs = blocks.pairs(0);
+  const auto* weights = blocks.weights(0);
+  for (int b = 0; b < count; ++b, bases += 2, first_pairs += resize_blocks::outputs) {
+    const auto first = load_window<Span>(in + (bases[0] - origin));
+    const auto second =
+        Span == block_span::eight_in_64 ? load_window<Span>(in + (bases[1] - origin)) : first;
+    auto pairs = _mm512_loadu_si512(first_pairs);
     auto sums = half;
-    for (int k = 0; k < pairs; ++k, weights += resize_blocks::outputs) {
-      const auto samples =
-          narrow ? _mm512_permutexvar_epi16(from, low) : _mm512_permutex2var_epi16(low, from, high);
+    for (int k = 0; k < pair_count; ++k, weights += 2 * resize_blocks::outputs) {
+      const auto samples = pick_pairs<Span>(first, second, pairs);
       sums = _mm512_dpwssd_epi32(sums, samples, _mm512_loadu_si512(weights));
-      from = _mm512_add_epi16(from, next_pair);
+      pairs = _mm512_add_epi32(pairs, one);
     }
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + b * resize_blocks::outputs),
                      _mm512_cvtepi32_epi8(_mm512_srai_epi32(sums, shift)));
+  }
+}
+
+static void filter_avx512(const std::int16_t* in, const resize_axis& axis,
+                          const resize_blocks* blocks, std::uint8_t* out) {
+  if (blocks == nullptr) return avx2_resize.filter(in, axis, blocks, out);
+  switch (blocks->span()) {
+    case block_span::sixteen_in_32:
+      return filter_blocks<block_span::sixteen_in_32>(in, axis.first(), *blocks, out);
+    case block_span::sixteen_in_64:
+      return filter_blocks<block_span::sixteen_in_64>(in, axis.first(), *blocks, out);
+    case block_span::eight_in_64:
+      return filter_blocks<block_span::eight_in_64>(in, axis.first(), *blocks, out);
   }
 }
 
