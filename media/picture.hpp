@@ -86,7 +86,7 @@ picture_view whole_picture(const picture& from) noexcept;
 // - The filter is a triangle, antialiased, as for images. It works on the planes, before colours
 //   are converted. Rows and columns that no pixel of the result needs are not read.
 // - The result has 8 bits of precision, also where the samples have more, and the elements of `to`
-//   are floats.
+//   are floats. R, G and B differ from exact arithmetic by at most 2 of 255, grey by 1.
 // - Grey is the luma, expanded to full range. Of RGB it is 0.299 R + 0.587 G + 0.114 B. A grey
 //   picture becomes three equal channels.
 // - Alpha is resized like a colour, and written where `to` has four channels. It is opaque where
