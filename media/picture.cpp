@@ -56,8 +56,8 @@ static void check_planes(const picture& from) {
                          std::to_string(from.height) + ": both must be 1 to 32768");
   const auto layout = planes_of(from.layout);
   for (std::size_t p = 0; p < layout.count; ++p) {
-    const bool chroma = p > 0 && layout.chroma;
-    const int width = chroma ? chroma_size(from.width, from.chroma_shift_x) : from.width;
+    const int width =
+        layout.is_chroma(p) ? chroma_size(from.width, from.chroma_shift_x) : from.width;
     const auto bytes = std::ptrdiff_t{width} * layout.planes[p].channels * sample_bytes(from);
     require_of_picture(from.planes[p].data != nullptr && std::abs(from.planes[p].stride) >= bytes,
                        "plane " + std::to_string(p) + " has no data, or rows that overlap");
@@ -117,7 +117,7 @@ void write_picture(const picture& from, const picture_view& view, const pixel_ta
   check_target(to);
   auto& worker = decoders::of_this_thread();
   plan_picture(worker, from, view, to);
-  picture_planes planes(from, worker.resize, to.channels == 1);
+  picture_planes planes(from, worker.resize, to.channels);
   worker.resize.run(planes.all(), planes.steps(), worker.writer);
 }
 

@@ -21,7 +21,9 @@ struct layout_planes {
   };
   std::size_t count = 0;  // 0 for a layout that does not exist
   bool chroma = false;    // planes 1 and 2 may be coarser than plane 0
-  std::array<plane, 3> planes{};
+  std::array<plane, 4> planes{};
+
+  bool is_chroma(std::size_t p) const noexcept { return chroma && (p == 1 || p == 2); }
 };
 layout_planes planes_of(plane_layout layout) noexcept;
 
@@ -34,8 +36,8 @@ inline int sample_bytes(const picture& of) noexcept { return of.bits > 8 ? 2 : 1
 // picture and to the resizer.
 class picture_planes {
  public:
-  // `grey`: only the luma is wanted.
-  picture_planes(const picture& from, const resizer& engine, bool grey);
+  // For a target of so many channels. Planes that none of them needs are left out.
+  picture_planes(const picture& from, const resizer& engine, int channels);
   picture_planes(const picture_planes&) = delete;
   picture_planes& operator=(const picture_planes&) = delete;
 
@@ -43,11 +45,12 @@ class picture_planes {
   const colour_steps& steps() const noexcept { return steps_; }
 
  private:
-  std::size_t count_;
-  std::array<memory_rows, 3> rows_;
-  std::array<resize_plane, 3> planes_;
-  wide_samples wide_;
-  wide_samples wide_chroma_;
+  void add(const picture& from, std::size_t p, const plane_plan& plan);
+
+  std::size_t count_ = 0;
+  std::array<memory_rows, 4> rows_;
+  std::array<resize_plane, 4> planes_;
+  std::array<wide_samples, 4> wide_;
   colour_conversion conversion_;
   colour_steps steps_;
 };

@@ -121,6 +121,23 @@ LADE_AVX2 static void interleave_4_avx2(const std::uint8_t* const* in, int count
   plain_pixels.interleave_4(rest.data(), count - x, out + 4 * x);
 }
 
+// Interleaving each row with the one eight further down rotates the eight bits of a byte's row and
+// column by one. Four times, it exchanges row and column.
+LADE_AVX2 static void transpose_16_avx2(const std::uint8_t* in, std::size_t stride,
+                                        std::uint8_t* out, std::size_t to_stride) {
+  __m128i rows[16];
+  for (std::size_t y = 0; y < 16; ++y) rows[y] = load_sixteen(in + y * stride);
+  for (int times = 0; times < 4; ++times) {
+    __m128i next[16];
+    for (std::size_t y = 0; y < 8; ++y) {
+      next[2 * y] = _mm_unpacklo_epi8(rows[y], rows[y + 8]);
+      next[2 * y + 1] = _mm_unpackhi_epi8(rows[y], rows[y + 8]);
+    }
+    std::copy_n(next, 16, rows);
+  }
+  for (std::size_t x = 0; x < 16; ++x) store_sixteen(rows[x], out + x * to_stride);
+}
+
 // Eight normalised values; `phase` is the first one's place in the period.
 LADE_AVX2 static inline __m256 normalised_8(const std::uint8_t* in, const normalisation& by,
                                             int phase) {
@@ -179,6 +196,7 @@ const pixel_kernels avx2_pixels{
     .expand = expand_avx2,
     .interleave = interleave_avx2,
     .interleave_4 = interleave_4_avx2,
+    .transpose_16 = transpose_16_avx2,
     .to_f32 = normalise_avx2<eight_f32>,
     .to_f16 = normalise_avx2<eight_f16>,
     .to_bf16 = normalise_avx2<eight_bf16>,

@@ -103,6 +103,11 @@ LADE_AVX512 static void interleave_avx512(const std::uint8_t* const* in, int cou
   }
 }
 
+static void transpose_16_avx512(const std::uint8_t* in, std::size_t stride, std::uint8_t* out,
+                                std::size_t to_stride) {
+  avx2_pixels.transpose_16(in, stride, out, to_stride);
+}
+
 // Sixteen bytes, each in a lane of 32 bits, `shift` bits up.
 LADE_AVX512 static inline __m512i bytes_in_lanes(const std::uint8_t* in, __mmask16 which,
                                                  unsigned shift) {
@@ -168,6 +173,7 @@ const pixel_kernels avx512_pixels{
     .expand = expand_avx512,
     .interleave = interleave_avx512,
     .interleave_4 = interleave_4_avx512,
+    .transpose_16 = transpose_16_avx512,
     .to_f32 = to_f32_avx512,
     .to_f16 = to_f16_avx512,
     .to_bf16 = to_bf16_avx512,

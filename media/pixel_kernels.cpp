@@ -15,6 +15,12 @@ static void interleave_4_plain(const std::uint8_t* const* in, int count, std::ui
     for (int c = 0; c < 4; ++c) out[4 * x + c] = in[c][x];
 }
 
+static void transpose_16_plain(const std::uint8_t* in, std::size_t stride, std::uint8_t* out,
+                               std::size_t to_stride) {
+  for (std::size_t y = 0; y < 16; ++y)
+    for (std::size_t x = 0; x < 16; ++x) out[x * to_stride + y] = in[y * stride + x];
+}
+
 static std::uint8_t clamp_to_byte(int value) {
   return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
@@ -84,6 +90,7 @@ const pixel_kernels plain_pixels{
     .expand = expand_plain,
     .interleave = interleave_plain,
     .interleave_4 = interleave_4_plain,
+    .transpose_16 = transpose_16_plain,
     .to_f32 = to_f32_plain,
     .to_f16 = to_f16_plain,
     .to_bf16 = to_bf16_plain,

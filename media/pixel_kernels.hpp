@@ -9,6 +9,7 @@
 #include "simd.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace lade::media {
@@ -33,6 +34,10 @@ struct pixel_kernels {
   // Puts three channels, or four, together as pixels. Writes exactly 3 * count, or 4 * count bytes.
   void (*interleave)(const std::uint8_t* const* in, int count, std::uint8_t* out);
   void (*interleave_4)(const std::uint8_t* const* in, int count, std::uint8_t* out);
+
+  // Transposes 16 rows of 16 bytes: out[x * to_stride + y] = in[y * stride + x].
+  void (*transpose_16)(const std::uint8_t* in, std::size_t stride, std::uint8_t* out,
+                       std::size_t to_stride);
 
   // 8 bits to normalised floats, rounded to nearest even. Writes exactly `count` elements.
   void (*to_f32)(const std::uint8_t* in, int count, const normalisation& by, float* out);

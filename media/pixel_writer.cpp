@@ -28,31 +28,46 @@ void pixel_writer::begin(const pixel_target& target, row_order order) {
     by_channel_[static_cast<std::size_t>(c)] = make_normalisation(target, c, 0);
   by_pixel_ = make_normalisation(target, 0, 1);
   interleaved_.resize(std::size_t(target.width) * std::size_t(target.channels));
-  if (order.transposed) turned_ = turned_memory_.reserve(pixels * std::size_t(target.channels));
+  if (order.transposed)
+    turned_ = turned_memory_.reserve(std::size_t(target.channels) * whole_tiles(target.width) *
+                                     whole_tiles(target.height));
 }
 
 void pixel_writer::write(int y, const std::uint8_t* const* rows) {
   if (order_.mirrored) y = row_count() - 1 - y;
   if (!order_.transposed) return write_row(y, rows);
-  const auto width = static_cast<std::size_t>(row_width());
-  for (int c = 0; c < target_.channels; ++c)
-    std::copy_n(rows[c], width, turned_ + std::size_t(c * row_count() + y) * width);
+  for (int c = 0; c < target_.channels; ++c) std::copy_n(rows[c], row_width(), turned_row(c, y));
 }
 
+std::uint8_t* pixel_writer::turned_row(int channel, int y) const noexcept {
+  return turned_ + (std::size_t(channel) * whole_tiles(row_count()) + std::size_t(y)) *
+                       whole_tiles(row_width());
+}
+
+// A tile is as many columns of what was kept as there are rows in it.
 void pixel_writer::end() {
   if (!order_.transposed) return;
-  const auto step = static_cast<std::size_t>(row_width());
-  const auto width = static_cast<std::size_t>(target_.width);
-  std::vector<std::uint8_t> columns(4 * width);
-  std::array<const std::uint8_t*, 4> rows;
-  for (std::size_t c = 0; c < rows.size(); ++c) rows[c] = columns.data() + c * width;
-  for (int y = 0; y < target_.height; ++y) {
-    const auto* from = turned_ + y;
-    for (std::size_t i = 0; i < width * std::size_t(target_.channels); ++i)
-      columns[i] = from[i * step];
-    write_row(y, rows.data());
+  const auto width = whole_tiles(target_.width);
+  columns_.resize(4 * tile * width);
+  for (int y = 0; y < target_.height; y += tile) {
+    for (int c = 0; c < target_.channels; ++c)
+      for (int x = 0; x < target_.width; x += tile)
+        kernels_->transpose_16(turned_row(c, x) + y, whole_tiles(row_width()),
+                               columns_.data() + std::size_t(c) * tile * width + x, width);
+    write_columns(y, width);
   }
   turned_memory_.end_image();
+}
+
+// The rows of the target from y on that are in columns_.
+void pixel_writer::write_columns(int y, std::size_t width) {
+  const int count = std::min(int{tile}, target_.height - y);
+  for (int row = 0; row < count; ++row) {
+    std::array<const std::uint8_t*, 4> rows;
+    for (std::size_t c = 0; c < rows.size(); ++c)
+      rows[c] = columns_.data() + (c * tile + std::size_t(row)) * width;
+    write_row(y + row, rows.data());
+  }
 }
 
 void pixel_writer::write_row(int y, const std::uint8_t* const* rows) {

@@ -52,6 +52,13 @@ class pixel_writer {
   void end();
 
  private:
+  static constexpr int tile = 16;  // rows and columns that are transposed at a time
+  static std::size_t whole_tiles(int size) noexcept {
+    return static_cast<std::size_t>((size + tile - 1) / tile * tile);
+  }
+
+  std::uint8_t* turned_row(int channel, int y) const noexcept;
+  void write_columns(int y, std::size_t width);
   void write_row(int y, const std::uint8_t* const* rows);
   void write_planes(std::size_t first, const std::uint8_t* const* rows);
   void write_pixels(std::size_t first, const std::uint8_t* const* rows);
@@ -65,7 +72,8 @@ class pixel_writer {
   normalisation by_pixel_;
   std::vector<std::uint8_t> interleaved_;
   scratch turned_memory_;
-  std::uint8_t* turned_ = nullptr;  // rows kept for transposing, one plane per channel
+  std::uint8_t* turned_ = nullptr;  // rows kept for transposing, one plane of tiles per channel
+  std::vector<std::uint8_t> columns_;
 };
 
 }  // namespace lade::media

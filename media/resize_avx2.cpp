@@ -5,7 +5,9 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <utility>
 
 #define LADE_AVX2 __attribute__((target("avx2,fma,f16c")))
 
@@ -34,50 +36,90 @@ LADE_AVX2 static inline void store_256(__m256i value, std::int16_t* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), value);
 }
 
-// Sums of eight even and of eight odd columns. Columns are told apart by arithmetic, since only one
-// or two ports of a CPU move bytes.
+// Sums of 32 columns. Even and odd ones are told apart by arithmetic, since only one or two ports
+// of a CPU move bytes.
 struct column_sums {
-  __m256i even;
-  __m256i odd;
+  __m256i even_low, odd_low, even_high, odd_high;
 };
 
-// Adds two rows to the sums. Each lane of 32 bits holds two columns of the one row, then the same
-// of the other.
-LADE_AVX2 static inline void add_rows(column_sums& sums, __m256i columns, __m256i weights) {
-  const auto even = _mm256_and_si256(columns, _mm256_set1_epi16(0xff));
-  const auto odd = _mm256_srli_epi16(columns, 8);
-  sums.even = _mm256_add_epi32(sums.even, _mm256_madd_epi16(even, weights));
-  sums.odd = _mm256_add_epi32(sums.odd, _mm256_madd_epi16(odd, weights));
-}
-
-// The sums as words in the order of the columns.
-LADE_AVX2 static inline __m256i words_of(const column_sums& sums) {
-  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
-  return _mm256_blend_epi16(_mm256_srli_epi32(sums.even, shift),
-                            _mm256_slli_epi32(sums.odd, 16 - shift), 0xaa);
-}
-
-// 32 samples at a time; the last 32 overlap the ones before.
-LADE_AVX2 static void blend_avx2(const std::uint8_t* const* rows, const std::int16_t* weights,
-                                 int taps, int count, std::int16_t* out) {
-  if (count < 32) return plain_resize.blend(rows, weights, taps, count, out);
+LADE_AVX2 static inline column_sums no_columns() {
   constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
   const auto half = _mm256_set1_epi32(1 << (shift - 1));
+  return {half, half, half, half};
+}
+
+LADE_AVX2 static inline __m256i multiply_even(__m256i columns, __m256i weights) {
+  return _mm256_madd_epi16(_mm256_and_si256(columns, _mm256_set1_epi16(0xff)), weights);
+}
+
+LADE_AVX2 static inline __m256i multiply_odd(__m256i columns, __m256i weights) {
+  return _mm256_madd_epi16(_mm256_srli_epi16(columns, 8), weights);
+}
+
+// Adds 32 columns of two rows. Interleaved, each lane of 32 bits holds two columns of the one row,
+// then the same of the other.
+LADE_AVX2 static inline void add_rows(column_sums& sums, const std::uint8_t* upper,
+                                      const std::uint8_t* lower, __m256i weights) {
+  const auto a = load_256(upper);
+  const auto b = load_256(lower);
+  const auto low = _mm256_unpacklo_epi16(a, b);
+  const auto high = _mm256_unpackhi_epi16(a, b);
+  sums.even_low = _mm256_add_epi32(sums.even_low, multiply_even(low, weights));
+  sums.odd_low = _mm256_add_epi32(sums.odd_low, multiply_odd(low, weights));
+  sums.even_high = _mm256_add_epi32(sums.even_high, multiply_even(high, weights));
+  sums.odd_high = _mm256_add_epi32(sums.odd_high, multiply_odd(high, weights));
+}
+
+// Even and odd sums as words side by side.
+LADE_AVX2 static inline __m256i words_of(__m256i even, __m256i odd) {
+  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
+  return _mm256_blend_epi16(_mm256_srli_epi32(even, shift), _mm256_slli_epi32(odd, 16 - shift),
+                            0xaa);
+}
+
+LADE_AVX2 static inline void store_columns(const column_sums& sums, std::int16_t* out) {
+  const auto low = words_of(sums.even_low, sums.odd_low);
+  const auto high = words_of(sums.even_high, sums.odd_high);
+  store_256(_mm256_permute2x128_si256(low, high, 0x20), out);
+  store_256(_mm256_permute2x128_si256(low, high, 0x31), out + 16);
+}
+
+// As many pairs of rows as there are numbers. Their weights and addresses stay in registers.
+template <std::size_t... Pairs>
+LADE_AVX2 static void blend_pairs(const std::uint8_t* const* rows, const std::int16_t* weights,
+                                  int count, std::int16_t* out, std::index_sequence<Pairs...>) {
+  const std::uint8_t* const upper[] = {rows[2 * Pairs]...};
+  const std::uint8_t* const lower[] = {rows[2 * Pairs + 1]...};
+  const __m256i pairs[] = {weight_pair_256(weights + 2 * Pairs)...};
   for (int next = 0; next < count; next += 32) {
     const int x = std::min(next, count - 32);
-    column_sums low{half, half};
-    column_sums high{half, half};
-    for (int k = 0; k < taps; k += 2) {
-      const auto upper = load_256(rows[k] + x);
-      const auto lower = load_256(rows[k + 1] + x);
-      const auto pair = weight_pair_256(weights + k);
-      add_rows(low, _mm256_unpacklo_epi16(upper, lower), pair);
-      add_rows(high, _mm256_unpackhi_epi16(upper, lower), pair);
-    }
-    const auto first = words_of(low);
-    const auto second = words_of(high);
-    store_256(_mm256_permute2x128_si256(first, second, 0x20), out + x);
-    store_256(_mm256_permute2x128_si256(first, second, 0x31), out + x + 16);
+    auto sums = no_columns();
+    (add_rows(sums, upper[Pairs] + x, lower[Pairs] + x, pairs[Pairs]), ...);
+    store_columns(sums, out + x);
+  }
+}
+
+LADE_AVX2 static void blend_many(const std::uint8_t* const* rows, const std::int16_t* weights,
+                                 int taps, int count, std::int16_t* out) {
+  for (int next = 0; next < count; next += 32) {
+    const int x = std::min(next, count - 32);
+    auto sums = no_columns();
+    for (int k = 0; k < taps; k += 2)
+      add_rows(sums, rows[k] + x, rows[k + 1] + x, weight_pair_256(weights + k));
+    store_columns(sums, out + x);
+  }
+}
+
+// 32 columns at a time; the last 32 overlap the ones before.
+static void blend_avx2(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
+                       int count, std::int16_t* out) {
+  if (count < 32) return plain_resize.blend(rows, weights, taps, count, out);
+  switch ((taps + 1) / 2) {
+    case 1: return blend_pairs(rows, weights, count, out, std::make_index_sequence<1>());
+    case 2: return blend_pairs(rows, weights, count, out, std::make_index_sequence<2>());
+    case 3: return blend_pairs(rows, weights, count, out, std::make_index_sequence<3>());
+    case 4: return blend_pairs(rows, weights, count, out, std::make_index_sequence<4>());
+    default: return blend_many(rows, weights, taps, count, out);
   }
 }
 
@@ -213,25 +255,43 @@ LADE_AVX2 static inline __m256i eight_narrow_sums(const axis_tables& tables, int
   return _mm256_hadd_epi32(two_and_two_outputs(tables, i), two_and_two_outputs(tables, i + 2));
 }
 
-// Four partial sums each of outputs i (lower half) and i + 4.
+// Four partial sums each of outputs i (lower half) and i + 1, of eight weights each.
 LADE_AVX2 static inline __m256i two_outputs(const axis_tables& tables, int i) {
-  const auto* a = tables.in + tables.offsets[i];
-  const auto* b = tables.in + tables.offsets[i + 4];
-  const auto* weights_a = tables.weights + i * tables.stride;
-  const auto* weights_b = weights_a + 4 * tables.stride;
-  auto sum = _mm256_setzero_si256();
-  for (int k = 0; k < tables.stride; k += 8) {
-    const auto weights = load_halves(weights_a + k, weights_b + k);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(load_halves(a + k, b + k), weights));
-  }
+  const auto* offsets = tables.offsets + i;
+  return _mm256_madd_epi16(load_halves(tables.in + offsets[0], tables.in + offsets[1]),
+                           load_256(tables.weights + 8 * i));
+}
+
+// The sums of outputs i to i + 7, of eight weights each.
+LADE_AVX2 static inline __m256i eight_sums(const axis_tables& tables, int i) {
+  const auto first = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 2));
+  const auto second = _mm256_hadd_epi32(two_outputs(tables, i + 4), two_outputs(tables, i + 6));
+  const auto even_and_odd = _mm256_hadd_epi32(first, second);
+  return _mm256_permutevar8x32_epi32(even_and_odd, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// Eight partial sums of output i, of a multiple of sixteen weights.
+LADE_AVX2 static inline __m256i one_output(const axis_tables& tables, int i) {
+  const auto* samples = tables.in + tables.offsets[i];
+  const auto* weights = tables.weights + i * tables.stride;
+  auto sum = _mm256_madd_epi16(load_256(samples), load_256(weights));
+  for (int k = 16; k < tables.stride; k += 16)
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(load_256(samples + k), load_256(weights + k)));
   return sum;
 }
 
-// The sums of outputs i to i + 7, of a multiple of eight weights each.
+// Two partial sums of each output from i to i + 3, in both halves.
+LADE_AVX2 static inline __m256i four_outputs(const axis_tables& tables, int i) {
+  return _mm256_hadd_epi32(_mm256_hadd_epi32(one_output(tables, i), one_output(tables, i + 1)),
+                           _mm256_hadd_epi32(one_output(tables, i + 2), one_output(tables, i + 3)));
+}
+
+// The sums of outputs i to i + 7, of a multiple of sixteen weights each.
 LADE_AVX2 static inline __m256i eight_wide_sums(const axis_tables& tables, int i) {
-  const auto ab = _mm256_hadd_epi32(two_outputs(tables, i), two_outputs(tables, i + 1));
-  const auto cd = _mm256_hadd_epi32(two_outputs(tables, i + 2), two_outputs(tables, i + 3));
-  return _mm256_hadd_epi32(ab, cd);
+  const auto first = four_outputs(tables, i);
+  const auto second = four_outputs(tables, i + 4);
+  return _mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
+                          _mm256_permute2x128_si256(first, second, 0x31));
 }
 
 static void filter_one(const std::int16_t* in, const resize_axis& axis, int i, std::uint8_t* out) {
@@ -259,6 +319,8 @@ LADE_AVX2 static void filter_avx2(const std::int16_t* in, const resize_axis& axi
   int i = 0;
   if (tables.stride == 4) {
     for (; i + 8 <= count; i += 8) store_outputs(eight_narrow_sums(tables, i), out + i);
+  } else if (tables.stride == 8) {
+    for (; i + 8 <= count; i += 8) store_outputs(eight_sums(tables, i), out + i);
   } else {
     for (; i + 8 <= count; i += 8) store_outputs(eight_wide_sums(tables, i), out + i);
   }

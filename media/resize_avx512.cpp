@@ -5,7 +5,9 @@
 #include <immintrin.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <utility>
 
 // GCC 12 takes the undefined operands of its own intrinsics for mistakes.
 #pragma GCC diagnostic push
@@ -25,47 +27,87 @@ LADE_AVX512 static inline __m512i weight_pair_512(const std::int16_t* weights) {
   return _mm512_set1_epi32(pair);
 }
 
-// Sums of sixteen even and of sixteen odd columns: see resize_avx2.cpp.
+// Sums of 64 columns: see resize_avx2.cpp.
 struct wide_column_sums {
-  __m512i even;
-  __m512i odd;
+  __m512i even_low, odd_low, even_high, odd_high;
 };
 
-LADE_AVX512 static inline void add_wide_rows(wide_column_sums& sums, __m512i columns,
-                                             __m512i weights) {
-  const auto even = _mm512_and_si512(columns, _mm512_set1_epi16(0xff));
-  sums.even = _mm512_dpwssd_epi32(sums.even, even, weights);
-  sums.odd = _mm512_dpwssd_epi32(sums.odd, _mm512_srli_epi16(columns, 8), weights);
-}
-
-LADE_AVX512 static inline __m512i wide_words_of(const wide_column_sums& sums) {
-  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
-  return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(sums.even, shift),
-                                 _mm512_slli_epi32(sums.odd, 16 - shift));
-}
-
-LADE_AVX512 static void blend_avx512(const std::uint8_t* const* rows, const std::int16_t* weights,
-                                     int taps, int count, std::int16_t* out) {
+LADE_AVX512 static inline wide_column_sums no_wide_columns() {
   constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
   const auto half = _mm512_set1_epi32(1 << (shift - 1));
-  const auto first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-  const auto second_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  return {half, half, half, half};
+}
+
+LADE_AVX512 static inline __m512i even_bytes(__m512i columns) {
+  return _mm512_and_si512(columns, _mm512_set1_epi16(0xff));
+}
+
+LADE_AVX512 static inline void add_wide_rows(wide_column_sums& sums, const std::uint8_t* upper,
+                                             const std::uint8_t* lower, __mmask64 which,
+                                             __m512i weights) {
+  const auto a = _mm512_maskz_loadu_epi8(which, upper);
+  const auto b = _mm512_maskz_loadu_epi8(which, lower);
+  const auto low = _mm512_unpacklo_epi16(a, b);
+  const auto high = _mm512_unpackhi_epi16(a, b);
+  sums.even_low = _mm512_dpwssd_epi32(sums.even_low, even_bytes(low), weights);
+  sums.odd_low = _mm512_dpwssd_epi32(sums.odd_low, _mm512_srli_epi16(low, 8), weights);
+  sums.even_high = _mm512_dpwssd_epi32(sums.even_high, even_bytes(high), weights);
+  sums.odd_high = _mm512_dpwssd_epi32(sums.odd_high, _mm512_srli_epi16(high, 8), weights);
+}
+
+LADE_AVX512 static inline __m512i wide_words_of(__m512i even, __m512i odd) {
+  constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
+  return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(even, shift),
+                                 _mm512_slli_epi32(odd, 16 - shift));
+}
+
+// Stores the first 32 columns, or all where there are more.
+LADE_AVX512 static inline void store_wide_columns(const wide_column_sums& sums, int count,
+                                                  std::int16_t* out) {
+  const auto low = wide_words_of(sums.even_low, sums.odd_low);
+  const auto high = wide_words_of(sums.even_high, sums.odd_high);
+  const auto first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const auto second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  _mm512_storeu_si512(out, _mm512_permutex2var_epi64(low, first, high));
+  if (count > 32) _mm512_storeu_si512(out + 32, _mm512_permutex2var_epi64(low, second, high));
+}
+
+// As many pairs of rows as there are numbers. Their weights and addresses stay in registers.
+template <std::size_t... Pairs>
+LADE_AVX512 static void blend_wide_pairs(const std::uint8_t* const* rows,
+                                         const std::int16_t* weights, int count, std::int16_t* out,
+                                         std::index_sequence<Pairs...>) {
+  const std::uint8_t* const upper[] = {rows[2 * Pairs]...};
+  const std::uint8_t* const lower[] = {rows[2 * Pairs + 1]...};
+  const __m512i pairs[] = {weight_pair_512(weights + 2 * Pairs)...};
   for (int x = 0; x < count; x += 64) {
     const auto which = static_cast<__mmask64>(first_lanes(count - x));
-    wide_column_sums low{half, half};
-    wide_column_sums high{half, half};
-    for (int k = 0; k < taps; k += 2) {
-      const auto upper = _mm512_maskz_loadu_epi8(which, rows[k] + x);
-      const auto lower = _mm512_maskz_loadu_epi8(which, rows[k + 1] + x);
-      const auto pair = weight_pair_512(weights + k);
-      add_wide_rows(low, _mm512_unpacklo_epi16(upper, lower), pair);
-      add_wide_rows(high, _mm512_unpackhi_epi16(upper, lower), pair);
-    }
-    const auto first = wide_words_of(low);
-    const auto second = wide_words_of(high);
-    _mm512_storeu_si512(out + x, _mm512_permutex2var_epi64(first, first_half, second));
-    if (count - x > 32)
-      _mm512_storeu_si512(out + x + 32, _mm512_permutex2var_epi64(first, second_half, second));
+    auto sums = no_wide_columns();
+    (add_wide_rows(sums, upper[Pairs] + x, lower[Pairs] + x, which, pairs[Pairs]), ...);
+    store_wide_columns(sums, count - x, out + x);
+  }
+}
+
+LADE_AVX512 static void blend_wide_many(const std::uint8_t* const* rows,
+                                        const std::int16_t* weights, int taps, int count,
+                                        std::int16_t* out) {
+  for (int x = 0; x < count; x += 64) {
+    const auto which = static_cast<__mmask64>(first_lanes(count - x));
+    auto sums = no_wide_columns();
+    for (int k = 0; k < taps; k += 2)
+      add_wide_rows(sums, rows[k] + x, rows[k + 1] + x, which, weight_pair_512(weights + k));
+    store_wide_columns(sums, count - x, out + x);
+  }
+}
+
+static void blend_avx512(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
+                         int count, std::int16_t* out) {
+  switch ((taps + 1) / 2) {
+    case 1: return blend_wide_pairs(rows, weights, count, out, std::make_index_sequence<1>());
+    case 2: return blend_wide_pairs(rows, weights, count, out, std::make_index_sequence<2>());
+    case 3: return blend_wide_pairs(rows, weights, count, out, std::make_index_sequence<3>());
+    case 4: return blend_wide_pairs(rows, weights, count, out, std::make_index_sequence<4>());
+    default: return blend_wide_many(rows, weights, taps, count, out);
   }
 }
 
@@ -177,34 +219,68 @@ LADE_AVX512 static void split_3_avx512(const std::int16_t* in, int count,
   }
 }
 
-LADE_AVX512 static void filter_avx512(const std::int16_t* in, const resize_axis& axis,
-                                      const resize_blocks* blocks, std::uint8_t* out) {
-  if (blocks == nullptr) return avx2_resize.filter(in, axis, blocks, out);
+// The 64 samples from a base, or the first 32 of them twice.
+struct sample_window {
+  __m512i low, high;
+};
+
+template <block_span Span>
+LADE_AVX512 static inline sample_window load_window(const std::int16_t* from) {
+  const auto low = _mm512_loadu_si512(from);
+  return {low, Span == block_span::sixteen_in_32 ? low : _mm512_loadu_si512(from + 32)};
+}
+
+// A pair of samples for each of sixteen outputs.
+template <block_span Span>
+LADE_AVX512 static inline __m512i pick_pairs(const sample_window& first,
+                                             const sample_window& second, __m512i pairs) {
+  if constexpr (Span == block_span::sixteen_in_32)
+    return _mm512_permutexvar_epi32(pairs, first.low);
+  const auto samples = _mm512_permutex2var_epi32(first.low, pairs, first.high);
+  if constexpr (Span == block_span::sixteen_in_64) return samples;
+  return _mm512_mask_blend_epi32(0xff00, samples,
+                                 _mm512_permutex2var_epi32(second.low, pairs, second.high));
+}
+
+// in[0] is source sample `origin`.
+template <block_span Span>
+LADE_AVX512 static void filter_blocks(const std::int16_t* in, int origin,
+                                      const resize_blocks& blocks, std::uint8_t* out) {
   constexpr int shift = resize_axis::precision + resize_kernels::blend_precision;
   const auto half = _mm512_set1_epi32(1 << (shift - 1));
-  const auto next_pair = _mm512_set1_epi32(2 | 2 << 16);
+  const auto one = _mm512_set1_epi32(1);
   // In registers: stores of bytes may alias anything in memory.
-  const int count = blocks->count();
-  const int pairs = blocks->pairs();
-  const bool narrow = blocks->narrow();
-  const int* bases = blocks->bases();
-  const auto* offsets = blocks->offsets(0);
-  const auto* weights = blocks->weights(0);
-  const int first = axis.first();
-  for (int b = 0; b < count; ++b) {
-    const auto* window = in + (bases[b] - first);
-    const auto low = _mm512_loadu_si512(window);
-    const auto high = narrow ? low : _mm512_loadu_si512(window + 32);
-    auto from = _mm512_loadu_si512(offsets + b * resize_blocks::outputs);
+  const int count = blocks.count();
+  const int pair_count = blocks.pairs();
+  const int* bases = blocks.bases(0);
+  const auto* first_pairs = blocks.pairs(0);
+  const auto* weights = blocks.weights(0);
+  for (int b = 0; b < count; ++b, bases += 2, first_pairs += resize_blocks::outputs) {
+    const auto first = load_window<Span>(in + (bases[0] - origin));
+    const auto second =
+        Span == block_span::eight_in_64 ? load_window<Span>(in + (bases[1] - origin)) : first;
+    auto pairs = _mm512_loadu_si512(first_pairs);
     auto sums = half;
-    for (int k = 0; k < pairs; ++k, weights += resize_blocks::outputs) {
-      const auto samples =
-          narrow ? _mm512_permutexvar_epi16(from, low) : _mm512_permutex2var_epi16(low, from, high);
+    for (int k = 0; k < pair_count; ++k, weights += 2 * resize_blocks::outputs) {
+      const auto samples = pick_pairs<Span>(first, second, pairs);
       sums = _mm512_dpwssd_epi32(sums, samples, _mm512_loadu_si512(weights));
-      from = _mm512_add_epi16(from, next_pair);
+      pairs = _mm512_add_epi32(pairs, one);
     }
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + b * resize_blocks::outputs),
                      _mm512_cvtepi32_epi8(_mm512_srai_epi32(sums, shift)));
+  }
+}
+
+static void filter_avx512(const std::int16_t* in, const resize_axis& axis,
+                          const resize_blocks* blocks, std::uint8_t* out) {
+  if (blocks == nullptr) return avx2_resize.filter(in, axis, blocks, out);
+  switch (blocks->span()) {
+    case block_span::sixteen_in_32:
+      return filter_blocks<block_span::sixteen_in_32>(in, axis.first(), *blocks, out);
+    case block_span::sixteen_in_64:
+      return filter_blocks<block_span::sixteen_in_64>(in, axis.first(), *blocks, out);
+    case block_span::eight_in_64:
+      return filter_blocks<block_span::eight_in_64>(in, axis.first(), *blocks, out);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 namespace lade::media {
 
@@ -30,7 +29,7 @@ void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
   for (auto& offset : offsets_) offset -= first_;
   last_ = start(high) + taps(high);
   widest_ = *std::max_element(taps_.begin(), taps_.end());
-  stride_ = widest_ <= 4 ? 4 : (widest_ + 7) / 8 * 8;
+  stride_ = widest_ <= 4 ? 4 : widest_ <= 8 ? 8 : (widest_ + 15) / 16 * 16;
   keep_within_padding();
   weights_.assign(static_cast<std::size_t>(count) * static_cast<std::size_t>(stride_), 0);
   triangle_.resize(static_cast<std::size_t>(widest_));
@@ -74,33 +73,49 @@ void resize_axis::plan_weights(int i, double centre, double support) {
   }
 }
 
+// The most samples from the first to the last that any `group` neighbouring outputs need.
+static int widest_span(const resize_axis& axis, int group) {
+  int widest = 0;
+  for (int begin = 0; begin < axis.count(); begin += group) {
+    const int end = std::min(begin + group, axis.count());
+    const int low = std::min(axis.start(begin), axis.start(end - 1));
+    for (int i = begin; i < end; ++i) widest = std::max(widest, axis.start(i) + axis.taps(i) - low);
+  }
+  return widest;
+}
+
 bool resize_blocks::plan(const resize_axis& axis) {
-  if (axis.widest() > window) return false;
+  constexpr int half = outputs / 2;
+  const int span = widest_span(axis, outputs);
+  if (span > 64 && widest_span(axis, half) > 64) return false;
+  span_ = span <= 32   ? block_span::sixteen_in_32
+          : span <= 64 ? block_span::sixteen_in_64
+                       : block_span::eight_in_64;
+  pair_count_ = axis.widest() / 2 + 1;
   const auto blocks = static_cast<std::size_t>((axis.count() + outputs - 1) / outputs);
-  pairs_ = (axis.widest() + 1) / 2;
-  narrow_ = true;
-  bases_.resize(blocks);
-  offsets_.assign(blocks * outputs, 0);
-  weights_.assign(blocks * outputs * static_cast<std::size_t>(pairs_), 0);
-  for (int b = 0; b < count(); ++b)
-    if (!plan_block(axis, b)) return false;
+  bases_.clear();
+  pairs_.assign(blocks * outputs, 0);
+  weights_.assign(blocks * outputs * 2 * static_cast<std::size_t>(pair_count_), 0);
+  const int group = span_ == block_span::eight_in_64 ? half : outputs;
+  for (int begin = 0; begin < axis.count(); begin += group)
+    plan_outputs(axis, begin, std::min(begin + group, axis.count()));
+  bases_.resize(2 * blocks, axis.first());
   return true;
 }
 
-bool resize_blocks::plan_block(const resize_axis& axis, int b) {
-  const int begin = b * outputs;
-  const int end = std::min(begin + outputs, axis.count());
+void resize_blocks::plan_outputs(const resize_axis& axis, int begin, int end) {
   const int base = std::min(axis.start(begin), axis.start(end - 1));
-  bases_[static_cast<std::size_t>(b)] = base;
-  for (int i = begin; i < end; ++i) {
-    const int offset = axis.start(i) - base;
-    if (offset + axis.taps(i) > window) return false;
-    narrow_ = narrow_ && offset + axis.taps(i) <= narrow_window;
-    offsets_[static_cast<std::size_t>(i)] = offset | (offset + 1) << 16;
-    auto* pair = weights_.data() + b * pairs_ * outputs + (i - begin);
-    for (int k = 0; k < pairs_; ++k) std::memcpy(pair + k * outputs, axis.weights(i) + 2 * k, 4);
-  }
-  return true;
+  bases_.push_back(base);
+  if (span_ != block_span::eight_in_64) bases_.push_back(base);
+  for (int i = begin; i < end; ++i) plan_output(axis, i, base);
+}
+
+void resize_blocks::plan_output(const resize_axis& axis, int i, int base) {
+  const int offset = axis.start(i) - base;
+  pairs_[static_cast<std::size_t>(i)] = offset / 2;
+  auto* weights = weights_.data() + (i / outputs * pair_count_ * outputs + i % outputs) * 2;
+  for (int k = 0, at = offset % 2; k < axis.taps(i); ++k, ++at)
+    weights[at / 2 * 2 * outputs + at % 2] = axis.weights(i)[k];
 }
 
 }  // namespace lade::media

@@ -59,9 +59,9 @@ class resize_axis {
   const std::int16_t* weights(int i) const noexcept { return weights_.data() + first_weight(i); }
 
   // The same for vector code, which takes as many samples for each output: the sum over k < stride
-  // of table[i * stride + k] * source[first() + offsets[i] + k]. The stride is four or a multiple
-  // of eight. Weights of 0 are behind those of the output, and before them where its samples would
-  // reach beyond the padding otherwise.
+  // of table[i * stride + k] * source[first() + offsets[i] + k]. The stride is four, eight or a
+  // multiple of sixteen. Weights of 0 are behind those of the output, and before them where its
+  // samples would reach beyond the padding otherwise.
   int stride() const noexcept { return stride_; }
   const int* offsets() const noexcept { return offsets_.data(); }
   const std::int16_t* table() const noexcept { return weights_.data(); }
@@ -87,36 +87,40 @@ class resize_axis {
   std::vector<double> triangle_;
 };
 
+// How far apart the source samples of neighbouring outputs are: those of sixteen outputs are among
+// 32 samples, those of sixteen among 64, or those of eight among 64.
+enum class block_span : std::uint8_t { sixteen_in_32, sixteen_in_64, eight_in_64 };
+
 // The same weights for sixteen outputs side by side, as permuting vector code wants them. Block b
-// holds the outputs from 16 * b: all of its source samples are among the `window` samples from
-// bases()[b]. offsets(b)[j] holds the places there of output j's first two, and
-// weights(b)[k * 16 + j] its weights 2k and 2k + 1, in the lower and upper half of 32 bits.
+// holds the outputs from 16 * b. The samples of the first eight are among those from bases(b)[0],
+// the samples of the others among those from bases(b)[1]: the same base, unless `span` is
+// eight_in_64. Samples are taken in pairs. pairs(b)[j] is the first pair of output j, counted from
+// its base, and weights(b)[32 * k + 2 * j] and the one behind it are the weights of its k-th pair.
 class resize_blocks {
  public:
   static constexpr int outputs = 16;
-  static constexpr int window = 64;
-  static constexpr int narrow_window = 32;
 
-  // False when the samples of some sixteen outputs do not fit into a window.
+  // False when the samples of some eight outputs are further apart than 64.
   bool plan(const resize_axis& axis);
 
-  int count() const noexcept { return static_cast<int>(bases_.size()); }
-  int pairs() const noexcept { return pairs_; }
-  bool narrow() const noexcept { return narrow_; }  // every window's first half is enough
-  const int* bases() const noexcept { return bases_.data(); }
-  const std::int32_t* offsets(int b) const noexcept { return offsets_.data() + b * outputs; }
-  const std::int32_t* weights(int b) const noexcept {
-    return weights_.data() + b * pairs_ * outputs;
+  int count() const noexcept { return static_cast<int>(bases_.size()) / 2; }
+  int pairs() const noexcept { return pair_count_; }  // of each output
+  block_span span() const noexcept { return span_; }
+  const int* bases(int b) const noexcept { return bases_.data() + 2 * b; }
+  const std::int32_t* pairs(int b) const noexcept { return pairs_.data() + b * outputs; }
+  const std::int16_t* weights(int b) const noexcept {
+    return weights_.data() + b * pair_count_ * 2 * outputs;
   }
 
  private:
-  bool plan_block(const resize_axis& axis, int b);
+  void plan_outputs(const resize_axis& axis, int begin, int end);
+  void plan_output(const resize_axis& axis, int i, int base);
 
-  int pairs_ = 0;
-  bool narrow_ = false;
+  int pair_count_ = 0;
+  block_span span_ = block_span::sixteen_in_32;
   std::vector<int> bases_;
-  std::vector<std::int32_t> offsets_;
-  std::vector<std::int32_t> weights_;
+  std::vector<std::int32_t> pairs_;
+  std::vector<std::int16_t> weights_;
 };
 
 }  // namespace lade::media

@@ -18,9 +18,9 @@ struct wide_samples {
   std::int16_t gain = 0;    // in multiples of 2^-15
 };
 
-// Rows of samples between the two passes are 16 bits with `blend_precision` fractional bits.
-// All outputs are written in whole vectors: they need `row_padding` samples of
-// room behind them. So do the inputs of split and filter, whose values there do not matter.
+// Rows of samples between the two passes are 16 bits with `blend_precision` fractional bits. All
+// outputs are written in whole vectors: they need room for `row_padding` samples behind them. So do
+// the inputs of filter, and for as many pixels those of split, whose values there do not matter.
 struct resize_kernels {
   static constexpr int blend_precision = 6;
   static constexpr int most_blended = 255 << blend_precision;

@@ -31,7 +31,8 @@ static std::optional<plane_layout> layout_of(const AVPixFmtDescriptor& format) n
   };
   if (count <= 2 && lies(0, 0, 0, 1)) return plane_layout::grey;  // alpha has a plane of its own
   const bool rgb = (format.flags & AV_PIX_FMT_FLAG_RGB) != 0;
-  if (rgb && lies(0, 2, 0, 1) && lies(1, 0, 0, 1) && lies(2, 1, 0, 1)) return plane_layout::g_b_r;
+  if (rgb && lies(0, 2, 0, 1) && lies(1, 0, 0, 1) && lies(2, 1, 0, 1))
+    return count == 4 ? plane_layout::g_b_r_a : plane_layout::g_b_r;
   if (rgb) {
     const int step = count;
     if (lies(0, 0, 0, step) && lies(1, 0, 1, step) && lies(2, 0, 2, step))
@@ -41,7 +42,8 @@ static std::optional<plane_layout> layout_of(const AVPixFmtDescriptor& format) n
     return std::nullopt;
   }
   if (!lies(0, 0, 0, 1)) return std::nullopt;
-  if (lies(1, 1, 0, 1) && lies(2, 2, 0, 1)) return plane_layout::y_cb_cr;
+  if (lies(1, 1, 0, 1) && lies(2, 2, 0, 1))
+    return count == 4 ? plane_layout::y_cb_cr_a : plane_layout::y_cb_cr;
   if (lies(1, 1, 0, 2) && lies(2, 1, 1, 2)) return plane_layout::y_cbcr;
   if (lies(1, 1, 1, 2) && lies(2, 1, 0, 2)) return plane_layout::y_crcb;
   return std::nullopt;

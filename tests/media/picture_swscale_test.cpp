@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         picture{.width = 64, .height = 50, .chroma_shift_x = 0, .chroma_shift_y = 1},
         picture{.width = 64, .height = 48, .chroma_shift_x = 2, .chroma_shift_y = 0},
         picture{.width = 64, .height = 48, .chroma_shift_x = 2, .chroma_shift_y = 2},
+        picture{.width = 130, .height = 76, .layout = plane_layout::y_cb_cr_a},
         picture{.width = 130, .height = 76, .layout = plane_layout::y_cbcr},
         picture{.width = 130, .height = 76, .layout = plane_layout::y_crcb},
         picture{.width = 130, .height = 76, .bits = 9},

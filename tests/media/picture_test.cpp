@@ -91,6 +91,22 @@ TEST_F(Picture, LayoutsOfRgbBecomeTheSamePixels) {
   }
 }
 
+TEST_F(Picture, GreyOfRgbIsItsLuma) {
+  for (const bool full_range : {false, true}) {
+    const raw_picture raw(
+        {.width = 50, .height = 40, .layout = plane_layout::g_b_r, .full_range = full_range}, draw_,
+        false);
+    const auto view = any_part_of(raw.get());
+    const auto rgb = written(raw.get(), view, 19, 11);
+    const auto grey = written(raw.get(), view, 19, 11, 1);
+    for (int i = 0; i < 11 * 19; ++i) {
+      const auto* pixel = rgb.data<std::uint8_t>() + 3 * i;
+      ASSERT_NEAR(grey.data<std::uint8_t>()[i],
+                  0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2], 0.51);
+    }
+  }
+}
+
 TEST_F(Picture, HighestAndLowestCodesOfEveryDepthAreWhiteAndBlack) {
   for (int bits = 8; bits <= 16; ++bits)
     for (const bool full_range : {false, true})
@@ -130,17 +146,39 @@ TEST_F(Picture, ChannelsComeInTheOrderOfTheTarget) {
 }
 
 TEST_F(Picture, AlphaIsResizedLikeAColour) {
-  const raw_picture rgba(
-      {.width = 50, .height = 40, .layout = plane_layout::rgba, .full_range = true}, draw_, false);
-  const auto view = any_part_of(rgba.get());
-  const raw_picture grey(rgba, plane_layout::grey, 8, 0);
-  const auto red = channel_of(written(rgba.get(), view, 19, 11, 4), 0);
-  EXPECT_EQ(difference(written(grey.get(), view, 19, 11, 1), red), 0);
-  const raw_picture alpha_first(rgba.get(), draw_, false);
-  const auto pixels = written(alpha_first.get(), whole_picture(rgba.get()), 50, 40, 4);
+  const picture like{.width = 50, .height = 40, .layout = plane_layout::rgba, .full_range = true};
+  const raw_picture rgba(like, draw_, false);
+  const auto pixels = written(rgba.get(), whole_picture(like), 50, 40, 4);
   for (int y = 0; y < 40; ++y)
     for (int x = 0; x < 50; ++x)
-      ASSERT_EQ(pixels.data<std::uint8_t>()[4 * (50 * y + x) + 3], alpha_first.sample(x, y, 3));
+      ASSERT_EQ(pixels.data<std::uint8_t>()[4 * (50 * y + x) + 3], rgba.sample(x, y, 3));
+  auto alpha = rgba.get();
+  alpha.layout = plane_layout::grey;
+  const auto view = any_part_of(like);
+  const raw_picture planes(rgba, plane_layout::g_b_r_a, 8, 0);
+  alpha.planes[0] = planes.get().planes[3];
+  EXPECT_EQ(difference(channel_of(written(rgba.get(), view, 19, 11, 4), 3),
+                       written(alpha, view, 19, 11, 1)),
+            0);
+}
+
+TEST_F(Picture, PlanesOfAlphaAreOfFullRangeAtEveryDepth) {
+  for (int bits = 8; bits <= 16; ++bits) {
+    const raw_picture opaque(
+        {.width = 33, .height = 9, .layout = plane_layout::y_cb_cr, .bits = bits}, draw_, false);
+    const raw_picture black(opaque, plane_layout::y_cb_cr_a, bits, 0);
+    auto white = black.get();
+    const std::vector<std::uint16_t> most(33 * 9, static_cast<std::uint16_t>((1 << bits) - 1));
+    const std::vector<std::uint8_t> most_byte(33 * 9, 255);
+    white.planes[3].data =
+        bits == 8 ? most_byte.data() : reinterpret_cast<const std::uint8_t*>(most.data());
+    const auto view = any_part_of(white);
+    const auto expected = written(opaque.get(), view, 17, 5, 4);
+    EXPECT_EQ(difference(written(white, view, 17, 5, 4), expected), 0) << bits;
+    EXPECT_EQ(difference(written(black.get(), view, 17, 5), written(white, view, 17, 5)), 0);
+    const auto transparent = channel_of(written(black.get(), view, 17, 5, 4), 3);
+    for (int i = 0; i < 17 * 5; ++i) ASSERT_EQ(transparent.data<std::uint8_t>()[i], 0);
+  }
 }
 
 TEST_F(Picture, FramesOfAClipAreWrittenBetweenEachOther) {

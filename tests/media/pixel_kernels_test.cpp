@@ -67,6 +67,16 @@ TEST_P(PixelKernels, InterleaveWritesWhatPlainCodeDoesAndNoMore) {
   }
 }
 
+TEST_P(PixelKernels, TransposedTileIsThatOfPlainCode) {
+  SCOPED_TRACE(seed_text);
+  const auto in = noise<std::uint8_t>(16 * 40, 256);
+  std::vector<std::uint8_t> expected(16 * 50, 7);
+  auto actual = expected;
+  plain_pixels.transpose_16(in.data(), 40, expected.data(), 50);
+  tested().transpose_16(in.data(), 40, actual.data(), 50);
+  EXPECT_EQ(actual, expected);
+}
+
 TEST_P(PixelKernels, FloatsAreThoseOfPlainCodeAndNoMoreAreWritten) {
   SCOPED_TRACE(seed_text);
   for (int round = 0; round < rounds; ++round) {

@@ -37,7 +37,7 @@ class raw_picture {
   }
 
   // The samples of another one in another layout, with more bits, and those `shift` bits up. Alpha
-  // that the other one lacks is any.
+  // that the other one lacks is 0.
   raw_picture(const raw_picture& other, plane_layout layout, int bits, int shift)
       : picture_(other.picture_) {
     picture_.layout = layout;
@@ -67,7 +67,7 @@ class raw_picture {
         std::memcpy(&word, row + 2 * index, sizeof word);
         return word >> picture_.shift;
       }
-    return 77;
+    return 0;
   }
 
   static int width_of(const picture& of, bool chroma) {
@@ -88,11 +88,11 @@ class raw_picture {
   template <class F>
   void append_planes(F code) {
     const auto layout = planes_of(picture_.layout);
-    std::array<std::size_t, 3> begins{};
+    std::array<std::size_t, 4> begins{};
     for (std::size_t p = 0; p < layout.count; ++p) {
       begins[p] = bytes_.size();
-      append_plane(layout.planes[p], p > 0 && layout.chroma, code);
-      picture_.planes[p].stride = std::ptrdiff_t{width_of(picture_, p > 0 && layout.chroma)} *
+      append_plane(layout.planes[p], layout.is_chroma(p), code);
+      picture_.planes[p].stride = std::ptrdiff_t{width_of(picture_, layout.is_chroma(p))} *
                                   layout.planes[p].channels * sample_bytes(picture_);
     }
     for (std::size_t p = 0; p < layout.count; ++p)

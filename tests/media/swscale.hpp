@@ -36,12 +36,15 @@ inline std::string pixel_format_of(const picture& of) {
     case plane_layout::y_crcb: return "nv21";
     case plane_layout::y_cbcr:
       return of.bits > 8 ? (half_height ? "p0" : "p2") + depth : half_height ? "nv12" : "nv16";
-    case plane_layout::y_cb_cr: break;
+    case plane_layout::g_b_r_a: return "gbrap" + depth;
+    case plane_layout::y_cb_cr:
+    case plane_layout::y_cb_cr_a: break;
   }
   static const std::map<std::pair<int, int>, std::string> names{{{0, 0}, "444"}, {{1, 0}, "422"},
                                                                 {{1, 1}, "420"}, {{0, 1}, "440"},
                                                                 {{2, 0}, "411"}, {{2, 2}, "410"}};
-  return "yuv" + names.at({of.chroma_shift_x, of.chroma_shift_y}) + "p" + depth;
+  const std::string planes = of.layout == plane_layout::y_cb_cr_a ? "yuva" : "yuv";
+  return planes + names.at({of.chroma_shift_x, of.chroma_shift_y}) + "p" + depth;
 }
 
 // The same with the siting, as the name of a test.

@@ -20,9 +20,11 @@ enum class colour_matrix : std::uint8_t { bt601, bt709, bt2020 };
 enum class plane_layout : std::uint8_t {
   grey,
   y_cb_cr,
+  y_cb_cr_a,
   y_cbcr,  // NV12, NV16, P010, P016
   y_crcb,  // NV21
   g_b_r,
+  g_b_r_a,
   rgb,
   bgr,
   rgba,
@@ -53,7 +55,7 @@ struct picture {
   int width = 0;  // in luma samples, 1 to 32768
   int height = 0;
   plane_layout layout = plane_layout::y_cb_cr;
-  std::array<picture_plane, 3> planes{};  // in the order of the layout's name
+  std::array<picture_plane, 4> planes{};  // in the order of the layout's name
 
   // Significant bits of a sample, 8 to 16. Samples of more than 8 are 16-bit words of this machine,
   // with `shift` unused bits below the significant ones: 6 for P010. Packed layouts have 8 bits.
@@ -81,11 +83,11 @@ struct picture {
 // - The filter is a triangle, antialiased, as for images. It works on the planes, before colours
 //   are converted. Rows and columns that no pixel of the result needs are not read.
 // - The result has 8 bits of precision, also where the samples have more, and the elements of
-//   `out` are floats.
+//   `out` are floats. R, G and B differ from exact arithmetic by at most 2 of 255, grey by 1.
 // - Grey is the luma, expanded to full range. Of RGB it is 0.299 R + 0.587 G + 0.114 B. A grey
 //   picture becomes three equal channels.
 // - Alpha is resized like a colour, and written where `out` has four channels. It is opaque where
-//   the picture has none. Colours are not multiplied by it.
+//   the picture has none. It is always of full range. Colours are not multiplied by it.
 //
 // Any thread. Throws error(unsupported) for a combination that is not handled, and
 // error(invalid_argument) for a size, plane, option or tensor that cannot be. Both name what it is.
