@@ -77,8 +77,8 @@ video::video(buffer file, std::string name, packet_index index) {
     if (all.size() != index.packets().size())
       throw error(errc::invalid_data, "open " + name, "the index is of another file");
   }
-  state_ = std::make_shared<const state>(
-      state{std::move(name), {std::move(index), std::move(all)}, std::move(file), nullptr, {}});
+  state_ = std::make_shared<const state>(state{
+      std::move(name), {std::move(index), std::move(all), nullptr}, std::move(file), nullptr, {}});
 }
 
 static std::size_t whole_size(const byte_reader& from) {
@@ -108,7 +108,7 @@ task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index in
   }
   auto name = from->name();
   co_return video(std::make_shared<const state>(
-      state{std::move(name), {std::move(index), {}}, {}, std::move(from), {}}));
+      state{std::move(name), {std::move(index), {}, nullptr}, {}, std::move(from), {}}));
 }
 
 // How many packets behind a range a decoder may need before it returns the last frames: none if it

@@ -115,21 +115,24 @@ static std::vector<packet> read_to_end(format_reader& from, int stream) {
 static scanned_video index_by_packets(const buffer& file, std::string_view name) {
   format_reader opened(std::make_unique<memory_input>(file), std::string(name), {});
   const auto& stream = require_stream(opened, stream_kind::video);
+  // The most that packets can have.
+  auto charged = std::make_shared<const memory_charge>(file.size());
   auto all = read_to_end(opened, stream.index());
   std::vector<indexed_packet> entries;
   for (const auto& each : all)
     entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
   if (packets_tell_frames(stream, entries))
-    return {packet_index(stream, std::move(entries), false), std::move(all)};
+    return {packet_index(stream, std::move(entries), false), std::move(all), std::move(charged)};
   auto times = decoded_times(stream, all);
-  return {packet_index(stream, std::move(entries), std::move(times)), std::move(all)};
+  return {packet_index(stream, std::move(entries), std::move(times)), std::move(all),
+          std::move(charged)};
 }
 
 scanned_video scan_video(const buffer& file, std::string_view name) {
   auto headers = box_headers::of(file);
   auto by_headers = headers ? index_by_headers(std::move(*headers), name) : std::nullopt;
   auto scanned =
-      by_headers ? scanned_video{std::move(*by_headers), {}} : index_by_packets(file, name);
+      by_headers ? scanned_video{std::move(*by_headers), {}, {}} : index_by_packets(file, name);
   if (scanned.index.size() == 0)
     throw error(errc::invalid_data, "index " + scanned.index.stream().name(), "it has no frames");
   return scanned;

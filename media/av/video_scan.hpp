@@ -5,9 +5,11 @@
 #include "box_headers.hpp"
 
 #include <lade/buffer.hpp>
+#include <lade/buffer_pool.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/packet_index.hpp>
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,7 @@ namespace lade::media {
 struct scanned_video {
   packet_index index;
   std::vector<packet> packets;
+  std::shared_ptr<const memory_charge> charged;  // for the packets, which FFmpeg allocates
 };
 
 scanned_video scan_video(const buffer& file, std::string_view name);

@@ -1,0 +1,108 @@
+#include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/frame.hpp>
+
+#include "media_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include <libavutil/frame.h>
+}
+
+namespace lade::media {
+
+static std::vector<frame> frames_of(std::string_view file, stream_kind kind) {
+  const auto all = kind == stream_kind::video ? video_recipes() : audio_recipes();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.file == file; });
+  const auto path = kind == stream_kind::video ? video_path(*found) : audio_path(*found);
+  return decode(demux(read_bytes(path), path, kind));
+}
+
+static std::vector<frame> pictures(std::string_view file) {
+  return frames_of(file, stream_kind::video);
+}
+
+TEST(Frame, OfVideoKnowsItsTimeAndKind) {
+  const auto frames = pictures("h264.mp4");
+  EXPECT_EQ(frames[0].kind(), stream_kind::video);
+  EXPECT_EQ(frames[5].time(), rational(1, 5));
+  EXPECT_EQ(frames[5].duration(), rational(1, 25));
+  EXPECT_TRUE(frames[0].is_key());
+  EXPECT_EQ(frames[0].picture_type(), 'I');
+  EXPECT_FALSE(frames[1].is_key());
+  EXPECT_EQ(frames[0].pixel_format(), "yuv420p");
+  EXPECT_EQ(frames[0].sample_aspect(), rational(1));
+  EXPECT_FALSE(frames[0].is_interlaced());
+  EXPECT_TRUE(pictures("h264-interlaced.mp4")[0].is_interlaced());
+}
+
+TEST(Frame, PlanesAreViewsOfThePicture) {
+  const auto one = pictures("h264.mp4")[0];
+  EXPECT_EQ(one.planes(), 3);
+  EXPECT_EQ(one.plane(0).shape(), (dimensions{98, 178}));
+  EXPECT_EQ(one.plane(1).shape(), (dimensions{49, 89}));
+  EXPECT_EQ(one.plane(0).type(), element_type::u8);
+  EXPECT_EQ(static_cast<const void*>(one.plane(0).bytes()),
+            static_cast<const void*>(one.get().data[0]));
+  EXPECT_THROW((void)one.plane(3), error);
+}
+
+TEST(Frame, PlanesOfDeepSamplesAreWords) {
+  const auto one = pictures("h264-422-10.mkv")[0];
+  EXPECT_EQ(one.plane(1).type(), element_type::u16);
+  EXPECT_EQ(one.plane(1).shape(), (dimensions{98, 89}));
+}
+
+TEST(Frame, AViewKeepsTheMemoryOfItsFrame) {
+  tensor plane;
+  std::uint8_t first = 0;
+  {
+    const auto frames = pictures("h264.mp4");
+    plane = frames[0].plane(0);
+    first = *plane.data<std::uint8_t>();
+  }
+  EXPECT_EQ(*plane.data<std::uint8_t>(), first);
+}
+
+TEST(Frame, ACloneHasItsOwnMemoryAndTheSameContent) {
+  const auto one = pictures("vp9.webm")[3];
+  const auto copy = one.clone();
+  EXPECT_EQ(digest_of(copy), digest_of(one));
+  EXPECT_NE(copy.get().data[0], one.get().data[0]);
+}
+
+TEST(Frame, OfAudioHasAPlaneForEachChannelOrOneForAll) {
+  const auto planar = frames_of("aac.m4a", stream_kind::audio)[0];
+  EXPECT_EQ(planar.kind(), stream_kind::audio);
+  EXPECT_EQ(planar.sample_rate(), 44'100);
+  EXPECT_EQ(planar.channels(), 2);
+  EXPECT_EQ(planar.planes(), 2);
+  EXPECT_EQ(planar.plane(1).shape(), (dimensions{planar.samples()}));
+  const auto packed = frames_of("pcm.wav", stream_kind::audio)[0];
+  EXPECT_EQ(packed.planes(), 1);
+  EXPECT_EQ(packed.plane(0).shape(), (dimensions{packed.samples(), 2}));
+  EXPECT_EQ(packed.plane(0).type(), element_type::i16);
+}
+
+TEST(Frame, ASliceOfAudioSharesTheMemoryAndHasItsOwnTime) {
+  const auto whole = frames_of("flac.flac", stream_kind::audio)[1];
+  const auto part = whole.slice(100, 50);
+  EXPECT_EQ(part.samples(), 50);
+  EXPECT_EQ(*part.time(), *whole.time() + rational(100, 44'100));
+  EXPECT_EQ(part.duration(), rational(50, 44'100));
+  EXPECT_EQ(part.plane(0).bytes(), whole.plane(0).bytes() + 100 * 2 * 2);
+  EXPECT_THROW((void)whole.slice(0, whole.samples() + 1), error);
+  EXPECT_THROW((void)whole.slice(-1, 1), error);
+}
+
+TEST(Frame, APictureHasNoSlices) { EXPECT_THROW((void)pictures("h264.mp4")[0].slice(0, 1), error); }
+
+}  // namespace lade::media

@@ -1,0 +1,96 @@
+#include <lade/error.hpp>
+#include <lade/media/av/rational.hpp>
+
+#include "../../support/seed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+namespace lade::media {
+
+constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+constexpr auto smallest = std::numeric_limits<std::int64_t>::min();
+
+TEST(Rational, IsInLowestTermsWithAPositiveDenominator) {
+  EXPECT_EQ(rational(6, -4), rational(-3, 2));
+  EXPECT_EQ(rational(-3, 2).denominator(), 2);
+  EXPECT_EQ(rational(0, -7), rational(0));
+  EXPECT_EQ(rational(smallest, smallest), rational(1));
+}
+
+TEST(Rational, ADenominatorOfZeroIsRefused) {
+  EXPECT_THROW(rational(1, 0), error);
+  EXPECT_THROW(rational(1) / rational(0), error);
+}
+
+TEST(Rational, IsOrderedByItsValueAlsoWhereProductsExceed64Bits) {
+  EXPECT_LT(rational(largest - 1, largest), rational(1));
+  EXPECT_LT(rational(smallest), rational(smallest + 1));
+  EXPECT_GT(rational(1, 3), rational(333'333'333, 1'000'000'000));
+  EXPECT_EQ(rational(1001, 30000) <=> rational(2002, 60000), std::strong_ordering::equal);
+}
+
+TEST(Rational, OperationsThatDoNotFitAreRefused) {
+  EXPECT_THROW(rational(largest) + rational(1), error);
+  EXPECT_THROW(rational(smallest) - rational(1), error);
+  EXPECT_THROW(rational(largest) * rational(2), error);
+  EXPECT_THROW(rational(1, largest) / rational(2), error);
+}
+
+TEST(Rational, RoundsTowardsWhereItSays) {
+  EXPECT_EQ(rational(-7, 2).floor(), -4);
+  EXPECT_EQ(rational(-7, 2).ceil(), -3);
+  EXPECT_EQ(rational(7, 2).floor(), 3);
+  EXPECT_EQ(rational(7, 2).ceil(), 4);
+  EXPECT_EQ(rational(7, 2).round(), 4);
+  EXPECT_EQ(rational(-7, 2).round(), -3);
+  EXPECT_EQ(rational(5).ceil(), 5);
+}
+
+TEST(Rational, NearestIsTheNearestNanosecond) {
+  EXPECT_EQ(rational::nearest(0.1), rational(1, 10));
+  EXPECT_EQ(rational::nearest(-2.5), rational(-5, 2));
+  EXPECT_EQ(rational::nearest(1e-10), rational(0));
+  EXPECT_THROW(rational::nearest(std::nan("")), error);
+  EXPECT_THROW(rational::nearest(1e18), error);
+}
+
+TEST(Rational, ArithmeticAgreesWithDoubles) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const auto draw = [&] {
+    return rational(static_cast<std::int64_t>(random() % 2'000'001) - 1'000'000,
+                    static_cast<std::int64_t>(random() % 100'000) + 1);
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    const auto a = draw();
+    const auto b = draw();
+    const auto near = [](const rational& exact, double value) {
+      return std::abs(exact.to_double() - value) <= 1e-9 * (1 + std::abs(value));
+    };
+    ASSERT_TRUE(near(a + b, a.to_double() + b.to_double()));
+    ASSERT_TRUE(near(a - b, a.to_double() - b.to_double()));
+    ASSERT_TRUE(near(a * b, a.to_double() * b.to_double()));
+    ASSERT_EQ(a + b - b, a);
+    ASSERT_EQ(a < b, a - b < rational(0));
+  }
+}
+
+TEST(TimeWindow, IsHalfOpen) {
+  const time_window window{.begin = 1, .end = 2};
+  EXPECT_TRUE(window.contains(1));
+  EXPECT_FALSE(window.contains(2));
+  EXPECT_TRUE(time_window{}.contains(-100));
+}
+
+TEST(Rational, TextIsAFractionOrAnInteger) {
+  EXPECT_EQ(to_string(rational(30000, 1001)), "30000/1001");
+  EXPECT_EQ(to_string(rational(-4, 2)), "-2");
+}
+
+}  // namespace lade::media
