@@ -98,7 +98,7 @@ TEST(Frame, ASliceOfAudioSharesTheMemoryAndHasItsOwnTime) {
   EXPECT_EQ(part.samples(), 50);
   EXPECT_EQ(*part.time(), *whole.time() + rational(100, 44'100));
   EXPECT_EQ(part.duration(), rational(50, 44'100));
-  EXPECT_EQ(part.plane(0).bytes(), whole.plane(0).bytes() + 100 * 2 * 2);
+  EXPECT_EQ(part.plane(0).bytes(), whole.plane(0).slice(100, 101).bytes());
   EXPECT_THROW((void)whole.slice(0, whole.samples() + 1), error);
   EXPECT_THROW((void)whole.slice(-1, 1), error);
 }
