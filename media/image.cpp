@@ -70,6 +70,7 @@ static void begin_writing(decoders& worker, const image_crop& crop, const image_
                        .width = crop.width,
                        .height = crop.height,
                        .channels = channels_of(options),
+                       .bgr = options.colour == image_colour::bgr,
                        .type = options.type,
                        .layout = options.layout,
                        .mean = options.mean,
@@ -133,7 +134,7 @@ static void decode_jpeg_planes(decoders& worker, image_crop crop, const image_op
 static void decode_pixels(decoders& worker, image_reader& reader, const image_crop& crop,
                           const image_options& options, const tensor& slot) {
   const bool may_use_planes = &reader == &worker.jpeg && options.fast &&
-                              options.colour == image_colour::rgb && worker.jpeg.has_planes();
+                              options.colour != image_colour::grey && worker.jpeg.has_planes();
   if (may_use_planes && planes_are_faster(crop, worker.jpeg))
     decode_jpeg_planes(worker, crop, options, slot);
   else

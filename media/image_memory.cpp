@@ -276,7 +276,7 @@ std::size_t decode_image::memory_to_write(const sample& in) const {
   const auto header = header_of(file);
   const auto pixels = pixels_of(header, options_);
   if (pixels == 0) return 0;
-  const bool planes = options_.fast && options_.colour == image_colour::rgb;
+  const bool planes = options_.fast && options_.colour != image_colour::grey;
   const auto bytes = header.decoded_bytes + (planes ? header.planes_bytes : 0);
   const auto result =
       options_.width > 0 ? static_cast<double>(options_.width) * options_.height : pixels;

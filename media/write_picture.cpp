@@ -34,6 +34,7 @@ static pixel_target slot_target(const tensor& out, const image_options& how) {
           .width = static_cast<int>(extent(planes ? 2 : 1)),
           .height = static_cast<int>(extent(planes ? 1 : 0)),
           .channels = static_cast<int>(extent(planes ? 0 : 2)),
+          .bgr = how.colour == image_colour::bgr,
           .type = out.type(),
           .layout = how.layout,
           .plane_stride = planes ? static_cast<std::ptrdiff_t>(stride(0)) : 0,

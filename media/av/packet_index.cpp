@@ -59,8 +59,9 @@ packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packe
                                             .has_positions = has_positions});
   for (std::size_t i = 0; i < made->packets.size(); ++i)
     if (made->packets[i].shown) made->frames.push_back({made->packets[i].pts, i});
-  std::stable_sort(made->frames.begin(), made->frames.end(),
-                   [](const auto& a, const auto& b) { return a.pts < b.pts; });
+  std::sort(made->frames.begin(), made->frames.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.pts, a.packet) < std::pair(b.pts, b.packet);
+  });
   made->starts = starts_of(made->packets);
   state_ = std::move(made);
 }

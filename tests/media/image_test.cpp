@@ -171,6 +171,18 @@ TEST(Image, GreyIsTheLumaOfAJpeg) {
   }
 }
 
+TEST(Image, BgrHasTheChannelsOfRgbInReverse) {
+  const auto photo = load(photos()[0]);
+  for (const bool fast : {false, true}) {
+    const auto rgb = decode_image({.width = 20, .height = 10, .fast = fast})(photo);
+    const auto bgr =
+        decode_image({.width = 20, .height = 10, .colour = image_colour::bgr, .fast = fast})(photo);
+    for (std::size_t i = 0; i < 200; ++i)
+      for (std::size_t c = 0; c < 3; ++c)
+        ASSERT_EQ(bgr.data<std::uint8_t>()[3 * i + c], rgb.data<std::uint8_t>()[3 * i + 2 - c]);
+  }
+}
+
 TEST(Image, LosslessFormatsAreThoseOfPillow) {
   if (!have_pillow()) GTEST_SKIP() << "python3-pil is not installed";
   const temporary_directory directory;

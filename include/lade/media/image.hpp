@@ -24,7 +24,7 @@ enum class image_fit : std::uint8_t {
   random_crop,  // a random part of random proportions, flipped every other time: for training
 };
 
-enum class image_colour : std::uint8_t { rgb, grey };
+enum class image_colour : std::uint8_t { rgb, grey, bgr };
 
 struct image_options {
   // The field of a sample that is decoded; its data if empty. Gives the tensor of a batch its name.
@@ -50,8 +50,8 @@ struct image_options {
   image_colour colour = image_colour::rgb;
   image_layout layout = image_layout::hwc;
   element_type type = element_type::u8;  // or f16, bf16, f32
-  std::array<float, 3> mean{0, 0, 0};    // floats are (x / 255 - mean) / stddev;
-  std::array<float, 3> stddev{1, 1, 1};  // grey uses the first of each
+  std::array<float, 3> mean{0, 0, 0};    // floats are (x / 255 - mean) / stddev, in the order of
+  std::array<float, 3> stddev{1, 1, 1};  // the channels; grey uses the first of each
 
   // Resizes JPEGs before their colours are converted, and decodes large ones at a half, quarter or
   // eighth of their size, where that is faster. Differs from the exact result by noise of about
