@@ -20,7 +20,8 @@ using resampler = std::unique_ptr<SwrContext, bench::free_with<swr_free>>;
 constexpr int rate = 16000;
 
 resampler resampler_of(const AVFrame& frame) {
-  AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, layout = frame.ch_layout;
+  AVChannelLayout mono{}, layout = frame.ch_layout;
+  av_channel_layout_default(&mono, 1);
   SwrContext* context = nullptr;
   bench::check_av(
       swr_alloc_set_opts2(&context, &mono, AV_SAMPLE_FMT_FLT, rate, &layout,
