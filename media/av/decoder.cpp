@@ -157,7 +157,9 @@ class window_cutter {
     const auto stated = (time * rate).round();
     const auto tolerance = (next.time_base() * rate).ceil();
     const auto expected = next_position_ ? *next_position_ : nearest_boundary(next, stated);
-    return std::abs(stated - expected) <= tolerance ? expected : stated;
+    std::int64_t difference = 0;
+    if (__builtin_sub_overflow(stated, expected, &difference)) return stated;
+    return -tolerance <= difference && difference <= tolerance ? expected : stated;
   }
 
   // Frames of equal length begin at multiples of it, from the encoder's padding on.

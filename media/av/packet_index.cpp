@@ -26,6 +26,7 @@ struct packet_index::state {
   std::vector<std::size_t> starts;    // of each packet: the key frame that its decoding starts from
   bool has_positions = false;
   bool sequential = false;
+  std::uint64_t file_bytes = 0;
 
   const indexed_frame& frame(std::int64_t number) const {
     if (number >= 0 && static_cast<std::size_t>(number) < frames.size())
@@ -51,12 +52,13 @@ static std::vector<std::size_t> starts_of(const std::vector<indexed_packet>& pac
 }
 
 packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packets,
-                           bool has_positions) {
+                           bool has_positions, std::uint64_t file_bytes) {
   auto made = std::make_shared<state>(state{.stream = std::move(stream),
                                             .packets = std::move(packets),
                                             .frames = {},
                                             .starts = {},
-                                            .has_positions = has_positions});
+                                            .has_positions = has_positions,
+                                            .file_bytes = file_bytes});
   for (std::size_t i = 0; i < made->packets.size(); ++i)
     if (made->packets[i].shown) made->frames.push_back({made->packets[i].pts, i});
   std::sort(made->frames.begin(), made->frames.end(), [](const auto& a, const auto& b) {
@@ -67,16 +69,18 @@ packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packe
 }
 
 packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packets,
-                           std::vector<std::int64_t> frame_times) {
+                           std::vector<std::int64_t> frame_times, std::uint64_t file_bytes) {
   auto made = std::make_shared<state>(state{.stream = std::move(stream),
                                             .packets = std::move(packets),
                                             .frames = {},
                                             .starts = {},
-                                            .sequential = true});
+                                            .sequential = true,
+                                            .file_bytes = file_bytes});
   for (const auto time : frame_times) made->frames.push_back({time, 0});
   state_ = std::move(made);
 }
 
+std::uint64_t packet_index::file_bytes() const noexcept { return state_->file_bytes; }
 const stream_info& packet_index::stream() const noexcept { return state_->stream; }
 std::span<const indexed_packet> packet_index::packets() const noexcept { return state_->packets; }
 bool packet_index::has_positions() const noexcept { return state_->has_positions; }
@@ -94,10 +98,10 @@ rational packet_index::time(std::int64_t frame) const {
 rational packet_index::end() const {
   const auto& frames = state_->frames;
   if (frames.empty()) return {};
-  auto duration = state_->sequential ? 0 : state_->packets[frames.back().packet].duration;
-  if (duration <= 0 && frames.size() > 1)
-    duration = frames.back().pts - frames[frames.size() - 2].pts;
-  return time(size() - 1) + rational(std::max<std::int64_t>(1, duration)) * stream().time_base();
+  const auto last = rational(frames.back().pts);
+  rational duration(state_->sequential ? 0 : state_->packets[frames.back().packet].duration);
+  if (duration <= 0 && frames.size() > 1) duration = last - rational(frames[frames.size() - 2].pts);
+  return (last + std::max<rational>(1, duration)) * stream().time_base();
 }
 
 std::optional<std::int64_t> packet_index::frame_at(const rational& time) const {
@@ -154,8 +158,9 @@ bool packets_tell_frames(const stream_info& stream, std::span<const indexed_pack
   if (packets.empty() || !packets.front().key) return false;
   if (!has_frame_in_each_packet(stream.parameters().codec_id)) return false;
   std::unordered_set<std::int64_t> seen;
+  constexpr std::int64_t largest = std::int64_t{1} << 60;  // leaves room for arithmetic
   for (const auto& each : packets) {
-    if (each.pts == indexed_packet::no_timestamp) return false;
+    if (each.pts < -largest || each.pts > largest) return false;  // or none
     if (each.shown && (each.pts < packets.front().pts || !seen.insert(each.pts).second))
       return false;
   }

@@ -70,7 +70,15 @@ video::video(buffer file, std::string name) {
       state{std::move(name), std::move(scanned), std::move(file), nullptr, {}});
 }
 
+static void require_index_of(const packet_index& index, std::uint64_t file_bytes,
+                             const std::string& name) {
+  if (index.file_bytes() == 0 || index.file_bytes() == file_bytes) return;
+  throw error(errc::changed, "open " + name,
+              "its index is of a file of " + std::to_string(index.file_bytes()) + " bytes");
+}
+
 video::video(buffer file, std::string name, packet_index index) {
+  require_index_of(index, file.size(), name);
   std::vector<packet> all;
   if (!index.has_positions()) {
     all = read_all_packets(file, name, index.stream().index());
@@ -102,6 +110,7 @@ task<video> video::open(std::shared_ptr<const byte_reader> from) {
 
 task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index index) {
   if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
+  require_index_of(index, from->size(), from->name());
   if (from->is_in_memory() || !index.has_positions()) {
     auto content = co_await from->read_at(0, whole_size(*from));
     co_return video(std::move(content), from->name(), std::move(index));

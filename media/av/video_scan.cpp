@@ -83,7 +83,11 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
     entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
   }
   if (!packets_tell_frames(stream, entries)) return std::nullopt;
-  return packet_index(stream, std::move(entries), true);
+  return packet_index(stream, std::move(entries), true, file_bytes);
+}
+
+static std::int64_t following(std::int64_t time) noexcept {
+  return time == INT64_MAX ? time : time + 1;
 }
 
 // The times of the frames that decoding returns. A frame without a time is taken to follow the one
@@ -94,7 +98,7 @@ static std::vector<std::int64_t> decoded_times(const stream_info& stream,
   decoder by(stream);
   const auto receive_all = [&] {
     while (const auto next = by.receive())
-      times.push_back(next->pts().value_or(times.empty() ? 0 : times.back() + 1));
+      times.push_back(next->pts().value_or(times.empty() ? 0 : following(times.back())));
   };
   for (const auto& each : all) {
     by.send(each);
@@ -122,9 +126,10 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name)
   for (const auto& each : all)
     entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
   if (packets_tell_frames(stream, entries))
-    return {packet_index(stream, std::move(entries), false), std::move(all), std::move(charged)};
+    return {packet_index(stream, std::move(entries), false, file.size()), std::move(all),
+            std::move(charged)};
   auto times = decoded_times(stream, all);
-  return {packet_index(stream, std::move(entries), std::move(times)), std::move(all),
+  return {packet_index(stream, std::move(entries), std::move(times), file.size()), std::move(all),
           std::move(charged)};
 }
 

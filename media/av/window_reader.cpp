@@ -42,7 +42,8 @@ static constexpr std::int64_t beginning = -(std::int64_t{1} << 40);
 
 void window_reader::go_to_begin() {
   const int index = stream_.index();
-  std::int64_t target = window_.begin ? begin_ - lead_in_of(stream_) : beginning;
+  std::int64_t target =
+      window_.begin ? std::max(begin_, beginning) - lead_in_of(stream_) : beginning;
   std::optional<std::int64_t> earlier;  // first timestamp of the last try
   while (true) {
     file_.seek(index, target);

@@ -6,12 +6,14 @@
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/rational.hpp>
 #include <lade/media/av/stream_info.hpp>
+#include <lade/task.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,17 +53,20 @@ class packet_index {
  public:
   // `packets`: all of a stream, in decoding order. `has_positions`: whether each one's bytes lie in
   // one piece at its position.
-  packet_index(stream_info stream, std::vector<indexed_packet> packets, bool has_positions);
+  // `file_bytes`: the length of the file; 0 if unknown.
+  packet_index(stream_info stream, std::vector<indexed_packet> packets, bool has_positions,
+               std::uint64_t file_bytes = 0);
 
   // The same for a stream that must be decoded from its beginning, with the times of its frames as
   // decoding returns them.
   packet_index(stream_info stream, std::vector<indexed_packet> packets,
-               std::vector<std::int64_t> frame_times);
+               std::vector<std::int64_t> frame_times, std::uint64_t file_bytes = 0);
 
   const stream_info& stream() const noexcept;
   std::span<const indexed_packet> packets() const noexcept;
   bool has_positions() const noexcept;
   bool is_sequential() const noexcept;
+  std::uint64_t file_bytes() const noexcept;  // length of the indexed file; 0 if unknown
 
   // The number of frames.
   std::int64_t size() const noexcept;
@@ -86,6 +91,15 @@ class packet_index {
   // not in [0, size()).
   std::vector<packet_range> ranges(std::span<const std::int64_t> frames) const;
 
+  // The index in a format of lade's own, version 1, documented in media/av/index_format.cpp: about
+  // 37 bytes for each packet. Memory of the calling stage.
+  buffer serialise() const;
+
+  // The inverse. `name`: what errors call it. Throws error(invalid_data) for anything that
+  // serialise() cannot have written, error(unsupported) for another version or a codec that this
+  // FFmpeg does not know. Any thread.
+  static packet_index parse(const buffer& bytes, std::string_view name);
+
  private:
   struct state;
   std::shared_ptr<const state> state_;
@@ -100,5 +114,13 @@ bool packets_tell_frames(const stream_info& stream, std::span<const indexed_pack
 // looked at. Any thread. Throws error(invalid_data) if the file has no video, or it has no frames,
 // and what demuxer throws.
 packet_index index_video(const buffer& file, std::string_view name);
+
+// Writes an index to a file: under another name first, so that a file of that path is whole.
+// Blocks. Throws error naming the path and the system's reason.
+void save_index(const packet_index& index, const std::string& path);
+
+// Reads an index from a path or a URL. Requires a runtime. Throws what io::read_file and
+// packet_index::parse throw.
+task<packet_index> load_index(std::string path);
 
 }  // namespace lade::media

@@ -75,6 +75,8 @@ class stream_info {
   // FFmpeg's parameters, owned by this object and its copies.
   const AVCodecParameters& parameters() const noexcept;
 
+  const fields& stored() const noexcept { return *fields_; }
+
  private:
   std::shared_ptr<const fields> fields_;
 };

@@ -40,7 +40,8 @@ class video {
   // Opens and indexes a file in memory. Throws what index_video throws.
   explicit video(buffer file, std::string name = "memory");
 
-  // The same with an index that is known: of this file, of an earlier epoch.
+  // The same with an index that is known: of this file, of an earlier epoch. Throws error(changed)
+  // if the index is of a file of another length.
   video(buffer file, std::string name, packet_index index);
 
   // Opens a file that is read by ranges. Of MP4 and QuickTime only the headers are read, on the

@@ -1,0 +1,116 @@
+// Packets in a file of their own, version 1:
+//
+//   "LADEPKTS", u32 version
+//   u32         major version of libavcodec, which numbers the kinds of side data
+//   stream      see stored_stream.hpp
+//   2 fractions begin and end of the window, each behind a byte that says whether there is one
+//   u64         number of packets, and for each:
+//     i64 pts, i64 dts (-2^63 if unknown), i64 duration, i64 position (-1 if unknown), u32 flags,
+//     u64 length, bytes; u8 number of side data, and for each: u16 kind, u64 length, bytes
+//   u32         CRC-32C of everything before
+//
+// All numbers are little-endian.
+
+#include "stored_stream.hpp"
+
+#include <lade/media/av/packet.hpp>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
+namespace lade::media {
+
+static constexpr std::string_view packets_signature = "LADEPKTS";
+static constexpr std::uint32_t packets_version = 1;
+static constexpr std::size_t least_packet_bytes = 4 * 8 + 4 + 8 + 1;
+
+static std::span<const std::byte> stored_bytes(const std::uint8_t* data, std::size_t bytes) {
+  return std::as_bytes(std::span(data, bytes));
+}
+
+static void store_packet(stored_writer& to, const AVPacket& of) {
+  to.number(of.pts);
+  to.number(of.dts);
+  to.number(of.duration);
+  to.number(of.pos);
+  to.number(static_cast<std::uint32_t>(of.flags));
+  to.bytes(stored_bytes(of.data, static_cast<std::size_t>(of.size)));
+  to.number(static_cast<std::uint8_t>(of.side_data_elems));
+  for (const auto& each : std::span(of.side_data, static_cast<std::size_t>(of.side_data_elems))) {
+    to.number(static_cast<std::uint16_t>(each.type));
+    to.bytes(stored_bytes(each.data, each.size));
+  }
+}
+
+buffer packets::serialise() const {
+  stored_writer to;
+  to.number(static_cast<std::uint32_t>(LIBAVCODEC_VERSION_MAJOR));
+  store_stream(to, stream_);
+  to.fraction(window_.begin);
+  to.fraction(window_.end);
+  to.number(static_cast<std::uint64_t>(size()));
+  for (const auto& each : all_) store_packet(to, each.get());
+  return to.sealed(packets_signature, packets_version);
+}
+
+static void load_side_data(stored_reader& from, AVPacket& to, bool known) {
+  const auto count = from.number<std::uint8_t>();
+  if (count > 0 && !known)
+    throw error(errc::unsupported, from.doing(), "its side data is of another FFmpeg");
+  for (int i = 0; i < count; ++i) {
+    const auto type =
+        static_cast<AVPacketSideDataType>(from.number<std::uint16_t>(0, AV_PKT_DATA_NB - 1));
+    const auto bytes = from.bytes();
+    auto* memory = check_av(av_packet_new_side_data(&to, type, bytes.size()));
+    if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
+  }
+}
+
+static packet load_packet(stored_reader& from, int stream, bool knows_side_data) {
+  av_packet made(check_av(av_packet_alloc()));
+  const auto pts = from.number<std::int64_t>();
+  const auto dts = from.number<std::int64_t>();
+  const auto duration = from.number<std::int64_t>();
+  const auto position = from.number<std::int64_t>(-1, INT64_MAX);
+  const auto flags = from.number<std::uint32_t>(0, 0xff);
+  const auto bytes = from.bytes();
+  if (bytes.size() > static_cast<std::size_t>(INT32_MAX - AV_INPUT_BUFFER_PADDING_SIZE))
+    from.refuse("a packet has more than 2 GiB");
+  check_av(av_new_packet(made.get(), static_cast<int>(bytes.size())), "allocate a packet");
+  if (!bytes.empty()) std::memcpy(made->data, bytes.data(), bytes.size());
+  made->pts = pts;
+  made->dts = dts;
+  made->duration = duration;
+  made->pos = position;
+  made->flags = static_cast<int>(flags);
+  made->stream_index = stream;
+  load_side_data(from, *made, knows_side_data);
+  return packet(std::move(made));
+}
+
+packets packets::parse(const buffer& bytes, std::string_view name) {
+  stored_reader from(bytes.bytes(), packets_signature, packets_version,
+                     "parse packets in " + std::string(name));
+  const bool knows_side_data = from.number<std::uint32_t>() == LIBAVCODEC_VERSION_MAJOR;
+  auto stream = load_stream(from);
+  time_window window;
+  window.begin = from.optional_fraction();
+  window.end = from.optional_fraction();
+  const auto count = from.count(least_packet_bytes);
+  memory_charge charged(bytes.size());
+  std::vector<packet> all;
+  all.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    all.push_back(load_packet(from, stream.index(), knows_side_data));
+  from.end();
+  packets result(std::move(stream), std::move(all), window);
+  result.attach(std::move(charged));
+  return result;
+}
+
+}  // namespace lade::media

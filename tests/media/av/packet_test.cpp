@@ -1,0 +1,115 @@
+#include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/packet.hpp>
+
+#include "../../support/seed.hpp"
+#include "media_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static std::vector<frame_digest> decoded_digests(const packets& from) {
+  std::vector<frame_digest> digests;
+  for (const auto& each : decode(from)) digests.push_back(digest_of(each));
+  return digests;
+}
+
+static packets demuxed(const media_recipe& recipe, const time_window& window = {}) {
+  const auto path = video_path(recipe);
+  return demux(read_bytes(path), path, stream_kind::video, window);
+}
+
+static packets short_packets() {
+  return demuxed(video_recipes()[0], {.begin = 0, .end = rational(1, 5)});
+}
+
+class StorePackets : public testing::TestWithParam<media_recipe> {};
+
+TEST_P(StorePackets, RoundTripDecodesToTheSameFrames) {
+  const auto before = demuxed(GetParam(), {.begin = rational(1, 2)});
+  const auto after = packets::parse(before.serialise(), "stored");
+  ASSERT_EQ(after.size(), before.size());
+  EXPECT_EQ(after.window(), before.window());
+  EXPECT_EQ(after.stream().name(), before.stream().name());
+  EXPECT_EQ(after.stream().metadata(), before.stream().metadata());
+  EXPECT_EQ(after.stream().frame_rate(), before.stream().frame_rate());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(after[i].pts(), before[i].pts());
+    EXPECT_EQ(after[i].dts(), before[i].dts());
+    EXPECT_EQ(after[i].is_key(), before[i].is_key());
+    EXPECT_EQ(after[i].position(), before[i].position());
+  }
+  EXPECT_EQ(decoded_digests(after), decoded_digests(before));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, StorePackets, testing::ValuesIn(video_recipes()), name_of_recipe);
+
+TEST(Packets, OfAudioSurviveTheRoundTrip) {
+  for (const auto& recipe : audio_recipes()) {
+    const auto path = audio_path(recipe);
+    const auto before = demux(read_bytes(path), path, stream_kind::audio);
+    const auto after = packets::parse(before.serialise(), "stored");
+    EXPECT_EQ(decode(after).size(), decode(before).size()) << recipe.file;
+    EXPECT_EQ(after.stream().channels(), before.stream().channels());
+  }
+}
+
+TEST(Packets, StoredBytesThatAreCutAreRefusedByName) {
+  const auto stored = short_packets().serialise();
+  for (std::size_t size = 0; size < stored.size(); size += 1 + size / 7)
+    EXPECT_THAT([&] { packets::parse(stored.slice(0, size), "cut.pkts"); },
+                ThrowsMessage<error>(HasSubstr("cut.pkts")));
+}
+
+TEST(Packets, AnyFlippedBitIsRefused) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const auto stored = short_packets().serialise();
+  for (int i = 0; i < 300; ++i) {
+    buffer copy(stored.size());
+    std::memcpy(copy.data(), stored.data(), stored.size());
+    copy.data()[random() % copy.size()] ^= static_cast<std::byte>(1U << random() % 8);
+    EXPECT_THROW(packets::parse(copy, "flipped"), error);
+  }
+}
+
+TEST(Packets, ASliceSharesBytesAndACloneDoesNot) {
+  const auto all = short_packets();
+  const auto part = all.slice(1, 2);
+  EXPECT_EQ(part.size(), 2U);
+  EXPECT_EQ(part[0].data().data(), all[1].data().data());
+  const auto copy = all.clone();
+  EXPECT_NE(copy[0].data().data(), all[0].data().data());
+  EXPECT_TRUE(std::equal(copy[0].data().begin(), copy[0].data().end(), all[0].data().begin()));
+  EXPECT_THROW((void)all.slice(all.size(), 1), error);
+}
+
+TEST(FilterPackets, AnotherFormatOfTheBitstreamDecodesToTheSameFrames) {
+  const auto all = demuxed(video_recipes()[0]);
+  const auto filtered = filter_packets(all, "h264_mp4toannexb,h264_metadata");
+  EXPECT_EQ(
+      std::to_integer<int>(filtered[0].data()[2]) + std::to_integer<int>(filtered[0].data()[3]),
+      1);  // a start code
+  EXPECT_EQ(decoded_digests(filtered), decoded_digests(all));
+}
+
+TEST(FilterPackets, UnknownFiltersAndOptionsAreRefused) {
+  EXPECT_THAT([] { filter_packets(short_packets(), "no_such_filter"); },
+              ThrowsMessage<error>(HasSubstr("no_such_filter")));
+  EXPECT_THROW(filter_packets(short_packets(), "h264_metadata=no_such_option=1"), error);
+}
+
+}  // namespace lade::media
