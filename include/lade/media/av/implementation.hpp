@@ -6,6 +6,9 @@
 
 #pragma once
 
+#include "../../../../media/av/audio.cpp"
+#include "../../../../media/av/audio_converter.cpp"
+#include "../../../../media/av/audio_source.cpp"
 #include "../../../../media/av/av_options.cpp"
 #include "../../../../media/av/byte_input.cpp"
 #include "../../../../media/av/codec_pool.cpp"
@@ -16,5 +19,8 @@
 #include "../../../../media/av/frame_memory.cpp"
 #include "../../../../media/av/packet.cpp"
 #include "../../../../media/av/rational.cpp"
+#include "../../../../media/av/resampler.cpp"
+#include "../../../../media/av/sample_sink.cpp"
 #include "../../../../media/av/stream_info.cpp"
+#include "../../../../media/av/swr_pool.cpp"
 #include "../../../../media/av/window_reader.cpp"
