@@ -214,42 +214,83 @@ static void resample_wav(const wav_part& part, const audio_options& options, sam
   converter.finish(to);
 }
 
-// How many samples of the result packets state. Only to allocate once: it may be wrong.
-static std::int64_t expected_samples(const packets& from, const audio_options& options) {
+// Packets of one stream to samples in a sink.
+class audio_decoding {
+ public:
+  audio_decoding(const stream_info& stream, const time_window& window, const audio_options& options,
+                 sample_sink& to, const std::stop_token& stop)
+      : by_(stream, {.damage = options.damage}),
+        converter_(options.sample_rate,
+                   wanted_channels(options.channels, options.channel_layout, to.doing())),
+        cutter_(window),
+        to_(to),
+        stop_(stop) {}
+
+  // Returns false once the sink is full.
+  bool send(const packet& next) {
+    if (stop_.stop_requested()) throw error(errc::stopped, to_.doing());
+    by_.send(next);
+    receive_all();
+    return !to_.is_full();
+  }
+
+  // Returns how many packets and frames were damaged.
+  std::uint64_t finish() {
+    by_.finish();
+    receive_all();
+    converter_.finish(to_);
+    return by_.damaged();
+  }
+
+ private:
+  void receive_all() {
+    while (auto next = by_.receive()) {
+      cut_.clear();
+      cutter_.append(std::move(*next), cut_);
+      for (const auto& each : cut_) converter_.convert(each.get(), to_);
+    }
+  }
+
+  decoder by_;
+  audio_converter converter_;
+  window_cutter cutter_;
+  std::vector<frame> cut_;
+  sample_sink& to_;
+  const std::stop_token& stop_;
+};
+
+// How many samples of the result a file states for this many seconds. Only to allocate once: it may
+// be wrong.
+static std::int64_t expected_samples(const stream_info& stream, const time_window& window,
+                                     const audio_options& options) {
   constexpr std::int64_t most = std::int64_t{1} << 22;
-  std::int64_t duration = 0;
-  for (const auto& each : from)
-    duration += std::clamp<std::int64_t>(each.duration(), 0, std::int64_t{1} << 32);
-  const auto unit = from.stream().time_base();
-  const int rate = options.sample_rate > 0 ? options.sample_rate : from.stream().sample_rate();
-  const double samples = static_cast<double>(duration) * unit.to_double() * rate + 1024;
-  return static_cast<std::int64_t>(std::clamp(samples, 1024.0, static_cast<double>(most)));
+  const auto total = stream.duration().value_or(rational(1));
+  const auto begin = window.begin.value_or(0).to_double();
+  const double seconds = window.end ? window.end->to_double() - begin : total.to_double();
+  const int rate = options.sample_rate > 0 ? options.sample_rate : stream.sample_rate();
+  const double samples = seconds * rate + 4096;
+  return static_cast<std::int64_t>(std::clamp(samples, 4096.0, static_cast<double>(most)));
 }
 
 std::uint64_t decode_samples(const packets& from, const audio_options& options, sample_sink& to,
                              const std::stop_token& stop) {
-  to.expect(expected_samples(from, options));
-  decoder by(from.stream(), {.damage = options.damage});
-  audio_converter converter(options.sample_rate,
-                            wanted_channels(options.channels, options.channel_layout, to.doing()));
-  window_cutter cutter(from.window());
-  std::vector<frame> cut;
-  const auto receive_all = [&] {
-    while (auto next = by.receive()) {
-      cut.clear();
-      cutter.append(std::move(*next), cut);
-      for (const auto& each : cut) converter.convert(each.get(), to);
-    }
-  };
-  for (std::size_t i = 0; i < from.size() && !to.is_full(); ++i) {
-    if (stop.stop_requested()) throw error(errc::stopped, to.doing());
-    by.send(from[i]);
-    receive_all();
-  }
-  by.finish();
-  receive_all();
-  converter.finish(to);
-  return by.damaged();
+  to.expect(expected_samples(from.stream(), from.window(), options));
+  audio_decoding decoding(from.stream(), from.window(), options, to, stop);
+  for (const auto& each : from)
+    if (!decoding.send(each)) break;
+  return decoding.finish();
+}
+
+// All of a stream, without its packets in memory at the same time.
+static std::uint64_t decode_stream(format_reader& file, const stream_info& stream,
+                                   const audio_options& options, sample_sink& to,
+                                   const std::stop_token& stop) {
+  to.expect(expected_samples(stream, {}, options));
+  audio_decoding decoding(stream, {}, options, to, stop);
+  file.select(std::array{stream.index()});
+  while (auto next = file.read())
+    if (!decoding.send(packet(std::move(next)))) break;
+  return decoding.finish();
 }
 
 static std::uint64_t decode_media(const buffer& file, std::string_view name,
@@ -258,7 +299,9 @@ static std::uint64_t decode_media(const buffer& file, std::string_view name,
   constexpr std::size_t step_bytes = std::size_t{1} << 20;
   format_reader opened(std::make_unique<memory_input>(file), std::string(name), {}, stop);
   const auto& stream = require_stream(opened, stream_kind::audio);
-  window_reader reader(opened, stream.index(), audio_window_of(options, stream, draw, to.doing()));
+  const auto window = audio_window_of(options, stream, draw, to.doing());
+  if (window == time_window{}) return decode_stream(opened, stream, options, to, stop);
+  window_reader reader(opened, stream.index(), window);
   while (reader.step(step_bytes)) {}
   return decode_samples(std::move(reader).take(), options, to, stop);
 }
