@@ -107,10 +107,10 @@ static progress::status status_of(const lade::run_statistics& run, std::uint64_t
   for (auto& stage : run.stages) {
     skipped += stage.skipped;
     if (stage.name == "read") now.bytes = stage.bytes;
-    if (stage.name == "decode_image") now.images = stage.out + skipped;
+    if (stage.name == "decode_image") now.items = stage.out + skipped;
   }
   if (epochs > 1)
-    now.what = fmt::format("epoch {} of {}", std::min(now.images / images + 1, epochs), epochs);
+    now.what = fmt::format("epoch {} of {}", std::min(now.items / images + 1, epochs), epochs);
   return now;
 }
 

@@ -92,7 +92,7 @@ void progress::redraw(const std::stop_token& stop) {
 
 void progress::draw(const status& now) {
   remember(now);
-  auto share = now.total ? static_cast<double>(now.images) / static_cast<double>(now.total) : 0;
+  auto share = now.total ? static_cast<double>(now.items) / static_cast<double>(now.total) : 0;
   auto columns = terminal_columns();
   auto used = columns - std::min<std::size_t>(columns, 3);  // a ^C is echoed behind the line
   auto text = line(now.what, figures(now), std::min(share, 1.0), used);
@@ -107,24 +107,24 @@ std::string progress::rewind(std::size_t columns) const {
 }
 
 void progress::remember(const status& now) {
-  recent_.push_back({clock::now(), now.images, now.bytes});
+  recent_.push_back({clock::now(), now.items, now.bytes});
   while (recent_.size() > 2 && recent_.back().time - recent_.front().time > 3s) recent_.pop_front();
 }
 
 std::vector<std::string> progress::figures(const status& now) const {
-  auto percent = now.total ? now.images * 100 / now.total : 0;
+  auto percent = now.total ? now.items * 100 / now.total : 0;
   std::vector<std::string> all{fmt::format("{:>3} %", percent)};
   auto& first = recent_.front();
   auto& last = recent_.back();
   auto seconds = std::chrono::duration<double>(last.time - first.time).count();
-  if (seconds <= 0 || last.images == first.images) return all;
+  if (seconds <= 0 || last.items == first.items) return all;
 
-  auto speed = static_cast<double>(last.images - first.images) / seconds;
-  all.push_back(fmt::format("{:>6} images/s", grouped(static_cast<std::uint64_t>(speed))));
+  auto speed = static_cast<double>(last.items - first.items) / seconds;
+  all.push_back(fmt::format("{:>6} {}/s", grouped(static_cast<std::uint64_t>(speed)), now.unit));
   if (last.bytes > first.bytes)
     all.push_back(fmt::format("{:>4.0f} MB/s",
                               static_cast<double>(last.bytes - first.bytes) / 1e6 / seconds));
-  if (now.images <= now.total)
-    all.push_back(clock_time(static_cast<double>(now.total - now.images) / speed) + " left");
+  if (now.items <= now.total)
+    all.push_back(clock_time(static_cast<double>(now.total - now.items) / speed) + " left");
   return all;
 }

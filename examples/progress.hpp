@@ -20,7 +20,8 @@ class progress {
 
   struct status {
     std::string what;  // "epoch 2 of 3"; may be empty
-    std::uint64_t images = 0;
+    std::string unit = "images";
+    std::uint64_t items = 0;
     std::uint64_t total = 0;
     std::uint64_t bytes = 0;
   };
@@ -32,7 +33,7 @@ class progress {
  private:
   struct sample {
     clock::time_point time;
-    std::uint64_t images;
+    std::uint64_t items;
     std::uint64_t bytes;
   };
 

@@ -31,7 +31,7 @@ void skipped::note_directories(const std::vector<std::string>& errors) {
 
 void skipped::note(const lade::failure_record& failure) {
   ++times_;
-  if (!images_.insert(failure.item).second) return;
+  if (!items_.insert(failure.item).second) return;
   ++reasons_[reason_of(failure.what, failure.item)];
   remember(failure.item);
 }
@@ -43,14 +43,14 @@ void skipped::remember(const std::string& name) {
 
 void skipped::print() const {
   if (last_.empty()) return;
-  auto text = count_of(images_.size(), "image", "images");
-  if (times_ > images_.size()) text += fmt::format(", {} times", grouped(times_));
+  auto text = count_of(items_.size(), one_, many_);
+  if (times_ > items_.size()) text += fmt::format(", {} times", grouped(times_));
   if (directories_ > 0)
     text += fmt::format(", and {}", count_of(directories_, "directory", "directories"));
   print_row("skipped", text);
   for (auto& [reason, count] : reasons_)
     print_row("", fmt::format("{:>7}  {}", grouped(count), lade::printable(reason)));
-  auto all = images_.size() + directories_;
+  auto all = items_.size() + directories_;
   print_row(all > last_.size() ? "the last" : "namely", lade::printable(last_.front()));
   for (std::size_t i = 1; i < last_.size(); ++i) print_row("", lade::printable(last_[i]));
   if (!log_.empty())

@@ -1,4 +1,4 @@
-// What image_loader went on without.
+// What a loader went on without.
 
 #pragma once
 
@@ -9,17 +9,20 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 class skipped {
  public:
-  // `log` is the file that has a line for every failure, or empty.
-  explicit skipped(std::string log) : log_(std::move(log)) {}
+  // `log` is the file that has a line for every failure, or empty. `one` and `many` are what items
+  // are called.
+  explicit skipped(std::string log, std::string one = "image", std::string many = "images")
+      : log_(std::move(log)), one_(std::move(one)), many_(std::move(many)) {}
 
   // Directories that could not be listed, as their errors say. Adds them to the log.
   void note_directories(const std::vector<std::string>& errors);
 
-  // An image that could not be used, in one of the epochs. One thread at a time.
+  // An item that could not be used, in one of the epochs. One thread at a time.
   void note(const lade::failure_record& failure);
 
   // How many there were for each reason, and the last ten names.
@@ -31,9 +34,11 @@ class skipped {
   void remember(const std::string& name);
 
   std::string log_;
+  std::string one_;
+  std::string many_;
   std::uint64_t times_ = 0;
   std::uint64_t directories_ = 0;
-  std::set<std::string> images_;
+  std::set<std::string> items_;
   std::map<std::string, std::uint64_t> reasons_;
   std::deque<std::string> last_;  // names
 };

@@ -23,6 +23,7 @@
 #include "../../io/reactor.cpp"
 #include "../../io/store.cpp"
 #include "../../io/uring.cpp"
+#include "../../io/wav_header.cpp"
 #include "../../lib/activity.cpp"
 #include "../../lib/alias_table.cpp"
 #include "../../lib/autotune.cpp"

@@ -1,17 +1,66 @@
-#include "wav_header.hpp"
-
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/wav.hpp>
+#include <lade/io/wav_header.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace lade::io {
+
+// The frames [first, first + count) of a window.
+struct wav_frames {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+static void require_wav_window(bool condition, std::string_view name, const std::string& why) {
+  if (!condition) throw error(errc::invalid_argument, "read a window of " + std::string(name), why);
+}
+
+static wav_frames wav_frames_of(const wav_info& info, const wav_options& options,
+                                std::string_view name) {
+  require_wav_window(options.offset_seconds >= 0, name,
+                     "offset_seconds is " + std::to_string(options.offset_seconds));
+  require_wav_window(options.duration_seconds >= 0, name,
+                     "duration_seconds is " + std::to_string(options.duration_seconds));
+  auto first = std::round(options.offset_seconds * info.sample_rate);
+  require_wav_window(first <= static_cast<double>(info.frames), name,
+                     "offset_seconds is " + std::to_string(options.offset_seconds) + "; it has " +
+                         std::to_string(info.seconds()));
+  wav_frames frames;
+  frames.first = std::min(static_cast<std::uint64_t>(first), info.frames);
+  frames.count = info.frames - frames.first;
+  auto most = std::round(options.duration_seconds * info.sample_rate);
+  if (most < static_cast<double>(frames.count)) frames.count = static_cast<std::uint64_t>(most);
+  return frames;
+}
+
+static element_type wav_element_of(wav_encoding encoding) noexcept {
+  using enum element_type;
+  constexpr element_type types[]{u8, i16, i32, i32, f32, f64};
+  return types[static_cast<std::size_t>(encoding)];
+}
+
+// The tensor that so many frames become.
+static tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32) {
+  return {to_f32 ? element_type::f32 : wav_element_of(info.encoding),
+          {static_cast<std::int64_t>(frames), info.channels}};
+}
+
+// Whether samples at this address can be used where they are.
+static bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept {
+  if (info.encoding == wav_encoding::i24) return false;
+  if (to_f32 && info.encoding != wav_encoding::f32) return false;
+  return reinterpret_cast<std::uintptr_t>(samples) % element_bytes(wav_element_of(info.encoding)) ==
+         0;
+}
 
 wav_info parse_wav_info(const buffer& file, std::string_view name) {
   wav_header header(file.size(), name);

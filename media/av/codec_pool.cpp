@@ -28,14 +28,15 @@ struct pooled_codec::store {
   }
 };
 
-// Decoders whose avcodec_flush_buffers leaves nothing of the stream before. FFmpeg's decoders of
-// images keep palettes and pixels, that of AAC the state of its noise.
+// Decoders that are as new after avcodec_flush_buffers. FFmpeg's decoders of images keep palettes
+// and pixels, that of AAC the state of its noise; that of Opus drops the samples before a stream's
+// first one (its pre-skip, RFC 7845, 4.2) only when it is new.
 static bool flushes_completely(AVCodecID codec) noexcept {
-  constexpr std::array known{AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,      AV_CODEC_ID_VP8,
-                             AV_CODEC_ID_VP9,       AV_CODEC_ID_AV1,       AV_CODEC_ID_MP3,
-                             AV_CODEC_ID_OPUS,      AV_CODEC_ID_VORBIS,    AV_CODEC_ID_FLAC,
-                             AV_CODEC_ID_PCM_S16LE, AV_CODEC_ID_PCM_F32LE, AV_CODEC_ID_PCM_U8,
-                             AV_CODEC_ID_PCM_S24LE, AV_CODEC_ID_PCM_S32LE};
+  constexpr std::array known{AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,   AV_CODEC_ID_VP8,
+                             AV_CODEC_ID_VP9,       AV_CODEC_ID_AV1,    AV_CODEC_ID_MP3,
+                             AV_CODEC_ID_VORBIS,    AV_CODEC_ID_FLAC,   AV_CODEC_ID_PCM_S16LE,
+                             AV_CODEC_ID_PCM_F32LE, AV_CODEC_ID_PCM_U8, AV_CODEC_ID_PCM_S24LE,
+                             AV_CODEC_ID_PCM_S32LE};
   return std::find(known.begin(), known.end(), codec) != known.end();
 }
 

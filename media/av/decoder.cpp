@@ -3,9 +3,8 @@
 
 #include "codec_pool.hpp"
 #include "stream_fields.hpp"
+#include "window_cutter.hpp"
 
-#include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -119,59 +118,6 @@ std::optional<frame> decoder::receive() {
   }
   return std::nullopt;
 }
-
-// Cuts frames to a window.
-class window_cutter {
- public:
-  explicit window_cutter(const time_window& window) : window_(window) {}
-
-  // Appends what of the frame is in the window: all of a picture, some samples of audio.
-  void append(frame&& next, std::vector<frame>& to) {
-    const auto time = next.time();
-    if (!window_.begin && !window_.end) return to.push_back(std::move(next));
-    if (!time) return;
-    if (next.kind() == stream_kind::audio) return append_samples(std::move(next), *time, to);
-    if (window_.contains(*time)) to.push_back(std::move(next));
-  }
-
- private:
-  void append_samples(frame&& next, const rational& time, std::vector<frame>& to) {
-    const rational rate(next.sample_rate());
-    const auto start = position_of(next, time, rate);
-    next_position_ = start + next.samples();
-    const auto inside = [&](const std::optional<rational>& edge, int otherwise) {
-      if (!edge) return otherwise;
-      const auto at = (*edge * rate).ceil() - start;
-      return static_cast<int>(std::clamp<std::int64_t>(at, 0, next.samples()));
-    };
-    const int first = inside(window_.begin, 0);
-    const int last = inside(window_.end, next.samples());
-    if (first >= last) return;
-    const bool whole = first == 0 && last == next.samples();
-    to.push_back(whole ? std::move(next) : next.slice(first, last - first));
-  }
-
-  // The number of a frame's first sample, counted from time 0. Timestamps are rounded, in Matroska
-  // to a millisecond: a frame that begins where the one before ended, but for that, follows it.
-  std::int64_t position_of(const frame& next, const rational& time, const rational& rate) const {
-    const auto stated = (time * rate).round();
-    const auto tolerance = (next.time_base() * rate).ceil();
-    const auto expected = next_position_ ? *next_position_ : nearest_boundary(next, stated);
-    std::int64_t difference = 0;
-    if (__builtin_sub_overflow(stated, expected, &difference)) return stated;
-    return -tolerance <= difference && difference <= tolerance ? expected : stated;
-  }
-
-  // Frames of equal length begin at multiples of it, from the encoder's padding on.
-  static std::int64_t nearest_boundary(const frame& next, std::int64_t position) {
-    const std::int64_t padding = next.stream().parameters().initial_padding;
-    const std::int64_t length = std::max(1, next.samples());
-    return rational(position + padding, length).round() * length - padding;
-  }
-
-  time_window window_;
-  std::optional<std::int64_t> next_position_;  // behind the last sample of audio
-};
 
 std::vector<frame> decode(const packets& from, const decode_options& options,
                           std::uint64_t* damaged) {

@@ -111,6 +111,28 @@ static std::string extensible_of(const std::string& guid) {
       chunk("data", "ab"));
 }
 
+TEST(Wav, LongSamplesBecomeTheFloatsOfEachAlone) {
+  const auto seed = new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (const unsigned bytes : {1U, 2U, 3U, 4U}) {
+    std::string data(bytes * (random() % 500), '\0');
+    for (auto& each : data) each = static_cast<char>(random());
+    const wav_format format{.bits = 8 * bytes, .frame = bytes};
+    const auto all = parse(wav_of(format, data), {.to_f32 = true});
+    for (std::size_t i = 0; i < data.size() / bytes; ++i) {
+      const auto alone = wav_of(format, data.substr(i * bytes, bytes));
+      EXPECT_EQ(all.data<float>()[i], parse(alone, {.to_f32 = true}).data<float>()[0]);
+    }
+  }
+}
+
+TEST(Wav, TheSpeakersOfAnExtensibleFormatAreKnown) {
+  const std::string guid("\1\0\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 16);
+  EXPECT_EQ(parse_wav_info(buffer_of(extensible_of(guid)), "x").channel_mask, 4U);
+  EXPECT_EQ(parse_wav_info(buffer_of(wav_of({}, "ab")), "x").channel_mask, 0U);
+}
+
 TEST(Wav, ExtensibleFormatsAreRead) {
   std::string rest("\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 14);
   EXPECT_EQ(parse(extensible_of(little(1, 2) + rest)).shape(), (dimensions{1, 1}));

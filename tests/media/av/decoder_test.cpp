@@ -76,6 +76,13 @@ TEST_P(DecodeAudio, EqualsTheSamplesOfTheFfmpegProgram) {
   EXPECT_EQ(interleaved(frames), samples_of_ffmpeg(path));
 }
 
+TEST_P(DecodeAudio, OfAFileAgainHasTheSameSamples) {
+  const auto path = audio_path(GetParam());
+  const auto packets = demux(read_bytes(path), path, stream_kind::audio);
+  const auto first = interleaved(decode(packets));
+  EXPECT_EQ(interleaved(decode(packets)), first);
+}
+
 static float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
   float worst = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)

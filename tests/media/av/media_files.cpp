@@ -71,13 +71,12 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
   return frames;
 }
 
+std::string output_of_ffmpeg(const std::string& arguments) {
+  return output_of("ffmpeg -nostdin -v error " + arguments);
+}
+
 std::vector<float> samples_of_ffmpeg(const std::string& path) {
-  const auto bytes =
-      output_of("ffmpeg -nostdin -v error -i " + path + " -map a:0 -c:a pcm_f32le -f f32le -");
-  std::vector<float> samples(bytes.size() / sizeof(float));
-  std::copy_n(bytes.data(), samples.size() * sizeof(float),
-              reinterpret_cast<char*>(samples.data()));
-  return samples;
+  return converted_by_ffmpeg<float>(path, "");
 }
 
 }  // namespace lade::media

@@ -11,12 +11,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace lade::media {
@@ -145,6 +147,20 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
 
 // The samples that the ffmpeg program decodes, as interleaved f32.
 std::vector<float> samples_of_ffmpeg(const std::string& path);
+
+// The bytes that the ffmpeg program writes to its standard output: "-i a.wav -f f32le -".
+std::string output_of_ffmpeg(const std::string& arguments);
+
+// The samples that it writes, interleaved, with these options for its output: "-ar 16000 -ac 1".
+template <class T>
+std::vector<T> converted_by_ffmpeg(const std::string& path, const std::string& options) {
+  const bool floats = std::is_same_v<T, float>;
+  const auto bytes = output_of_ffmpeg("-i " + path + " -map a:0 " + options + " -c:a " +
+                                      (floats ? "pcm_f32le -f f32le -" : "pcm_s16le -f s16le -"));
+  std::vector<T> samples(bytes.size() / sizeof(T));
+  std::memcpy(samples.data(), bytes.data(), samples.size() * sizeof(T));
+  return samples;
+}
 
 inline std::string name_of_recipe(const testing::TestParamInfo<media_recipe>& info) {
   std::string name;

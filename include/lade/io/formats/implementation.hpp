@@ -44,7 +44,6 @@
 #include "../../../../io/formats/token_windows.cpp"
 #include "../../../../io/formats/tokens.cpp"
 #include "../../../../io/formats/wav.cpp"
-#include "../../../../io/formats/wav_header.cpp"
 #include "../../../../io/formats/webdataset.cpp"
 #include "../../../../io/formats/zip.cpp"
 #include "../../../../io/formats/zip_directory.cpp"

@@ -15,31 +15,17 @@
 
 #include <lade/buffer.hpp>
 #include <lade/byte_reader.hpp>
+#include <lade/io/wav_header.hpp>
 #include <lade/sample.hpp>
 #include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace lade::io {
-
-// How samples are stored: unsigned of 8 bits, signed of 16 to 32, floats.
-enum class wav_encoding : std::uint8_t { u8, i16, i24, i32, f32, f64 };
-
-// What the header of a WAV file says.
-struct wav_info {
-  wav_encoding encoding = wav_encoding::i16;
-  std::uint16_t channels = 0;
-  std::uint32_t sample_rate = 0;  // frames per second
-  std::uint64_t frames = 0;       // samples of each channel
-  std::uint64_t data_offset = 0;  // where the first frame is in the file
-
-  double seconds() const noexcept { return static_cast<double>(frames) / sample_rate; }
-};
 
 struct wav_options {
   // The window: where it begins, and how long it is, rounded to the nearest frame. It may reach

@@ -6,6 +6,9 @@
 
 #pragma once
 
+#include "../../../../media/av/audio.cpp"
+#include "../../../../media/av/audio_converter.cpp"
+#include "../../../../media/av/audio_source.cpp"
 #include "../../../../media/av/av_options.cpp"
 #include "../../../../media/av/box_headers.cpp"
 #include "../../../../media/av/byte_input.cpp"
@@ -24,9 +27,12 @@
 #include "../../../../media/av/packet_format.cpp"
 #include "../../../../media/av/packet_index.cpp"
 #include "../../../../media/av/rational.cpp"
+#include "../../../../media/av/resampler.cpp"
+#include "../../../../media/av/sample_sink.cpp"
 #include "../../../../media/av/stored_stream.cpp"
 #include "../../../../media/av/stored_values.cpp"
 #include "../../../../media/av/stream_info.cpp"
+#include "../../../../media/av/swr_pool.cpp"
 #include "../../../../media/av/video.cpp"
 #include "../../../../media/av/video_scan.cpp"
 #include "../../../../media/av/window_reader.cpp"

@@ -1,8 +1,8 @@
-// The header of a WAV file.
+// The header of WAV files, and the conversion of their samples, for parsers of files of both kinds:
+// arrays (lade/io/formats/wav.hpp, which names the sources of the format) and media.
 
 #pragma once
 
-#include <lade/io/formats/wav.hpp>
 #include <lade/tensor.hpp>
 
 #include <cstddef>
@@ -12,6 +12,21 @@
 #include <string_view>
 
 namespace lade::io {
+
+// How samples are stored: unsigned of 8 bits, signed of 16 to 32, floats.
+enum class wav_encoding : std::uint8_t { u8, i16, i24, i32, f32, f64 };
+
+// What the header of a WAV file says.
+struct wav_info {
+  wav_encoding encoding = wav_encoding::i16;
+  std::uint16_t channels = 0;
+  std::uint32_t sample_rate = 0;   // frames per second
+  std::uint64_t frames = 0;        // samples of each channel
+  std::uint64_t data_offset = 0;   // where the first frame is in the file
+  std::uint32_t channel_mask = 0;  // speakers, as WAVEFORMATEXTENSIBLE has them; 0 if not stated
+
+  double seconds() const noexcept { return static_cast<double>(frames) / sample_rate; }
+};
 
 // Walks over the chunks of a file, of which it sees one part after the other:
 //
@@ -55,19 +70,6 @@ class wav_header {
 };
 
 std::size_t wav_frame_bytes(const wav_info& info) noexcept;
-
-// The frames [first, first + count) of a window. Throws error(invalid_argument).
-struct wav_frames {
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
-};
-wav_frames wav_frames_of(const wav_info& info, const wav_options& options, std::string_view name);
-
-// The tensor that so many frames become.
-tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32);
-
-// Whether samples at this address can be used where they are.
-bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept;
 
 // Converts samples to the elements of a tensor of that spec, which has as many.
 void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, const tensor& into);

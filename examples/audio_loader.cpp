@@ -1,0 +1,140 @@
+// audio_loader DIRECTORY [RATE]: turns a directory of audio files into batches of mono waveforms,
+// shows how fast that goes and what limits it.
+//
+// RATE is in samples per second, 16,000 if not given. Files of about the same length share a batch,
+// padded with zeros to its longest: at most 60 seconds of audio together. The pipeline is in
+// load().
+
+#include <lade/io/directory.hpp>
+#include <lade/io/file.hpp>
+#include <lade/lade.hpp>
+#include <lade/media/av/audio.hpp>
+
+#include "progress.hpp"
+#include "report.hpp"
+#include "skipped.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+// A stage's function: the bytes of a file become the field "audio", f32 [samples, 1].
+class decode_waveform {
+ public:
+  explicit decode_waveform(int rate)
+      : decode_({.sample_rate = rate,
+                 .channels = 1,
+                 .layout = lade::media::audio_layout::interleaved}) {}
+
+  lade::sample operator()(lade::sample in) const {
+    auto audio = decode_(in);
+    return std::move(in).without_data().with_field(lade::field("audio", std::move(audio)));
+  }
+  std::size_t memory_needed(const lade::sample& in) const { return decode_.memory_needed(in); }
+
+ private:
+  lade::media::decode_audio decode_;
+};
+
+static std::int64_t length_of(const lade::sample& in) {
+  return in.field("audio").tensor().shape()[0];
+}
+
+static std::vector<lade::sample> find_audio(const std::string& directory) {
+  lade::io::labelled_files listing(directory, "**/*.{wav,flac,mp3,m4a,aac,ogg,opus}",
+                                   {.ignore_case = true, .may_be_empty = true});
+  auto files = listing.list_all();
+  if (files.empty()) throw std::runtime_error(directory + ": no audio files in it or below it");
+  return files;
+}
+
+static progress::status status_of(const lade::run_statistics& run, std::uint64_t files) {
+  progress::status now;
+  now.unit = "files";
+  now.total = files;
+  for (const auto& stage : run.stages) {
+    if (stage.name == "read") now.bytes = stage.bytes;
+    if (stage.name == "decode_waveform") now.items = stage.out + stage.skipped;
+  }
+  return now;
+}
+
+// What the batches held.
+struct totals {
+  std::uint64_t batches = 0;
+  std::uint64_t files = 0;
+  std::int64_t samples = 0;
+  std::int64_t padded = 0;  // samples and padding
+
+  void add(const lade::sample_batch& batch) {
+    const auto& lengths = batch["audio.lengths"];
+    ++batches;
+    files += batch.size();
+    padded += batch["audio"].shape()[0] * batch["audio"].shape()[1];
+    for (std::size_t i = 0; i < batch.size(); ++i) samples += lengths.data<std::int64_t>()[i];
+  }
+};
+
+static void print_totals(const totals& all, const lade::run_statistics& run, int rate) {
+  const double cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  const double seconds = std::chrono::duration<double>(run.elapsed).count();
+  const double audio = static_cast<double>(all.samples) / rate;
+  const double padding = 1 - static_cast<double>(all.samples) / static_cast<double>(all.padded);
+  fmt::print("\n{}\n{}\n\n", lade::table(run), lade::verdict(run));
+  print_row("files", fmt::format("{} in {}, {:.1f} s of audio", grouped(all.files),
+                                 count_of(all.batches, "batch", "batches"), audio));
+  print_row("padding", fmt::format("{:.1f} % of the batches", 100 * padding));
+  print_row("speed", fmt::format("{:.0f} s of audio in a second", audio / seconds));
+  print_row("CPU", fmt::format("{:.2f} s for 1,000 s of audio", 1000 * cpu_seconds / audio));
+}
+
+static void load(const std::string& directory, int rate) {
+  const auto files = find_audio(directory);
+  const auto second = static_cast<std::size_t>(rate);
+  skipped without("", "file", "files");
+  lade::runtime runtime;
+  lade::bucket_options lengths{.boundaries = {second, 3 * second, 10 * second, 30 * second},
+                               .padded = 60 * second};
+
+  // clang-format off
+  auto batches = lade::from(files)
+      | lade::shuffle({.seed = 7})
+      | lade::map(lade::io::read, {.concurrency = 64})
+      | lade::map(decode_waveform(rate), {.on_error = lade::on_error::skip})
+      | lade::bucket(length_of, lengths)
+      | lade::pad({.fields = "audio"});
+  // clang-format on
+
+  lade::run_options how;
+  how.on_failure = [&](auto& failure) { without.note(failure); };
+  auto run = runtime.run(batches, how);
+  totals all;
+  {
+    progress bar([&] { return status_of(run.statistics(), files.size()); });
+    for (auto& batch : run) all.add(batch);  // a trainer would train here, on batch["audio"]
+  }
+  if (all.files > 0) print_totals(all, run.statistics(), rate);
+  without.print();
+  if (all.files == 0) throw std::runtime_error(directory + ": no file could be used");
+}
+
+int main(int count, char** arguments) {
+  if (count < 2 || count > 3) {
+    fmt::print(stderr, "usage: audio_loader DIRECTORY [RATE]\n");
+    return 2;
+  }
+  try {
+    load(arguments[1], count == 3 ? std::stoi(arguments[2]) : 16'000);
+    return 0;
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "audio_loader: {}\n", lade::printable(failure.what()));
+    return 1;
+  }
+}

@@ -1,0 +1,92 @@
+#include "audio_converter.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+extern "C" {
+#include <libavutil/frame.h>
+}
+
+namespace lade::media {
+
+channel_layout wanted_channels(int channels, std::string_view layout, std::string_view doing) {
+  if (channels < 0 || channels > sample_sink::most_channels)
+    throw error(errc::invalid_argument, doing, "channels must be 1 to 64, or 0");
+  if (layout.empty()) return channels > 0 ? channel_layout::usual(channels) : channel_layout();
+  channel_layout named;
+  if (av_channel_layout_from_string(&named.get(), std::string(layout).c_str()) < 0)
+    throw error(errc::invalid_argument, doing,
+                "FFmpeg has no channel layout \"" + std::string(layout) + "\"");
+  if (channels > 0 && channels != named.channels())
+    throw error(errc::invalid_argument, doing,
+                "channels is " + std::to_string(channels) + ", and channel_layout has " +
+                    std::to_string(named.channels()));
+  return named;
+}
+
+static AVSampleFormat format_of_sink(const sample_sink& sink) noexcept {
+  const auto packed = sink.type() == element_type::i16 ? AV_SAMPLE_FMT_S16 : AV_SAMPLE_FMT_FLT;
+  return sink.layout() == audio_layout::planar ? av_get_planar_sample_fmt(packed) : packed;
+}
+
+void audio_converter::begin(const sample_layout& from, sample_sink& to) {
+  if (swr_) {
+    drain(to);
+    ++format_changes_;
+  }
+  from_ = from;
+  if (to_.rate == 0) {
+    to_ = {.rate = rate_ > 0 ? rate_ : from.rate,
+           .format = format_of_sink(to),
+           .channels = channels_.channels() > 0 ? channels_ : from.channels};
+    if (to.channels() == 0) to.set_channels(to_.channels.channels());
+    if (to.channels() != to_.channels.channels())
+      throw error(errc::invalid_data, to.doing(),
+                  "it has " + std::to_string(to_.channels.channels()) + " channels instead of " +
+                      std::to_string(to.channels()));
+  }
+  swr_.emplace(pooled_swr::acquire(from_, to_, to.doing()));
+}
+
+void audio_converter::convert(const sample_layout& from, const std::uint8_t* const* planes,
+                              int count, sample_sink& to) {
+  if (!swr_ || from != from_) begin(from, to);
+  const int most = check_av(swr_get_out_samples(swr_->get(), count), to.doing());
+  auto place = to.reserve(most);
+  const auto capacity = static_cast<int>(std::min<std::int64_t>(place.capacity, most));
+  // FFmpeg 5.1 takes an array of addresses that is not const.
+  const int written = swr_convert(swr_->get(), place.channels.data(), capacity,
+                                  const_cast<const std::uint8_t**>(planes), count);
+  to.commit(check_av(written, to.doing()));
+}
+
+void audio_converter::convert(const AVFrame& from, sample_sink& to) {
+  const bool unknown = from.ch_layout.order == AV_CHANNEL_ORDER_UNSPEC;
+  const sample_layout layout{.rate = from.sample_rate,
+                             .format = static_cast<AVSampleFormat>(from.format),
+                             .channels = unknown ? channel_layout::usual(from.ch_layout.nb_channels)
+                                                 : channel_layout(from.ch_layout)};
+  convert(layout, from.extended_data, from.nb_samples, to);
+}
+
+void audio_converter::drain(sample_sink& to) {
+  while (!to.is_full()) {
+    const int most = std::max(1, swr_get_out_samples(swr_->get(), 0));
+    auto place = to.reserve(most);
+    const auto capacity = static_cast<int>(std::min<std::int64_t>(place.capacity, most));
+    const int written =
+        check_av(swr_convert(swr_->get(), place.channels.data(), capacity, nullptr, 0), to.doing());
+    if (written == 0) return;
+    to.commit(written);
+  }
+}
+
+void audio_converter::finish(sample_sink& to) {
+  if (swr_) drain(to);
+  swr_.reset();
+  to_ = {};
+}
+
+}  // namespace lade::media

@@ -1,0 +1,53 @@
+// The conversion of samples of any format into a sink.
+
+#pragma once
+
+#include "sample_sink.hpp"
+#include "swr_pool.hpp"
+
+#include <lade/media/av/frame.hpp>
+#include <lade/media/av/resampler.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lade::media {
+
+inline constexpr int most_sample_rate = 768'000;  // that options may ask for
+
+// The layout that options ask for; of no channels if they ask for none. Throws
+// error(invalid_argument) for options that cannot work.
+channel_layout wanted_channels(int channels, std::string_view layout, std::string_view doing);
+
+// Converts one stream after another. One thread at a time.
+class audio_converter {
+ public:
+  // `channels`: of the result, as wanted_channels() says. `rate`: 0 for the first samples' own.
+  audio_converter(int rate, channel_layout channels) noexcept
+      : rate_(rate), channels_(std::move(channels)) {}
+
+  // Converts as much of `count` samples as fits into the sink. `planes`: one address for each
+  // channel, or one.
+  void convert(const sample_layout& from, const std::uint8_t* const* planes, int count,
+               sample_sink& to);
+  void convert(const AVFrame& from, sample_sink& to);
+
+  // Converts what is left, and ends the stream.
+  void finish(sample_sink& to);
+
+  std::uint64_t format_changes() const noexcept { return format_changes_; }
+
+ private:
+  void begin(const sample_layout& from, sample_sink& to);
+  void drain(sample_sink& to);
+
+  int rate_;
+  channel_layout channels_;
+  sample_layout from_;
+  sample_layout to_;  // of the stream, once it has begun
+  std::optional<pooled_swr> swr_;
+  std::uint64_t format_changes_ = 0;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,322 @@
+#include "audio_source.hpp"
+
+#include "audio_converter.hpp"
+#include "format_reader.hpp"
+#include "window_cutter.hpp"
+#include "window_reader.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lade::media {
+
+bool crops(const audio_options& options) noexcept {
+  return options.samples > 0 &&
+         (options.fit == audio_fit::pad_or_crop || options.fit == audio_fit::crop);
+}
+
+// How many samples of a file become so many of the result.
+static std::int64_t samples_before(const audio_options& options, int rate) {
+  const int wanted = options.sample_rate > 0 ? options.sample_rate : rate;
+  return (rational(options.samples) * rate / wanted).ceil();
+}
+
+// More than libswresample looks ahead: half of 32 samples of the lower rate.
+static std::int64_t look_ahead(const audio_options& options, int rate) {
+  const int wanted = options.sample_rate > 0 ? options.sample_rate : rate;
+  return wanted == rate ? 0 : 64 + (rational(64) * rate / wanted).ceil();
+}
+
+static std::int64_t random_begin(const audio_options& options, int rate, std::int64_t first,
+                                 std::optional<std::int64_t> total, random draw,
+                                 std::string_view doing) {
+  if (!total)
+    throw error(errc::unsupported, doing,
+                "a random window needs its duration, which it does not state");
+  const auto length = std::isfinite(options.duration)
+                          ? (rational::nearest(options.duration) * rate).ceil()
+                          : samples_before(options, rate);
+  const auto spare = *total - first - length;
+  if (spare <= 0) return first;
+  return first + static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(spare) + 1));
+}
+
+sample_range range_of(const audio_options& options, int rate, std::optional<std::int64_t> total,
+                      random draw, std::string_view doing) {
+  const auto offset = rational::nearest(options.offset);
+  sample_range range{.first = (offset * rate).ceil()};
+  if (std::isfinite(options.duration))
+    range.end = ((offset + rational::nearest(options.duration)) * rate).ceil();
+  if (options.random_offset) {
+    const auto first = random_begin(options, rate, range.first, total, draw, doing);
+    if (range.end) *range.end += first - range.first;
+    range.first = first;
+  }
+  if (crops(options)) {
+    const auto enough = range.first + samples_before(options, rate) + look_ahead(options, rate);
+    range.end = std::min(range.end.value_or(enough), enough);
+  }
+  return range;
+}
+
+time_window audio_window_of(const audio_options& options, const stream_info& stream, random draw,
+                            std::string_view doing) {
+  const int rate = stream.sample_rate();
+  if (rate <= 0) throw error(errc::unsupported, doing, "it does not state its sample rate");
+  std::optional<std::int64_t> total;
+  if (const auto duration = stream.duration()) total = (*duration * rate).floor();
+  const auto range = range_of(options, rate, total, draw, doing);
+  const auto start = stream.start_time().value_or(0);
+  time_window window;
+  if (range.first > 0) window.begin = start + rational(range.first, rate);
+  if (range.end) window.end = start + rational(*range.end, rate);
+  return window;
+}
+
+std::optional<io::wav_info> find_wav(std::span<const std::byte> file, std::string_view name) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  const bool riff =
+      text.starts_with("RIFF") || text.starts_with("RF64") || text.starts_with("BW64");
+  if (!riff || text.size() < 12 || text.substr(8, 4) != "WAVE") return std::nullopt;
+  io::wav_header header(file.size(), name);
+  try {
+    while (header.wants()) header.take(file.subspan(header.offset()));
+  } catch (const error& refused) {
+    if (refused.code() == errc::unsupported) return std::nullopt;  // FFmpeg knows more encodings
+    throw;
+  }
+  return header.info();
+}
+
+// Part of a WAV file.
+struct wav_part {
+  io::wav_info info;
+  std::span<const std::byte> bytes;  // of the samples
+  std::int64_t samples = 0;          // of each channel
+};
+
+static wav_part wav_part_of(const io::wav_info& info, std::span<const std::byte> file,
+                            const audio_options& options, random draw, std::string_view doing) {
+  if (info.sample_rate > std::uint32_t{1} << 30)
+    throw error(errc::limit_exceeded, doing,
+                "its sample rate is " + std::to_string(info.sample_rate));
+  const auto total = static_cast<std::int64_t>(info.frames);
+  const auto range = range_of(options, static_cast<int>(info.sample_rate), total, draw, doing);
+  const auto first = std::min(range.first, total);
+  const auto end = std::min(range.end.value_or(total), total);
+  const auto frame = io::wav_frame_bytes(info);
+  const auto samples = std::max<std::int64_t>(0, end - first);
+  return {.info = info,
+          .bytes = file.subspan(info.data_offset + static_cast<std::size_t>(first) * frame,
+                                static_cast<std::size_t>(samples) * frame),
+          .samples = samples};
+}
+
+static channel_layout wav_channels(const io::wav_info& info) {
+  channel_layout masked;
+  if (info.channel_mask != 0 &&
+      av_channel_layout_from_mask(&masked.get(), info.channel_mask) == 0 &&
+      masked.channels() == info.channels)
+    return masked;
+  return channel_layout::usual(info.channels);
+}
+
+static AVSampleFormat wav_sample_format(io::wav_encoding encoding) noexcept {
+  constexpr std::array formats{AV_SAMPLE_FMT_U8,  AV_SAMPLE_FMT_S16, AV_SAMPLE_FMT_S32,
+                               AV_SAMPLE_FMT_S32, AV_SAMPLE_FMT_FLT, AV_SAMPLE_FMT_DBL};
+  return formats[static_cast<std::size_t>(encoding)];
+}
+
+// Whether samples are as they must be but for their type.
+static bool is_plain(const wav_part& part, const audio_options& options, const sample_sink& to) {
+  const auto& info = part.info;
+  const bool same_rate = options.sample_rate == 0 ||
+                         static_cast<std::uint32_t>(options.sample_rate) == info.sample_rate;
+  const bool same_channels = (options.channels == 0 || options.channels == info.channels) &&
+                             options.channel_layout.empty();
+  const bool same_order = info.channels == 1 || to.layout() == audio_layout::interleaved;
+  const bool same_type = to.type() == element_type::f32 || info.encoding == io::wav_encoding::i16;
+  return same_rate && same_channels && same_order && same_type;
+}
+
+static void convert_plain(const wav_part& part, sample_sink& to) {
+  if (to.channels() == 0) to.set_channels(part.info.channels);
+  const auto place = to.reserve(part.samples);
+  const auto samples = std::min(place.capacity, part.samples);
+  const auto count = samples * part.info.channels;
+  const tensor_spec spec{to.type(), {count}};
+  const std::span into(reinterpret_cast<std::byte*>(place.channels[0]), spec.bytes());
+  const auto bytes = static_cast<std::size_t>(samples) * io::wav_frame_bytes(part.info);
+  io::convert_wav(part.info.encoding, part.bytes.first(bytes), tensor(spec, buffer(nullptr, into)));
+  to.commit(samples);
+}
+
+// Samples where libswresample can read them: aligned, those of 24 bits as 32.
+class wav_block {
+ public:
+  const std::uint8_t* load(const wav_part& part, std::int64_t first, std::int64_t count) {
+    const auto frame = io::wav_frame_bytes(part.info);
+    const auto bytes = part.bytes.subspan(static_cast<std::size_t>(first) * frame,
+                                          static_cast<std::size_t>(count) * frame);
+    const bool wide = part.info.encoding == io::wav_encoding::i24;
+    constexpr std::size_t alignment = 8;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0;
+    if (!wide && aligned) return reinterpret_cast<const std::uint8_t*>(bytes.data());
+    copy_.resize(wide ? bytes.size() / 3 * 4 : bytes.size());
+    if (wide) {
+      widen(bytes);
+    } else {
+      std::memcpy(copy_.data(), bytes.data(), bytes.size());
+    }
+    return copy_.data();
+  }
+
+ private:
+  // Little-endian samples in the upper 24 bits.
+  void widen(std::span<const std::byte> bytes) {
+    for (std::size_t i = 0; i < bytes.size() / 3; ++i) {
+      std::uint32_t value = 0;
+      for (std::size_t b = 0; b < 3; ++b)
+        value |= std::to_integer<std::uint32_t>(bytes[3 * i + b]) << (8 * (b + 1));
+      std::memcpy(copy_.data() + 4 * i, &value, sizeof value);
+    }
+  }
+
+  std::vector<std::uint8_t> copy_;
+};
+
+static void resample_wav(const wav_part& part, const audio_options& options, sample_sink& to,
+                         const std::stop_token& stop) {
+  constexpr std::int64_t block = 16'384;
+  const int rate = static_cast<int>(part.info.sample_rate);
+  const int wanted = options.sample_rate > 0 ? options.sample_rate : rate;
+  to.expect((rational(part.samples) * wanted / rate).ceil() + 64);
+  const sample_layout from{.rate = rate,
+                           .format = wav_sample_format(part.info.encoding),
+                           .channels = wav_channels(part.info)};
+  audio_converter converter(options.sample_rate,
+                            wanted_channels(options.channels, options.channel_layout, to.doing()));
+  wav_block samples;
+  for (std::int64_t first = 0; first < part.samples && !to.is_full(); first += block) {
+    if (stop.stop_requested()) throw error(errc::stopped, to.doing());
+    const auto count = std::min(block, part.samples - first);
+    const auto* loaded = samples.load(part, first, count);
+    converter.convert(from, &loaded, static_cast<int>(count), to);
+  }
+  converter.finish(to);
+}
+
+// Packets of one stream to samples in a sink.
+class audio_decoding {
+ public:
+  audio_decoding(const stream_info& stream, const time_window& window, const audio_options& options,
+                 sample_sink& to, const std::stop_token& stop)
+      : by_(stream, {.damage = options.damage}),
+        converter_(options.sample_rate,
+                   wanted_channels(options.channels, options.channel_layout, to.doing())),
+        cutter_(window),
+        to_(to),
+        stop_(stop) {}
+
+  // Returns false once the sink is full.
+  bool send(const packet& next) {
+    if (stop_.stop_requested()) throw error(errc::stopped, to_.doing());
+    by_.send(next);
+    receive_all();
+    return !to_.is_full();
+  }
+
+  // Returns how many packets and frames were damaged.
+  std::uint64_t finish() {
+    by_.finish();
+    receive_all();
+    converter_.finish(to_);
+    return by_.damaged();
+  }
+
+ private:
+  void receive_all() {
+    while (auto next = by_.receive()) {
+      cut_.clear();
+      cutter_.append(std::move(*next), cut_);
+      for (const auto& each : cut_) converter_.convert(each.get(), to_);
+    }
+  }
+
+  decoder by_;
+  audio_converter converter_;
+  window_cutter cutter_;
+  std::vector<frame> cut_;
+  sample_sink& to_;
+  const std::stop_token& stop_;
+};
+
+// How many samples of the result a file states for this many seconds. Only to allocate once: it may
+// be wrong.
+static std::int64_t expected_samples(const stream_info& stream, const time_window& window,
+                                     const audio_options& options) {
+  constexpr std::int64_t most = std::int64_t{1} << 22;
+  const auto total = stream.duration().value_or(rational(1));
+  const auto begin = window.begin.value_or(0).to_double();
+  const double seconds = window.end ? window.end->to_double() - begin : total.to_double();
+  const int rate = options.sample_rate > 0 ? options.sample_rate : stream.sample_rate();
+  const double samples = seconds * rate + 4096;
+  return static_cast<std::int64_t>(std::clamp(samples, 4096.0, static_cast<double>(most)));
+}
+
+std::uint64_t decode_samples(const packets& from, const audio_options& options, sample_sink& to,
+                             const std::stop_token& stop) {
+  to.expect(expected_samples(from.stream(), from.window(), options));
+  audio_decoding decoding(from.stream(), from.window(), options, to, stop);
+  for (const auto& each : from)
+    if (!decoding.send(each)) break;
+  return decoding.finish();
+}
+
+// All of a stream, without its packets in memory at the same time.
+static std::uint64_t decode_stream(format_reader& file, const stream_info& stream,
+                                   const audio_options& options, sample_sink& to,
+                                   const std::stop_token& stop) {
+  to.expect(expected_samples(stream, {}, options));
+  audio_decoding decoding(stream, {}, options, to, stop);
+  file.select(std::array{stream.index()});
+  while (auto next = file.read())
+    if (!decoding.send(packet(std::move(next)))) break;
+  return decoding.finish();
+}
+
+static std::uint64_t decode_media(const buffer& file, std::string_view name,
+                                  const audio_options& options, random draw, sample_sink& to,
+                                  const std::stop_token& stop) {
+  constexpr std::size_t step_bytes = std::size_t{1} << 20;
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name), {}, stop);
+  const auto& stream = require_stream(opened, stream_kind::audio);
+  const auto window = audio_window_of(options, stream, draw, to.doing());
+  if (window == time_window{}) return decode_stream(opened, stream, options, to, stop);
+  window_reader reader(opened, stream.index(), window);
+  while (reader.step(step_bytes)) {}
+  return decode_samples(std::move(reader).take(), options, to, stop);
+}
+
+std::uint64_t decode_samples(const buffer& file, std::string_view name,
+                             const audio_options& options, random draw, sample_sink& to,
+                             const std::stop_token& stop) {
+  const auto wav = find_wav(file.bytes(), name);
+  if (!wav) return decode_media(file, name, options, draw, to, stop);
+  const auto part = wav_part_of(*wav, file.bytes(), options, draw, to.doing());
+  if (is_plain(part, options, to))
+    convert_plain(part, to);
+  else
+    resample_wav(part, options, to, stop);
+  return 0;
+}
+
+}  // namespace lade::media

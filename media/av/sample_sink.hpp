@@ -1,0 +1,82 @@
+// Where converted audio is collected: memory that grows, or the slot of a batch.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+#include <lade/media/av/resampler.hpp>
+#include <lade/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace lade::media {
+
+// The samples of a conversion to f32 or i16. One thread at a time.
+class sample_sink {
+ public:
+  static constexpr int most_channels = 64;
+
+  // Grows. Fails with error(limit_exceeded) when it would have more than `most` samples of each
+  // channel, before memory is allocated. `doing` is the text of errors.
+  sample_sink(element_type type, audio_layout layout, std::int64_t most, std::string doing)
+      : type_(type), layout_(layout), most_(most), doing_(std::move(doing)) {}
+
+  // Fills a contiguous tensor, which says how many samples there are to be. It is full then.
+  sample_sink(const tensor& slot, audio_layout layout, std::string doing);
+
+  element_type type() const noexcept { return type_; }
+  audio_layout layout() const noexcept { return layout_; }
+  std::int64_t samples() const noexcept { return samples_; }
+  const std::string& doing() const noexcept { return doing_; }
+
+  // Whether a slot has all its samples.
+  bool is_full() const noexcept { return fixed_ && samples_ == capacity_; }
+
+  // How many samples of each channel the first allocation has capacity for.
+  void expect(std::int64_t samples) noexcept { expected_ = samples; }
+
+  // Before the first samples, except for a slot: how many channels there are.
+  void set_channels(int channels);
+  int channels() const noexcept { return channels_; }
+
+  // Where the next samples belong, with as much capacity as there is, which is at least `wanted`
+  // unless this is a slot: the addresses of all channels, or one of interleaved ones.
+  struct place {
+    std::array<std::uint8_t*, most_channels> channels;
+    std::int64_t capacity;
+  };
+  place reserve(std::int64_t wanted);
+  void commit(std::int64_t written) noexcept { samples_ += written; }
+
+  // Zeros behind the samples, to the end of the slot.
+  void pad() noexcept;
+
+  // All samples. Not of a slot.
+  tensor take() &&;
+
+ private:
+  std::size_t sample_bytes() const noexcept { return element_bytes(type_); }
+  std::size_t row_bytes(std::int64_t samples) const noexcept;
+  std::size_t rows() const noexcept;
+  void grow(std::int64_t capacity);
+
+  element_type type_;
+  audio_layout layout_;
+  std::int64_t expected_ = 0;
+  std::int64_t most_ = 0;
+  std::string doing_;
+  bool fixed_ = false;
+  int channels_ = 0;
+  std::int64_t samples_ = 0;
+  std::int64_t capacity_ = 0;
+  buffer memory_;               // rows of `capacity_` samples: a channel each, or all interleaved
+  std::byte* first_ = nullptr;  // in memory_ or the slot
+};
+
+// The shape of audio.
+dimensions audio_shape(audio_layout layout, std::int64_t channels, std::int64_t samples);
+
+}  // namespace lade::media

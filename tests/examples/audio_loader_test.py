@@ -1,0 +1,54 @@
+# audio_loader_test.py PROGRAM: the example as a user meets it, on files that ffmpeg makes.
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv[1]
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=240)
+
+
+def make_audio(path, seconds):
+    subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i",
+                    f"sine=frequency=440:sample_rate=44100:duration={seconds}", path], check=True)
+
+
+class AudioLoader(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.root = pathlib.Path(place.name)
+
+    def make_files(self):
+        for i, suffix in enumerate(["wav", "flac", "mp3", "m4a", "opus", "ogg"]):
+            make_audio(self.root / f"{i}.{suffix}", 1 + i % 3)
+
+    def test_every_file_is_in_a_batch(self):
+        self.make_files()
+        result = run(self.root)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"files +6 in \d batches, 1[12]\.\d s of audio")
+        self.assertRegex(result.stdout, r"speed +\d+ s of audio in a second")
+
+    def test_a_damaged_file_is_skipped_and_named(self):
+        self.make_files()
+        (self.root / "bad.wav").write_bytes(b"RIFF....WAVEnothing")
+        result = run(self.root)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"skipped +1 file\n")
+        self.assertIn("bad.wav", result.stdout)
+
+    def test_an_empty_directory_is_an_error(self):
+        result = run(self.root)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^audio_loader: [^\n]+no audio files[^\n]+\n$")
+
+    def test_no_directory_prints_the_usage(self):
+        self.assertEqual(run().returncode, 2)
+
+
+unittest.main(argv=sys.argv[:1])
