@@ -146,6 +146,12 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
 // The samples that the ffmpeg program decodes, as interleaved f32.
 std::vector<float> samples_of_ffmpeg(const std::string& path);
 
+// What a command prints to its standard output.
+std::string output_of(const std::string& line);
+
+// What the ffprobe program prints of a file, by the arguments given: values line by line.
+std::string probe(const std::string& path, const std::string& arguments);
+
 inline std::string name_of_recipe(const testing::TestParamInfo<media_recipe>& info) {
   std::string name;
   for (const char each : std::string_view(info.param.file))

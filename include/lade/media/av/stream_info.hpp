@@ -76,6 +76,8 @@ class stream_info {
   const AVCodecParameters& parameters() const noexcept;
 
  private:
+  friend bool has_headers_apart(const stream_info& stream) noexcept;
+
   std::shared_ptr<const fields> fields_;
 };
 
