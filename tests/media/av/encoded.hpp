@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "../../support/seed.hpp"
 #include "media_files.hpp"
 
 #include <lade/media/av/decoder.hpp>
@@ -17,6 +18,10 @@
 #include <vector>
 
 namespace lade::media {
+
+// Made before the first test, whose allocations are counted.
+inline const std::vector<media_recipe>& all_videos = video_recipes();
+inline const std::vector<media_recipe>& all_sounds = audio_recipes();
 
 // Smooth moving colours, u8 [n, height, width, 3].
 inline tensor smooth_pictures(std::int64_t n, std::int64_t height, std::int64_t width) {
@@ -34,12 +39,12 @@ inline tensor smooth_pictures(std::int64_t n, std::int64_t height, std::int64_t 
 }
 
 // Random bytes, which no codec compresses.
-inline tensor random_pictures(const dimensions& shape, std::uint32_t seed) {
+inline tensor random_pictures(const dimensions& shape, std::uint64_t seed) {
   tensor pictures(element_type::u8, shape);
-  std::mt19937 random(seed);
+  std::mt19937_64 random(seed);
   auto* out = pictures.data<std::uint8_t>();
   for (std::size_t i = 0; i < pictures.spec().elements(); ++i)
-    out[i] = static_cast<std::uint8_t>(random() >> 24);
+    out[i] = static_cast<std::uint8_t>(random() >> 56);
   return pictures;
 }
 
