@@ -2,7 +2,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -62,5 +65,71 @@ inline const std::int32_t* display_matrix_of(const AVStream& stream) noexcept {
   return bytes >= matrix_bytes ? reinterpret_cast<const std::int32_t*>(found) : nullptr;
 #endif
 }
+
+// States the display matrix of a stream that is written.
+inline int set_display_matrix(AVStream& stream, const std::int32_t* matrix) noexcept {
+  constexpr std::size_t matrix_bytes = 9 * sizeof(std::int32_t);
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
+  auto& parameters = *stream.codecpar;
+  const auto* made =
+      av_packet_side_data_new(&parameters.coded_side_data, &parameters.nb_coded_side_data,
+                              AV_PKT_DATA_DISPLAYMATRIX, matrix_bytes, 0);
+  auto* into = made == nullptr ? nullptr : made->data;
+#else
+  auto* into = av_stream_new_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, matrix_bytes);
+#endif
+  if (into == nullptr) return AVERROR(ENOMEM);
+  std::memcpy(into, matrix, matrix_bytes);
+  return 0;
+}
+
+// Whether a muxer writes the display matrix of a stream. From FFmpeg 7.0 on, that of Matroska does.
+inline bool states_orientation(const AVOutputFormat& format) noexcept {
+  const std::string_view name = format.name;
+  for (const std::string_view each : {"mp4", "mov", "3gp", "3g2", "ipod", "psp", "ismv", "f4v"})
+    if (name == each) return true;
+#if LIBAVFORMAT_VERSION_MAJOR >= 61
+  return name == "matroska" || name == "webm";
+#else
+  return false;
+#endif
+}
+
+// From FFmpeg 7.0 on, what FFmpeg writes is const.
+#if LIBAVFORMAT_VERSION_MAJOR >= 61
+using written_byte = const std::uint8_t;
+#else
+using written_byte = std::uint8_t;
+#endif
+
+// What an encoder takes, as FFmpeg lists it; null if it states nothing. From FFmpeg 7.1 on, lists
+// are asked for.
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+template <class T>
+const T* supported_by(const AVCodec& encoder, AVCodecConfig what) noexcept {
+  const void* list = nullptr;
+  avcodec_get_supported_config(nullptr, &encoder, what, 0, &list, nullptr);
+  return static_cast<const T*>(list);
+}
+inline const AVPixelFormat* pixel_formats_of(const AVCodec& encoder) noexcept {
+  return supported_by<AVPixelFormat>(encoder, AV_CODEC_CONFIG_PIX_FORMAT);
+}
+inline const AVSampleFormat* sample_formats_of(const AVCodec& encoder) noexcept {
+  return supported_by<AVSampleFormat>(encoder, AV_CODEC_CONFIG_SAMPLE_FORMAT);
+}
+inline const int* sample_rates_of(const AVCodec& encoder) noexcept {
+  return supported_by<int>(encoder, AV_CODEC_CONFIG_SAMPLE_RATE);
+}
+#else
+inline const AVPixelFormat* pixel_formats_of(const AVCodec& encoder) noexcept {
+  return encoder.pix_fmts;
+}
+inline const AVSampleFormat* sample_formats_of(const AVCodec& encoder) noexcept {
+  return encoder.sample_fmts;
+}
+inline const int* sample_rates_of(const AVCodec& encoder) noexcept {
+  return encoder.supported_samplerates;
+}
+#endif
 
 }  // namespace lade::media

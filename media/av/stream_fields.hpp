@@ -22,6 +22,9 @@ struct stream_info::fields {
   rational sample_aspect{1};
   display_orientation orientation;
   media::metadata metadata;
+
+  // As encoders are told to have them; see has_headers_apart.
+  bool headers_apart = false;
 };
 
 // FFmpeg's fraction; 0 if its denominator is 0.
@@ -31,6 +34,9 @@ rational rational_of(AVRational from);
 std::optional<rational> time_of(std::int64_t timestamp, const rational& time_base);
 
 metadata metadata_of(const AVDictionary* from);
+
+// Whether headers of the stream are only in its parameters, and not in its packets.
+bool has_headers_apart(const stream_info& stream) noexcept;
 
 stream_info info_of(const AVStream& stream, std::string_view file);
 

@@ -98,6 +98,8 @@ stream_info info_of(const AVStream& stream, std::string_view file) {
   return stream_info(std::move(fields));
 }
 
+bool has_headers_apart(const stream_info& stream) noexcept { return stream.fields_->headers_apart; }
+
 std::string stream_info::name() const {
   return fields_->file + ", stream " + std::to_string(index()) + " (" + std::string(codec()) + ")";
 }

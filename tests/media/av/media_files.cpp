@@ -40,7 +40,7 @@ frame_digest digest_of(const frame& of) {
   return {of.time(), md5_of(bytes)};
 }
 
-static std::string output_of(const std::string& line) {
+std::string output_of(const std::string& line) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
   if (!pipe) throw std::runtime_error("failed: " + line);
   std::string text;
@@ -73,6 +73,10 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
 
 std::string output_of_ffmpeg(const std::string& arguments) {
   return output_of("ffmpeg -nostdin -v error " + arguments);
+}
+
+std::string probe(const std::string& path, const std::string& arguments) {
+  return output_of("ffprobe -v error -of default=nw=1 " + arguments + " " + path);
 }
 
 std::vector<float> samples_of_ffmpeg(const std::string& path) {

@@ -162,6 +162,12 @@ std::vector<T> converted_by_ffmpeg(const std::string& path, const std::string& o
   return samples;
 }
 
+// What a command prints to its standard output.
+std::string output_of(const std::string& line);
+
+// What the ffprobe program prints of a file, by the arguments given: values line by line.
+std::string probe(const std::string& path, const std::string& arguments);
+
 inline std::string name_of_recipe(const testing::TestParamInfo<media_recipe>& info) {
   std::string name;
   for (const char each : std::string_view(info.param.file))

@@ -17,10 +17,10 @@ namespace lade::media {
 
 // How the colours of a video frame are coded, by FFmpeg's names: "bt709", "smpte170m", "unknown".
 struct frame_colour {
-  std::string_view matrix;
-  std::string_view primaries;
-  std::string_view transfer;
-  std::string_view range;  // "tv" (limited), "pc" (full), "unknown"
+  std::string_view matrix = {};
+  std::string_view primaries = {};
+  std::string_view transfer = {};
+  std::string_view range = {};  // "tv" (limited), "pc" (full), "unknown"
 };
 
 // One picture of a video, or some samples of each audio channel.

@@ -78,6 +78,8 @@ class stream_info {
   const fields& stored() const noexcept { return *fields_; }
 
  private:
+  friend bool has_headers_apart(const stream_info& stream) noexcept;
+
   std::shared_ptr<const fields> fields_;
 };
 

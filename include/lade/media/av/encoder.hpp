@@ -1,0 +1,143 @@
+// Encoders: frames or tensors in, packets out.
+
+#pragma once
+
+#include <lade/media/av/frame.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/rational.hpp>
+#include <lade/media/av/stream_info.hpp>
+#include <lade/tensor.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace lade::media {
+
+struct video_encode_options {
+  // FFmpeg's name of the encoder or of the codec: "libx264", "h264".
+  std::string_view encoder = {};
+
+  int width = 0;  // of all pictures, in pixels
+  int height = 0;
+
+  // Frames per second. Tensors are shown at its multiples.
+  rational frame_rate = 0;
+
+  // The unit of timestamps in seconds; 1 / frame_rate if 0. Frames of a variable rate need a finer
+  // one, such as that of the stream that they were decoded from.
+  rational time_base = 0;
+
+  // FFmpeg's name. If empty, "yuv420p" where the encoder has it, else what loses least of RGB.
+  std::string_view pixel_format = {};
+
+  std::int64_t bit_rate = 0;           // bits per second; the encoder's default if 0
+  std::optional<double> quality = {};  // in the encoder's unit: crf, quality, or else qscale
+  std::optional<int> gop = {};         // the most frames from one key frame to the next
+  std::optional<int> b_frames = {};    // the most consecutive B-frames
+
+  // How the colours of the stream are coded, and stated in it. Fields that are empty become:
+  // - matrix: "gbr" for RGB, "bt470bg" for JPEG and WebP images, else "bt709" from 720 rows on and
+  //   "smpte170m" (BT.601) below
+  // - range: "pc" for RGB, grey and JPEG, else "tv"
+  // - primaries, transfer: those of the matrix
+  frame_colour colour = {};
+
+  rational sample_aspect = 1;  // width / height of a pixel
+
+  int threads = 1;  // of the encoder, beside the calling one
+
+  // Further options of the encoder as "key=value:key=value"; a backslash before a colon makes it
+  // part of a value. Unknown ones are refused.
+  std::string_view options = {};
+};
+
+// Encodes a video. Pictures are converted to the encoder's pixel format and colour by libswscale
+// with exact rounding, and chroma at the place that the format has for it.
+//
+// Packets wait in memory until they are received, so that the calls may come in any order.
+//
+// One thread at a time. After an exception of FFmpeg, only destruction is left.
+class video_encoder {
+ public:
+  // Throws error(unsupported) if FFmpeg has no such encoder, error(invalid_argument) naming an
+  // option that the encoder does not have or cannot use, FFmpeg's error if it does not open.
+  explicit video_encoder(const video_encode_options& options);
+  video_encoder(video_encoder&&) noexcept;
+  video_encoder& operator=(video_encoder&&) noexcept;
+  ~video_encoder();
+
+  // The parameters of the stream of packets.
+  const stream_info& stream() const noexcept;
+
+  // Encodes a frame at its time. A frame whose colours are not stated has those of the stream.
+  // Throws error(invalid_argument) for another size, a frame without a time, at no multiple of the
+  // time base, or not after the one before, and for any frame after finish().
+  void send(const frame& next);
+
+  // Encodes a picture, u8 [height, width, 3] RGB, or a batch of them [n, height, width, 3], one
+  // frame after the last one; the first at 0. Rows may have any stride, pixels must be contiguous.
+  // Throws as above, and error(invalid_argument) for other tensors.
+  void send(const tensor& pictures);
+
+  // Ends the stream; receive() returns the packets that the encoder still holds.
+  void finish();
+
+  // The next packet in decoding order; empty if the encoder needs another frame or has finished.
+  std::optional<packet> receive();
+
+ private:
+  class state;
+  std::unique_ptr<state> state_;
+};
+
+struct audio_encode_options {
+  // FFmpeg's name of the encoder or of the codec: "libopus", "aac", "pcm_s16le".
+  std::string_view encoder = {};
+
+  int sample_rate = 0;  // samples per second of each channel
+  int channels = 0;
+
+  // FFmpeg's name of the channels: "5.1(side)". Its default for their number if empty.
+  std::string_view layout = {};
+
+  // FFmpeg's name. If empty, floats where the encoder has them, else 16 bits, else its first.
+  std::string_view sample_format = {};
+
+  std::int64_t bit_rate = 0;           // bits per second; the encoder's default if 0
+  std::optional<double> quality = {};  // in the encoder's unit: quality of Vorbis, MP3, AAC
+  std::string_view options = {};       // as of video
+};
+
+// Encodes audio. Samples are converted to the encoder's sample format by libswresample, and cut to
+// the lengths that it takes. Rate and channels are not converted: what differs is refused.
+//
+// As a video_encoder otherwise.
+class audio_encoder {
+ public:
+  explicit audio_encoder(const audio_encode_options& options);
+  audio_encoder(audio_encoder&&) noexcept;
+  audio_encoder& operator=(audio_encoder&&) noexcept;
+  ~audio_encoder();
+
+  const stream_info& stream() const noexcept;
+
+  // Encodes a frame, which must begin where the one before ended, to within a unit of its time
+  // base. Throws error(invalid_argument) for a gap, a step back in time, another sample rate or
+  // other channels, a frame without a time, and for any frame after finish().
+  void send(const frame& next);
+
+  // Encodes samples, f32 [samples, channels] from -1 to 1 with any strides, after the last ones;
+  // the first at 0. Values beyond are clipped if the sample format is of integers.
+  void send(const tensor& samples);
+
+  void finish();
+  std::optional<packet> receive();
+
+ private:
+  class state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,131 @@
+#include "byte_output.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lade::media {
+
+void file_output::fail(int reason) const { raise(reason, "write " + path_); }
+
+static bool is_special(const std::string& path) noexcept {
+  struct ::stat found;
+  return stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
+// Whether the name still is that of the open file.
+static bool has_name(int fd, const std::string& name) noexcept {
+  struct ::stat open_file;
+  struct ::stat named;
+  return fstat(fd, &open_file) == 0 && stat(name.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+// Until it is locked, the muxer that had the part may give it its final name.
+void file_output::open_part() {
+  do {
+    if (fd_ >= 0) close(std::exchange(fd_, -1));
+    fd_ = open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) fail(errno);
+    if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw error(errc::invalid_argument, "write " + path_, "another muxer writes " + part_);
+  } while (!has_name(fd_, part_));
+  if (ftruncate(fd_, 0) != 0) fail(errno);
+}
+
+file_output::file_output(std::string path) : path_(std::move(path)) {
+  try {
+    if (is_special(path_)) {
+      fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+      if (fd_ < 0) fail(errno);
+    } else {
+      part_ = path_ + ".part";
+      open_part();
+    }
+  } catch (...) {
+    if (fd_ >= 0) close(fd_);
+    throw;
+  }
+}
+
+file_output::~file_output() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void file_output::write(std::span<const std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const auto written = can_seek()
+                             ? pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset))
+                             : ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+    size_ = std::max(size_, offset);
+  }
+}
+
+std::size_t file_output::read(std::span<std::byte> into, std::uint64_t offset) {
+  std::size_t count = 0;
+  while (count < into.size()) {
+    const auto part = into.subspan(count);
+    const auto found = pread(fd_, part.data(), part.size(), static_cast<off_t>(offset + count));
+    if (found < 0 && errno == EINTR) continue;
+    if (found < 0) fail(errno);
+    if (found == 0) break;
+    count += static_cast<std::size_t>(found);
+  }
+  return count;
+}
+
+// A second descriptor keeps the lock until the file has its name, so that no other muxer takes the
+// part in between. Closing the first one reports what could not be written.
+void file_output::finish() {
+  if (part_.empty()) {
+    if (close(std::exchange(fd_, -1)) != 0) fail(errno);
+    return;
+  }
+  if (fsync(fd_) != 0) fail(errno);
+  const int lock = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (lock < 0) fail(errno);
+  int failure = close(std::exchange(fd_, lock)) != 0 ? errno : 0;
+  if (failure == 0 && !has_name(lock, part_)) failure = ESTALE;
+  if (failure == 0 && std::rename(part_.c_str(), path_.c_str()) != 0) failure = errno;
+  if (failure != 0) fail(failure);
+  close(std::exchange(fd_, -1));
+}
+
+void memory_output::reserve(std::size_t bytes) {
+  if (bytes <= memory_.size()) return;
+  constexpr std::size_t least = 64 << 10;
+  auto larger = allocate_now(std::max({bytes, 2 * memory_.size(), least}));
+  std::copy_n(memory_.data(), size_, larger.data());
+  memory_ = std::move(larger);
+}
+
+void memory_output::write(std::span<const std::byte> bytes, std::uint64_t offset) {
+  const auto first = static_cast<std::size_t>(offset);
+  reserve(first + bytes.size());
+  if (first > size_) std::fill(memory_.data() + size_, memory_.data() + first, std::byte{0});
+  std::copy(bytes.begin(), bytes.end(), memory_.data() + first);
+  size_ = std::max(size_, first + bytes.size());
+}
+
+std::size_t memory_output::read(std::span<std::byte> into, std::uint64_t offset) {
+  if (offset >= size_) return 0;
+  const auto first = static_cast<std::size_t>(offset);
+  const auto count = std::min(into.size(), size_ - first);
+  std::copy_n(memory_.data() + first, count, into.data());
+  return count;
+}
+
+}  // namespace lade::media

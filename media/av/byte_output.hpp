@@ -1,0 +1,76 @@
+// Where FFmpeg's muxers write: a file, or memory.
+
+#pragma once
+
+#include <lade/buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace lade::media {
+
+// Random access for FFmpeg's callbacks, which block. One thread at a time.
+class byte_output {
+ public:
+  virtual ~byte_output() = default;
+
+  // Whether offsets may be other than the number of bytes that were written.
+  virtual bool can_seek() const noexcept = 0;
+
+  virtual void write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
+
+  // Fills `into` with what was written from `offset` on. Returns how many bytes: fewer only at the
+  // end.
+  virtual std::size_t read(std::span<std::byte> into, std::uint64_t offset) = 0;
+
+  virtual std::uint64_t size() const noexcept = 0;
+
+  // Makes what was written last, and visible.
+  virtual void finish() = 0;
+};
+
+// A file that has its name when it is complete, as documented at muxer. Throws error that names it.
+class file_output final : public byte_output {
+ public:
+  explicit file_output(std::string path);
+  file_output(const file_output&) = delete;
+  file_output& operator=(const file_output&) = delete;
+  ~file_output() override;
+
+  bool can_seek() const noexcept override { return !part_.empty(); }
+  void write(std::span<const std::byte> bytes, std::uint64_t offset) override;
+  std::size_t read(std::span<std::byte> into, std::uint64_t offset) override;
+  std::uint64_t size() const noexcept override { return size_; }
+  void finish() override;
+
+ private:
+  void open_part();
+  [[noreturn]] void fail(int reason) const;
+
+  std::string path_;
+  std::string part_;  // empty if `path_` is no regular file
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// Memory of the calling stage.
+class memory_output final : public byte_output {
+ public:
+  bool can_seek() const noexcept override { return true; }
+  void write(std::span<const std::byte> bytes, std::uint64_t offset) override;
+  std::size_t read(std::span<std::byte> into, std::uint64_t offset) override;
+  std::uint64_t size() const noexcept override { return size_; }
+  void finish() override {}
+
+  buffer content() const { return memory_.slice(0, size_); }
+
+ private:
+  void reserve(std::size_t bytes);
+
+  buffer memory_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,367 @@
+#include "format_writer.hpp"
+
+#include "av_options.hpp"
+#include "stream_fields.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+extern "C" {
+#include <libavcodec/bsf.h>
+#include <libavutil/display.h>
+#include <libavutil/mathematics.h>
+#include <libavutil/mem.h>
+#include <libavutil/opt.h>
+}
+
+namespace lade::media {
+
+void av_output_deleter::operator()(AVFormatContext* freed) const noexcept {
+  avformat_free_context(freed);
+}
+
+std::string format_writer::doing(std::string_view what) const {
+  return std::string(what).append(" ").append(name_);
+}
+
+int format_writer::check(int result, std::string_view what) {
+  if (failure_ || result < 0) stage_ = stage::failed;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return check_av(result, doing(what));
+}
+
+// Formats of several files, and those of devices and the network.
+static bool writes_other_files(const AVOutputFormat& format) noexcept {
+  constexpr std::array<std::string_view, 8> refused{
+      "hls", "dash", "segment", "tee", "fifo", "hds", "smoothstreaming", "webm_chunk"};
+  const std::string_view name = format.name;
+  return (format.flags & AVFMT_NOFILE) != 0 ||
+         std::any_of(refused.begin(), refused.end(),
+                     [&](auto each) { return name.find(each) != name.npos; });
+}
+
+const AVOutputFormat& find_output_format(std::string_view name, const std::string& path) {
+  const auto text = std::string(name);
+  const auto* found = name.empty() ? av_guess_format(nullptr, path.c_str(), nullptr)
+                                   : av_guess_format(text.c_str(), nullptr, nullptr);
+  if (found == nullptr)
+    throw error(
+        errc::unsupported, "write " + path,
+        name.empty() ? "FFmpeg has no format for its extension" : "FFmpeg has no format " + text);
+  if (writes_other_files(*found))
+    throw error(errc::unsupported, "write " + path,
+                "the format " + std::string(found->name) + " is not one of single files");
+  return *found;
+}
+
+int format_writer::write_bytes(void* self, written_byte* from, int bytes) noexcept {
+  auto& writer = *static_cast<format_writer*>(self);
+  try {
+    const auto count = static_cast<std::size_t>(bytes);
+    writer.output_->write(std::as_bytes(std::span(from, count)), writer.position_);
+    writer.position_ += count;
+    return bytes;
+  } catch (...) {
+    if (!writer.failure_) writer.failure_ = std::current_exception();
+    return AVERROR(EIO);
+  }
+}
+
+// The offset that a seek of FFmpeg leads to; its error if there is none.
+static std::int64_t sought(std::uint64_t position, std::uint64_t size, std::int64_t offset,
+                           int whence) noexcept {
+  if ((whence & AVSEEK_SIZE) != 0) return static_cast<std::int64_t>(size);
+  const int from = whence & ~AVSEEK_FORCE;
+  const auto base = from == SEEK_CUR ? position : from == SEEK_END ? size : 0;
+  std::int64_t target = 0;
+  if (__builtin_add_overflow(static_cast<std::int64_t>(base), offset, &target) || target < 0)
+    return AVERROR(EINVAL);
+  return target;
+}
+
+std::int64_t format_writer::seek_bytes(void* self, std::int64_t offset, int whence) noexcept {
+  auto& writer = *static_cast<format_writer*>(self);
+  const auto target = sought(writer.position_, writer.output_->size(), offset, whence);
+  if (target >= 0 && (whence & AVSEEK_SIZE) == 0)
+    writer.position_ = static_cast<std::uint64_t>(target);
+  return target;
+}
+
+void format_writer::make_io() {
+  constexpr int bytes = 64 << 10;
+  auto* memory = static_cast<unsigned char*>(check_av(av_malloc(bytes)));
+  auto* seek = output_->can_seek() ? seek_bytes : nullptr;
+  io_.reset(avio_alloc_context(memory, bytes, 1, this, nullptr, write_bytes, seek));
+  if (io_) return;
+  av_free(memory);
+  throw std::bad_alloc();
+}
+
+// What was written so far, for muxers that read it again: movflags=+faststart moves the packets.
+struct format_writer_reading {
+  byte_output* from;
+  std::uint64_t position = 0;
+};
+
+int format_writer::read_again(void* reading, std::uint8_t* into, int bytes) noexcept try {
+  auto& state = *static_cast<format_writer_reading*>(reading);
+  const auto room = std::as_writable_bytes(std::span(into, static_cast<std::size_t>(bytes)));
+  const auto count = state.from->read(room, state.position);
+  state.position += count;
+  return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+} catch (...) {
+  return AVERROR(EIO);
+}
+
+std::int64_t format_writer::seek_again(void* reading, std::int64_t offset, int whence) noexcept {
+  auto& state = *static_cast<format_writer_reading*>(reading);
+  const auto target = sought(state.position, state.from->size(), offset, whence);
+  if (target >= 0 && (whence & AVSEEK_SIZE) == 0)
+    state.position = static_cast<std::uint64_t>(target);
+  return target;
+}
+
+int format_writer::open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+                              AVDictionary** /*options*/) noexcept try {
+  auto& writer = *static_cast<format_writer*>(of->opaque);
+  if (flags != AVIO_FLAG_READ || writer.name_ != url || !writer.output_->can_seek())
+    return AVERROR(EPERM);
+  constexpr int bytes = 64 << 10;
+  auto reading = std::make_unique<format_writer_reading>(writer.output_.get());
+  auto* memory = static_cast<unsigned char*>(check_av(av_malloc(bytes)));
+  *opened = avio_alloc_context(memory, bytes, 0, reading.get(), read_again, nullptr, seek_again);
+  if (*opened == nullptr) {
+    av_free(memory);
+    return AVERROR(ENOMEM);
+  }
+  (void)reading.release();
+  return 0;
+} catch (const std::bad_alloc&) {
+  return AVERROR(ENOMEM);
+}
+
+int format_writer::close_again(AVFormatContext* /*of*/, AVIOContext* io) noexcept {
+  delete static_cast<format_writer_reading*>(io->opaque);
+  av_format_deleter()(io);
+  return 0;
+}
+
+static void set_all_options(AVFormatContext& context, std::string_view text,
+                            std::string_view doing) {
+  auto parsed = parse_av_options(text, doing);
+  AVDictionary* options = parsed.release();
+  const int result = av_opt_set_dict2(&context, &options, AV_OPT_SEARCH_CHILDREN);
+  parsed.reset(options);
+  if (result == AVERROR_OPTION_NOT_FOUND || result >= 0) refuse_unknown_options(options, doing);
+  check_av(result, doing);
+}
+
+format_writer::format_writer(std::unique_ptr<byte_output> output, std::string name,
+                             const AVOutputFormat& format, std::string_view options)
+    : name_(std::move(name)), output_(std::move(output)) {
+  make_io();
+  AVFormatContext* context = nullptr;
+  const int result = avformat_alloc_output_context2(&context, &format, nullptr, name_.c_str());
+  context_.reset(context);
+  check(result, "write");
+  context->pb = io_.get();
+  context->opaque = this;
+  context->io_open = open_again;
+  context->io_close2 = close_again;
+  context->protocol_whitelist = check_av(av_strdup(""));
+  set_all_options(*context, options, doing("write"));
+}
+
+void format_writer::require_adding(std::string_view what) const {
+  if (stage_ == stage::adding) return;
+  throw error(errc::invalid_argument, doing(what), "its first packet has been written");
+}
+
+format_writer::track& format_writer::track_of(int stream) {
+  if (stream >= 0 && static_cast<std::size_t>(stream) < tracks_.size())
+    return tracks_[static_cast<std::size_t>(stream)];
+  throw error(errc::invalid_argument, doing("write stream " + std::to_string(stream) + " of"),
+              "it has " + std::to_string(tracks_.size()));
+}
+
+static void fill_dictionary(AVDictionary*& into, const metadata& from) {
+  av_dict_free(&into);
+  for (const auto& [key, value] : from)
+    check_av(av_dict_set(&into, key.c_str(), value.c_str(), AV_DICT_MULTIKEY), "set metadata");
+}
+
+// The tag that the source's container has for the codec, if it means the same in this one.
+static std::uint32_t kept_tag(const AVOutputFormat& format, const AVCodecParameters& of) noexcept {
+  const auto* tags = format.codec_tag;
+  const bool same = tags != nullptr && av_codec_get_id(tags, of.codec_tag) == of.codec_id;
+  return same ? of.codec_tag : 0;
+}
+
+static void fill_stream(AVStream& into, const AVOutputFormat& format, const stream_info& from) {
+  const auto& parameters = from.parameters();
+  check_av(avcodec_parameters_copy(into.codecpar, &parameters), "copy codec parameters");
+  into.codecpar->codec_tag = kept_tag(format, parameters);
+  into.time_base = av_rational_of(from.time_base());
+  if (const auto rate = from.frame_rate()) into.avg_frame_rate = av_rational_of(*rate);
+  if (from.kind() == stream_kind::video)
+    into.sample_aspect_ratio = into.codecpar->sample_aspect_ratio =
+        av_rational_of(from.sample_aspect());
+  fill_dictionary(into.metadata, from.metadata());
+}
+
+int format_writer::add(const stream_info& stream) {
+  require_adding("add a stream to");
+  const auto& format = *context_->oformat;
+  if (avformat_query_codec(&format, stream.parameters().codec_id, FF_COMPLIANCE_NORMAL) == 0)
+    throw error(errc::unsupported, doing("write"),
+                std::string(format.name) + " files do not hold " + std::string(stream.codec()));
+  auto& made = *check_av(avformat_new_stream(context_.get(), nullptr));
+  fill_stream(made, format, stream);
+  tracks_.push_back({.source = stream,
+                     .orientation = stream.orientation(),
+                     .filter = nullptr,
+                     .last_dts = std::nullopt});
+  return made.index;
+}
+
+void format_writer::set_metadata(const metadata& of_file) {
+  require_adding("set metadata of");
+  fill_dictionary(context_->metadata, of_file);
+}
+
+void format_writer::set_metadata(int stream, const metadata& of_stream) {
+  require_adding("set metadata of");
+  (void)track_of(stream);
+  fill_dictionary(context_->streams[stream]->metadata, of_stream);
+}
+
+void format_writer::set_orientation(int stream, display_orientation orientation) {
+  require_adding("set the orientation of");
+  auto& of = track_of(stream);
+  const bool quarters = orientation.degrees % 90 == 0;
+  if (of.source.kind() != stream_kind::video || !quarters)
+    throw error(errc::invalid_argument, doing("set the orientation of"),
+                quarters ? "the stream is no video" : "it is no multiple of 90 degrees");
+  of.orientation = orientation;
+}
+
+// The inverse of orientation_of_matrix (stream_info.cpp). An upright one is stated where the source
+// had another.
+void format_writer::state_orientation(int stream) {
+  const auto& of = track_of(stream);
+  if (of.orientation == of.source.orientation() && of.orientation == display_orientation{}) return;
+  if (of.orientation != display_orientation{} && !states_orientation(*context_->oformat))
+    throw error(errc::unsupported, doing("write"),
+                std::string(context_->oformat->name) +
+                    " files do not state an orientation; set_orientation() to upright drops it");
+  std::array<std::int32_t, 9> matrix;
+  av_display_rotation_set(matrix.data(), of.orientation.degrees);
+  if (of.orientation.mirrored) av_display_matrix_flip(matrix.data(), 1, 0);
+  check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
+}
+
+// Encoders leave headers out of packets, for containers that have them once for all. In others,
+// such as MPEG-TS, they are needed at key frames.
+void format_writer::filter_headers(int stream) {
+  auto& of = track_of(stream);
+  const auto& parameters = of.source.parameters();
+  const bool has_place = (context_->oformat->flags & AVFMT_GLOBALHEADER) != 0;
+  constexpr std::array<std::uint8_t, 3> zeros{};
+  const bool start_code = parameters.extradata_size > 3 &&
+                          std::equal(zeros.begin(), zeros.begin() + 2, parameters.extradata);
+  if (has_place || !start_code || !has_headers_apart(of.source)) return;
+  AVBSFContext* made = nullptr;
+  check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"));
+  of.filter.reset(made);
+  made->time_base_in = av_rational_of(of.source.time_base());
+  check_av(avcodec_parameters_copy(made->par_in, &parameters), doing("write"));
+  check_av(av_bsf_init(made), doing("write"));
+}
+
+void format_writer::begin() {
+  if (stage_ == stage::writing) return;
+  if (stage_ != stage::adding)
+    throw error(errc::invalid_argument, doing("write"),
+                stage_ == stage::failed ? "an earlier call failed" : "it is finished");
+  if (tracks_.empty()) throw error(errc::invalid_argument, doing("write"), "it has no streams");
+  for (int i = 0; i < static_cast<int>(tracks_.size()); ++i) {
+    state_orientation(i);
+    filter_headers(i);
+  }
+  check(avformat_write_header(context_.get(), nullptr), "write");
+  stage_ = stage::writing;
+}
+
+// Timestamps that FFmpeg would refuse without saying why.
+static const char* fault_of_times(const AVPacket& next, std::optional<std::int64_t> last,
+                                  int flags) noexcept {
+  if ((flags & AVFMT_NOTIMESTAMPS) != 0) return nullptr;
+  if (next.pts == AV_NOPTS_VALUE && next.dts == AV_NOPTS_VALUE) return "a packet has no time";
+  if (next.dts == AV_NOPTS_VALUE) return nullptr;
+  const bool repeats = (flags & AVFMT_TS_NONSTRICT) != 0;
+  if (last && (repeats ? next.dts < *last : next.dts <= *last))
+    return "a packet goes back in time, or has the time of the one before";
+  if (next.pts != AV_NOPTS_VALUE && next.pts < next.dts)
+    return "a packet is shown before it is decoded";
+  return nullptr;
+}
+
+static std::int64_t rescaled(std::int64_t timestamp, AVRational from, AVRational to,
+                             std::string_view doing) {
+  if (timestamp == AV_NOPTS_VALUE) return timestamp;
+  const auto result = av_rescale_q(timestamp, from, to);
+  if (result == AV_NOPTS_VALUE)
+    throw error(errc::limit_exceeded, doing, "a timestamp does not fit into 64 bits");
+  return result;
+}
+
+void format_writer::write_rescaled(int stream, AVPacket& next) {
+  auto& of = track_of(stream);
+  const auto from = av_rational_of(of.source.time_base());
+  const auto to = context_->streams[stream]->time_base;
+  const auto text = doing("write stream " + std::to_string(stream) + " of");
+  next.pts = rescaled(next.pts, from, to, text);
+  next.dts = rescaled(next.dts, from, to, text);
+  next.duration = rescaled(next.duration, from, to, text);
+  next.time_base = to;
+  next.stream_index = stream;
+  next.pos = -1;
+  if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
+    throw error(errc::invalid_argument, text, fault);
+  if (next.dts != AV_NOPTS_VALUE) of.last_dts = next.dts;
+  check(av_interleaved_write_frame(context_.get(), &next), "write");
+}
+
+void format_writer::write_filtered(int stream, AVPacket& next) {
+  auto* filter = track_of(stream).filter.get();
+  check(av_bsf_send_packet(filter, &next), "write");
+  while (true) {
+    const int result = av_bsf_receive_packet(filter, &next);
+    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
+    check(result, "write");
+    write_rescaled(stream, next);
+  }
+}
+
+void format_writer::write(int stream, const packet& next) {
+  const auto& of = track_of(stream);
+  begin();
+  av_packet copy(check_av(av_packet_clone(&next.get())));
+  of.filter ? write_filtered(stream, *copy) : write_rescaled(stream, *copy);
+}
+
+void format_writer::finish() {
+  begin();
+  check(av_write_trailer(context_.get()), "finish");
+  avio_flush(io_.get());
+  check(io_->error, "finish");
+  stage_ = stage::failed;  // unless what follows succeeds
+  output_->finish();
+  stage_ = stage::finished;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,94 @@
+// FFmpeg's muxers over our bytes.
+
+#pragma once
+
+#include "byte_output.hpp"
+#include "compat.hpp"
+#include "format_reader.hpp"
+
+#include <lade/media/av.hpp>
+#include <lade/media/av/muxer.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/stream_info.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+extern "C" {
+#include <libavformat/avformat.h>
+}
+
+namespace lade::media {
+
+// FFmpeg's muxer by name, or by the extension of `path`. Throws error(unsupported) if there is
+// none, or if it does not write one file.
+const AVOutputFormat& find_output_format(std::string_view name, const std::string& path);
+
+struct av_output_deleter {
+  void operator()(AVFormatContext* freed) const noexcept;
+};
+
+// A media file that is written. Throws what muxer throws. One thread at a time.
+class format_writer {
+ public:
+  // `name`: what errors call the file.
+  format_writer(std::unique_ptr<byte_output> output, std::string name, const AVOutputFormat& format,
+                std::string_view options);
+  format_writer(const format_writer&) = delete;
+  format_writer& operator=(const format_writer&) = delete;
+
+  int add(const stream_info& stream);
+  void set_metadata(const metadata& of_file);
+  void set_metadata(int stream, const metadata& of_stream);
+  void set_orientation(int stream, display_orientation orientation);
+  void write(int stream, const packet& next);
+  void finish();
+
+  bool finished() const noexcept { return stage_ == stage::finished; }
+
+ private:
+  enum class stage : std::uint8_t { adding, writing, finished, failed };
+
+  // One stream of the file.
+  struct track {
+    stream_info source;
+    display_orientation orientation;
+    av_bsf_context filter;  // puts headers into packets, where the container has no other place
+    std::optional<std::int64_t> last_dts;
+  };
+
+  static int write_bytes(void* self, written_byte* from, int bytes) noexcept;
+  static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) noexcept;
+  static int read_again(void* reading, std::uint8_t* into, int bytes) noexcept;
+  static std::int64_t seek_again(void* reading, std::int64_t offset, int whence) noexcept;
+  static int open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+                        AVDictionary** options) noexcept;
+  static int close_again(AVFormatContext* of, AVIOContext* io) noexcept;
+
+  void make_io();
+  void begin();
+  void require_adding(std::string_view what) const;
+  track& track_of(int stream);
+  void state_orientation(int stream);
+  void filter_headers(int stream);
+  void write_filtered(int stream, AVPacket& next);
+  void write_rescaled(int stream, AVPacket& next);
+  int check(int result, std::string_view what);
+  std::string doing(std::string_view what) const;
+
+  std::string name_;
+  std::unique_ptr<byte_output> output_;
+  std::uint64_t position_ = 0;
+  std::exception_ptr failure_;  // of the output, inside of FFmpeg
+  std::unique_ptr<AVIOContext, av_format_deleter> io_;
+  std::unique_ptr<AVFormatContext, av_output_deleter> context_;
+  std::vector<track> tracks_;
+  stage stage_ = stage::adding;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,158 @@
+#include "open_encoder.hpp"
+
+#include "av_options.hpp"
+#include "compat.hpp"
+#include "stream_fields.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+extern "C" {
+#include <libavutil/dict.h>
+#include <libavutil/opt.h>
+}
+
+namespace lade::media {
+
+const AVCodec& find_av_encoder(std::string_view name, AVMediaType kind) {
+  const auto doing = "open encoder " + std::string(name);
+  const auto* found = avcodec_find_encoder_by_name(std::string(name).c_str());
+  if (found == nullptr) {
+    const auto* codec = avcodec_descriptor_get_by_name(std::string(name).c_str());
+    if (codec != nullptr) found = avcodec_find_encoder(codec->id);
+  }
+  if (found == nullptr) throw error(errc::unsupported, doing, "FFmpeg has no such encoder");
+  if (found->type != kind)
+    throw error(errc::invalid_argument, doing,
+                std::string("it is one of ") + av_get_media_type_string(found->type));
+  return *found;
+}
+
+static void set_new_option(AVDictionary*& options, const char* key, const std::string& value,
+                           std::string_view doing) {
+  if (av_dict_get(options, key, nullptr, 0) != nullptr)
+    throw error(errc::invalid_argument, doing, std::string(key) + " is set twice");
+  check_av(av_dict_set(&options, key, value.c_str(), 0), doing);
+}
+
+// Encoders that take a quality from AVCodecContext (AV_CODEC_FLAG_QSCALE).
+static bool takes_qscale(AVCodecID codec) noexcept {
+  constexpr std::array known{AV_CODEC_ID_MJPEG, AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO,
+                             AV_CODEC_ID_MPEG4, AV_CODEC_ID_H263,       AV_CODEC_ID_FLV1,
+                             AV_CODEC_ID_WMV1,  AV_CODEC_ID_WMV2,       AV_CODEC_ID_THEORA,
+                             AV_CODEC_ID_MP3,   AV_CODEC_ID_VORBIS,     AV_CODEC_ID_AAC};
+  return std::find(known.begin(), known.end(), codec) != known.end();
+}
+
+static void set_quality(AVCodecContext& context, double quality, AVDictionary*& options,
+                        std::string_view doing) {
+  for (const char* key : {"crf", "quality"}) {
+    if (context.codec->priv_class == nullptr) break;
+    const auto* option = av_opt_find(context.priv_data, key, nullptr, 0, 0);
+    const bool is_number = option != nullptr && option->unit == nullptr;
+    if (is_number) return set_new_option(options, key, std::to_string(quality), doing);
+  }
+  constexpr double most = 1000;
+  if (!takes_qscale(context.codec_id) || !(quality >= -most && quality <= most))
+    throw error(errc::invalid_argument, doing, "the encoder has no such quality");
+  context.flags |= AV_CODEC_FLAG_QSCALE;
+  context.global_quality = static_cast<int>(quality * FF_QP2LAMBDA);
+}
+
+// What only one of the fields' values can express is refused by the encoder itself.
+static void open_av_encoder(AVCodecContext& context, const encoder_settings& settings,
+                            std::string_view doing) {
+  auto parsed = parse_av_options(settings.options, doing);
+  AVDictionary* options = parsed.release();
+  int result = 0;
+  try {
+    if (settings.quality) set_quality(context, *settings.quality, options, doing);
+    result = avcodec_open2(&context, context.codec, &options);
+  } catch (...) {
+    parsed.reset(options);
+    throw;
+  }
+  parsed.reset(options);
+  check_av(result, doing);
+  refuse_unknown_options(options, doing);
+}
+
+static stream_info stream_of_encoder(const AVCodecContext& context) {
+  auto fields = std::make_shared<stream_info::fields>();
+  fields->file = "encoded " + std::string(av_get_media_type_string(context.codec_type));
+  fields->parameters.reset(check_av(avcodec_parameters_alloc()));
+  check_av(avcodec_parameters_from_context(fields->parameters.get(), &context),
+           "copy parameters of an encoder");
+  fields->time_base = rational_of(context.time_base);
+  fields->headers_apart = true;
+  if (context.framerate.num > 0) fields->frame_rate = rational_of(context.framerate);
+  const auto aspect = context.sample_aspect_ratio;
+  if (aspect.num > 0) fields->sample_aspect = rational_of(aspect);
+  return stream_info(std::move(fields));
+}
+
+static av_codec_context opened(av_codec_context context, const encoder_settings& settings,
+                               std::string_view doing) {
+  if (settings.bit_rate < 0)
+    throw error(errc::invalid_argument, doing, "bit_rate must not be negative");
+  if (settings.bit_rate > 0) context->bit_rate = settings.bit_rate;
+  context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+  context->log_level_offset = AV_LOG_TRACE;  // prints nothing
+  open_av_encoder(*context, settings, doing);
+  return context;
+}
+
+open_encoder::open_encoder(av_codec_context context, const encoder_settings& settings,
+                           std::string doing)
+    : doing_(std::move(doing)),
+      context_(opened(std::move(context), settings, doing_)),
+      stream_(stream_of_encoder(*context_)) {}
+
+void open_encoder::require_unfinished() const {
+  if (finished_) throw error(errc::invalid_argument, doing_, "the encoder has finished");
+}
+
+void open_encoder::send(const AVFrame& next) {
+  require_unfinished();
+  if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
+  check_av(avcodec_send_frame(context_.get(), &next), doing_);
+  take_packets();
+}
+
+void open_encoder::finish() {
+  if (std::exchange(finished_, true)) return;
+  check_av(avcodec_send_frame(context_.get(), nullptr), doing_);
+  take_packets();
+}
+
+// Until FFmpeg 6.0, encoders of video leave durations out.
+void open_encoder::set_duration_of(AVPacket& next) {
+  const auto found = durations_.find(next.pts);
+  if (found == durations_.end()) return;
+  if (next.duration == 0) next.duration = found->second;
+  durations_.erase(found);
+}
+
+void open_encoder::take_packets() {
+  while (true) {
+    av_packet next(check_av(av_packet_alloc()));
+    const int result = avcodec_receive_packet(context_.get(), next.get());
+    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
+    check_av(result, doing_);
+    set_duration_of(*next);
+    next->time_base = context_->time_base;
+    ready_.emplace_back(std::move(next));
+  }
+}
+
+std::optional<packet> open_encoder::receive() {
+  if (ready_.empty()) return std::nullopt;
+  auto next = std::move(ready_.front());
+  ready_.pop_front();
+  return next;
+}
+
+}  // namespace lade::media

@@ -1,0 +1,71 @@
+// Conversion of pictures between pixel formats and colours, at equal size.
+
+#pragma once
+
+#include <lade/media/av.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+extern "C" {
+#include <libavutil/frame.h>
+#include <libavutil/pixfmt.h>
+}
+
+struct SwsContext;
+
+namespace lade::media {
+
+struct sws_deleter {
+  void operator()(SwsContext* freed) const noexcept;
+};
+
+// How a picture is stored.
+struct picture_format {
+  AVPixelFormat format = AV_PIX_FMT_NONE;
+  AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
+  AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
+  AVChromaLocation siting = AVCHROMA_LOC_UNSPECIFIED;  // FFmpeg's default: left
+
+  friend bool operator==(const picture_format&, const picture_format&) = default;
+};
+
+// That of a frame. Formats that imply the full range ("yuvj420p") become those without it.
+picture_format format_of_picture(const AVFrame& frame) noexcept;
+
+bool is_rgb(AVPixelFormat format) noexcept;
+bool is_grey(AVPixelFormat format) noexcept;
+
+// Rows of pixels as FFmpeg takes them.
+struct picture_rows {
+  std::array<const std::uint8_t*, 4> planes{};
+  std::array<int, 4> strides{};  // in bytes
+};
+
+// Converts pictures of one size to one format. Keeps swscale's context while their format stays the
+// same. One thread at a time.
+class picture_converter {
+ public:
+  picture_converter(int width, int height, const picture_format& to) noexcept
+      : width_(width), height_(height), to_(to) {}
+
+  // Fills the planes of `into`, which has the size and format. Colours that `from` leaves open are
+  // those of the result. Throws error(unsupported) for formats and matrices that swscale lacks.
+  void convert(const picture_rows& rows, const picture_format& from, AVFrame& into);
+
+  // Whether a picture has the format already.
+  bool is_equal(const picture_format& from) const noexcept { return completed(from) == to_; }
+
+ private:
+  picture_format completed(picture_format from) const noexcept;
+  void make_context(const picture_format& from);
+
+  int width_;
+  int height_;
+  picture_format to_;
+  picture_format from_;  // that the context is for
+  std::unique_ptr<SwsContext, sws_deleter> context_;
+};
+
+}  // namespace lade::media

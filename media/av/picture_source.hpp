@@ -1,0 +1,42 @@
+// Pictures for an encoder, from frames and tensors.
+
+#pragma once
+
+#include "picture_converter.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/media/av/frame.hpp>
+#include <lade/tensor.hpp>
+
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// Makes pictures of one size and format. Their memory is used again once nobody else refers to it,
+// and counts to the calling stage's budget. One thread at a time.
+class picture_source {
+ public:
+  picture_source(int width, int height, const picture_format& to) noexcept
+      : width_(width), height_(height), to_(to), converter_(width, height, to) {}
+
+  // The picture of a frame, which is shared if it has the format. Throws error(invalid_argument)
+  // for audio and another size; `doing` is the text of errors.
+  av_frame from_frame(const frame& from, std::string_view doing);
+
+  // The picture of u8 [height, width, 3] RGB. Throws error(invalid_argument) for another tensor.
+  av_frame from_tensor(const tensor& picture, std::string_view doing);
+
+ private:
+  av_frame converted(const picture_rows& rows, const picture_format& from);
+  AVFrame& unused_picture();
+
+  int width_;
+  int height_;
+  picture_format to_;
+  picture_converter converter_;
+  std::vector<av_frame> pictures_;
+  std::vector<memory_charge> charges_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,74 @@
+#include "sample_source.hpp"
+
+#include <lade/error.hpp>
+
+#include <array>
+#include <vector>
+
+extern "C" {
+#include <libavutil/audio_fifo.h>
+}
+
+namespace lade::media {
+
+// Of encoders that take any number of samples at once, PCM above all.
+static constexpr int usual_piece = 4096;
+
+static av_frame new_samples(const AVCodecContext& of, AVSampleFormat format, int count) {
+  av_frame next(check_av(av_frame_alloc()));
+  next->format = format;
+  next->sample_rate = of.sample_rate;
+  next->nb_samples = count;
+  check_av(av_channel_layout_copy(&next->ch_layout, &of.ch_layout), "copy a channel layout");
+  check_av(av_frame_get_buffer(next.get(), 0), "allocate samples");
+  return next;
+}
+
+sample_source::sample_source(AVCodecContext& encoder)
+    : encoder_(encoder),
+      piece_(encoder.frame_size > 0 ? encoder.frame_size : usual_piece),
+      converter_(encoder.ch_layout, encoder.sample_fmt, encoder.sample_rate),
+      converted_(new_samples(encoder, encoder.sample_fmt, piece_)),
+      interleaved_(new_samples(encoder, AV_SAMPLE_FMT_FLT, piece_)),
+      waiting_(check_av(
+          av_audio_fifo_alloc(encoder.sample_fmt, encoder.ch_layout.nb_channels, 2 * piece_))) {}
+
+void sample_source::append_rows(const std::uint8_t** planes, AVSampleFormat format, int count) {
+  converter_.convert(planes, format, count, converted_->extended_data);
+  check_av(av_audio_fifo_write(waiting_.get(), reinterpret_cast<void**>(converted_->extended_data),
+                               count),
+           "keep samples");
+}
+
+void sample_source::append(const AVFrame& from, int first, int count) {
+  const auto format = static_cast<AVSampleFormat>(from.format);
+  const bool planar = av_sample_fmt_is_planar(format) != 0;
+  const int channels = from.ch_layout.nb_channels;
+  const int step = av_get_bytes_per_sample(format) * (planar ? 1 : channels);
+  std::vector<const std::uint8_t*> planes(static_cast<std::size_t>(planar ? channels : 1));
+  for (std::size_t i = 0; i < planes.size(); ++i)
+    planes[i] = from.extended_data[i] + std::ptrdiff_t{first} * step;
+  append_rows(planes.data(), format, count);
+}
+
+void sample_source::append(const tensor& from, std::int64_t first, int count) {
+  const auto channels = from.shape()[1];
+  const auto* in = from.data<float>() + first * from.strides()[0];
+  auto* out = reinterpret_cast<float*>(interleaved_->data[0]);
+  for (int i = 0; i < count; ++i, in += from.strides()[0])
+    for (std::int64_t c = 0; c < channels; ++c) *out++ = in[c * from.strides()[1]];
+  std::array<const std::uint8_t*, 1> rows{interleaved_->data[0]};
+  append_rows(rows.data(), AV_SAMPLE_FMT_FLT, count);
+}
+
+av_frame sample_source::take(bool last) {
+  const int there = av_audio_fifo_size(waiting_.get());
+  const int count = there < piece_ && last ? there : piece_;
+  if (there < count || count == 0) return nullptr;
+  auto next = new_samples(encoder_, encoder_.sample_fmt, count);
+  check_av(av_audio_fifo_read(waiting_.get(), reinterpret_cast<void**>(next->extended_data), count),
+           "take samples");
+  return next;
+}
+
+}  // namespace lade::media

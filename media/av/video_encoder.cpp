@@ -1,0 +1,146 @@
+#include <lade/error.hpp>
+#include <lade/media/av/encoder.hpp>
+
+#include "compat.hpp"
+#include "open_encoder.hpp"
+#include "picture_source.hpp"
+#include "stream_fields.hpp"
+#include "video_format.hpp"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+extern "C" {
+#include <libavutil/pixdesc.h>
+}
+
+namespace lade::media {
+
+static AVRational fraction_of_option(const rational& value, const char* name,
+                                     std::string_view doing) {
+  constexpr auto most = std::numeric_limits<int>::max();
+  if (value > 0 && value.numerator() <= most && value.denominator() <= most)
+    return av_rational_of(value);
+  throw error(errc::invalid_argument, doing,
+              std::string(name) + " must be above 0 and have terms of 31 bits");
+}
+
+static void check_size(const AVCodecContext& context, std::string_view doing) {
+  constexpr int most = 32768;
+  if (context.width < 1 || context.height < 1 || context.width > most || context.height > most)
+    throw error(errc::invalid_argument, doing, "width and height must be 1 to 32768");
+  const auto* format = av_pix_fmt_desc_get(context.pix_fmt);
+  const bool odd = (context.width & ((1 << format->log2_chroma_w) - 1)) != 0 ||
+                   (context.height & ((1 << format->log2_chroma_h) - 1)) != 0;
+  if (odd && (context.codec_id == AV_CODEC_ID_H264 || context.codec_id == AV_CODEC_ID_HEVC))
+    throw error(errc::invalid_argument, doing,
+                std::string("pictures of ") + format->name + " have an even size");
+}
+
+static void set_groups(AVCodecContext& context, const video_encode_options& options,
+                       std::string_view doing) {
+  const auto* codec = avcodec_descriptor_get(context.codec_id);
+  const int properties = codec == nullptr ? 0 : codec->props;
+  const auto check = [&](std::optional<int> value, int least, int most, const char* name) {
+    if (value && (*value < least || *value > most))
+      throw error(
+          errc::invalid_argument, doing,
+          std::string(name) + " must be " + std::to_string(least) + " to " + std::to_string(most));
+  };
+  constexpr int longest = 1 << 20;
+  check(options.gop, 1, (properties & AV_CODEC_PROP_INTRA_ONLY) != 0 ? 1 : longest, "gop");
+  check(options.b_frames, 0, (properties & AV_CODEC_PROP_REORDER) != 0 ? 16 : 0, "b_frames");
+  if (options.gop) context.gop_size = *options.gop;
+  if (options.b_frames) context.max_b_frames = *options.b_frames;
+}
+
+static av_codec_context new_video_context(const video_encode_options& options,
+                                          std::string_view doing) {
+  if (options.threads < 1 || options.threads > 64)
+    throw error(errc::invalid_argument, doing, "threads must be 1 to 64");
+  const auto& encoder = find_av_encoder(options.encoder, AVMEDIA_TYPE_VIDEO);
+  av_codec_context context(check_av(avcodec_alloc_context3(&encoder)));
+  context->width = options.width;
+  context->height = options.height;
+  context->pix_fmt = choose_pixel_format(encoder, options.pixel_format, doing);
+  check_size(*context, doing);
+  context->framerate = fraction_of_option(options.frame_rate, "frame_rate", doing);
+  const rational unit = options.time_base == 0 ? 1 / options.frame_rate : options.time_base;
+  context->time_base = fraction_of_option(unit, "time_base", doing);
+  context->sample_aspect_ratio = fraction_of_option(options.sample_aspect, "sample_aspect", doing);
+  context->thread_count = options.threads;
+  set_groups(*context, options, doing);
+  set_colours(*context, options.colour, doing);
+  return context;
+}
+
+class video_encoder::state {
+ public:
+  explicit state(const video_encode_options& options)
+      : doing("encode video (" + std::string(options.encoder) + ")"),
+        encoder(new_video_context(options, doing),
+                {options.bit_rate, options.quality, options.options}, doing),
+        source(options.width, options.height, format_of_encoder(encoder.context())),
+        frame_duration(1 / options.frame_rate) {}
+
+  void send_at(av_frame next, const rational& time, const rational& duration) {
+    const auto at = pts_of(time);
+    if (last_pts && at <= *last_pts)
+      throw error(errc::invalid_argument, doing,
+                  "the frame at " + to_string(time) + " s is not after the one before");
+    next->pts = at;
+    const auto units = duration / encoder.stream().time_base();
+    media::set_duration(*next, duration > 0 ? units.round() : 0);
+    next->pict_type = AV_PICTURE_TYPE_NONE;
+    encoder.send(*next);
+    last_pts = at;
+    next_time = time + (duration > 0 ? duration : frame_duration);
+  }
+
+  std::int64_t pts_of(const rational& time) const {
+    const auto units = time / encoder.stream().time_base();
+    if (units.denominator() == 1) return units.numerator();
+    throw error(errc::invalid_argument, doing,
+                "the time " + to_string(time) + " s is no multiple of the time base " +
+                    to_string(encoder.stream().time_base()));
+  }
+
+  void send_picture(const tensor& picture) {
+    encoder.require_unfinished();
+    const auto time = next_time;
+    send_at(source.from_tensor(picture, doing), time, frame_duration);
+  }
+
+  std::string doing;
+  open_encoder encoder;
+  picture_source source;
+  rational frame_duration;
+  rational next_time;  // of the next tensor
+  std::optional<std::int64_t> last_pts;
+};
+
+video_encoder::video_encoder(const video_encode_options& options)
+    : state_(std::make_unique<state>(options)) {}
+video_encoder::video_encoder(video_encoder&&) noexcept = default;
+video_encoder& video_encoder::operator=(video_encoder&&) noexcept = default;
+video_encoder::~video_encoder() = default;
+
+const stream_info& video_encoder::stream() const noexcept { return state_->encoder.stream(); }
+
+void video_encoder::send(const frame& next) {
+  state_->encoder.require_unfinished();
+  const auto time = next.time();
+  if (!time) throw error(errc::invalid_argument, state_->doing, "the frame has no time");
+  state_->send_at(state_->source.from_frame(next, state_->doing), *time, next.duration());
+}
+
+void video_encoder::send(const tensor& pictures) {
+  if (pictures.rank() != 4) return state_->send_picture(pictures);
+  for (std::int64_t i = 0; i < pictures.shape()[0]; ++i) state_->send_picture(pictures[i]);
+}
+
+void video_encoder::finish() { state_->encoder.finish(); }
+std::optional<packet> video_encoder::receive() { return state_->encoder.receive(); }
+
+}  // namespace lade::media

@@ -1,0 +1,517 @@
+#include <lade/media/av/encoder.hpp>
+
+#include "encoded.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstring>
+
+namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// A small video with an encoder that takes everything.
+static video_encode_options raw_video(std::string_view pixel_format) {
+  return {.encoder = "rawvideo",
+          .width = 16,
+          .height = 4,
+          .frame_rate = 25,
+          .pixel_format = pixel_format};
+}
+
+static std::vector<std::uint8_t> encoded_bytes(video_encoder& encoder, const tensor& pictures) {
+  encoder.send(pictures);
+  encoder.finish();
+  std::vector<std::uint8_t> bytes;
+  while (auto next = encoder.receive())
+    for (const auto each : next->data()) bytes.push_back(static_cast<std::uint8_t>(each));
+  return bytes;
+}
+
+static tensor picture_of_colour(const std::array<int, 3>& colour) {
+  tensor picture(element_type::u8, {4, 16, 3});
+  for (std::size_t i = 0; i < picture.spec().elements(); ++i)
+    picture.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(colour[i % 3]);
+  return picture;
+}
+
+// Weights of red and blue in luma: Rec. ITU-R BT.601, BT.709 and BT.2020, table of signal formats.
+struct matrix_weights {
+  const char* name;
+  double red;
+  double blue;
+};
+
+static std::array<double, 3> expected_yuv(const matrix_weights& of, bool full,
+                                          const std::array<int, 3>& rgb) {
+  const double y = of.red * rgb[0] + (1 - of.red - of.blue) * rgb[1] + of.blue * rgb[2];
+  const double u = (rgb[2] - y) / (2 * (1 - of.blue));
+  const double v = (rgb[0] - y) / (2 * (1 - of.red));
+  const double luma = full ? 1 : 219.0 / 255;
+  const double chroma = full ? 1 : 224.0 / 255;
+  return {y * luma + (full ? 0 : 16), u * chroma + 128, v * chroma + 128};
+}
+
+TEST(VideoEncoder, ConvertsByTheMatrixAndRangeThatItStates) {
+  for (const auto& matrix :
+       {matrix_weights{"smpte170m", 0.299, 0.114}, matrix_weights{"bt709", 0.2126, 0.0722},
+        matrix_weights{"bt2020nc", 0.2627, 0.0593}})
+    for (const bool full : {false, true})
+      for (const auto& rgb :
+           {std::array{255, 0, 0}, std::array{0, 255, 0}, std::array{0, 0, 255},
+            std::array{255, 255, 255}, std::array{0, 0, 0}, std::array{12, 200, 77}}) {
+        auto options = raw_video("yuv444p");
+        options.colour = {.matrix = matrix.name, .range = full ? "pc" : "tv"};
+        video_encoder encoder(options);
+        const auto bytes = encoded_bytes(encoder, picture_of_colour(rgb));
+        const auto expected = expected_yuv(matrix, full, rgb);
+        ASSERT_EQ(bytes.size(), 3U * 64);
+        for (std::size_t c = 0; c < 3; ++c)
+          EXPECT_NEAR(bytes[c * 64], std::min(expected[c], 255.0), 1)
+              << matrix.name << (full ? " full " : " limited ") << testing::PrintToString(rgb);
+      }
+}
+
+TEST(VideoEncoder, PutsChromaOfHalfTheWidthAtTheLeftOfItsPixels) {
+  tensor ramp(element_type::u8, {4, 16, 3});  // blue rises by 16 from pixel to pixel
+  for (int i = 0; i < 64; ++i) {
+    auto* pixel = ramp.data<std::uint8_t>() + std::ptrdiff_t{3} * i;
+    pixel[0] = pixel[1] = 0;
+    pixel[2] = static_cast<std::uint8_t>(i % 16 * 16);
+  }
+  video_encoder half(raw_video("yuv420p"));
+  video_encoder all(raw_video("yuv444p"));
+  const auto subsampled = encoded_bytes(half, ramp);
+  const auto whole = encoded_bytes(all, ramp);
+  for (std::size_t x = 1; x < 7; ++x)
+    EXPECT_NEAR(subsampled[64 + x], whole[64 + 2 * x], 1) << "chroma sample " << x;
+}
+
+TEST(VideoEncoder, TakesRowsOfAnyStride) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  const auto wide = random_pictures({4, 40, 3}, seed);
+  tensor plain(element_type::u8, {4, 16, 3});
+  for (std::int64_t y = 0; y < 4; ++y)
+    std::memcpy(plain.bytes() + y * 48, wide.bytes() + (3 - y) * 120 + 15, 48);
+  const tensor turned(plain.spec(), {-120, 3, 1}, wide.memory(),
+                      wide.bytes() + std::ptrdiff_t{3} * 120 + 15);
+  video_encoder first(raw_video("yuv420p"));
+  video_encoder second(raw_video("yuv420p"));
+  EXPECT_EQ(encoded_bytes(first, turned), encoded_bytes(second, plain));
+}
+
+TEST(VideoEncoder, EncodesABatchAsItsPictures) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  const auto pictures = random_pictures({5, 4, 16, 3}, seed);
+  video_encoder batch(raw_video("rgb24"));
+  video_encoder single(raw_video("rgb24"));
+  for (std::int64_t i = 0; i < 4; ++i) single.send(pictures[i]);
+  EXPECT_EQ(encoded_bytes(single, pictures[4]), encoded_bytes(batch, pictures));
+}
+
+// How a file is encoded without loss.
+struct lossless_case {
+  const char* file;
+  const char* encoder;
+  const char* pixel_format;
+  const char* options;
+};
+
+TEST(VideoEncoder, WithoutLossRestoresRandomPictures) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  const auto pictures = random_pictures({6, 98, 178, 3}, seed);
+  for (const auto& each : {lossless_case{"random.mkv", "ffv1", "bgr0", ""},
+                           lossless_case{"random.mov", "png", "rgb24", ""},
+                           lossless_case{"random.mp4", "libx264rgb", "rgb24", "qp=0"},
+                           lossless_case{"random.avi", "rawvideo", "bgr24", ""}}) {
+    const auto path = media_directory / each.file;
+    video_encoder encoder({.encoder = each.encoder,
+                           .width = 178,
+                           .height = 98,
+                           .frame_rate = rational(30000, 1001),
+                           .pixel_format = each.pixel_format,
+                           .options = each.options});
+    write_encoded(path, encoder, pictures);
+    const auto decoded = rgb_of_ffmpeg(path);
+    ASSERT_EQ(decoded.size(), pictures.spec().bytes()) << each.file;
+    EXPECT_EQ(std::memcmp(decoded.data(), pictures.bytes(), decoded.size()), 0) << each.file;
+  }
+}
+
+TEST(VideoEncoder, WithoutLossRestoresFramesAndTheirTimes) {
+  for (const auto& recipe : all_videos) {
+    const std::string name = recipe.file;
+    if (name != "h264-444.mkv" && name != "h264-variable.mkv" && name != "h264-422-10.mkv" &&
+        name != "vp9.webm" && name != "mpeg4-b.mp4" && name != "h264-open-gop.mp4")
+      continue;
+    const auto source = frames_of_file(video_path(recipe), stream_kind::video);
+    const auto format = source[0].pixel_format();
+    const bool h264 = format != "yuv420p";
+    const auto path = media_directory / ("again-" + name + ".mkv");
+    video_encoder encoder({.encoder = h264 ? "libx264" : "ffv1",
+                           .width = source[0].width(),
+                           .height = source[0].height(),
+                           .frame_rate = 25,
+                           .time_base = source[0].time_base(),
+                           .pixel_format = format,
+                           .colour = source[0].colour(),
+                           .options = h264 ? "qp=0" : ""});
+    muxer file(path);
+    const int stream = file.add(encoder.stream());
+    for (const auto& each : source) {
+      encoder.send(each);
+      file.write_ready(stream, encoder);
+    }
+    encoder.finish();
+    file.write_ready(stream, encoder);
+    file.finish();
+    const auto again = frames_of_file(path, stream_kind::video);
+    ASSERT_EQ(again.size(), source.size()) << name;
+    for (std::size_t i = 0; i < source.size(); ++i)
+      EXPECT_EQ(digest_of(again[i]), digest_of(source[i])) << name << " frame " << i;
+  }
+}
+
+// How a file is encoded with loss, and how well.
+struct lossy_case {
+  const char* file;
+  const char* encoder;
+  std::optional<double> quality;
+  std::int64_t bit_rate;
+  const char* options;
+  double psnr;  // in decibels
+};
+
+TEST(VideoEncoder, WithLossStaysAboveItsQuality) {
+  const auto pictures = smooth_pictures(20, 96, 160);
+  for (const auto& each :
+       {lossy_case{"lossy.mp4", "libx264", 12, 0, "preset=veryfast", 40},
+        lossy_case{"hevc.mkv", "libx265", 12, 0, "x265-params=log-level=none", 40},
+        lossy_case{"lossy.webm", "libvpx-vp9", 10, 0, "cpu-used=8", 40},
+        lossy_case{"vp8.webm", "libvpx", {}, 2'000'000, "cpu-used=8", 36},
+        lossy_case{"lossy.avi", "mpeg4", 2, 0, "", 38},
+        lossy_case{"lossy.ts", "mpeg2video", 2, 0, "", 38},
+        lossy_case{"h264.ts", "libx264", 12, 0, "", 40},
+        lossy_case{"lossy.mov", "mjpeg", 2, 0, "", 38}}) {
+    const auto path = media_directory / each.file;
+    video_encoder encoder({.encoder = each.encoder,
+                           .width = 160,
+                           .height = 96,
+                           .frame_rate = 25,
+                           .bit_rate = each.bit_rate,
+                           .quality = each.quality,
+                           .gop = each.encoder == std::string("mjpeg") ? 1 : 10,
+                           .options = each.options});
+    write_encoded(path, encoder, pictures);
+    const auto decoded = rgb_of_ffmpeg(path);
+    ASSERT_EQ(decoded.size(), pictures.spec().bytes()) << each.file;
+    EXPECT_GT(psnr(decoded.data(), pictures.data<std::uint8_t>(), decoded.size()), each.psnr)
+        << each.file;
+  }
+}
+
+TEST(VideoEncoder, StatesItsParametersAsFfprobeReadsThem) {
+  const auto path = media_directory / "parameters.mp4";
+  video_encoder encoder({.encoder = "libx264",
+                         .width = 128,
+                         .height = 72,
+                         .frame_rate = rational(30000, 1001),
+                         .pixel_format = "yuv422p10le",
+                         .gop = 12,
+                         .b_frames = 2,
+                         .colour = {.matrix = "bt2020nc",
+                                    .primaries = "bt2020",
+                                    .transfer = "smpte2084",
+                                    .range = "pc"},
+                         .sample_aspect = rational(4, 3),
+                         .options = "profile=high422:x264-params=scenecut=0\\:b-adapt=0"});
+  write_encoded(path, encoder, smooth_pictures(36, 72, 128));
+  EXPECT_EQ(probe(path,
+                  "-show_entries stream=codec_name,profile,width,height,has_b_frames,"
+                  "sample_aspect_ratio,pix_fmt,color_range,color_space,color_transfer,"
+                  "color_primaries,r_frame_rate,avg_frame_rate,duration_ts,nb_frames,time_base"),
+            "codec_name=h264\nprofile=High 4:2:2\nwidth=128\nheight=72\nhas_b_frames=2\n"
+            "sample_aspect_ratio=4:3\npix_fmt=yuv422p10le\ncolor_range=pc\n"
+            "color_space=bt2020nc\ncolor_transfer=smpte2084\ncolor_primaries=bt2020\n"
+            "r_frame_rate=30000/1001\navg_frame_rate=30000/1001\ntime_base=1/30000\n"
+            "duration_ts=36036\nnb_frames=36\n");
+  std::string kinds;
+  for (const auto& each : frames_of_file(path, stream_kind::video)) kinds += each.picture_type();
+  EXPECT_EQ(kinds, "IBBPBBPBBPBPIBBPBBPBBPBPIBBPBBPBBPBP");
+}
+
+TEST(VideoEncoder, ReachesItsBitRate) {
+  const auto path = media_directory / "rate.mp4";
+  video_encoder encoder({.encoder = "libx264",
+                         .width = 160,
+                         .height = 96,
+                         .frame_rate = 25,
+                         .bit_rate = 400'000,
+                         .options = "preset=veryfast"});
+  write_encoded(path, encoder, random_pictures({100, 96, 160, 3}, 6));
+  const auto bytes = std::filesystem::file_size(path);
+  EXPECT_NEAR(static_cast<double>(bytes) * 8 / 4, 400'000, 150'000);
+}
+
+static video_encode_options small_h264() {
+  return {.encoder = "libx264", .width = 16, .height = 16, .frame_rate = 25};
+}
+
+TEST(VideoEncoder, RefusesOptionsByName) {
+  const auto expect = [](auto change, const char* text) {
+    auto options = small_h264();
+    change(options);
+    EXPECT_THAT([&] { video_encoder encoder(options); }, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  using options = video_encode_options;
+  expect([](options& o) { o.encoder = "x264"; }, "open encoder x264: FFmpeg has no such encoder");
+  expect([](options& o) { o.encoder = "aac"; }, "it is one of audio");
+  expect([](options& o) { o.options = "crff=3"; }, "unknown option crff");
+  expect([](options& o) { o.options = "crf"; }, "options are key=value:key=value");
+  expect(
+      [](options& o) {
+        o.quality = 20;
+        o.options = "crf=3";
+      },
+      "crf is set twice");
+  expect([](options& o) { o.width = 0; }, "width and height must be 1 to 32768");
+  expect([](options& o) { o.width = 15; }, "pictures of yuv420p have an even size");
+  expect([](options& o) { o.frame_rate = 0; }, "frame_rate must be above 0");
+  expect([](options& o) { o.pixel_format = "yuv999p"; }, "FFmpeg has no pixel format yuv999p");
+  expect([](options& o) { o.pixel_format = "rgb24"; }, "does not have the pixel format rgb24");
+  expect([](options& o) { o.colour.matrix = "bt999"; }, "FFmpeg has no colour matrix bt999");
+  expect([](options& o) { o.colour.matrix = "gbr"; }, "the colour matrix gbr does not fit yuv420p");
+  expect([](options& o) { o.threads = 0; }, "threads must be 1 to 64");
+  expect([](options& o) { o.b_frames = 17; }, "b_frames must be 0 to 16");
+  expect([](options& o) { o.bit_rate = -1; }, "bit_rate must not be negative");
+  expect(
+      [](options& o) {
+        o.encoder = "ffv1";
+        o.quality = 3;
+      },
+      "the encoder has no such quality");
+  expect(
+      [](options& o) {
+        o.encoder = "mjpeg";
+        o.b_frames = 1;
+      },
+      "b_frames must be 0 to 0");
+  expect(
+      [](options& o) {
+        o.encoder = "mjpeg";
+        o.gop = 5;
+      },
+      "gop must be 1 to 1");
+}
+
+TEST(VideoEncoder, RefusesPicturesThatDoNotFit) {
+  video_encoder encoder(small_h264());
+  const auto expect = [&](const tensor& picture, const char* text) {
+    EXPECT_THAT([&] { encoder.send(picture); }, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  expect(random_pictures({16, 18, 3}, 1), "the picture is 18 x 16, not 16 x 16");
+  expect(random_pictures({16, 16}, 1), "pictures are u8 [height, width, 3]");
+  expect(tensor(element_type::f32, {16, 16, 3}), "not f32 [16, 16, 3]");
+  encoder.finish();
+  expect(random_pictures({16, 16, 3}, 1), "the encoder has finished");
+}
+
+TEST(VideoEncoder, RefusesFramesThatGoBackInTimeOrLieBetweenItsUnits) {
+  const auto path = video_path(all_videos[0]);
+  const auto frames = frames_of_file(path, stream_kind::video);
+  const video_encode_options options{
+      .encoder = "ffv1", .width = 178, .height = 98, .frame_rate = 25};
+  video_encoder encoder(options);
+  encoder.send(frames[3]);
+  EXPECT_THAT([&] { encoder.send(frames[3]); },
+              ThrowsMessage<error>(HasSubstr("the frame at 3/25 s is not after the one before")));
+  EXPECT_THAT([&] { encoder.send(frames[2]); }, ThrowsMessage<error>(HasSubstr("at 2/25 s")));
+  auto coarse = options;
+  coarse.frame_rate = 10;
+  video_encoder slow(coarse);
+  EXPECT_THAT(
+      [&] { slow.send(frames[1]); },
+      ThrowsMessage<error>(HasSubstr("the time 1/25 s is no multiple of the time base 1/10")));
+}
+
+// Samples of the sweep, interleaved, as the ffmpeg program decodes them from a file.
+static std::vector<float> encoded_samples(const std::string& path,
+                                          const audio_encode_options& options,
+                                          const tensor& samples) {
+  audio_encoder encoder(options);
+  write_encoded(path, encoder, samples);
+  return samples_of_ffmpeg(path);
+}
+
+static std::vector<float> values_of(const tensor& samples) {
+  return {samples.data<float>(), samples.data<float>() + samples.spec().elements()};
+}
+
+// How audio is encoded without loss.
+struct lossless_audio {
+  const char* file;
+  const char* encoder;
+  const char* sample_format;
+  const char* options;
+};
+
+TEST(AudioEncoder, WithoutLossRestoresSamples) {
+  const auto samples = sweep(50'000, 2);
+  for (const auto& each :
+       {lossless_audio{"a.flac", "flac", "", ""},
+        lossless_audio{"b.flac", "flac", "s32", "bits_per_raw_sample=24"},
+        lossless_audio{"a.m4a", "alac", "", ""}, lossless_audio{"b.m4a", "alac", "s32p", ""},
+        lossless_audio{"16.wav", "pcm_s16le", "", ""},
+        lossless_audio{"24.wav", "pcm_s24le", "", ""},
+        lossless_audio{"32.wav", "pcm_s32le", "", ""},
+        lossless_audio{"float.wav", "pcm_f32le", "", ""},
+        lossless_audio{"16.mkv", "pcm_s16be", "", ""}}) {
+    const audio_encode_options options{.encoder = each.encoder,
+                                       .sample_rate = 44100,
+                                       .channels = 2,
+                                       .sample_format = each.sample_format,
+                                       .options = each.options};
+    EXPECT_EQ(encoded_samples(media_directory / each.file, options, samples), values_of(samples))
+        << each.file;
+  }
+}
+
+// Signal to noise, in decibels, of what was decoded.
+static double signal_to_noise(const std::vector<float>& of, const std::vector<float>& expected) {
+  double signal = 0;
+  double noise = 0;
+  for (std::size_t i = 0; i < std::min(of.size(), expected.size()); ++i) {
+    signal += expected[i] * expected[i];
+    noise += (of[i] - expected[i]) * (of[i] - expected[i]);
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+// How audio is encoded with loss, and how well.
+struct lossy_audio {
+  const char* file;
+  const char* encoder;
+  int sample_rate;
+  std::int64_t bit_rate;
+  std::optional<double> quality;
+  double signal_to_noise;  // in decibels
+};
+
+TEST(AudioEncoder, WithLossStaysAboveItsQualityAndInTime) {
+  const auto samples = sweep(50'000, 2);
+  for (const auto& each : {lossy_audio{"lossy.m4a", "aac", 44100, 192'000, {}, 25},
+                           lossy_audio{"aac.ts", "aac", 44100, 192'000, {}, -100},
+                           lossy_audio{"lossy.mp3", "libmp3lame", 44100, 0, 2, 20},
+                           lossy_audio{"lossy.ogg", "libvorbis", 44100, 0, 8, 20},
+                           lossy_audio{"opus.ogg", "libopus", 48000, 192'000, {}, 20},
+                           lossy_audio{"opus.webm", "libopus", 48000, 192'000, {}, 20}}) {
+    const audio_encode_options options{.encoder = each.encoder,
+                                       .sample_rate = each.sample_rate,
+                                       .channels = 2,
+                                       .bit_rate = each.bit_rate,
+                                       .quality = each.quality};
+    const auto decoded = encoded_samples(media_directory / each.file, options, samples);
+    EXPECT_NEAR(static_cast<double>(decoded.size()), 100'000, 2 * 2 * 2048) << each.file;
+    EXPECT_GT(signal_to_noise(decoded, values_of(samples)), each.signal_to_noise) << each.file;
+  }
+}
+
+TEST(AudioEncoder, StatesItsParametersAsFfprobeReadsThem) {
+  const auto path = media_directory / "parameters.mka";
+  audio_encoder encoder({.encoder = "flac",
+                         .sample_rate = 48000,
+                         .channels = 6,
+                         .layout = "5.1(side)",
+                         .sample_format = "s32",
+                         .options = "bits_per_raw_sample=24"});
+  write_encoded(path, encoder, sweep(48'000, 6));
+  EXPECT_EQ(probe(path,
+                  "-show_entries stream=codec_name,sample_fmt,sample_rate,channels,channel_layout,"
+                  "bits_per_raw_sample:format=duration"),
+            "codec_name=flac\nsample_fmt=s32\nsample_rate=48000\nchannels=6\n"
+            "channel_layout=5.1(side)\nbits_per_raw_sample=24\nduration=1.000000\n");
+}
+
+static std::vector<std::byte> packets_of(audio_encoder& encoder) {
+  std::vector<std::byte> bytes;
+  while (auto next = encoder.receive())
+    bytes.insert(bytes.end(), next->data().begin(), next->data().end());
+  return bytes;
+}
+
+TEST(AudioEncoder, EncodesPiecesAsTheirWhole) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  const auto samples = sweep(20'000, 2);
+  for (const char* name : {"flac", "aac", "pcm_s16le"}) {
+    const audio_encode_options options{.encoder = name, .sample_rate = 44100, .channels = 2};
+    audio_encoder whole(options);
+    whole.send(samples);
+    whole.finish();
+    audio_encoder parts(options);
+    for (std::int64_t first = 0; first < 20'000;) {
+      const auto end =
+          std::min<std::int64_t>(20'000, first + 1 + static_cast<int>(random() % 3000));
+      parts.send(samples.slice(first, end));
+      first = end;
+    }
+    parts.finish();
+    EXPECT_EQ(packets_of(parts), packets_of(whole)) << name;
+  }
+}
+
+TEST(AudioEncoder, EncodesFramesAsTheirSamples) {
+  const auto path = media_files::path(all_sounds[0], sounding);
+  const auto frames = frames_of_file(path, stream_kind::audio);
+  const auto again = media_directory / "frames.wav";
+  audio_encoder encoder({.encoder = "pcm_f32le", .sample_rate = 44100, .channels = 2});
+  muxer file(again);
+  const int stream = file.add(encoder.stream());
+  for (const auto& each : frames) encoder.send(each);
+  encoder.finish();
+  file.write_ready(stream, encoder);
+  file.finish();
+  EXPECT_EQ(samples_of_ffmpeg(again), samples_of_ffmpeg(path));
+}
+
+TEST(AudioEncoder, RefusesFramesThatDoNotFollow) {
+  const auto path = media_files::path(all_sounds[0], sounding);
+  const auto frames = frames_of_file(path, stream_kind::audio);
+  audio_encoder encoder({.encoder = "flac", .sample_rate = 44100, .channels = 2});
+  encoder.send(frames[1]);
+  const auto expect = [&](const frame& next, const char* text) {
+    EXPECT_THAT([&] { encoder.send(next); }, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  expect(frames[3], "does not follow the one before, which ends at");
+  expect(frames[1], "does not follow the one before, which ends at");
+  encoder.send(frames[2]);
+  audio_encoder other({.encoder = "flac", .sample_rate = 48000, .channels = 2});
+  EXPECT_THAT(
+      [&] { other.send(frames[1]); },
+      ThrowsMessage<error>(HasSubstr("the frame has 2 channels of 44100 Hz, not 2 of 48000")));
+}
+
+TEST(AudioEncoder, RefusesOptionsByName) {
+  const auto expect = [](const audio_encode_options& options, const char* text) {
+    EXPECT_THAT([&] { audio_encoder encoder(options); }, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  expect({.encoder = "libopus", .sample_rate = 44100, .channels = 2},
+         "the encoder does not have the sample rate 44100, but: 48000 24000 16000 12000 8000");
+  expect({.encoder = "flac", .sample_rate = 44100, .channels = 0}, "channels must be 1 to 64");
+  expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .layout = "5.1"},
+         "5.1 is no layout of 2 channels");
+  expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .sample_format = "fltp"},
+         "the encoder does not have the sample format fltp");
+  expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .options = "nosuch=1"},
+         "unknown option nosuch");
+  expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .quality = 3},
+         "the encoder has no such quality");
+}
+
+}  // namespace lade::media

@@ -1,0 +1,281 @@
+#include <lade/media/av/muxer.hpp>
+
+#include "encoded.hpp"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// Writes streams of files into another one, without decoding them.
+static void remux(const std::vector<std::string>& sources, const std::string& target,
+                  const mux_options& options = {}) {
+  muxer file(target, options);
+  std::vector<packets> streams;
+  for (const auto& each : sources) {
+    const demuxer source(read_bytes(each), each);
+    const auto kind = source.streams()[0].kind();
+    streams.push_back(demux(read_bytes(each), each, kind));
+  }
+  for (const auto& each : streams) (void)file.add(each.stream());
+  for (int i = 0; i < static_cast<int>(streams.size()); ++i)
+    for (const auto& each : streams[static_cast<std::size_t>(i)]) file.write(i, each);
+  file.finish();
+}
+
+static std::string video_named(std::string_view name) {
+  for (const auto& each : all_videos)
+    if (each.file == name) return video_path(each);
+  throw std::runtime_error("no recipe " + std::string(name));
+}
+
+static std::string sound_named(std::string_view name) {
+  for (const auto& each : all_sounds)
+    if (each.file == name) return audio_path(each);
+  throw std::runtime_error("no recipe " + std::string(name));
+}
+
+// A file, and the container that it is written into.
+struct remux_case {
+  const char* from;
+  const char* to;
+};
+
+TEST(Muxer, WritesStreamsOfOtherFilesWithTheirFramesAndTimes) {
+  for (const auto& each : {remux_case{"h264.mp4", "mkv"}, remux_case{"h264.mp4", "mov"},
+                           remux_case{"h264-long-gop.mp4", "mp4"}, remux_case{"hevc.mp4", "mkv"},
+                           remux_case{"vp9.webm", "mp4"}, remux_case{"vp8.webm", "mkv"},
+                           remux_case{"av1.mp4", "webm"}, remux_case{"mpeg4-b.mp4", "mkv"},
+                           remux_case{"h264-variable.mkv", "mp4"}, remux_case{"ffv1.mkv", "mov"},
+                           remux_case{"h264-422-10.mkv", "mp4"}, remux_case{"mjpeg.avi", "mov"}}) {
+    const auto source = video_named(each.from);
+    const auto target = media_directory / ("remuxed-" + std::string(each.from) + "." + each.to);
+    remux({source}, target);
+    EXPECT_EQ(frames_of_ffmpeg(target, "v:0"), frames_of_ffmpeg(source, "v:0")) << target;
+  }
+}
+
+static std::vector<std::string> pictures_of(const std::vector<frame_digest>& frames) {
+  std::vector<std::string> pictures;
+  for (const auto& each : frames) pictures.push_back(each.md5);
+  return pictures;
+}
+
+// MPEG-TS begins at a time of its own.
+TEST(Muxer, WritesBetweenMpegTsAndFilesWithHeadersOnceForAll) {
+  for (const auto& each : {remux_case{"h264.mp4", "ts"}, remux_case{"hevc.mp4", "ts"},
+                           remux_case{"h264.ts", "mp4"}, remux_case{"mpeg2.ts", "mkv"}}) {
+    const auto source = video_named(each.from);
+    const auto target = media_directory / ("remuxed-" + std::string(each.from) + "." + each.to);
+    remux({source}, target);
+    EXPECT_EQ(pictures_of(frames_of_ffmpeg(target, "v:0")),
+              pictures_of(frames_of_ffmpeg(source, "v:0")))
+        << target;
+  }
+}
+
+TEST(Muxer, KeepsSamplesOfOtherFiles) {
+  for (const auto& each :
+       {remux_case{"aac.m4a", "mp4"}, remux_case{"aac.ts", "m4a"}, remux_case{"opus.ogg", "webm"},
+        remux_case{"vorbis.ogg", "mkv"}, remux_case{"flac.flac", "mkv"},
+        remux_case{"alac.m4a", "mov"}, remux_case{"pcm.wav", "mkv"}}) {
+    const auto source = sound_named(each.from);
+    const auto target = media_directory / ("remuxed-" + std::string(each.from) + "." + each.to);
+    remux({source}, target);
+    EXPECT_EQ(samples_of_ffmpeg(target), samples_of_ffmpeg(source)) << target;
+  }
+}
+
+TEST(Muxer, InterleavesStreams) {
+  const auto target = media_directory / "both.mp4";
+  remux({video_named("h264.mp4"), sound_named("aac.m4a")}, target);
+  EXPECT_EQ(probe(target, "-show_entries stream=codec_name"), "codec_name=h264\ncodec_name=aac\n");
+  EXPECT_EQ(frames_of_ffmpeg(target, "v:0"), frames_of_ffmpeg(video_named("h264.mp4"), "v:0"));
+  EXPECT_EQ(samples_of_ffmpeg(target), samples_of_ffmpeg(sound_named("aac.m4a")));
+  const auto order = probe(target, "-show_entries packet=stream_index");
+  EXPECT_LT(order.find("stream_index=1"), 200U) << "the second stream begins near the first";
+}
+
+TEST(Muxer, WritesMetadataAndOrientations) {
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  for (const int degrees : {0, 90, 180, 270})
+    for (const bool mirrored : {false, true}) {
+      const auto target = media_directory / "turned.mp4";
+      muxer file(target);
+      const int stream = file.add(source.stream());
+      file.set_metadata({{"title", "a clip"}, {"comment", "of a test"}});
+      file.set_metadata(stream, {{"language", "deu"}});
+      file.set_orientation(stream, {.degrees = degrees, .mirrored = mirrored});
+      for (const auto& each : source) file.write(stream, each);
+      file.finish();
+      const demuxer written(read_bytes(target), target);
+      EXPECT_EQ(written.streams()[0].orientation(),
+                (display_orientation{.degrees = degrees, .mirrored = mirrored}));
+      EXPECT_EQ(probe(target, "-show_entries format_tags=title,comment:stream_tags=language"),
+                "TAG:language=deu\nTAG:title=a clip\nTAG:comment=of a test\n");
+    }
+}
+
+TEST(Muxer, KeepsTheOrientationOfAnotherFileOrRefusesTo) {
+  const auto path = video_named("rotated.mp4");
+  const auto target = media_directory / "rotated-again.mov";
+  remux({path}, target);
+  EXPECT_EQ(demuxer(read_bytes(target), target).streams()[0].orientation(),
+            demuxer(read_bytes(path), path).streams()[0].orientation());
+  EXPECT_THAT([&] { remux({path}, media_directory / "rotated.avi"); },
+              ThrowsMessage<error>(HasSubstr("avi files do not state an orientation")));
+}
+
+TEST(Muxer, MovesTheIndexToTheFrontIfAsked) {
+  const auto target = media_directory / "fast.mp4";
+  remux({video_named("h264.mp4")}, target, {.options = "movflags=+faststart"});
+  const auto content = read_bytes(target);
+  EXPECT_LT(content.text().find("moov"), content.text().find("mdat"));
+  EXPECT_EQ(frames_of_ffmpeg(target, "v:0"), frames_of_ffmpeg(video_named("h264.mp4"), "v:0"));
+}
+
+TEST(Muxer, WritesTheSameIntoMemory) {
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  const mux_options options{.format = "mp4", .options = "movflags=+faststart:fflags=+bitexact"};
+  auto memory = muxer::in_memory(options);
+  const int stream = memory.add(source.stream());
+  for (const auto& each : source) memory.write(stream, each);
+  EXPECT_THAT([&] { (void)memory.content(); },
+              ThrowsMessage<error>(HasSubstr("it is in memory after finish() only")));
+  memory.finish();
+  const auto target = media_directory / "same.mp4";
+  remux({path}, target, options);
+  EXPECT_EQ(memory.content().text(), read_bytes(target).text());
+}
+
+// Limits the size of files that this process writes, as a full disk does.
+class file_size_limit {
+ public:
+  explicit file_size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limited = before_;
+    limited.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  file_size_limit(const file_size_limit&) = delete;
+  file_size_limit& operator=(const file_size_limit&) = delete;
+  ~file_size_limit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(Muxer, ReportsADiskThatIsFullAtAnyPlace) {
+  const auto source = video_named("h264.mp4");
+  for (const char* format : {"mp4", "mkv", "ts", "avi"}) {
+    const auto target = media_directory / (std::string("full.") + format);
+    const auto whole = media_directory / (std::string("whole.") + format);
+    remux({source}, whole);
+    const auto size = std::filesystem::file_size(whole);
+    for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 40) {
+      const file_size_limit full(limit);
+      EXPECT_THAT([&] { remux({source}, target); },
+                  ThrowsMessage<error>(AllOf(HasSubstr("full."), HasSubstr("File too large"))))
+          << limit << " of " << size;
+      EXPECT_FALSE(std::filesystem::exists(target));
+    }
+    const file_size_limit last(size - 1);
+    EXPECT_THROW(remux({source}, target), error) << format;
+  }
+}
+
+TEST(Muxer, ReportsADeviceThatIsFull) {
+  EXPECT_THAT([] { remux({video_named("h264.mp4")}, "/dev/full", {.format = "mpegts"}); },
+              ThrowsMessage<error>(HasSubstr("write /dev/full: No space left on device")));
+}
+
+TEST(Muxer, WritesToAPipe) {
+  const auto pipe = media_directory / "pipe.ts";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto copy = media_directory / "copy.ts";
+  std::thread reader([&] { std::ofstream(copy) << std::ifstream(pipe).rdbuf(); });
+  remux({video_named("h264.mp4")}, pipe);
+  reader.join();
+  EXPECT_EQ(pictures_of(frames_of_ffmpeg(copy, "v:0")),
+            pictures_of(frames_of_ffmpeg(video_named("h264.mp4"), "v:0")));
+}
+
+TEST(Muxer, LeavesTheNameToTheOldFileUntilTheNewOneIsFinished) {
+  const auto target = media_directory / "replaced.mp4";
+  std::ofstream(target) << "old";
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  {
+    muxer abandoned(target);
+    abandoned.write(abandoned.add(source.stream()), source[0]);
+    EXPECT_THAT([&] { muxer second(target); },
+                ThrowsMessage<error>(HasSubstr("another muxer writes")));
+  }
+  EXPECT_EQ(read_bytes(target).text(), "old");
+  EXPECT_TRUE(std::filesystem::exists(target + ".part"));
+  remux({path}, target);
+  EXPECT_GT(std::filesystem::file_size(target), 1000U);
+  EXPECT_FALSE(std::filesystem::exists(target + ".part"));
+}
+
+TEST(Muxer, IsOfNoUseAfterAFailure) {
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  muxer file("/dev/full", {.format = "mpegts"});
+  const int stream = file.add(source.stream());
+  EXPECT_THROW(
+      {
+        for (const auto& each : source) file.write(stream, each);
+        file.finish();
+      },
+      error);
+  EXPECT_THAT([&] { file.finish(); }, ThrowsMessage<error>(HasSubstr("an earlier call failed")));
+}
+
+TEST(Muxer, RefusesWhatTheContainerDoesNotHold) {
+  EXPECT_THAT([] { muxer(media_directory / "list.m3u8"); },
+              ThrowsMessage<error>(HasSubstr("the format hls is not one of single files")));
+  EXPECT_THAT([] { muxer(media_directory / "clip.nosuch"); },
+              ThrowsMessage<error>(HasSubstr("FFmpeg has no format for its extension")));
+  EXPECT_THAT([] { muxer(media_directory / "clip", {.format = "nosuch"}); },
+              ThrowsMessage<error>(HasSubstr("FFmpeg has no format nosuch")));
+  EXPECT_FALSE(std::filesystem::exists(media_directory / "list.m3u8.part"));
+  EXPECT_THAT([] { muxer(media_directory / "options.mp4", {.options = "movflag=+faststart"}); },
+              ThrowsMessage<error>(HasSubstr("unknown option movflag")));
+  EXPECT_THAT([] { remux({video_named("h264.mp4")}, media_directory / "clip.webm"); },
+              ThrowsMessage<error>(HasSubstr("webm files do not hold h264")));
+  EXPECT_THAT([] { muxer(media_directory / "none.mp4").finish(); },
+              ThrowsMessage<error>(HasSubstr("it has no streams")));
+}
+
+TEST(Muxer, RefusesPacketsThatGoBackInTime) {
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  muxer file(media_directory / "back.mp4");
+  const int stream = file.add(source.stream());
+  file.write(stream, source[1]);
+  EXPECT_THAT([&] { file.write(stream, source[0]); },
+              ThrowsMessage<error>(HasSubstr("a packet goes back in time")));
+  EXPECT_THAT([&] { file.write(7, source[2]); },
+              ThrowsMessage<error>(HasSubstr("write stream 7 of")));
+  EXPECT_THAT([&] { (void)file.add(source.stream()); },
+              ThrowsMessage<error>(HasSubstr("its first packet has been written")));
+}
+
+}  // namespace lade::media
