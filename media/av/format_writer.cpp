@@ -188,6 +188,17 @@ format_writer::track& format_writer::track_of(int stream) {
               "it has " + std::to_string(tracks_.size()));
 }
 
+// The box of VP8 and VP9 states their pixel format.
+static void check_pixel_format(const AVOutputFormat& format, const stream_info& stream,
+                               std::string_view doing) {
+  const auto& of = stream.parameters();
+  const bool stated = of.codec_id == AV_CODEC_ID_VP8 || of.codec_id == AV_CODEC_ID_VP9;
+  if (stated && is_of_mov_family(format) && of.format == AV_PIX_FMT_NONE)
+    throw error(errc::unsupported, doing,
+                std::string(format.name) + " files state the pixel format of " +
+                    std::string(stream.codec()) + ", which " + stream.name() + " does not");
+}
+
 static void fill_dictionary(AVDictionary*& into, const metadata& from) {
   av_dict_free(&into);
   for (const auto& [key, value] : from)
@@ -219,11 +230,13 @@ int format_writer::add(const stream_info& stream) {
   if (avformat_query_codec(&format, stream.parameters().codec_id, FF_COMPLIANCE_NORMAL) == 0)
     throw error(errc::unsupported, doing("write"),
                 std::string(format.name) + " files do not hold " + std::string(stream.codec()));
+  check_pixel_format(format, stream, doing("write"));
   auto& made = *check_av(avformat_new_stream(context_.get(), nullptr));
   fill_stream(made, format, stream);
   tracks_.push_back({.source = stream,
                      .orientation = stream.orientation(),
                      .filter = nullptr,
+                     .times = std::nullopt,
                      .last_dts = std::nullopt});
   return made.index;
 }
@@ -301,7 +314,7 @@ static const char* fault_of_times(const AVPacket& next, std::optional<std::int64
                                   int flags) noexcept {
   if ((flags & AVFMT_NOTIMESTAMPS) != 0) return nullptr;
   if (next.pts == AV_NOPTS_VALUE && next.dts == AV_NOPTS_VALUE) return "a packet has no time";
-  if (next.dts == AV_NOPTS_VALUE) return nullptr;
+  if (next.dts == AV_NOPTS_VALUE) return "a packet has no decoding time, as others have";
   const bool repeats = (flags & AVFMT_TS_NONSTRICT) != 0;
   if (last && (repeats ? next.dts < *last : next.dts <= *last))
     return "a packet goes back in time, or has the time of the one before";
@@ -332,7 +345,7 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   next.pos = -1;
   if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
     throw error(errc::invalid_argument, text, fault);
-  if (next.dts != AV_NOPTS_VALUE) of.last_dts = next.dts;
+  of.last_dts = next.dts;
   check(av_interleaved_write_frame(context_.get(), &next), "write");
 }
 
@@ -347,15 +360,33 @@ void format_writer::write_filtered(int stream, AVPacket& next) {
   }
 }
 
+// Writes packets whose decoding times are known by now.
+void format_writer::write_timed(int stream, bool last) {
+  auto& times = *track_of(stream).times;
+  while (auto next = times.take(last)) write_rescaled(stream, *next);
+}
+
+static bool can_reorder(const stream_info& stream) noexcept {
+  const auto* codec = avcodec_descriptor_get(stream.parameters().codec_id);
+  return codec != nullptr && (codec->props & AV_CODEC_PROP_REORDER) != 0;
+}
+
 void format_writer::write(int stream, const packet& next) {
-  const auto& of = track_of(stream);
+  auto& of = track_of(stream);
   begin();
   av_packet copy(check_av(av_packet_clone(&next.get())));
-  of.filter ? write_filtered(stream, *copy) : write_rescaled(stream, *copy);
+  if (of.filter) return write_filtered(stream, *copy);
+  const bool shown_only = next.pts() && !next.dts();
+  if (!of.last_dts && !of.times && shown_only) of.times.emplace(can_reorder(of.source));
+  if (!of.times || !shown_only) return write_rescaled(stream, *copy);
+  of.times->add(std::move(copy));
+  write_timed(stream, false);
 }
 
 void format_writer::finish() {
   begin();
+  for (int i = 0; i < static_cast<int>(tracks_.size()); ++i)
+    if (tracks_[static_cast<std::size_t>(i)].times) write_timed(i, true);
   check(av_write_trailer(context_.get()), "finish");
   avio_flush(io_.get());
   check(io_->error, "finish");

@@ -4,6 +4,7 @@
 
 #include "byte_output.hpp"
 #include "compat.hpp"
+#include "decoding_times.hpp"
 #include "format_reader.hpp"
 
 #include <lade/media/av.hpp>
@@ -59,6 +60,7 @@ class format_writer {
     stream_info source;
     display_orientation orientation;
     av_bsf_context filter;  // puts headers into packets, where the container has no other place
+    std::optional<decoding_times> times;  // if the source does not state them
     std::optional<std::int64_t> last_dts;
   };
 
@@ -77,6 +79,7 @@ class format_writer {
   void state_orientation(int stream);
   void filter_headers(int stream);
   void write_filtered(int stream, AVPacket& next);
+  void write_timed(int stream, bool last);
   void write_rescaled(int stream, AVPacket& next);
   int check(int result, std::string_view what);
   std::string doing(std::string_view what) const;

@@ -54,9 +54,9 @@ struct remux_case {
 TEST(Muxer, WritesStreamsOfOtherFilesWithTheirFramesAndTimes) {
   for (const auto& each : {remux_case{"h264.mp4", "mkv"}, remux_case{"h264.mp4", "mov"},
                            remux_case{"h264-long-gop.mp4", "mp4"}, remux_case{"hevc.mp4", "mkv"},
-                           remux_case{"vp9.webm", "mp4"}, remux_case{"vp8.webm", "mkv"},
+                           remux_case{"vp9.webm", "mkv"}, remux_case{"vp8.webm", "mkv"},
                            remux_case{"av1.mp4", "webm"}, remux_case{"mpeg4-b.mp4", "mkv"},
-                           remux_case{"h264-variable.mkv", "mp4"}, remux_case{"ffv1.mkv", "mov"},
+                           remux_case{"h264-variable.mkv", "mp4"}, remux_case{"ffv1.mkv", "avi"},
                            remux_case{"h264-422-10.mkv", "mp4"}, remux_case{"mjpeg.avi", "mov"}}) {
     const auto source = video_named(each.from);
     const auto target = media_directory / ("remuxed-" + std::string(each.from) + "." + each.to);
@@ -128,12 +128,18 @@ TEST(Muxer, WritesMetadataAndOrientations) {
 }
 
 TEST(Muxer, KeepsTheOrientationOfAnotherFileOrRefusesTo) {
-  const auto path = video_named("rotated.mp4");
-  const auto target = media_directory / "rotated-again.mov";
+  const auto upright = video_named("h264.mp4");
+  const auto source = demux(read_bytes(upright), upright, stream_kind::video);
+  const auto path = media_directory / "lying.mp4";
+  muxer file(path);
+  file.set_orientation(file.add(source.stream()), {.degrees = 90, .mirrored = true});
+  for (const auto& each : source) file.write(0, each);
+  file.finish();
+  const auto target = media_directory / "lying-again.mov";
   remux({path}, target);
   EXPECT_EQ(demuxer(read_bytes(target), target).streams()[0].orientation(),
-            demuxer(read_bytes(path), path).streams()[0].orientation());
-  EXPECT_THAT([&] { remux({path}, media_directory / "rotated.avi"); },
+            (display_orientation{.degrees = 90, .mirrored = true}));
+  EXPECT_THAT([&] { remux({path}, media_directory / "lying.avi"); },
               ThrowsMessage<error>(HasSubstr("avi files do not state an orientation")));
 }
 
@@ -260,6 +266,8 @@ TEST(Muxer, RefusesWhatTheContainerDoesNotHold) {
               ThrowsMessage<error>(HasSubstr("unknown option movflag")));
   EXPECT_THAT([] { remux({video_named("h264.mp4")}, media_directory / "clip.webm"); },
               ThrowsMessage<error>(HasSubstr("webm files do not hold h264")));
+  EXPECT_THAT([] { remux({video_named("vp9.webm")}, media_directory / "clip.mp4"); },
+              ThrowsMessage<error>(HasSubstr("mp4 files state the pixel format of vp9")));
   EXPECT_THAT([] { muxer(media_directory / "none.mp4").finish(); },
               ThrowsMessage<error>(HasSubstr("it has no streams")));
 }

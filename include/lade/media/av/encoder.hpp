@@ -71,7 +71,8 @@ class video_encoder {
   // The parameters of the stream of packets.
   const stream_info& stream() const noexcept;
 
-  // Encodes a frame at its time. A frame whose colours are not stated has those of the stream.
+  // Encodes a frame at its time. A frame whose colours are not stated has those of the
+  // stream; for a stream of RGB, the default matrix and range of its size.
   // Throws error(invalid_argument) for another size, a frame without a time, at no multiple of the
   // time base, or not after the one before, and for any frame after finish().
   void send(const frame& next);
