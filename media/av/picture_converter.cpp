@@ -65,7 +65,7 @@ picture_format picture_converter::completed(picture_format from) const noexcept 
   return from;
 }
 
-static std::string name_of(const picture_format& format) {
+static std::string format_text(const picture_format& format) {
   const auto known = [](const char* name) { return std::string(name ? name : "unknown"); };
   return known(av_get_pix_fmt_name(format.format)) + " of matrix " +
          known(av_color_space_name(format.matrix));
@@ -101,7 +101,7 @@ static void set_siting(SwsContext& context, const picture_format& format, const 
 }
 
 void picture_converter::make_context(const picture_format& from) {
-  const auto doing = "convert " + name_of(from) + " to " + name_of(to_);
+  const auto doing = "convert " + format_text(from) + " to " + format_text(to_);
   const int* source = coefficients_of(from, doing);
   const int* target = coefficients_of(to_, doing);
   context_.reset(check_av(sws_alloc_context()));

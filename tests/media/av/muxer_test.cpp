@@ -65,6 +65,24 @@ TEST(Muxer, WritesStreamsOfOtherFilesWithTheirFramesAndTimes) {
   }
 }
 
+TEST(Muxer, KeepsTimesOfOddRatesExactly) {
+  const auto source = media_directory / "odd.mp4";
+  video_encoder encoder({.encoder = "libx264",
+                         .width = 64,
+                         .height = 48,
+                         .frame_rate = rational(24000, 1001),
+                         .b_frames = 3});
+  write_encoded(source, encoder, smooth_pictures(40, 48, 64));
+  const auto expected = frames_of_ffmpeg(source, "v:0");
+  ASSERT_EQ(expected.size(), 40U);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(expected[i].time, rational(static_cast<std::int64_t>(i) * 1001, 24000));
+  for (const char* name : {"odd-again.mp4", "odd-again.mov"}) {
+    remux({source}, media_directory / name);
+    EXPECT_EQ(frames_of_ffmpeg(media_directory / name, "v:0"), expected) << name;
+  }
+}
+
 static std::vector<std::string> pictures_of(const std::vector<frame_digest>& frames) {
   std::vector<std::string> pictures;
   for (const auto& each : frames) pictures.push_back(each.md5);
@@ -189,20 +207,25 @@ class file_size_limit {
 
 TEST(Muxer, ReportsADiskThatIsFullAtAnyPlace) {
   const auto source = video_named("h264.mp4");
-  for (const char* format : {"mp4", "mkv", "ts", "avi"}) {
+  for (const auto& [format, options] : {std::pair{"mp4", ""},
+                                        {"mkv", ""},
+                                        {"ts", ""},
+                                        {"avi", ""},
+                                        {"mov", "movflags=+faststart"}}) {
+    const mux_options how{.options = options};
     const auto target = media_directory / (std::string("full.") + format);
     const auto whole = media_directory / (std::string("whole.") + format);
-    remux({source}, whole);
+    remux({source}, whole, how);
     const auto size = std::filesystem::file_size(whole);
     for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 40) {
       const file_size_limit full(limit);
-      EXPECT_THAT([&] { remux({source}, target); },
+      EXPECT_THAT([&] { remux({source}, target, how); },
                   ThrowsMessage<error>(AllOf(HasSubstr("full."), HasSubstr("File too large"))))
           << limit << " of " << size;
       EXPECT_FALSE(std::filesystem::exists(target));
     }
     const file_size_limit last(size - 1);
-    EXPECT_THROW(remux({source}, target), error) << format;
+    EXPECT_THROW(remux({source}, target, how), error) << format;
   }
 }
 

@@ -37,7 +37,8 @@ struct video_encode_options {
   std::optional<int> gop = {};         // the most frames from one key frame to the next
   std::optional<int> b_frames = {};    // the most consecutive B-frames
 
-  // How the colours of the stream are coded, and stated in it. Fields that are empty become:
+  // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
+  // become:
   // - matrix: "gbr" for RGB, "bt470bg" for JPEG and WebP images, else "bt709" from 720 rows on and
   //   "smpte170m" (BT.601) below
   // - range: "pc" for RGB, grey and JPEG, else "tv"

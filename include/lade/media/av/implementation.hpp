@@ -20,6 +20,7 @@
 #include "../../../../media/av/frame_memory.cpp"
 #include "../../../../media/av/muxer.cpp"
 #include "../../../../media/av/open_encoder.cpp"
+#include "../../../../media/av/output_io.cpp"
 #include "../../../../media/av/packet.cpp"
 #include "../../../../media/av/picture_converter.cpp"
 #include "../../../../media/av/picture_source.cpp"
