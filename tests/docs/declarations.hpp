@@ -17,6 +17,9 @@
 #include <lade/io/memory_cache.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/lade.hpp>
+#include <lade/media/av/encoder.hpp>
+#include <lade/media/av/muxer.hpp>
+#include <lade/media/av/save_image.hpp>
 #include <lade/media/image.hpp>
 
 #include <algorithm>
@@ -167,3 +170,7 @@ namespace page_13_caches {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image);
 }  // namespace page_13_caches
+
+namespace page_17_encoding {
+inline lade::tensor clip;
+}  // namespace page_17_encoding
