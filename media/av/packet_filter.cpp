@@ -70,7 +70,9 @@ packets filter_packets(const packets& from, std::string_view filters) {
   }
   check_av(av_bsf_send_packet(by.get(), nullptr), doing, said);
   receive_all();
-  return {filtered_stream(from.stream(), *by), std::move(all), from.window()};
+  packets result(filtered_stream(from.stream(), *by), std::move(all), from.window());
+  result.attach(memory_charge(result.data_bytes()));
+  return result;
 }
 
 }  // namespace lade::media
