@@ -23,6 +23,7 @@
 #include <lade/media/av/log_mel.hpp>
 #include <lade/media/av/muxer.hpp>
 #include <lade/media/av/save_image.hpp>
+#include <lade/media/av/video.hpp>
 #include <lade/media/filters/filter_graph.hpp>
 #include <lade/media/image.hpp>
 
@@ -181,6 +182,11 @@ inline lade::tensor waveform;
 inline lade::buffer file;
 void train(const lade::tensor& batch);
 }  // namespace page_16_audio
+
+namespace page_18_exactness {
+inline lade::buffer file;
+void use(const lade::tensor& plane, const lade::media::rational& time);
+}  // namespace page_18_exactness
 
 namespace page_17_encoding {
 inline lade::tensor clip;
