@@ -282,6 +282,7 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.options = "crf=3";
       },
       "crf is set twice");
+  expect([](options& o) { o.quality = NAN; }, "quality must be -1000 to 1000");
   expect([](options& o) { o.width = 0; }, "width and height must be 1 to 32768");
   expect([](options& o) { o.width = 15; }, "pictures of yuv420p have an even size");
   expect([](options& o) { o.frame_rate = 0; }, "frame_rate must be above 0");
