@@ -83,6 +83,16 @@ TEST(Muxer, KeepsTimesOfOddRatesExactly) {
   }
 }
 
+TEST(Muxer, KeepsFramesCutOffByAnEditListOrRefusesTo) {
+  const auto cut = media_directory / "cut.mp4";
+  media_files::run("-ss 1.1 -i " + video_named("h264-long-gop.mp4") + " -c copy " + cut);
+  const auto target = media_directory / "cut-again.mov";
+  remux({cut}, target);
+  EXPECT_EQ(frames_of_ffmpeg(target, "v:0"), frames_of_ffmpeg(cut, "v:0"));
+  EXPECT_THAT([&] { remux({cut}, media_directory / "cut.mkv"); },
+              ThrowsMessage<error>(HasSubstr("matroska files have no edit list")));
+}
+
 static std::vector<std::string> pictures_of(const std::vector<frame_digest>& frames) {
   std::vector<std::string> pictures;
   for (const auto& each : frames) pictures.push_back(each.md5);
