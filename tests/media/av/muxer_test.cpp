@@ -227,7 +227,7 @@ TEST(Muxer, ReportsADiskThatIsFullAtAnyPlace) {
     const auto whole = media_directory / (std::string("whole.") + format);
     remux({source}, whole, how);
     const auto size = std::filesystem::file_size(whole);
-    for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 40) {
+    for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 16) {
       const file_size_limit full(limit);
       EXPECT_THAT([&] { remux({source}, target, how); },
                   ThrowsMessage<error>(AllOf(HasSubstr("full."), HasSubstr("File too large"))))
