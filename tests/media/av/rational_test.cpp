@@ -22,6 +22,12 @@ TEST(Rational, IsInLowestTermsWithAPositiveDenominator) {
   EXPECT_EQ(rational(smallest, smallest), rational(1));
 }
 
+TEST(Rational, TheSmallestNumeratorIsReducedToo) {
+  EXPECT_EQ(rational(INT64_MIN, 2).numerator(), INT64_MIN / 2);
+  EXPECT_EQ(rational(INT64_MIN, 3).numerator(), INT64_MIN);
+  EXPECT_THROW(rational(INT64_MIN, -1), error);
+}
+
 TEST(Rational, ADenominatorOfZeroIsRefused) {
   EXPECT_THROW(rational(1, 0), error);
   EXPECT_THROW(rational(1) / rational(0), error);
