@@ -1,5 +1,5 @@
-// audio_loader DIRECTORY [RATE]: turns a directory of audio files into batches of mono waveforms,
-// shows how fast that goes and what limits it.
+// audio_loader DIRECTORY [RATE [log-mel]]: turns a directory of audio files into batches of mono
+// waveforms, or of log-mel spectrograms, shows how fast that goes and what limits it.
 //
 // RATE is in samples per second, 16,000 if not given. Files of about the same length share a batch,
 // padded with zeros to its longest: at most 60 seconds of audio together. The pipeline is in
@@ -9,6 +9,7 @@
 #include <lade/io/file.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/av/audio.hpp>
+#include <lade/media/av/log_mel.hpp>
 
 #include "progress.hpp"
 #include "report.hpp"
@@ -20,27 +21,47 @@
 #include <cstdint>
 #include <ctime>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-// A stage's function: the bytes of a file become the field "audio", f32 [samples, 1].
+// What the command line asks for.
+struct wanted_audio {
+  std::string directory;
+  int rate = 16'000;
+  bool mels = false;
+
+  int samples_per_step() const { return mels ? rate / 100 : 1; }  // of what is padded
+};
+
+// A stage's function: the bytes of a file become the field "audio", f32 [samples, 1] or
+// [frames, 80].
 class decode_waveform {
  public:
-  explicit decode_waveform(int rate)
-      : decode_({.sample_rate = rate,
+  explicit decode_waveform(const wanted_audio& wanted)
+      : decode_({.sample_rate = wanted.rate,
                  .channels = 1,
-                 .layout = lade::media::audio_layout::interleaved}) {}
+                 .layout = lade::media::audio_layout::interleaved}) {
+    if (wanted.mels)
+      mels_.emplace(lade::media::log_mel_options{.sample_rate = wanted.rate,
+                                                 .n_fft = wanted.rate / 80 * 2,
+                                                 .hop = wanted.samples_per_step(),
+                                                 .frames_first = true});
+  }
 
   lade::sample operator()(lade::sample in) const {
     auto audio = decode_(in);
+    if (mels_) audio = (*mels_)(audio);
     return std::move(in).without_data().with_field(lade::field("audio", std::move(audio)));
   }
   std::size_t memory_needed(const lade::sample& in) const { return decode_.memory_needed(in); }
 
  private:
   lade::media::decode_audio decode_;
+  std::optional<lade::media::log_mel> mels_;
 };
 
 static std::int64_t length_of(const lade::sample& in) {
@@ -70,23 +91,24 @@ static progress::status status_of(const lade::run_statistics& run, std::uint64_t
 struct totals {
   std::uint64_t batches = 0;
   std::uint64_t files = 0;
-  std::int64_t samples = 0;
-  std::int64_t padded = 0;  // samples and padding
+  std::int64_t steps = 0;   // samples, or frames of spectrograms
+  std::int64_t padded = 0;  // the same with padding
 
   void add(const lade::sample_batch& batch) {
     const auto& lengths = batch["audio.lengths"];
     ++batches;
     files += batch.size();
     padded += batch["audio"].shape()[0] * batch["audio"].shape()[1];
-    for (std::size_t i = 0; i < batch.size(); ++i) samples += lengths.data<std::int64_t>()[i];
+    for (std::size_t i = 0; i < batch.size(); ++i) steps += lengths.data<std::int64_t>()[i];
   }
 };
 
-static void print_totals(const totals& all, const lade::run_statistics& run, int rate) {
+static void print_totals(const totals& all, const lade::run_statistics& run,
+                         const wanted_audio& wanted) {
   const double cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   const double seconds = std::chrono::duration<double>(run.elapsed).count();
-  const double audio = static_cast<double>(all.samples) / rate;
-  const double padding = 1 - static_cast<double>(all.samples) / static_cast<double>(all.padded);
+  const double audio = static_cast<double>(all.steps) * wanted.samples_per_step() / wanted.rate;
+  const double padding = 1 - static_cast<double>(all.steps) / static_cast<double>(all.padded);
   fmt::print("\n{}\n{}\n\n", lade::table(run), lade::verdict(run));
   print_row("files", fmt::format("{} in {}, {:.1f} s of audio", grouped(all.files),
                                  count_of(all.batches, "batch", "batches"), audio));
@@ -95,9 +117,9 @@ static void print_totals(const totals& all, const lade::run_statistics& run, int
   print_row("CPU", fmt::format("{:.2f} s for 1,000 s of audio", 1000 * cpu_seconds / audio));
 }
 
-static void load(const std::string& directory, int rate) {
-  const auto files = find_audio(directory);
-  const auto second = static_cast<std::size_t>(rate);
+static void load(const wanted_audio& wanted) {
+  const auto files = find_audio(wanted.directory);
+  const auto second = static_cast<std::size_t>(wanted.rate / wanted.samples_per_step());
   skipped without("", "file", "files");
   lade::runtime runtime;
   lade::bucket_options lengths{.boundaries = {second, 3 * second, 10 * second, 30 * second},
@@ -107,7 +129,7 @@ static void load(const std::string& directory, int rate) {
   auto batches = lade::from(files)
       | lade::shuffle({.seed = 7})
       | lade::map(lade::io::read, {.concurrency = 64})
-      | lade::map(decode_waveform(rate), {.on_error = lade::on_error::skip})
+      | lade::map(decode_waveform(wanted), {.on_error = lade::on_error::skip})
       | lade::bucket(length_of, lengths)
       | lade::pad({.fields = "audio"});
   // clang-format on
@@ -120,18 +142,26 @@ static void load(const std::string& directory, int rate) {
     progress bar([&] { return status_of(run.statistics(), files.size()); });
     for (auto& batch : run) all.add(batch);  // a trainer would train here, on batch["audio"]
   }
-  if (all.files > 0) print_totals(all, run.statistics(), rate);
+  if (all.files > 0) print_totals(all, run.statistics(), wanted);
   without.print();
-  if (all.files == 0) throw std::runtime_error(directory + ": no file could be used");
+  if (all.files == 0) throw std::runtime_error(wanted.directory + ": no file could be used");
+}
+
+static wanted_audio parse(int count, char** arguments) {
+  wanted_audio wanted{.directory = arguments[1]};
+  if (count > 2) wanted.rate = std::stoi(arguments[2]);
+  if (wanted.rate < 1'000) throw std::runtime_error("RATE must be at least 1000");
+  wanted.mels = count > 3;
+  return wanted;
 }
 
 int main(int count, char** arguments) {
-  if (count < 2 || count > 3) {
-    fmt::print(stderr, "usage: audio_loader DIRECTORY [RATE]\n");
+  if (count < 2 || count > 4 || (count == 4 && std::string_view(arguments[3]) != "log-mel")) {
+    fmt::print(stderr, "usage: audio_loader DIRECTORY [RATE [log-mel]]\n");
     return 2;
   }
   try {
-    load(arguments[1], count == 3 ? std::stoi(arguments[2]) : 16'000);
+    load(parse(count, arguments));
     return 0;
   } catch (const std::exception& failure) {
     fmt::print(stderr, "audio_loader: {}\n", lade::printable(failure.what()));

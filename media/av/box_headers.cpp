@@ -6,13 +6,6 @@
 
 namespace lade::media {
 
-// The beginning of a box.
-struct box_start {
-  std::uint64_t header_bytes = 8;
-  std::uint64_t bytes = 0;  // with the header
-  bool is_media = false;
-};
-
 static constexpr std::size_t most_header_bytes = 16;
 
 static std::uint64_t big_endian_at(std::span<const std::byte> bytes, std::size_t at,
@@ -23,10 +16,7 @@ static std::uint64_t big_endian_at(std::span<const std::byte> bytes, std::size_t
   return value;
 }
 
-// A box begins with its size, of 32 bits, and its type. A size of 1 stands for one of 64 bits
-// behind the type, 0 for the rest of the file. Empty if no box of these begins at `bytes`, of which
-// `left` are in the file.
-static std::optional<box_start> parse_box(std::span<const std::byte> bytes, std::uint64_t left) {
+std::optional<box_start> box_start_of(std::span<const std::byte> bytes, std::uint64_t left) {
   box_start box;
   if (bytes.size() < 8) return std::nullopt;
   box.bytes = big_endian_at(bytes, 0, 4);
@@ -37,7 +27,7 @@ static std::optional<box_start> parse_box(std::span<const std::byte> bytes, std:
   } else if (box.bytes == 0) {
     box.bytes = left;
   }
-  if (box.bytes < box.header_bytes || box.bytes > left) return std::nullopt;
+  if (box.bytes < box.header_bytes) return std::nullopt;
   const auto* type = reinterpret_cast<const char*>(bytes.data() + 4);
   box.is_media = std::string_view(type, 4) == "mdat";
   return box;
@@ -48,8 +38,9 @@ std::optional<box_headers> box_headers::of(const buffer& file) {
   result.file_bytes_ = file.size();
   bool has_media = false;
   for (std::size_t at = 0; at < file.size();) {
-    const auto box = parse_box(file.bytes().subspan(at), file.size() - at);
-    if (!box) return std::nullopt;
+    const auto left = file.size() - at;
+    const auto box = box_start_of(file.bytes().subspan(at), left);
+    if (!box || box->bytes > left) return std::nullopt;
     const auto kept = static_cast<std::size_t>(box->is_media ? box->header_bytes : box->bytes);
     result.parts_.push_back({at, file.slice(at, kept)});
     has_media = has_media || box->is_media;
@@ -79,8 +70,8 @@ task<std::optional<box_headers>> box_headers::read(std::shared_ptr<const byte_re
       known_at = at;
     }
     const auto skipped = static_cast<std::size_t>(at - known_at);
-    const auto box = parse_box(known.bytes().subspan(skipped), left);
-    if (!box) co_return std::nullopt;
+    const auto box = box_start_of(known.bytes().subspan(skipped), left);
+    if (!box || box->bytes > left) co_return std::nullopt;
     const auto kept = static_cast<std::size_t>(box->is_media ? box->header_bytes : box->bytes);
     buffer bytes;
     if (kept <= known.size() - skipped)

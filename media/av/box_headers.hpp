@@ -17,6 +17,18 @@
 
 namespace lade::media {
 
+// The beginning of a box.
+struct box_start {
+  std::uint64_t header_bytes = 8;
+  std::uint64_t bytes = 0;  // with the header
+  bool is_media = false;
+};
+
+// A box begins with its size, of 32 bits, and its type. A size of 1 stands for one of 64 bits
+// behind the type, 0 for the rest of the file, which has `left` bytes (ISO/IEC 14496-12, 4.2).
+// Empty if no box begins at `bytes`.
+std::optional<box_start> box_start_of(std::span<const std::byte> bytes, std::uint64_t left);
+
 // The boxes of a file (ISO/IEC 14496-12, 4.2) without the contents of media data boxes (mdat).
 // Copies share.
 class box_headers {

@@ -1,5 +1,6 @@
 #include "codec_pool.hpp"
 
+#include "av_messages.hpp"
 #include "av_options.hpp"
 #include "frame_memory.hpp"
 
@@ -111,11 +112,12 @@ static const AVCodec& find_av_decoder(AVCodecID codec, std::string_view name,
 
 static void open_codec(AVCodecContext& context, const AVCodec& decoder,
                        const decode_options& options, std::string_view doing) {
+  const av_messages said;
   auto parsed = parse_av_options(options.options, doing);
   AVDictionary* left = parsed.release();
   const int result = avcodec_open2(&context, &decoder, &left);
   parsed.reset(left);
-  check_av(result, doing);
+  check_av(result, doing, said);
   refuse_unknown_options(left, doing);
 }
 
@@ -139,7 +141,7 @@ static av_codec_context new_context(const AVCodecParameters& parameters,
   context->thread_count = options.threads;
   context->pkt_timebase = time_base;
   context->max_pixels = options.max_pixels;
-  context->log_level_offset = AV_LOG_TRACE;  // prints nothing
+  if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // they would print
   if (options.damage == damage_policy::refuse)
     context->err_recognition = strict_recognition(parameters.codec_id);
   if ((decoder.capabilities & AV_CODEC_CAP_DR1) != 0 && options.threads == 1)

@@ -83,12 +83,17 @@ inline int set_display_matrix(AVStream& stream, const std::int32_t* matrix) noex
   return 0;
 }
 
+inline bool is_of_mov_family(const AVOutputFormat& format) noexcept {
+  for (const std::string_view each : {"mp4", "mov", "3gp", "3g2", "ipod", "psp", "ismv", "f4v"})
+    if (format.name == each) return true;
+  return false;
+}
+
 // Whether a muxer writes the display matrix of a stream. From FFmpeg 7.0 on, that of Matroska does.
 inline bool states_orientation(const AVOutputFormat& format) noexcept {
-  const std::string_view name = format.name;
-  for (const std::string_view each : {"mp4", "mov", "3gp", "3g2", "ipod", "psp", "ismv", "f4v"})
-    if (name == each) return true;
+  if (is_of_mov_family(format)) return true;
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
+  const std::string_view name = format.name;
   return name == "matroska" || name == "webm";
 #else
   return false;

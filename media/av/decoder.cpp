@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
 
+#include "av_messages.hpp"
 #include "codec_pool.hpp"
 #include "stream_fields.hpp"
 #include "window_cutter.hpp"
@@ -44,10 +45,10 @@ class decoder::state {
     if (damage == damage_policy::refuse) throw error(code, doing(), why);
     ++damaged;
   }
-  void report(int result) {
+  void report(int result, const av_messages& said) {
     if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
     const std::error_code code(result, av_category());
-    report(code, code.message());
+    report(code, code.message() + said.addition());
   }
 
   std::string doing() const {
@@ -89,27 +90,32 @@ void decoder::skip_unreferenced(bool skip) {
 void decoder::send(const packet& next) {
   if (state_->finished) state_->reset();
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
+  if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
+    state_->report(errc::invalid_data, "the packet is damaged or not all there");
+  const av_messages said;
   const int result = avcodec_send_packet(state_->codec.get(), &next.get());
   if (result == AVERROR(EAGAIN))
     throw error(errc::invalid_argument, state_->doing(), "call receive() until it is empty");
-  if (result < 0) state_->report(result);
+  if (result < 0) state_->report(result, said);
 }
 
 void decoder::finish() {
   if (std::exchange(state_->finished, true)) return;
-  check_av(avcodec_send_packet(state_->codec.get(), nullptr), state_->doing());
+  const av_messages said;
+  check_av(avcodec_send_packet(state_->codec.get(), nullptr), state_->doing(), said);
 }
 
 void decoder::reset() { state_->reset(); }
 
 std::optional<frame> decoder::receive() {
+  const av_messages said;
   constexpr int most_errors = 64;  // without a frame, which ends a loop in FFmpeg
   for (int errors = 0; errors < most_errors; ++errors) {
     av_frame next(check_av(av_frame_alloc()));
     const int result = avcodec_receive_frame(state_->codec.get(), next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;
     if (result < 0) {
-      state_->report(result);
+      state_->report(result, said);
       continue;
     }
     if ((next->flags & AV_FRAME_FLAG_CORRUPT) != 0 || next->decode_error_flags != 0)

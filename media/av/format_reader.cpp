@@ -1,6 +1,7 @@
 #include "format_reader.hpp"
 
 #include "av_options.hpp"
+#include "stated_length.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
@@ -29,12 +30,12 @@ std::string format_reader::doing(std::string_view what) const {
   return std::string(what).append(" ").append(name_);
 }
 
-int format_reader::check(int result, std::string_view what) {
+int format_reader::check(int result, std::string_view what, const av_messages& said) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (result >= 0) return result;
   if (!refused_.empty())
     throw error(errc::unsupported, doing(what), "the file refers to another one: " + refused_);
-  return check_av(result, doing(what));
+  return check_av(result, doing(what), said);
 }
 
 int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcept {
@@ -112,9 +113,11 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
 }
 
 void format_reader::open(const demux_options& options) {
+  const av_messages said;
   const auto* format = find_format(options.format, doing("open"));
   if (format == nullptr)
-    check(av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, 0), "detect the format of");
+    check(av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, 0), "detect the format of",
+          said);
   if (refers_to_others(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
@@ -130,7 +133,7 @@ void format_reader::open(const demux_options& options) {
   const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails
   context_.reset(context);
   const av_dictionary unknown(left);
-  check(result, "open");
+  check(result, "open", said);
   refuse_unknown_options(left, doing("open"));
 }
 
@@ -159,13 +162,27 @@ bool format_reader::states_parameters() const noexcept {
 
 format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name,
                              const demux_options& options, std::stop_token stop, bool probes)
-    : name_(std::move(name)), input_(std::move(input)), stop_(std::move(stop)) {
+    : name_(std::move(name)),
+      input_(std::move(input)),
+      stop_(std::move(stop)),
+      damage_(options.damage) {
   make_io();
   open(options);
-  if (probes && !states_parameters())
-    check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of");
+  if (damage_ == damage_policy::refuse) require_whole();
+  if (probes && !states_parameters()) {
+    const av_messages said;
+    check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
+  }
   for (const auto* stream : std::span(context_->streams, context_->nb_streams))
     streams_.push_back(info_of(*stream, name_));
+}
+
+void format_reader::require_whole() {
+  const auto stated = stated_file_bytes(*input_);
+  if (!stated || *stated <= input_->size()) return;
+  throw error(errc::invalid_data, doing("open"),
+              "it has " + std::to_string(input_->size()) + " of the " + std::to_string(*stated) +
+                  " bytes that its header states");
 }
 
 const stream_info& format_reader::stream(int index) const {
@@ -199,12 +216,15 @@ void format_reader::select(std::span<const int> streams) {
 
 av_packet format_reader::read() {
   if (stop_.stop_requested()) throw error(errc::stopped, doing("read"));
+  const av_messages said;
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
     const int result = av_read_frame(context_.get(), next.get());
     if (result == AVERROR_EOF && !failure_ && io_->error >= 0) return nullptr;
     if (result == AVERROR(EAGAIN)) continue;
-    check(result, "read");
+    const bool damaged = result < 0 && result != AVERROR_EXIT && result != AVERROR(ENOMEM);
+    if (damaged && !failure_ && damage_ == damage_policy::tolerate) return nullptr;
+    check(result, "read", said);
     const auto index = static_cast<std::size_t>(next->stream_index);
     if (index < streams_.size() && context_->streams[index]->discard != AVDISCARD_ALL) return next;
     av_packet_unref(next.get());
@@ -212,12 +232,13 @@ av_packet format_reader::read() {
 }
 
 void format_reader::seek(int stream, std::int64_t timestamp) {
+  const av_messages said;
   io_->error = 0;
   int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);
   if (result < 0 && !failure_)
     result = avformat_seek_file(context_.get(), stream, INT64_MIN, timestamp, INT64_MAX, 0);
   if (result < 0 && !failure_) result = av_seek_frame(context_.get(), stream, 0, AVSEEK_FLAG_BYTE);
-  check(result, "seek in");
+  check(result, "seek in", said);
 }
 
 }  // namespace lade::media

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "av_messages.hpp"
 #include "byte_input.hpp"
 
 #include <lade/media/av.hpp>
@@ -79,15 +80,17 @@ class format_reader {
                          AVDictionary** options) noexcept;
 
   void make_io();
+  void require_whole();
   void open(const demux_options& options);
-  int check(int result, std::string_view what);
+  int check(int result, std::string_view what, const av_messages& said);
 
   std::string name_;
   std::unique_ptr<byte_input> input_;
   std::stop_token stop_;
   std::uint64_t position_ = 0;
   std::exception_ptr failure_;  // of the input, inside of FFmpeg
-  std::string refused_;         // the URL that the file told FFmpeg to open
+  damage_policy damage_ = damage_policy::refuse;
+  std::string refused_;  // the URL that the file told FFmpeg to open
   std::unique_ptr<AVIOContext, av_format_deleter> io_;
   std::unique_ptr<AVFormatContext, av_format_deleter> context_;
   std::vector<stream_info> streams_;

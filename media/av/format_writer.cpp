@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 extern "C" {
@@ -29,8 +28,9 @@ std::string format_writer::doing(std::string_view what) const {
 }
 
 int format_writer::check(int result, std::string_view what) {
-  if (failure_ || result < 0) stage_ = stage::failed;
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  const auto failure = io_.take_failure();
+  if (failure || result < 0) stage_ = stage::failed;
+  if (failure) std::rethrow_exception(failure);
   return check_av(result, doing(what));
 }
 
@@ -58,98 +58,6 @@ const AVOutputFormat& find_output_format(std::string_view name, const std::strin
   return *found;
 }
 
-int format_writer::write_bytes(void* self, written_byte* from, int bytes) noexcept {
-  auto& writer = *static_cast<format_writer*>(self);
-  try {
-    const auto count = static_cast<std::size_t>(bytes);
-    writer.output_->write(std::as_bytes(std::span(from, count)), writer.position_);
-    writer.position_ += count;
-    return bytes;
-  } catch (...) {
-    if (!writer.failure_) writer.failure_ = std::current_exception();
-    return AVERROR(EIO);
-  }
-}
-
-// The offset that a seek of FFmpeg leads to; its error if there is none.
-static std::int64_t sought(std::uint64_t position, std::uint64_t size, std::int64_t offset,
-                           int whence) noexcept {
-  if ((whence & AVSEEK_SIZE) != 0) return static_cast<std::int64_t>(size);
-  const int from = whence & ~AVSEEK_FORCE;
-  const auto base = from == SEEK_CUR ? position : from == SEEK_END ? size : 0;
-  std::int64_t target = 0;
-  if (__builtin_add_overflow(static_cast<std::int64_t>(base), offset, &target) || target < 0)
-    return AVERROR(EINVAL);
-  return target;
-}
-
-std::int64_t format_writer::seek_bytes(void* self, std::int64_t offset, int whence) noexcept {
-  auto& writer = *static_cast<format_writer*>(self);
-  const auto target = sought(writer.position_, writer.output_->size(), offset, whence);
-  if (target >= 0 && (whence & AVSEEK_SIZE) == 0)
-    writer.position_ = static_cast<std::uint64_t>(target);
-  return target;
-}
-
-void format_writer::make_io() {
-  constexpr int bytes = 64 << 10;
-  auto* memory = static_cast<unsigned char*>(check_av(av_malloc(bytes)));
-  auto* seek = output_->can_seek() ? seek_bytes : nullptr;
-  io_.reset(avio_alloc_context(memory, bytes, 1, this, nullptr, write_bytes, seek));
-  if (io_) return;
-  av_free(memory);
-  throw std::bad_alloc();
-}
-
-// What was written so far, for muxers that read it again: movflags=+faststart moves the packets.
-struct format_writer_reading {
-  byte_output* from;
-  std::uint64_t position = 0;
-};
-
-int format_writer::read_again(void* reading, std::uint8_t* into, int bytes) noexcept try {
-  auto& state = *static_cast<format_writer_reading*>(reading);
-  const auto room = std::as_writable_bytes(std::span(into, static_cast<std::size_t>(bytes)));
-  const auto count = state.from->read(room, state.position);
-  state.position += count;
-  return count == 0 ? AVERROR_EOF : static_cast<int>(count);
-} catch (...) {
-  return AVERROR(EIO);
-}
-
-std::int64_t format_writer::seek_again(void* reading, std::int64_t offset, int whence) noexcept {
-  auto& state = *static_cast<format_writer_reading*>(reading);
-  const auto target = sought(state.position, state.from->size(), offset, whence);
-  if (target >= 0 && (whence & AVSEEK_SIZE) == 0)
-    state.position = static_cast<std::uint64_t>(target);
-  return target;
-}
-
-int format_writer::open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
-                              AVDictionary** /*options*/) noexcept try {
-  auto& writer = *static_cast<format_writer*>(of->opaque);
-  if (flags != AVIO_FLAG_READ || writer.name_ != url || !writer.output_->can_seek())
-    return AVERROR(EPERM);
-  constexpr int bytes = 64 << 10;
-  auto reading = std::make_unique<format_writer_reading>(writer.output_.get());
-  auto* memory = static_cast<unsigned char*>(check_av(av_malloc(bytes)));
-  *opened = avio_alloc_context(memory, bytes, 0, reading.get(), read_again, nullptr, seek_again);
-  if (*opened == nullptr) {
-    av_free(memory);
-    return AVERROR(ENOMEM);
-  }
-  (void)reading.release();
-  return 0;
-} catch (const std::bad_alloc&) {
-  return AVERROR(ENOMEM);
-}
-
-int format_writer::close_again(AVFormatContext* /*of*/, AVIOContext* io) noexcept {
-  delete static_cast<format_writer_reading*>(io->opaque);
-  av_format_deleter()(io);
-  return 0;
-}
-
 static void set_all_options(AVFormatContext& context, std::string_view text,
                             std::string_view doing) {
   auto parsed = parse_av_options(text, doing);
@@ -162,16 +70,12 @@ static void set_all_options(AVFormatContext& context, std::string_view text,
 
 format_writer::format_writer(std::unique_ptr<byte_output> output, std::string name,
                              const AVOutputFormat& format, std::string_view options)
-    : name_(std::move(name)), output_(std::move(output)) {
-  make_io();
+    : name_(std::move(name)), output_(std::move(output)), io_(*output_, name_) {
   AVFormatContext* context = nullptr;
   const int result = avformat_alloc_output_context2(&context, &format, nullptr, name_.c_str());
   context_.reset(context);
   check(result, "write");
-  context->pb = io_.get();
-  context->opaque = this;
-  context->io_open = open_again;
-  context->io_close2 = close_again;
+  io_.attach(*context);
   context->protocol_whitelist = check_av(av_strdup(""));
   set_all_options(*context, options, doing("write"));
 }
@@ -186,6 +90,17 @@ format_writer::track& format_writer::track_of(int stream) {
     return tracks_[static_cast<std::size_t>(stream)];
   throw error(errc::invalid_argument, doing("write stream " + std::to_string(stream) + " of"),
               "it has " + std::to_string(tracks_.size()));
+}
+
+// The box of VP8 and VP9 states their pixel format.
+static void check_pixel_format(const AVOutputFormat& format, const stream_info& stream,
+                               std::string_view doing) {
+  const auto& of = stream.parameters();
+  const bool stated = of.codec_id == AV_CODEC_ID_VP8 || of.codec_id == AV_CODEC_ID_VP9;
+  if (stated && is_of_mov_family(format) && of.format == AV_PIX_FMT_NONE)
+    throw error(errc::unsupported, doing,
+                std::string(format.name) + " files state the pixel format of " +
+                    std::string(stream.codec()) + ", which " + stream.name() + " does not");
 }
 
 static void fill_dictionary(AVDictionary*& into, const metadata& from) {
@@ -219,11 +134,13 @@ int format_writer::add(const stream_info& stream) {
   if (avformat_query_codec(&format, stream.parameters().codec_id, FF_COMPLIANCE_NORMAL) == 0)
     throw error(errc::unsupported, doing("write"),
                 std::string(format.name) + " files do not hold " + std::string(stream.codec()));
+  check_pixel_format(format, stream, doing("write"));
   auto& made = *check_av(avformat_new_stream(context_.get(), nullptr));
   fill_stream(made, format, stream);
   tracks_.push_back({.source = stream,
                      .orientation = stream.orientation(),
                      .filter = nullptr,
+                     .times = std::nullopt,
                      .last_dts = std::nullopt});
   return made.index;
 }
@@ -301,7 +218,7 @@ static const char* fault_of_times(const AVPacket& next, std::optional<std::int64
                                   int flags) noexcept {
   if ((flags & AVFMT_NOTIMESTAMPS) != 0) return nullptr;
   if (next.pts == AV_NOPTS_VALUE && next.dts == AV_NOPTS_VALUE) return "a packet has no time";
-  if (next.dts == AV_NOPTS_VALUE) return nullptr;
+  if (next.dts == AV_NOPTS_VALUE) return "a packet has no decoding time, as others have";
   const bool repeats = (flags & AVFMT_TS_NONSTRICT) != 0;
   if (last && (repeats ? next.dts < *last : next.dts <= *last))
     return "a packet goes back in time, or has the time of the one before";
@@ -332,7 +249,7 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   next.pos = -1;
   if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
     throw error(errc::invalid_argument, text, fault);
-  if (next.dts != AV_NOPTS_VALUE) of.last_dts = next.dts;
+  of.last_dts = next.dts;
   check(av_interleaved_write_frame(context_.get(), &next), "write");
 }
 
@@ -347,18 +264,35 @@ void format_writer::write_filtered(int stream, AVPacket& next) {
   }
 }
 
+// Writes packets whose decoding times are known by now.
+void format_writer::write_timed(int stream, bool last) {
+  auto& times = *track_of(stream).times;
+  while (auto next = times.take(last)) write_rescaled(stream, *next);
+}
+
+static bool can_reorder(const stream_info& stream) noexcept {
+  const auto* codec = avcodec_descriptor_get(stream.parameters().codec_id);
+  return codec != nullptr && (codec->props & AV_CODEC_PROP_REORDER) != 0;
+}
+
 void format_writer::write(int stream, const packet& next) {
-  const auto& of = track_of(stream);
+  auto& of = track_of(stream);
   begin();
   av_packet copy(check_av(av_packet_clone(&next.get())));
-  of.filter ? write_filtered(stream, *copy) : write_rescaled(stream, *copy);
+  if (of.filter) return write_filtered(stream, *copy);
+  const bool shown_only = next.pts() && !next.dts();
+  if (!of.last_dts && !of.times && shown_only) of.times.emplace(can_reorder(of.source));
+  if (!of.times || !shown_only) return write_rescaled(stream, *copy);
+  of.times->add(std::move(copy));
+  write_timed(stream, false);
 }
 
 void format_writer::finish() {
   begin();
+  for (int i = 0; i < static_cast<int>(tracks_.size()); ++i)
+    if (tracks_[static_cast<std::size_t>(i)].times) write_timed(i, true);
   check(av_write_trailer(context_.get()), "finish");
-  avio_flush(io_.get());
-  check(io_->error, "finish");
+  check(io_.flush(), "finish");
   stage_ = stage::failed;  // unless what follows succeeds
   output_->finish();
   stage_ = stage::finished;

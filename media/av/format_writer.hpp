@@ -3,8 +3,8 @@
 #pragma once
 
 #include "byte_output.hpp"
-#include "compat.hpp"
-#include "format_reader.hpp"
+#include "decoding_times.hpp"
+#include "output_io.hpp"
 
 #include <lade/media/av.hpp>
 #include <lade/media/av/muxer.hpp>
@@ -12,7 +12,6 @@
 #include <lade/media/av/stream_info.hpp>
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,33 +58,24 @@ class format_writer {
     stream_info source;
     display_orientation orientation;
     av_bsf_context filter;  // puts headers into packets, where the container has no other place
+    std::optional<decoding_times> times;  // if the source does not state them
     std::optional<std::int64_t> last_dts;
   };
 
-  static int write_bytes(void* self, written_byte* from, int bytes) noexcept;
-  static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) noexcept;
-  static int read_again(void* reading, std::uint8_t* into, int bytes) noexcept;
-  static std::int64_t seek_again(void* reading, std::int64_t offset, int whence) noexcept;
-  static int open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
-                        AVDictionary** options) noexcept;
-  static int close_again(AVFormatContext* of, AVIOContext* io) noexcept;
-
-  void make_io();
   void begin();
   void require_adding(std::string_view what) const;
   track& track_of(int stream);
   void state_orientation(int stream);
   void filter_headers(int stream);
   void write_filtered(int stream, AVPacket& next);
+  void write_timed(int stream, bool last);
   void write_rescaled(int stream, AVPacket& next);
   int check(int result, std::string_view what);
   std::string doing(std::string_view what) const;
 
   std::string name_;
   std::unique_ptr<byte_output> output_;
-  std::uint64_t position_ = 0;
-  std::exception_ptr failure_;  // of the output, inside of FFmpeg
-  std::unique_ptr<AVIOContext, av_format_deleter> io_;
+  output_io io_;
   std::unique_ptr<AVFormatContext, av_output_deleter> context_;
   std::vector<track> tracks_;
   stage stage_ = stage::adding;

@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/media/av/packet.hpp>
 
+#include "av_messages.hpp"
 #include "stream_fields.hpp"
 
 #include <string>
@@ -14,12 +15,14 @@ namespace lade::media {
 
 static av_bsf_context open_filters(const packets& from, std::string_view filters,
                                    const std::string& doing) {
+  const av_messages said;
   AVBSFContext* made = nullptr;
   const int parsed = av_bsf_list_parse_str(std::string(filters).c_str(), &made);
   av_bsf_context context(made);
   if (parsed == AVERROR_BSF_NOT_FOUND || parsed == AVERROR_OPTION_NOT_FOUND ||
       parsed == AVERROR(EINVAL))
-    throw error(errc::invalid_argument, doing, "FFmpeg has no such bitstream filter or option");
+    throw error(errc::invalid_argument, doing,
+                "FFmpeg has no such bitstream filter or option" + said.addition());
   check_av(parsed, doing);
   check_av(avcodec_parameters_copy(context->par_in, &from.stream().parameters()), doing);
   context->time_base_in = av_rational_of(from.stream().time_base());
@@ -49,24 +52,27 @@ packets filter_packets(const packets& from, std::string_view filters) {
   const auto doing =
       "filter packets of " + from.stream().name() + " by \"" + std::string(filters) + "\"";
   const auto by = open_filters(from, filters, doing);
+  const av_messages said;
   std::vector<packet> all;
   const auto receive_all = [&] {
     while (true) {
       av_packet next(check_av(av_packet_alloc()));
       const int result = av_bsf_receive_packet(by.get(), next.get());
       if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
-      check_av(result, doing);
+      check_av(result, doing, said);
       all.emplace_back(std::move(next));
     }
   };
   for (const auto& each : from) {
     const av_packet copy(check_av(av_packet_clone(&each.get())));
-    check_av(av_bsf_send_packet(by.get(), copy.get()), doing);
+    check_av(av_bsf_send_packet(by.get(), copy.get()), doing, said);
     receive_all();
   }
-  check_av(av_bsf_send_packet(by.get(), nullptr), doing);
+  check_av(av_bsf_send_packet(by.get(), nullptr), doing, said);
   receive_all();
-  return {filtered_stream(from.stream(), *by), std::move(all), from.window()};
+  packets result(filtered_stream(from.stream(), *by), std::move(all), from.window());
+  result.attach(memory_charge(result.data_bytes()));
+  return result;
 }
 
 }  // namespace lade::media

@@ -16,11 +16,14 @@
 #include <lade/media/av/packet.hpp>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
+#include <libavutil/mastering_display_metadata.h>
+#include <libavutil/replaygain.h>
 }
 
 namespace lade::media {
@@ -33,12 +36,17 @@ static std::span<const std::byte> stored_bytes(const std::uint8_t* data, std::si
   return std::as_bytes(std::span(data, bytes));
 }
 
+// The flags that are stored. AV_PKT_FLAG_TRUSTED is not: decoders follow the pointers in a packet
+// that has it.
+static constexpr std::uint32_t stored_flags =
+    AV_PKT_FLAG_KEY | AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_DISPOSABLE;
+
 static void store_packet(stored_writer& to, const AVPacket& of) {
   to.number(of.pts);
   to.number(of.dts);
   to.number(of.duration);
   to.number(of.pos);
-  to.number(static_cast<std::uint32_t>(of.flags));
+  to.number(static_cast<std::uint32_t>(of.flags) & stored_flags);
   to.bytes(stored_bytes(of.data, static_cast<std::size_t>(of.size)));
   to.number(static_cast<std::uint8_t>(of.side_data_elems));
   for (const auto& each : std::span(of.side_data, static_cast<std::size_t>(of.side_data_elems))) {
@@ -58,6 +66,21 @@ buffer packets::serialise() const {
   return to.sealed(packets_signature, packets_version);
 }
 
+// The size of side data that is a structure or has a fixed layout; empty for others.
+static std::optional<std::size_t> fixed_side_data_bytes(AVPacketSideDataType type) noexcept {
+  switch (type) {
+    case AV_PKT_DATA_PALETTE: return AVPALETTE_SIZE;
+    case AV_PKT_DATA_REPLAYGAIN: return sizeof(AVReplayGain);
+    case AV_PKT_DATA_DISPLAYMATRIX: return 9 * sizeof(std::int32_t);
+    case AV_PKT_DATA_AUDIO_SERVICE_TYPE: return sizeof(AVAudioServiceType);
+    case AV_PKT_DATA_FALLBACK_TRACK: return sizeof(int);
+    case AV_PKT_DATA_SKIP_SAMPLES: return 10;
+    case AV_PKT_DATA_MASTERING_DISPLAY_METADATA: return sizeof(AVMasteringDisplayMetadata);
+    case AV_PKT_DATA_CONTENT_LIGHT_LEVEL: return sizeof(AVContentLightMetadata);
+    default: return std::nullopt;
+  }
+}
+
 static void load_side_data(stored_reader& from, AVPacket& to, bool known) {
   const auto count = from.number<std::uint8_t>();
   if (count > 0 && !known)
@@ -66,6 +89,8 @@ static void load_side_data(stored_reader& from, AVPacket& to, bool known) {
     const auto type =
         static_cast<AVPacketSideDataType>(from.number<std::uint16_t>(0, AV_PKT_DATA_NB - 1));
     const auto bytes = from.bytes();
+    if (const auto size = fixed_side_data_bytes(type); size && bytes.size() != *size)
+      from.refuse("side data has another size than its kind");
     auto* memory = check_av(av_packet_new_side_data(&to, type, bytes.size()));
     if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
   }
@@ -77,7 +102,8 @@ static packet load_packet(stored_reader& from, int stream, bool knows_side_data)
   const auto dts = from.number<std::int64_t>();
   const auto duration = from.number<std::int64_t>();
   const auto position = from.number<std::int64_t>(-1, INT64_MAX);
-  const auto flags = from.number<std::uint32_t>(0, 0xff);
+  const auto flags = from.number<std::uint32_t>();
+  if ((flags & ~stored_flags) != 0) from.refuse("a packet has unknown flags");
   const auto bytes = from.bytes();
   if (bytes.size() > static_cast<std::size_t>(INT32_MAX - AV_INPUT_BUFFER_PADDING_SIZE))
     from.refuse("a packet has more than 2 GiB");

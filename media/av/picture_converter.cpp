@@ -41,6 +41,11 @@ bool is_rgb(AVPixelFormat format) noexcept {
   return of != nullptr && (of->flags & AV_PIX_FMT_FLAG_RGB) != 0;
 }
 
+AVColorSpace usual_matrix(int height) noexcept {
+  constexpr int high_definition = 720;  // rows
+  return height >= high_definition ? AVCOL_SPC_BT709 : AVCOL_SPC_SMPTE170M;
+}
+
 bool is_grey(AVPixelFormat format) noexcept {
   const auto* of = av_pix_fmt_desc_get(format);
   return of != nullptr && of->nb_components < 3;
@@ -51,13 +56,16 @@ picture_format picture_converter::completed(picture_format from) const noexcept 
     from.matrix = AVCOL_SPC_RGB;
     from.range = AVCOL_RANGE_JPEG;
   }
-  if (from.matrix == AVCOL_SPC_UNSPECIFIED) from.matrix = to_.matrix;
-  if (from.range == AVCOL_RANGE_UNSPECIFIED) from.range = to_.range;
+  const bool to_rgb = is_rgb(to_.format);
+  const auto range = is_grey(from.format) ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+  if (from.matrix == AVCOL_SPC_UNSPECIFIED)
+    from.matrix = to_rgb ? usual_matrix(height_) : to_.matrix;
+  if (from.range == AVCOL_RANGE_UNSPECIFIED) from.range = to_rgb ? range : to_.range;
   if (from.siting == AVCHROMA_LOC_UNSPECIFIED) from.siting = to_.siting;
   return from;
 }
 
-static std::string name_of(const picture_format& format) {
+static std::string format_text(const picture_format& format) {
   const auto known = [](const char* name) { return std::string(name ? name : "unknown"); };
   return known(av_get_pix_fmt_name(format.format)) + " of matrix " +
          known(av_color_space_name(format.matrix));
@@ -93,7 +101,7 @@ static void set_siting(SwsContext& context, const picture_format& format, const 
 }
 
 void picture_converter::make_context(const picture_format& from) {
-  const auto doing = "convert " + name_of(from) + " to " + name_of(to_);
+  const auto doing = "convert " + format_text(from) + " to " + format_text(to_);
   const int* source = coefficients_of(from, doing);
   const int* target = coefficients_of(to_, doing);
   context_.reset(check_av(sws_alloc_context()));

@@ -37,6 +37,9 @@ picture_format format_of_picture(const AVFrame& frame) noexcept;
 bool is_rgb(AVPixelFormat format) noexcept;
 bool is_grey(AVPixelFormat format) noexcept;
 
+// That of a picture which does not state its own.
+AVColorSpace usual_matrix(int height) noexcept;
+
 // Rows of pixels as FFmpeg takes them.
 struct picture_rows {
   std::array<const std::uint8_t*, 4> planes{};
@@ -51,7 +54,8 @@ class picture_converter {
       : width_(width), height_(height), to_(to) {}
 
   // Fills the planes of `into`, which has the size and format. Colours that `from` leaves open are
-  // those of the result. Throws error(unsupported) for formats and matrices that swscale lacks.
+  // those of the result; if that is RGB, the usual matrix and the limited range, the full one of
+  // grey. Throws error(unsupported) for formats and matrices that swscale lacks.
   void convert(const picture_rows& rows, const picture_format& from, AVFrame& into);
 
   // Whether a picture has the format already.

@@ -46,12 +46,12 @@ static void for_each_number(Parameters& of, const Use& use) {
   use(of.height, 0, 1 << 16);
   use(of.sample_aspect_ratio.num, 0, INT32_MAX);
   use(of.sample_aspect_ratio.den, 0, INT32_MAX);
-  use(of.field_order, 0, 1 << 8);
-  use(of.color_range, 0, 1 << 8);
-  use(of.color_primaries, 0, 1 << 16);
-  use(of.color_trc, 0, 1 << 16);
-  use(of.color_space, 0, 1 << 16);
-  use(of.chroma_location, 0, 1 << 8);
+  use(of.field_order, 0, AV_FIELD_BT);
+  use(of.color_range, 0, AVCOL_RANGE_NB - 1);
+  use(of.color_primaries, 0, AVCOL_PRI_NB - 1);
+  use(of.color_trc, 0, AVCOL_TRC_NB - 1);
+  use(of.color_space, 0, AVCOL_SPC_NB - 1);
+  use(of.chroma_location, 0, AVCHROMA_LOC_NB - 1);
   use(of.video_delay, 0, 1 << 16);
   use(of.sample_rate, 0, 1 << 24);
   use(of.block_align, 0, INT32_MAX);
@@ -74,6 +74,8 @@ static void store_parameters(stored_writer& to, const AVCodecParameters& of) {
 
 static AVCodecID codec_of_name(const std::string& name, const stored_reader& from) {
   const auto* found = avcodec_descriptor_get_by_name(name.c_str());
+  if (found != nullptr && found->id == AV_CODEC_ID_WRAPPED_AVFRAME)
+    throw error(errc::unsupported, from.doing(), "packets of wrapped_avframe are pointers");
   if (found != nullptr) return found->id;
   if (name == avcodec_get_name(AV_CODEC_ID_NONE)) return AV_CODEC_ID_NONE;
   throw error(errc::unsupported, from.doing(), "this FFmpeg has no codec " + name);
@@ -157,6 +159,7 @@ stream_info load_stream(stored_reader& from) {
   fields->duration = from.optional_fraction();
   fields->frame_rate = from.optional_fraction();
   fields->sample_aspect = from.fraction();
+  if (fields->sample_aspect <= 0) from.refuse("the sample aspect is not above 0");
   if (const auto frames = from.number<std::int64_t>(-1, INT64_MAX); frames >= 0)
     fields->stated_frames = frames;
   fields->orientation.degrees = from.number<std::int32_t>(0, 270);

@@ -4,6 +4,7 @@
 #include "stream_fields.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 extern "C" {
@@ -100,7 +101,19 @@ stream_info info_of(const AVStream& stream, std::string_view file) {
 
 bool has_headers_apart(const stream_info& stream) noexcept { return stream.fields_->headers_apart; }
 
+stream_info stream_info::of_frames(std::string name, stream_kind kind, rational time_base) {
+  constexpr std::array types{AVMEDIA_TYPE_VIDEO, AVMEDIA_TYPE_AUDIO, AVMEDIA_TYPE_SUBTITLE,
+                             AVMEDIA_TYPE_DATA, AVMEDIA_TYPE_ATTACHMENT};
+  auto fields = std::make_shared<stream_info::fields>();
+  fields->file = std::move(name);
+  fields->parameters.reset(check_av(avcodec_parameters_alloc()));
+  fields->parameters->codec_type = types[static_cast<std::size_t>(kind)];
+  fields->time_base = time_base;
+  return stream_info(std::move(fields));
+}
+
 std::string stream_info::name() const {
+  if (fields_->parameters->codec_id == AV_CODEC_ID_NONE) return fields_->file;
   return fields_->file + ", stream " + std::to_string(index()) + " (" + std::string(codec()) + ")";
 }
 

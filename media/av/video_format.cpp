@@ -59,10 +59,9 @@ static bool is_bt601(AVCodecID codec) noexcept {
 }
 
 static AVColorSpace default_matrix(const AVCodecContext& context) noexcept {
-  constexpr int high_definition = 720;  // rows
   if (is_rgb(context.pix_fmt)) return AVCOL_SPC_RGB;
   if (is_bt601(context.codec_id)) return AVCOL_SPC_BT470BG;
-  return context.height >= high_definition ? AVCOL_SPC_BT709 : AVCOL_SPC_SMPTE170M;
+  return usual_matrix(context.height);
 }
 
 static AVColorRange default_range(const AVCodecContext& context) noexcept {

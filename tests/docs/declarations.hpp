@@ -17,6 +17,13 @@
 #include <lade/io/memory_cache.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/lade.hpp>
+#include <lade/media/av/audio.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/encoder.hpp>
+#include <lade/media/av/log_mel.hpp>
+#include <lade/media/av/muxer.hpp>
+#include <lade/media/av/save_image.hpp>
+#include <lade/media/filters/filter_graph.hpp>
 #include <lade/media/image.hpp>
 
 #include <algorithm>
@@ -167,3 +174,14 @@ namespace page_13_caches {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image);
 }  // namespace page_13_caches
+
+namespace page_16_audio {
+inline auto waveforms = some<lade::sample>();
+inline lade::tensor waveform;
+inline lade::buffer file;
+void train(const lade::tensor& batch);
+}  // namespace page_16_audio
+
+namespace page_17_encoding {
+inline lade::tensor clip;
+}  // namespace page_17_encoding

@@ -34,6 +34,12 @@ class AudioLoader(unittest.TestCase):
         self.assertRegex(result.stdout, r"files +6 in \d batches, 1[12]\.\d s of audio")
         self.assertRegex(result.stdout, r"speed +\d+ s of audio in a second")
 
+    def test_log_mel_spectrograms_have_as_much_audio(self):
+        self.make_files()
+        result = run(self.root, "16000", "log-mel")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"files +6 in \d batches, 1[12]\.\d s of audio")
+
     def test_a_damaged_file_is_skipped_and_named(self):
         self.make_files()
         (self.root / "bad.wav").write_bytes(b"RIFF....WAVEnothing")

@@ -77,12 +77,13 @@ inline std::vector<frame> frames_of_file(const std::string& path, stream_kind ki
   return decode(demux(read_bytes(path), path, kind));
 }
 
-// The pictures of a file as the ffmpeg program converts them to RGB, [n, height, width, 3] bytes.
+// The pictures of a file as the ffmpeg program converts them to RGB, [n, height, width, 3] bytes,
+// with chroma at the left of its pixels.
 inline std::vector<std::uint8_t> rgb_of_ffmpeg(const std::string& path) {
-  const auto text =
-      output_of("ffmpeg -nostdin -v error -i " + path +
-                " -vf scale=flags=accurate_rnd+full_chroma_int+full_chroma_inp+bicubic"
-                " -vsync passthrough -pix_fmt rgb24 -f rawvideo -");
+  const auto text = output_of("ffmpeg -nostdin -v error -i " + path +
+                              " -vf scale=in_h_chr_pos=0:in_v_chr_pos=128:flags=bilinear"
+                              "+accurate_rnd+full_chroma_int+full_chroma_inp"
+                              " -vsync passthrough -pix_fmt rgb24 -f rawvideo -");
   return {text.begin(), text.end()};
 }
 

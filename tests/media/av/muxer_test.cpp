@@ -54,14 +54,32 @@ struct remux_case {
 TEST(Muxer, WritesStreamsOfOtherFilesWithTheirFramesAndTimes) {
   for (const auto& each : {remux_case{"h264.mp4", "mkv"}, remux_case{"h264.mp4", "mov"},
                            remux_case{"h264-long-gop.mp4", "mp4"}, remux_case{"hevc.mp4", "mkv"},
-                           remux_case{"vp9.webm", "mp4"}, remux_case{"vp8.webm", "mkv"},
+                           remux_case{"vp9.webm", "mkv"}, remux_case{"vp8.webm", "mkv"},
                            remux_case{"av1.mp4", "webm"}, remux_case{"mpeg4-b.mp4", "mkv"},
-                           remux_case{"h264-variable.mkv", "mp4"}, remux_case{"ffv1.mkv", "mov"},
+                           remux_case{"h264-variable.mkv", "mp4"}, remux_case{"ffv1.mkv", "avi"},
                            remux_case{"h264-422-10.mkv", "mp4"}, remux_case{"mjpeg.avi", "mov"}}) {
     const auto source = video_named(each.from);
     const auto target = media_directory / ("remuxed-" + std::string(each.from) + "." + each.to);
     remux({source}, target);
     EXPECT_EQ(frames_of_ffmpeg(target, "v:0"), frames_of_ffmpeg(source, "v:0")) << target;
+  }
+}
+
+TEST(Muxer, KeepsTimesOfOddRatesExactly) {
+  const auto source = media_directory / "odd.mp4";
+  video_encoder encoder({.encoder = "libx264",
+                         .width = 64,
+                         .height = 48,
+                         .frame_rate = rational(24000, 1001),
+                         .b_frames = 3});
+  write_encoded(source, encoder, smooth_pictures(40, 48, 64));
+  const auto expected = frames_of_ffmpeg(source, "v:0");
+  ASSERT_EQ(expected.size(), 40U);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(expected[i].time, rational(static_cast<std::int64_t>(i) * 1001, 24000));
+  for (const char* name : {"odd-again.mp4", "odd-again.mov"}) {
+    remux({source}, media_directory / name);
+    EXPECT_EQ(frames_of_ffmpeg(media_directory / name, "v:0"), expected) << name;
   }
 }
 
@@ -128,12 +146,18 @@ TEST(Muxer, WritesMetadataAndOrientations) {
 }
 
 TEST(Muxer, KeepsTheOrientationOfAnotherFileOrRefusesTo) {
-  const auto path = video_named("rotated.mp4");
-  const auto target = media_directory / "rotated-again.mov";
+  const auto upright = video_named("h264.mp4");
+  const auto source = demux(read_bytes(upright), upright, stream_kind::video);
+  const auto path = media_directory / "lying.mp4";
+  muxer file(path);
+  file.set_orientation(file.add(source.stream()), {.degrees = 90, .mirrored = true});
+  for (const auto& each : source) file.write(0, each);
+  file.finish();
+  const auto target = media_directory / "lying-again.mov";
   remux({path}, target);
   EXPECT_EQ(demuxer(read_bytes(target), target).streams()[0].orientation(),
-            demuxer(read_bytes(path), path).streams()[0].orientation());
-  EXPECT_THAT([&] { remux({path}, media_directory / "rotated.avi"); },
+            (display_orientation{.degrees = 90, .mirrored = true}));
+  EXPECT_THAT([&] { remux({path}, media_directory / "lying.avi"); },
               ThrowsMessage<error>(HasSubstr("avi files do not state an orientation")));
 }
 
@@ -183,20 +207,25 @@ class file_size_limit {
 
 TEST(Muxer, ReportsADiskThatIsFullAtAnyPlace) {
   const auto source = video_named("h264.mp4");
-  for (const char* format : {"mp4", "mkv", "ts", "avi"}) {
+  for (const auto& [format, options] : {std::pair{"mp4", ""},
+                                        {"mkv", ""},
+                                        {"ts", ""},
+                                        {"avi", ""},
+                                        {"mov", "movflags=+faststart"}}) {
+    const mux_options how{.options = options};
     const auto target = media_directory / (std::string("full.") + format);
     const auto whole = media_directory / (std::string("whole.") + format);
-    remux({source}, whole);
+    remux({source}, whole, how);
     const auto size = std::filesystem::file_size(whole);
     for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 40) {
       const file_size_limit full(limit);
-      EXPECT_THAT([&] { remux({source}, target); },
+      EXPECT_THAT([&] { remux({source}, target, how); },
                   ThrowsMessage<error>(AllOf(HasSubstr("full."), HasSubstr("File too large"))))
           << limit << " of " << size;
       EXPECT_FALSE(std::filesystem::exists(target));
     }
     const file_size_limit last(size - 1);
-    EXPECT_THROW(remux({source}, target), error) << format;
+    EXPECT_THROW(remux({source}, target, how), error) << format;
   }
 }
 
@@ -260,6 +289,8 @@ TEST(Muxer, RefusesWhatTheContainerDoesNotHold) {
               ThrowsMessage<error>(HasSubstr("unknown option movflag")));
   EXPECT_THAT([] { remux({video_named("h264.mp4")}, media_directory / "clip.webm"); },
               ThrowsMessage<error>(HasSubstr("webm files do not hold h264")));
+  EXPECT_THAT([] { remux({video_named("vp9.webm")}, media_directory / "clip.mp4"); },
+              ThrowsMessage<error>(HasSubstr("mp4 files state the pixel format of vp9")));
   EXPECT_THAT([] { muxer(media_directory / "none.mp4").finish(); },
               ThrowsMessage<error>(HasSubstr("it has no streams")));
 }

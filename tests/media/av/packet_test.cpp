@@ -13,7 +13,13 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
 
 namespace lade::media {
 
@@ -95,6 +101,63 @@ TEST(Packets, ASliceSharesBytesAndACloneDoesNot) {
   EXPECT_NE(copy[0].data().data(), all[0].data().data());
   EXPECT_TRUE(std::equal(copy[0].data().begin(), copy[0].data().end(), all[0].data().begin()));
   EXPECT_THROW((void)all.slice(all.size(), 1), error);
+}
+
+// The packets with another version of the first one.
+template <class F>
+static packets with_changed_first(const packets& from, F change) {
+  std::vector<packet> all(from.begin(), from.end());
+  av_packet first(av_packet_clone(&all[0].get()));
+  change(*first);
+  all[0] = packet(std::move(first));
+  return {from.stream(), std::move(all), from.window()};
+}
+
+TEST(Packets, SideDataAndFlagsSurviveTheRoundTrip) {
+  const auto before = with_changed_first(short_packets(), [](AVPacket& first) {
+    std::memcpy(av_packet_new_side_data(&first, AV_PKT_DATA_SKIP_SAMPLES, 10), "0123456789", 10);
+    std::memcpy(av_packet_new_side_data(&first, AV_PKT_DATA_NEW_EXTRADATA, 3), "abc", 3);
+    first.flags = AV_PKT_FLAG_KEY | AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD;
+    first.pts = AV_NOPTS_VALUE;
+  });
+  const auto after = packets::parse(before.serialise(), "stored");
+  EXPECT_EQ(after[0].get().flags, before[0].get().flags);
+  EXPECT_FALSE(after[0].pts());
+  std::size_t size = 0;
+  const auto* skip = av_packet_get_side_data(&after[0].get(), AV_PKT_DATA_SKIP_SAMPLES, &size);
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(skip), size), "0123456789");
+}
+
+TEST(Packets, AreNotTrustedAfterParsing) {
+  const auto before = with_changed_first(
+      short_packets(), [](AVPacket& first) { first.flags |= AV_PKT_FLAG_TRUSTED; });
+  const auto after = packets::parse(before.serialise(), "stored");
+  EXPECT_EQ(after[0].get().flags & AV_PKT_FLAG_TRUSTED, 0);
+}
+
+TEST(Packets, WithStructuresOfAnotherSizeAreRefused) {
+  const auto before = with_changed_first(short_packets(), [](AVPacket& first) {
+    av_packet_new_side_data(&first, AV_PKT_DATA_DISPLAYMATRIX, 7);
+  });
+  EXPECT_THAT([&] { packets::parse(before.serialise(), "stored"); },
+              ThrowsMessage<error>(HasSubstr("another size")));
+}
+
+TEST(FilterPackets, InAChainAreAppliedInOrder) {
+  const auto before = short_packets();
+  const auto after = filter_packets(before, "h264_mp4toannexb,setts=pts=PTS+1000:dts=DTS+1000");
+  ASSERT_EQ(after.size(), before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(after[i].pts(), *before[i].pts() + 1000);
+    EXPECT_EQ(after[i].dts(), *before[i].dts() + 1000);
+  }
+}
+
+TEST(FilterPackets, LeavesItsInputAsItWas) {
+  const auto before = short_packets();
+  const auto stored = before.serialise();
+  filter_packets(before, "h264_mp4toannexb,noise=amount=10");
+  EXPECT_EQ(before.serialise().text(), stored.text());
 }
 
 TEST(FilterPackets, AnotherFormatOfTheBitstreamDecodesToTheSameFrames) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/media/av.hpp>
+#include <lade/media/av/damage.hpp>
 #include <lade/media/av/frame.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/stream_info.hpp>
@@ -14,12 +15,6 @@
 #include <vector>
 
 namespace lade::media {
-
-// What happens to packets that a decoder refuses, and frames that it had to repair.
-enum class damage_policy : std::uint8_t {
-  refuse,    // an exception that names the file, the stream and the time
-  tolerate,  // the frame is dropped or delivered as the decoder repaired it, and counted
-};
 
 struct decode_options {
   // FFmpeg's name of the decoder: "libdav1d". FFmpeg's choice for the codec if empty.

@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/buffer.hpp>
 #include <lade/byte_reader.hpp>
+#include <lade/media/av/damage.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/rational.hpp>
 #include <lade/media/av/stream_info.hpp>
@@ -27,6 +28,10 @@ struct demux_options {
 
   // Options of the container's demuxer as "key=value:key=value". Unknown ones are refused.
   std::string_view options = {};
+
+  // Whether a file that is cut off or damaged is an error. If not, packets end where the demuxer
+  // fails.
+  damage_policy damage = damage_policy::refuse;
 };
 
 struct packet_stream_options {
@@ -51,7 +56,9 @@ struct packet_stream_options {
 //
 // Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
-// for damage, and what the reader throws.
+// for damage, and what the reader throws. A file that ends before its headers say is refused with
+// error(invalid_data): of MP4, QuickTime, Matroska, WebM, AVI and WAV. Other containers do not
+// state their length.
 class demuxer {
  public:
   // Opens a file in memory. Needs no runtime.

@@ -37,7 +37,8 @@ struct video_encode_options {
   std::optional<int> gop = {};         // the most frames from one key frame to the next
   std::optional<int> b_frames = {};    // the most consecutive B-frames
 
-  // How the colours of the stream are coded, and stated in it. Fields that are empty become:
+  // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
+  // become:
   // - matrix: "gbr" for RGB, "bt470bg" for JPEG and WebP images, else "bt709" from 720 rows on and
   //   "smpte170m" (BT.601) below
   // - range: "pc" for RGB, grey and JPEG, else "tv"
@@ -71,7 +72,8 @@ class video_encoder {
   // The parameters of the stream of packets.
   const stream_info& stream() const noexcept;
 
-  // Encodes a frame at its time. A frame whose colours are not stated has those of the stream.
+  // Encodes a frame at its time. A frame whose colours are not stated has those of the
+  // stream; for a stream of RGB, the default matrix and range of its size.
   // Throws error(invalid_argument) for another size, a frame without a time, at no multiple of the
   // time base, or not after the one before, and for any frame after finish().
   void send(const frame& next);

@@ -41,6 +41,9 @@ class stream_info {
 
   explicit stream_info(std::shared_ptr<const fields> of) noexcept : fields_(std::move(of)) {}
 
+  // A stream of frames that no file has, such as the output of a filter.
+  static stream_info of_frames(std::string name, stream_kind kind, rational time_base);
+
   // What errors call the stream: "clip.mp4, stream 0 (h264)".
   std::string name() const;
 

@@ -1,0 +1,110 @@
+// Mirrors a video, and keeps its sound as it is: reencode FROM TO
+//
+// Frames are decoded, changed and encoded; packets of audio are copied. Memory does not grow with
+// the length of the file.
+
+#include <lade/lade.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/encoder.hpp>
+#include <lade/media/av/muxer.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+
+namespace av = lade::media;
+
+// The frame with each row of each plane turned around.
+static av::frame mirrored(const av::frame& from) {
+  auto copy = from.clone();
+  for (int i = 0; i < copy.planes(); ++i) {
+    const auto plane = copy.plane(i);
+    const auto pixels = plane.shape()[1];
+    for (std::int64_t y = 0; y < plane.shape()[0]; ++y) {
+      auto* row = plane[y].bytes();
+      const auto bytes =
+          static_cast<std::ptrdiff_t>(lade::element_bytes(plane.type())) * plane.strides()[1];
+      for (std::int64_t left = 0, right = pixels - 1; left < right; ++left, --right)
+        std::swap_ranges(row + left * bytes, row + (left + 1) * bytes, row + right * bytes);
+    }
+  }
+  return copy;
+}
+
+// What becomes of the packets of a video.
+class reencoder {
+ public:
+  explicit reencoder(const av::stream_info& from)
+      : decoder_(from),
+        encoder_({.encoder = "libx264",
+                  .width = from.width(),
+                  .height = from.height(),
+                  .frame_rate = from.frame_rate().value_or(25),
+                  .time_base = from.time_base(),
+                  .quality = 20}) {}
+
+  const av::stream_info& stream() const { return encoder_.stream(); }
+
+  void decode(const av::packets& from, av::muxer& to, int stream) {
+    for (const auto& each : from) {
+      decoder_.send(each);
+      encode(to, stream);
+    }
+  }
+
+  void finish(av::muxer& to, int stream) {
+    decoder_.finish();
+    encode(to, stream);
+    encoder_.finish();
+    to.write_ready(stream, encoder_);
+    std::printf("%d frames\n", frames_);
+  }
+
+ private:
+  void encode(av::muxer& to, int stream) {
+    for (; auto next = decoder_.receive(); ++frames_) encoder_.send(mirrored(*next));
+    to.write_ready(stream, encoder_);
+  }
+
+  av::decoder decoder_;
+  av::video_encoder encoder_;
+  int frames_ = 0;
+};
+
+static lade::task<> reencode(std::string from, std::string to) {
+  auto source = co_await av::demuxer::open(from);
+  const auto& video = source.best(av::stream_kind::video);
+  const auto* audio = source.find_best(av::stream_kind::audio);
+  reencoder pictures(video);
+  av::muxer target(to);
+  target.set_metadata(source.metadata());
+  const int video_out = target.add(pictures.stream());
+  target.set_orientation(video_out, video.orientation());
+  std::vector<int> wanted{video.index()};
+  std::optional<int> audio_out;
+  if (audio != nullptr) {
+    wanted.push_back(audio->index());
+    audio_out = target.add(*audio);
+  }
+  auto chunks = source.stream(wanted, {.packets = 32});
+  while (auto* chunk = co_await chunks.next()) {
+    if (chunk->stream().index() == video.index())
+      pictures.decode(*chunk, target, video_out);
+    else
+      for (const auto& each : *chunk) target.write(*audio_out, each);
+  }
+  pictures.finish(target, video_out);
+  target.finish();
+}
+
+int main(int argc, char** argv) try {
+  if (argc != 3) return std::puts("usage: reencode FROM TO"), 2;
+  lade::runtime runtime;
+  lade::sync_wait(runtime, reencode(argv[1], argv[2]));
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "%s\n", failure.what());
+  return 1;
+}

@@ -1,0 +1,75 @@
+// Filter graphs of FFmpeg: frames in, frames out.
+//
+// A module of its own: loading libavfilter takes some 20 ms at the start of a program.
+
+#pragma once
+
+#include <lade/media/av/frame.hpp>
+#include <lade/media/av/stream_info.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+// An end of a graph that frames are sent to, or received from.
+struct graph_end {
+  std::string label;  // "a" for "[a]"; empty if the text has none
+  stream_kind kind;   // video or audio
+};
+
+// A graph in the syntax of FFmpeg's `-filter_complex`: "scale=224:224,format=rgb24",
+// "[a][b]overlay[out]", "showwavespic=s=640x120". filter_text.hpp has functions that return such
+// text. Inputs and outputs are the ends that are not linked, in the order of the text.
+//
+// The graph is configured for the format of the first frames, once every input has had one; frames
+// wait until then. Frames of another format end the graph, which delivers what it still holds, and
+// begin it anew. Contexts of filters are not kept from one stream to the next: FFmpeg cannot reset
+// them.
+//
+// One thread at a time. Memory of frames is FFmpeg's, and is not counted to a budget.
+//
+// Errors name the graph's text, and the filter where that is known: error(invalid_argument) for an
+// unknown filter or option, error(unsupported) for a filter that could open files, a library or a
+// socket, such as movie, subtitles or drawtext, and FFmpeg's error if a graph fails.
+class filter_graph {
+ public:
+  explicit filter_graph(std::string_view text);
+  filter_graph(filter_graph&&) noexcept;
+  filter_graph& operator=(filter_graph&&) noexcept;
+  ~filter_graph();
+
+  const std::vector<graph_end>& inputs() const noexcept;
+  const std::vector<graph_end>& outputs() const noexcept;
+
+  // Sends a frame to an input. Throws error(invalid_argument) for an input that the graph does not
+  // have, or that has finished, or a frame of the other kind.
+  void send(const frame& next, std::size_t input = 0);
+
+  // Ends one input, or all. When all have ended, receive() returns the last frames, and the next
+  // send() begins a new stream. Throws error(invalid_data) if one input has had no frame while
+  // another has.
+  void finish(std::size_t input);
+  void finish();
+
+  // The next frame of an output; empty if it needs more input or has ended.
+  std::optional<frame> receive(std::size_t output = 0);
+
+  // How many times a change of format in mid-stream began the graph anew.
+  std::uint64_t rebuilds() const noexcept;
+
+ private:
+  class state;
+  std::unique_ptr<state> state_;
+};
+
+// All frames through a graph of one input and one output.
+std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text);
+
+}  // namespace lade::media

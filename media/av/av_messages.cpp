@@ -1,0 +1,69 @@
+#include "av_messages.hpp"
+
+#include <lade/media/av.hpp>
+#include <lade/media/av/ffmpeg.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <mutex>
+
+extern "C" {
+#include <libavutil/error.h>
+#include <libavutil/log.h>
+}
+
+namespace lade::media {
+
+constinit thread_local av_messages* av_messages::current = nullptr;
+
+static constinit std::atomic<ffmpeg_log> printed_messages = ffmpeg_log::quiet;
+
+void set_ffmpeg_log(ffmpeg_log printed) noexcept { printed_messages = printed; }
+ffmpeg_log get_ffmpeg_log() noexcept { return printed_messages; }
+
+static bool is_printed(int level) noexcept {
+  switch (printed_messages.load(std::memory_order_relaxed)) {
+    case ffmpeg_log::quiet: return false;
+    case ffmpeg_log::errors: return level <= AV_LOG_ERROR;
+    case ffmpeg_log::warnings: return level <= AV_LOG_WARNING;
+    case ffmpeg_log::everything: return true;
+  }
+  return false;
+}
+
+// FFmpeg's callback, which must not throw.
+void take_av_message(void* source, int level, const char* format, va_list arguments) {
+  auto* taker = av_messages::current;
+  if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
+  if (level > AV_LOG_ERROR && !is_printed(level)) return;
+  std::array<char, 512> text{};
+  if (std::vsnprintf(text.data(), text.size(), format, arguments) <= 0) return;
+  if (is_printed(level)) std::fputs(text.data(), stderr);
+  if (level > AV_LOG_ERROR) return;
+  std::string_view message(text.data());
+  while (message.ends_with('\n') || message.ends_with('.')) message.remove_suffix(1);
+  try {
+    taker->last_error_ = message;
+  } catch (const std::bad_alloc&) {}
+}
+
+av_messages::av_messages() noexcept : outer_(std::exchange(current, this)) {
+  static std::once_flag installed;
+  std::call_once(installed, [] { av_log_set_callback(take_av_message); });
+}
+
+std::string av_messages::addition() const {
+  return last_error_.empty() ? std::string() : " (" + last_error_ + ")";
+}
+
+int check_av(int result, std::string_view doing, const av_messages& said) {
+  if (result >= 0 || result == AVERROR_EXIT || result == AVERROR(ENOMEM) ||
+      said.last_error().empty())
+    return check_av(result, doing);
+  const std::error_code code(result, av_category());
+  throw error(code, doing, code.message() + said.addition());
+}
+
+}  // namespace lade::media

@@ -1,0 +1,40 @@
+// What FFmpeg says in the calls that are made of it.
+
+#pragma once
+
+#include <lade/error.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lade::media {
+
+// While one lives, FFmpeg's messages on its thread belong to it. They may be nested: the innermost
+// gets them.
+class av_messages {
+ public:
+  av_messages() noexcept;
+  av_messages(const av_messages&) = delete;
+  av_messages& operator=(const av_messages&) = delete;
+  ~av_messages() { current = outer_; }
+
+  // The last error in FFmpeg's words, without a line's end; empty if there was none.
+  const std::string& last_error() const noexcept { return last_error_; }
+
+  // The same as an addition to a text: " (moov atom not found)".
+  std::string addition() const;
+
+ private:
+  friend void take_av_message(void* source, int level, const char* format, va_list arguments);
+
+  static constinit thread_local av_messages* current;
+
+  av_messages* outer_;
+  std::string last_error_;
+};
+
+// check_av with what FFmpeg has said.
+int check_av(int result, std::string_view doing, const av_messages& said);
+
+}  // namespace lade::media

@@ -1,0 +1,56 @@
+// FFmpeg's input and output over a byte_output.
+
+#pragma once
+
+#include "byte_output.hpp"
+#include "compat.hpp"
+#include "format_reader.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+
+extern "C" {
+#include <libavformat/avformat.h>
+}
+
+namespace lade::media {
+
+// What a muxer of FFmpeg writes to. Muxers may read again what they have written
+// (movflags=+faststart moves the packets); they open nothing else. One thread at a time.
+class output_io {
+ public:
+  // `name`: the URL of the muxer. The output must outlive the object.
+  output_io(byte_output& output, std::string name);
+  output_io(const output_io&) = delete;
+  output_io& operator=(const output_io&) = delete;
+
+  // Makes a muxer write here. The object must outlive it.
+  void attach(AVFormatContext& muxer);
+
+  // Writes what is still in FFmpeg's buffer. Returns FFmpeg's first error.
+  int flush();
+
+  // What the output threw first, since the last call; null if nothing.
+  std::exception_ptr take_failure() noexcept;
+
+ private:
+  struct reading;
+
+  static int write_bytes(void* self, written_byte* from, int bytes) noexcept;
+  static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) noexcept;
+  static int read_again(void* from, std::uint8_t* into, int bytes) noexcept;
+  static std::int64_t seek_again(void* from, std::int64_t offset, int whence) noexcept;
+  static int open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+                        AVDictionary** options) noexcept;
+  static int close_again(AVFormatContext* of, AVIOContext* io) noexcept;
+
+  byte_output& output_;
+  std::string name_;
+  std::uint64_t position_ = 0;
+  std::exception_ptr failure_;
+  std::unique_ptr<AVIOContext, av_format_deleter> io_;
+};
+
+}  // namespace lade::media

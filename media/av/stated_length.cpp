@@ -1,0 +1,114 @@
+#include "stated_length.hpp"
+
+#include "box_headers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace lade::media {
+
+// The beginning of something in a file.
+struct file_start {
+  std::array<std::byte, 16> bytes{};
+  std::size_t size = 0;  // fewer at the end of the file
+
+  std::uint64_t at(std::size_t i) const noexcept {
+    return std::to_integer<std::uint64_t>(bytes[i]);
+  }
+  std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(bytes.data()), size};
+  }
+};
+
+static file_start read_file_start(byte_input& file, std::uint64_t offset) {
+  file_start start;
+  start.size = file.read(start.bytes, offset);
+  return start;
+}
+
+// An AVI file of more than 1 GiB is a row of RIFF chunks, which begin with the size of what follows
+// (Microsoft, "AVI RIFF File Reference"; OpenDML AVI 1.02).
+static std::optional<std::uint64_t> riff_bytes(byte_input& file) {
+  std::uint64_t end = 0;
+  while (end < file.size()) {
+    const auto start = read_file_start(file, end);
+    if (start.size < 8 || start.text().substr(0, 4) != "RIFF") break;
+    const auto size = start.at(4) | start.at(5) << 8 | start.at(6) << 16 | start.at(7) << 24;
+    if (size == 0 || size == 0xffffffff) return std::nullopt;
+    end += 8 + size;
+  }
+  if (end == 0) return std::nullopt;
+  return end;
+}
+
+// An element of EBML: an ID of 1 to 4 bytes, then the size of its content in 1 to 8 bytes, whose
+// leading zeros tell how many (RFC 8794, 4 and 5). All ones: unknown.
+struct ebml_element {
+  std::uint64_t id = 0;
+  std::uint64_t header_bytes = 0;
+  std::optional<std::uint64_t> content_bytes;
+};
+
+static std::optional<ebml_element> parse_ebml(const file_start& start) {
+  const auto length_at = [&](std::size_t i) {
+    return static_cast<std::size_t>(std::countl_zero(static_cast<std::uint8_t>(start.at(i)))) + 1;
+  };
+  ebml_element element;
+  const auto id_bytes = length_at(0);
+  if (id_bytes > 4 || start.size <= id_bytes) return std::nullopt;
+  for (std::size_t i = 0; i < id_bytes; ++i) element.id = element.id << 8 | start.at(i);
+  const auto size_bytes = length_at(id_bytes);
+  if (size_bytes > 8 || start.size < id_bytes + size_bytes) return std::nullopt;
+  std::uint64_t size = start.at(id_bytes) & (0xffU >> size_bytes);
+  for (std::size_t i = 1; i < size_bytes; ++i) size = size << 8 | start.at(id_bytes + i);
+  element.header_bytes = id_bytes + size_bytes;
+  const auto unknown = (std::uint64_t{1} << (7 * size_bytes)) - 1;
+  if (size != unknown) element.content_bytes = size;
+  return element;
+}
+
+// A Matroska file is an EBML header and a segment (RFC 9559, 4.5).
+static std::optional<std::uint64_t> matroska_bytes(byte_input& file) {
+  constexpr std::uint64_t header_id = 0x1a45dfa3;
+  constexpr std::uint64_t segment_id = 0x18538067;
+  const auto header = parse_ebml(read_file_start(file, 0));
+  if (!header || header->id != header_id || !header->content_bytes) return std::nullopt;
+  const auto at = header->header_bytes + *header->content_bytes;
+  const auto segment = parse_ebml(read_file_start(file, at));
+  if (!segment || segment->id != segment_id || !segment->content_bytes) return std::nullopt;
+  return at + segment->header_bytes + *segment->content_bytes;
+}
+
+// Files of boxes begin with one of these (ISO/IEC 14496-12; "QuickTime File Format").
+static bool begins_with_box(const file_start& start) noexcept {
+  constexpr std::array<std::string_view, 7> known{"ftyp", "styp", "moov", "mdat",
+                                                  "free", "skip", "wide"};
+  return start.size >= 8 &&
+         std::find(known.begin(), known.end(), start.text().substr(4, 4)) != known.end();
+}
+
+static std::uint64_t boxes_bytes(byte_input& file) {
+  std::uint64_t end = 0;
+  while (end < file.size()) {
+    const auto start = read_file_start(file, end);
+    const auto box = box_start_of(std::span(start.bytes).first(start.size), file.size() - end);
+    if (!box) return start.size < 8 ? end + 8 : end;
+    end += box->bytes;
+    if (end < box->bytes) return file.size();  // no size that a file can have
+  }
+  return end;
+}
+
+std::optional<std::uint64_t> stated_file_bytes(byte_input& file) {
+  const auto start = read_file_start(file, 0);
+  if (begins_with_box(start)) return boxes_bytes(file);
+  if (start.text().starts_with("RIFF")) return riff_bytes(file);
+  if (start.text().starts_with("\x1a\x45\xdf\xa3")) return matroska_bytes(file);
+  return std::nullopt;
+}
+
+}  // namespace lade::media

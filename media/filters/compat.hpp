@@ -1,0 +1,22 @@
+// The places where libavfilter of FFmpeg 5.1 to 9 differs.
+
+#pragma once
+
+extern "C" {
+#include <libavfilter/avfilter.h>
+#include <libavfilter/buffersrc.h>
+#include <libavutil/frame.h>
+}
+
+namespace lade::media {
+
+// From FFmpeg 7.1 on, colours are part of the format of a graph.
+inline void set_source_colour([[maybe_unused]] AVBufferSrcParameters& of,
+                              [[maybe_unused]] const AVFrame& frame) noexcept {
+#if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(10, 4, 100)
+  of.color_space = frame.colorspace;
+  of.color_range = frame.color_range;
+#endif
+}
+
+}  // namespace lade::media

@@ -1,0 +1,71 @@
+# reencode_test.py PROGRAM: a video is mirrored, its sound stays as it is.
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv[1]
+SIZE = 96 * 64
+
+
+def ffmpeg(*arguments):
+    return subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", *map(str, arguments)],
+                          capture_output=True, check=True).stdout
+
+
+def reencode(source, target):
+    return subprocess.run([PROGRAM, source, target], capture_output=True, text=True)
+
+
+def grey(path, how="null"):
+    return ffmpeg("-i", path, "-vf", how, "-vsync", "passthrough", "-pix_fmt", "gray",
+                  "-f", "rawvideo", "-")
+
+
+def probe(path, what):
+    return subprocess.run(["ffprobe", "-v", "error", "-of", "csv", "-show_entries", what, path],
+                          capture_output=True, text=True, check=True).stdout
+
+
+class Reencode(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.directory.name)
+        self.source = self.path / "source.mp4"
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=2",
+               "-f", "lavfi", "-i", "sine=440:duration=2", "-c:v", "libx264", "-bf", "2",
+               "-pix_fmt", "yuv420p", "-c:a", "aac", "-metadata", "title=two seconds", self.source)
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def test_pictures_are_mirrored(self):
+        for name in ["target.mp4", "target.mkv"]:
+            target = self.path / name
+            done = reencode(self.source, target)
+            self.assertEqual((done.returncode, done.stdout), (0, "50 frames\n"))
+            mirrored, expected = grey(target), grey(self.source, "hflip")
+            self.assertEqual(len(mirrored), 50 * SIZE)
+            errors = sum(abs(a - b) for a, b in zip(mirrored, expected))
+            self.assertLess(errors / len(mirrored), 4)
+
+    def test_sound_and_times_stay(self):
+        target = self.path / "target.mp4"
+        reencode(self.source, target)
+        sound = [ffmpeg("-i", path, "-map", "a", "-c", "copy", "-f", "md5", "-")
+                 for path in (self.source, target)]
+        self.assertEqual(sound[0], sound[1])
+        for what in ["packet=stream_index,pts_time", "format_tags=title"]:
+            both = [sorted(probe(path, what).splitlines()) for path in (self.source, target)]
+            self.assertEqual(both[0], both[1])
+
+    def test_what_cannot_be_done_is_said(self):
+        done = reencode(self.path / "nosuch.mp4", self.path / "target.mp4")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nosuch.mp4", done.stderr)
+        self.assertEqual(reencode(self.source, "/dev/full").returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

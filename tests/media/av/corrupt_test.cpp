@@ -1,0 +1,157 @@
+// Files that are cut off or damaged, through every way in: each ends in an error of ours or in
+// frames, and damage that is tolerated is counted. LADE_CORRUPT_ROUNDS says how many of each file.
+//
+// What cannot be noticed: VP8, VP9, AV1, FFV1 without slice CRCs and PCM have no checksums. A
+// flipped bit changes pixels or samples, and no decoder knows. MPEG-TS, Ogg and MP3 do not state
+// their length: what is cut off behind a whole packet is not missed.
+
+#include <lade/error.hpp>
+#include <lade/media/av/audio.hpp>
+#include <lade/media/av/clip.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/packet.hpp>
+#include <lade/media/av/video.hpp>
+
+#include "../../support/seed.hpp"
+#include "media_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace lade::media {
+
+static int rounds() {
+  const auto* given = std::getenv("LADE_CORRUPT_ROUNDS");
+  return given ? std::atoi(given) : 5;
+}
+
+static buffer copy_of(const buffer& file, std::size_t bytes) {
+  buffer copy(bytes);
+  std::memcpy(copy.data(), file.data(), bytes);
+  return copy;
+}
+
+static buffer with_flips(const buffer& file, std::mt19937_64& random) {
+  auto copy = copy_of(file, file.size());
+  const auto flips = 1 + random() % 20;
+  for (std::uint64_t i = 0; i < flips; ++i)
+    copy.data()[random() % copy.size()] ^= static_cast<std::byte>(1U << random() % 8);
+  return copy;
+}
+
+// Whether a call returns; if not, it must throw an error of lade.
+template <class F>
+static bool succeeds(const F& call) {
+  try {
+    call();
+    return true;
+  } catch (const error&) {
+    return false;
+  } catch (const std::bad_alloc&) {  // FFmpeg refuses an absurd size
+    return false;
+  }
+}
+
+static std::size_t decode_tolerantly(const buffer& file, std::string_view name, stream_kind kind,
+                                     std::uint64_t& damaged) {
+  const auto packets = demux(file, name, kind, {}, {.damage = damage_policy::tolerate});
+  return decode(packets, {.damage = damage_policy::tolerate}, &damaged).size();
+}
+
+static void use_everything(const buffer& file, std::string_view name, stream_kind kind) {
+  std::uint64_t damaged = 0;
+  succeeds([&] { decode(demux(file, name, kind)); });
+  succeeds([&] { decode(demux(file, name, kind, {.begin = rational(1, 2), .end = 1})); });
+  succeeds([&] { decode_tolerantly(file, name, kind, damaged); });
+  succeeds([&] { packets::parse(demux(file, name, kind).serialise(), name); });
+  if (kind == stream_kind::audio) {
+    const decode_audio decode({.sample_rate = 16'000, .channels = 1});
+    succeeds([&] { decode(sample(std::string(name)).with_data(file)); });
+    return;
+  }
+  const decode_clip decode({.sampling = {.frames = 4}, .width = 16, .height = 16});
+  succeeds([&] { decode(sample(std::string(name)).with_data(file), lade::random(1)); });
+  succeeds([&] {
+    const video opened(file, std::string(name));
+    opened.frames(std::vector<std::int64_t>{opened.size() - 1, 0});
+  });
+}
+
+// A fragmented file that is cut between two fragments is a whole file.
+static bool states_its_length(std::string_view file) {
+  if (file == "h264-fragmented.mp4") return false;
+  for (const char* end : {".mp4", ".m4a", ".mkv", ".webm", ".avi", ".wav"})
+    if (file.ends_with(end)) return true;
+  return false;
+}
+
+class Corrupt : public testing::Test {
+ protected:
+  std::uint64_t seed_ = test::new_seed();
+  testing::ScopedTrace trace_{__FILE__, __LINE__, "LADE_SEED=" + std::to_string(seed_)};
+  std::mt19937_64 random_{seed_};
+
+  void cut(const media_recipe& recipe, const std::string& path, stream_kind kind) {
+    const auto file = read_bytes(path);
+    for (int i = 0; i < rounds(); ++i) {
+      const auto part = copy_of(file, random_() % file.size());
+      use_everything(part, path, kind);
+      if (states_its_length(recipe.file))
+        EXPECT_FALSE(succeeds([&] { decode(demux(part, path, kind)); }))
+            << recipe.file << " cut to " << part.size() << " bytes";
+    }
+  }
+
+  void flip(const std::string& path, stream_kind kind) {
+    const auto file = read_bytes(path);
+    for (int i = 0; i < rounds(); ++i) use_everything(with_flips(file, random_), path, kind);
+  }
+};
+
+TEST_F(Corrupt, VideosThatAreCutOffAreErrorsOfOurs) {
+  for (const auto& each : video_recipes()) cut(each, video_path(each), stream_kind::video);
+}
+
+TEST_F(Corrupt, AudioThatIsCutOffIsAnErrorOfOurs) {
+  for (const auto& each : audio_recipes()) cut(each, audio_path(each), stream_kind::audio);
+}
+
+TEST_F(Corrupt, FlippedBitsAreErrorsOfOursOrChangedFrames) {
+  for (const auto& each : video_recipes()) flip(video_path(each), stream_kind::video);
+  for (const auto& each : audio_recipes()) flip(audio_path(each), stream_kind::audio);
+}
+
+TEST_F(Corrupt, ToleratedDamageIsCounted) {
+  const auto path = video_path(video_recipes()[0]);
+  const auto file = read_bytes(path);
+  auto damaged_file = copy_of(file, file.size());
+  const auto index = index_video(file, path);
+  const auto& packet = index.packets()[30];
+  std::memset(damaged_file.data() + packet.position + 40, 0x55, packet.size - 40);
+  EXPECT_THROW(decode(demux(damaged_file, path, stream_kind::video)), error);
+  std::uint64_t damaged = 0;
+  EXPECT_GE(decode_tolerantly(damaged_file, path, stream_kind::video, damaged), 40U);
+  EXPECT_GE(damaged, 1U);
+}
+
+TEST_F(Corrupt, ToleratedCutsLeaveTheFramesBeforeThem) {
+  for (const auto& each : video_recipes()) {
+    if (std::string_view(each.file) != "h264-faststart.mp4") continue;
+    const auto path = video_path(each);
+    const auto file = read_bytes(path);
+    std::uint64_t damaged = 0;
+    const auto frames =
+        decode_tolerantly(copy_of(file, file.size() / 2), path, stream_kind::video, damaged);
+    EXPECT_GT(frames, 5U);
+    EXPECT_LT(frames, 50U);
+  }
+}
+
+}  // namespace lade::media

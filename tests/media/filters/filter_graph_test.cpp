@@ -1,0 +1,230 @@
+#include "../av/media_files.hpp"
+
+#include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/filters/filter_graph.hpp>
+#include <lade/media/filters/filter_text.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include <libavutil/frame.h>
+#include <libavutil/imgutils.h>
+}
+
+namespace lade::media {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static const media_recipe filtered_video{"filtered.mkv", "-c:v ffv1 -pix_fmt yuv420p"};
+static const media_recipe filtered_audio{"filtered.wav", "-c:a pcm_s16le"};
+
+static std::vector<frame> video_frames() {
+  const auto path = video_path(filtered_video);
+  return decode(demux(read_bytes(path), path, stream_kind::video));
+}
+static std::vector<frame> audio_frames() {
+  const auto path = audio_path(filtered_audio);
+  return decode(demux(read_bytes(path), path, stream_kind::audio));
+}
+
+// The bytes of pictures one after the other, as ffmpeg writes "rawvideo".
+static std::string pictures(const std::vector<frame>& frames) {
+  std::string all;
+  for (const auto& each : frames) {
+    const auto& from = each.get();
+    const auto format = static_cast<AVPixelFormat>(from.format);
+    const int bytes = av_image_get_buffer_size(format, from.width, from.height, 1);
+    std::vector<std::uint8_t> picture(static_cast<std::size_t>(bytes));
+    av_image_copy_to_buffer(picture.data(), bytes, from.data, from.linesize, format, from.width,
+                            from.height, 1);
+    all.append(picture.begin(), picture.end());
+  }
+  return all;
+}
+
+// Samples of interleaved frames.
+static std::string sounds(const std::vector<frame>& frames) {
+  std::string all;
+  for (const auto& each : frames) {
+    const auto samples = each.plane(0);
+    all.append(reinterpret_cast<const char*>(samples.bytes()), samples.spec().bytes());
+  }
+  return all;
+}
+
+// EXPECT_EQ would print megabytes.
+static void expect_same(const std::string& got, const std::string& expected) {
+  EXPECT_EQ(got.size(), expected.size());
+  EXPECT_FALSE(expected.empty());
+  EXPECT_TRUE(got == expected);
+}
+
+class FilterVideo : public testing::TestWithParam<std::string> {};
+
+TEST_P(FilterVideo, EqualsTheFfmpegProgram) {
+  const auto frames = filter_frames(video_frames(), GetParam());
+  expect_same(pictures(frames),
+              output_of_ffmpeg("-i " + video_path(filtered_video) + " -vf '" + GetParam() +
+                               "' -vsync passthrough -f rawvideo -"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Texts, FilterVideo,
+    testing::Values(
+        "hflip", rate_filter(10), rate_filter(rational(30'000, 1001)),
+        trim_filter({.begin = rational(1, 2), .end = rational(1)}), frame_count_filter(7),
+        scale_filter({.width = 64, .height = 48}),
+        scale_filter(
+            {.width = 64, .height = 64, .algorithm = scale_algorithm::area, .fit = scale_fit::pad}),
+        scale_filter({.width = 64,
+                      .height = 64,
+                      .algorithm = scale_algorithm::lanczos,
+                      .fit = scale_fit::crop}),
+        crop_filter({.x = 10, .y = 4, .width = 32, .height = 20}),
+        pad_filter({.x = 2, .y = 4, .width = 200, .height = 120}), pixel_format_filter("rgb24"),
+        filter_chain({rate_filter(5), "", scale_filter({.width = 32, .height = 32}),
+                      pixel_format_filter("gray")})));
+
+class FilterAudio : public testing::TestWithParam<std::string> {};
+
+TEST_P(FilterAudio, EqualsTheFfmpegProgram) {
+  const auto text = filter_chain({GetParam(), sample_format_filter("flt")});
+  expect_same(sounds(filter_frames(audio_frames(), text)),
+              output_of_ffmpeg("-i " + audio_path(filtered_audio) + " -af '" + text +
+                               "' -c:a pcm_f32le -f f32le -"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Texts, FilterAudio,
+                         testing::Values("volume=0.5", sample_rate_filter(16'000),
+                                         channel_layout_filter("mono"), sample_count_filter(12'345),
+                                         audio_trim_filter({.begin = rational(1, 4),
+                                                            .end = rational(1)}),
+                                         "asetnsamples=1000"));
+
+TEST(FilterGraph, JoinsSeveralInputs) {
+  filter_graph graph("[a][b]hstack[out]");
+  ASSERT_EQ(graph.inputs().size(), 2U);
+  EXPECT_EQ(graph.inputs()[1].label, "b");
+  EXPECT_EQ(graph.outputs()[0].label, "out");
+  const auto frames = video_frames();
+  std::vector<frame> joined;
+  for (const auto& each : frames) {
+    graph.send(each, 0);
+    graph.send(each, 1);
+    while (auto next = graph.receive()) joined.push_back(std::move(*next));
+  }
+  graph.finish();
+  while (auto next = graph.receive()) joined.push_back(std::move(*next));
+  const auto path = video_path(filtered_video);
+  expect_same(pictures(joined), output_of_ffmpeg("-i " + path + " -i " + path +
+                                                 " -filter_complex '[0:v][1:v]hstack' "
+                                                 "-vsync passthrough -f rawvideo -"));
+}
+
+TEST(FilterGraph, HasSeveralOutputs) {
+  filter_graph graph("split[a][b];[b]vflip[c]");
+  ASSERT_EQ(graph.outputs().size(), 2U);
+  const auto frames = video_frames();
+  graph.send(frames[0]);
+  graph.finish();
+  const auto plain = graph.receive(0);
+  const auto flipped = graph.receive(1);
+  ASSERT_TRUE(plain && flipped);
+  const bool first_is_plain = graph.outputs()[0].label == "a";
+  EXPECT_EQ(pictures({first_is_plain ? *plain : *flipped}), pictures({frames[0]}));
+  EXPECT_EQ(pictures({first_is_plain ? *flipped : *plain}),
+            pictures(filter_frames(std::vector{frames[0]}, "vflip")));
+}
+
+TEST(FilterGraph, MakesPicturesOfAudio) {
+  const auto pictured = filter_frames(audio_frames(), "showwavespic=s=160x60");
+  ASSERT_EQ(pictured.size(), 1U);
+  EXPECT_EQ(pictured[0].kind(), stream_kind::video);
+  EXPECT_EQ(pictured[0].width(), 160);
+  expect_same(pictures(pictured),
+              output_of_ffmpeg("-i " + audio_path(filtered_audio) +
+                               " -filter_complex showwavespic=s=160x60 -f rawvideo -"));
+}
+
+TEST(FilterGraph, IsUsedForOneStreamAfterAnother) {
+  const auto frames = video_frames();
+  filter_graph graph("scale=32:32");
+  const auto expected = pictures(filter_frames(frames, "scale=32:32"));
+  for (int round = 0; round < 2; ++round) {
+    std::vector<frame> all;
+    for (const auto& each : frames) graph.send(each);
+    graph.finish();
+    while (auto next = graph.receive()) all.push_back(std::move(*next));
+    expect_same(pictures(all), expected);
+  }
+  EXPECT_EQ(graph.rebuilds(), 0U);
+}
+
+TEST(FilterGraph, AChangeOfFormatRebuildsItAndLosesNoFrame) {
+  const auto frames = video_frames();
+  const auto smaller = filter_frames(frames, "scale=90:50");
+  filter_graph graph("scale=32:32");
+  for (const auto& each : frames) graph.send(each);
+  for (const auto& each : smaller) graph.send(each);
+  graph.finish();
+  std::size_t count = 0;
+  while (auto next = graph.receive()) {
+    EXPECT_EQ(next->width(), 32);
+    ++count;
+  }
+  EXPECT_EQ(count, frames.size() + smaller.size());
+  EXPECT_EQ(graph.rebuilds(), 1U);
+}
+
+TEST(FilterGraph, FramesKeepTheirTimes) {
+  const auto frames = video_frames();
+  const auto filtered = filter_frames(frames, "hflip");
+  ASSERT_EQ(filtered.size(), frames.size());
+  for (std::size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(filtered[i].time(), frames[i].time());
+}
+
+static void expect_no_graph(const std::string& text, const std::string& filter,
+                            const std::string& why) {
+  EXPECT_THAT([&] { filter_graph graph(text); },
+              ThrowsMessage<error>(AllOf(HasSubstr(filter), HasSubstr(why))))
+      << text;
+}
+
+TEST(FilterGraph, UnknownFiltersAndOptionsAreRefusedByName) {
+  expect_no_graph("scale=8:8,sharpest", "the filter sharpest", "no filter of this name");
+  expect_no_graph("hflip,scale=colour=red", "the filter scale", "\"colour=red\"");
+  expect_no_graph("hflip,crop=w=8:nosuch=1", "the filter crop", "nosuch");
+  expect_no_graph("", "filter", "");
+  expect_no_graph("nullsrc=s=8x8", "nullsrc", "needs an input");
+}
+
+TEST(FilterGraph, FiltersThatCouldOpenFilesAreRefusedHoweverTheyAreWritten) {
+  for (const std::string text :
+       {"movie=a.mp4", "mo'vi'e=a.mp4", "m\\ovie=a.mp4", "[x] movie@y=a.mp4 [z]",
+        "hflip;movie=a.mp4", "sws_flags=area; movie=a.mp4", "subtitles=a.srt", "ass=a.ass",
+        "amovie=a.wav", "drawtext=fontfile=a.ttf", "lut3d=a.cube", "hflip,[a][b]psnr=a.log",
+        "metadata=print:file=a.txt", "curves=psfile=a.acv", "[a]hflip[b];\n movie = a.mp4"})
+    expect_no_graph(text, "", "could open files");
+}
+
+TEST(FilterGraph, MisuseIsRefused) {
+  filter_graph graph("hflip");
+  const auto audio = audio_frames();
+  EXPECT_THAT([&] { graph.send(audio[0]); }, ThrowsMessage<error>(HasSubstr("takes video")));
+  EXPECT_THAT([&] { graph.send(audio[0], 1); }, ThrowsMessage<error>(HasSubstr("has 1 inputs")));
+  EXPECT_THAT([&] { graph.receive(1); }, ThrowsMessage<error>(HasSubstr("has 1 outputs")));
+  filter_graph two("[a][b]hstack");
+  two.send(video_frames()[0], 0);
+  EXPECT_THAT([&] { two.finish(); }, ThrowsMessage<error>(HasSubstr("had no frame")));
+}
+
+}  // namespace lade::media
