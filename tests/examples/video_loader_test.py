@@ -89,11 +89,13 @@ class VideoLoader(unittest.TestCase):
         self.assert_fails(run(self.root / "train-{0..3}.tar"), 1, "train-0.tar", "No such file")
 
     def test_a_damaged_file_is_named(self):
-        path = self.directory() and self.damage()
+        self.directory()
+        path = self.damage()
         self.assert_fails(run(self.root), 1, path)
 
     def test_a_damaged_file_is_skipped_on_request(self):
-        path = self.directory() and self.damage()
+        self.directory()
+        path = self.damage()
         log = self.root / "log"
         result = run(self.root, "--skip-bad", "--size", 32, "--failure-log", log)
         self.assert_ok(result)
