@@ -7,8 +7,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 
 namespace lade::media {
 
@@ -20,6 +22,13 @@ TEST(Rational, IsInLowestTermsWithAPositiveDenominator) {
   EXPECT_EQ(rational(-3, 2).denominator(), 2);
   EXPECT_EQ(rational(0, -7), rational(0));
   EXPECT_EQ(rational(smallest, smallest), rational(1));
+}
+
+TEST(Rational, AFloatingPointNumberIsNoWholeOne) {
+  EXPECT_FALSE((std::is_constructible_v<rational, double>));
+  EXPECT_FALSE((std::is_convertible_v<float, std::optional<rational>>));
+  EXPECT_TRUE((std::is_convertible_v<unsigned, rational>));
+  EXPECT_EQ(rational::nearest(2.5), rational(5, 2));
 }
 
 TEST(Rational, ADenominatorOfZeroIsRefused) {
