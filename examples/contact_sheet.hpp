@@ -1,4 +1,4 @@
-// A picture of the first images of a batch, to see what a trainer gets.
+// A picture of the first images or clips of a batch, to see what a trainer gets.
 
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -24,21 +25,17 @@ class contact_sheet {
   static constexpr std::int64_t most_columns = 10;
   static constexpr std::int64_t most_rows = 8;
 
-  // Lays out the images of a batch that was decoded with `how`.
-  contact_sheet(const lade::tensor& batch, const lade::media::image_options& how)
-      : how_(how), images_(std::min(batch.shape()[0], most_columns * most_rows)) {
-    // A little wider than high, as screens are.
-    columns_ = std::clamp<std::int64_t>(std::llround(std::sqrt(1.3 * static_cast<double>(images_))),
-                                        1, most_columns);
-    rows_ = (images_ + columns_ - 1) / columns_;
-    sheet_ = lade::tensor(lade::element_type::u8, {gap + rows_ * (how.height + gap),
-                                                   gap + columns_ * (how.width + gap), 3});
-    std::memset(sheet_.bytes(), background, sheet_.spec().bytes());
-    for (std::int64_t i = 0; i < images_; ++i) place(batch[i], i / columns_, i % columns_);
+  // Lays out the images of a batch that was decoded with `how`; of clips, one row for each, with
+  // frames from its whole length.
+  contact_sheet(const lade::tensor& batch, const lade::media::image_options& how) : how_(how) {
+    if (batch.shape().size() == clip_rank)
+      lay_out_clips(batch);
+    else
+      lay_out_images(batch);
   }
 
-  // How many of them it shows.
-  std::uint64_t images() const noexcept { return static_cast<std::uint64_t>(images_); }
+  // How many images or clips it shows.
+  std::uint64_t items() const noexcept { return static_cast<std::uint64_t>(items_); }
 
   // Throws lade::error now rather than after the work if a file could not be written.
   static void require_writable(const std::string& path) {
@@ -61,6 +58,32 @@ class contact_sheet {
  private:
   static constexpr std::int64_t gap = 3;
   static constexpr int background = 255;
+  static constexpr std::size_t clip_rank = 5;  // clips, frames, and three of an image
+
+  void lay_out_images(const lade::tensor& batch) {
+    items_ = std::min(batch.shape()[0], most_columns * most_rows);
+    // A little wider than high, as screens are.
+    const auto columns = std::clamp<std::int64_t>(
+        std::llround(std::sqrt(1.3 * static_cast<double>(items_))), 1, most_columns);
+    make_sheet((items_ + columns - 1) / columns, columns);
+    for (std::int64_t i = 0; i < items_; ++i) place(batch[i], i / columns, i % columns);
+  }
+
+  void lay_out_clips(const lade::tensor& batch) {
+    items_ = std::min(batch.shape()[0], most_rows);
+    const auto frames = batch.shape()[1];
+    const auto columns = std::min(frames, most_columns);
+    make_sheet(items_, columns);
+    for (std::int64_t i = 0; i < items_; ++i)
+      for (std::int64_t column = 0; column < columns; ++column)
+        place(batch[i][column * frames / columns], i, column);
+  }
+
+  void make_sheet(std::int64_t rows, std::int64_t columns) {
+    sheet_ = lade::tensor(lade::element_type::u8, {gap + rows * (how_.height + gap),
+                                                   gap + columns * (how_.width + gap), 3});
+    std::memset(sheet_.bytes(), background, sheet_.spec().bytes());
+  }
 
   void place(const lade::tensor& image, std::int64_t row, std::int64_t column) {
     auto top = gap + row * (how_.height + gap);
@@ -85,8 +108,6 @@ class contact_sheet {
   }
 
   lade::media::image_options how_;
-  std::int64_t images_;
-  std::int64_t columns_ = 1;
-  std::int64_t rows_ = 1;
+  std::int64_t items_ = 0;
   lade::tensor sheet_;
 };

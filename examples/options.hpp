@@ -1,12 +1,17 @@
-// The command line of image_loader.
+// The command lines of the loaders of images and videos.
 
 #pragma once
 
+#include <fmt/format.h>
+
+#include <charconv>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 struct options {
-  std::string directory;
+  std::string source;  // a directory; of video_loader, also shards
   unsigned batch = 256;
   unsigned size = 224;
   unsigned epochs = 1;
@@ -14,8 +19,10 @@ struct options {
   unsigned read_ahead = 64;
   unsigned seed = 0;
   bool train = true;
-  bool fast = false;
+  bool fast = false;  // of image_loader
   bool floats = false;
+  unsigned frames = 16;  // of video_loader, as the next
+  double fps = 0;        // 0: frames that follow each other
   bool skip_bad = false;
   bool slowest = false;
   bool help = false;
@@ -25,13 +32,61 @@ struct options {
   std::string reactor = "automatic";
 };
 
+// One option: how it is written, what it does to `options`, and what --help says about it.
+struct option {
+  std::string_view name;
+  std::string_view value;  // what --help calls its value; empty: it takes none
+  std::string help;
+  std::string fallback;  // what holds without it, for --help
+  void (*set)(options&, const option&, std::string_view);
+};
+
+// A program.
+struct loader {
+  std::string_view name;    // "image_loader"
+  std::string_view usage;   // what --help calls its argument: "DIRECTORY"
+  std::string_view source;  // what errors call it: "directory"
+  std::string_view one;     // what an item of a batch is called: "clip", "clips"
+  std::string_view many;
+  std::string_view file;  // what a file is called: "video", "videos"
+  std::string_view files;
+  std::string_view about;  // what --help says it does
+  std::string_view train;  // what --help says about --train, --val and --float
+  std::string_view val;
+  std::string_view floats;
+  std::string_view decode;  // the stage that decodes items
+  options defaults;
+  std::vector<option> own;  // options that the other program does not have
+};
+
 // A command line that makes no sense. what() names the word that is to blame.
 class usage_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-options parse_options(int argc, char** argv);
+options parse_options(const loader& program, int argc, char** argv);
 
 // What --help prints.
-std::string help_text();
+std::string help_text(const loader& program);
+
+[[noreturn]] inline void refuse_value(const option& which, std::string_view got,
+                                      std::string_view expected) {
+  throw usage_error(fmt::format("{} takes {}, not '{}'", which.name, expected, got));
+}
+
+// Functions for option::set.
+template <auto Member, auto Least, auto Most>
+void set_number(options& all, const option& which, std::string_view text) {
+  auto number = all.*Member;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size() ||
+      !(number >= Least && number <= Most))
+    refuse_value(which, text, fmt::format("a number from {} to {}", Least, Most));
+  all.*Member = number;
+}
+
+template <auto Member, bool Value = true>
+void set_flag(options& all, const option&, std::string_view) {
+  all.*Member = Value;
+}

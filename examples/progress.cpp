@@ -112,8 +112,8 @@ void progress::remember(const status& now) {
 }
 
 std::vector<std::string> progress::figures(const status& now) const {
-  auto percent = now.total ? now.items * 100 / now.total : 0;
-  std::vector<std::string> all{fmt::format("{:>3} %", percent)};
+  std::vector<std::string> all;
+  if (now.total > 0) all.push_back(fmt::format("{:>3} %", now.items * 100 / now.total));
   auto& first = recent_.front();
   auto& last = recent_.back();
   auto seconds = std::chrono::duration<double>(last.time - first.time).count();

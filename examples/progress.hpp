@@ -22,7 +22,7 @@ class progress {
     std::string what;  // "epoch 2 of 3"; may be empty
     std::string unit = "images";
     std::uint64_t items = 0;
-    std::uint64_t total = 0;
+    std::uint64_t total = 0;  // 0: unknown
     std::uint64_t bytes = 0;
   };
 

@@ -17,8 +17,8 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
-std::string count_of(std::uint64_t number, const std::string& one, const std::string& many) {
-  return grouped(number) + " " + (number == 1 ? one : many);
+std::string count_of(std::uint64_t number, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
 }
 
 static double seconds_of(std::chrono::nanoseconds time) {
@@ -53,8 +53,8 @@ static std::string megabytes_of(const lade::run_statistics& run, std::string_vie
                      static_cast<double>(found->bytes) / 1e6 / seconds_of(run.elapsed), what);
 }
 
-report::report(std::string sheet_file, const lade::media::image_options& how)
-    : sheet_file_(std::move(sheet_file)), how_(how) {
+report::report(const loader& program, std::string sheet_file, const lade::media::image_options& how)
+    : program_(program), sheet_file_(std::move(sheet_file)), how_(how) {
   if (!sheet_file_.empty()) contact_sheet::require_writable(sheet_file_);
 }
 
@@ -64,25 +64,27 @@ void report::note(const lade::sample_batch& batch) {
     largest_ = batch.size();
     spec_ = batch.tensor().spec();
   }
-  images_ += batch.size();
+  items_ += batch.size();
   ++batches_;
 }
 
 void report::print(const lade::run_statistics& run, const lade::table_options& shown) {
   auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   fmt::print("\n{}\n{}\n\n", lade::table(run, shown), wrapped(lade::verdict(run), 100));
-  if (images_ > 0) {
+  if (items_ > 0) {
     auto seconds = seconds_of(run.elapsed);
-    auto images = static_cast<double>(images_);
-    print_row("images", fmt::format("{} in {}, {} {}", grouped(images_),
-                                    count_of(batches_, "batch", "batches"), name(spec_.type),
-                                    to_string(spec_.shape)));
+    auto items = static_cast<double>(items_);
+    print_row(program_.many, fmt::format("{} in {}, {} {}", grouped(items_),
+                                         count_of(batches_, "batch", "batches"), name(spec_.type),
+                                         to_string(spec_.shape)));
     print_row("time", fmt::format("{}, the first batch after {}", short_time(seconds),
                                   short_time(seconds_of(run.first_item))));
-    print_row("speed", grouped(static_cast<std::uint64_t>(images / seconds)) + " images/s" +
+    print_row("speed", fmt::format("{} {}/s", grouped(static_cast<std::uint64_t>(items / seconds)),
+                                   program_.many) +
                            megabytes_of(run, "read", "read") +
-                           megabytes_of(run, "decode_image", "decoded"));
-    print_row("CPU", fmt::format("{:.2f} s per 1,000 images", cpu_seconds * 1000 / images));
+                           megabytes_of(run, program_.decode, "decoded"));
+    print_row("CPU",
+              fmt::format("{:.2f} s per 1,000 {}", cpu_seconds * 1000 / items, program_.many));
   }
 }
 
@@ -90,5 +92,5 @@ void report::save_contact_sheet() const {
   if (!sheet_) return;
   sheet_->save(sheet_file_);
   print_row("contact sheet", fmt::format("{}, {}", lade::printable(sheet_file_),
-                                         count_of(sheet_->images(), "image", "images")));
+                                         count_of(sheet_->items(), program_.one, program_.many)));
 }

@@ -1,4 +1,4 @@
-// What image_loader says at its end.
+// What a loader of images or videos says at its end.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <lade/tensor.hpp>
 
 #include "contact_sheet.hpp"
+#include "options.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -17,24 +18,25 @@
 class report {
  public:
   // `sheet_file` is the file for a picture of the first batch, or empty. Throws lade::error if
-  // it could not be written. The images are decoded with `how`.
-  report(std::string sheet_file, const lade::media::image_options& how);
+  // it could not be written. The pictures are decoded with `how`. `program` must outlive the
+  // report.
+  report(const loader& program, std::string sheet_file, const lade::media::image_options& how);
 
   void note(const lade::sample_batch& batch);
 
-  std::uint64_t images() const noexcept { return images_; }
+  std::uint64_t items() const noexcept { return items_; }
 
-  // Prints the table of stages, which of them limited the run, and
-  // the figures.
+  // Prints the table of stages, which of them limited the run, and the figures.
   void print(const lade::run_statistics& run, const lade::table_options& shown);
 
   // Writes the contact sheet, if there is to be one, and says where.
   void save_contact_sheet() const;
 
  private:
+  const loader& program_;
   lade::tensor_spec spec_;  // of the largest batch: others lack samples that failed
   std::size_t largest_ = 0;
-  std::uint64_t images_ = 0;
+  std::uint64_t items_ = 0;
   std::uint64_t batches_ = 0;
   std::string sheet_file_;
   lade::media::image_options how_;
@@ -48,4 +50,4 @@ void print_row(std::string_view name, const std::string& text);
 std::string grouped(std::uint64_t number);
 
 // "1 image", "2,000 images".
-std::string count_of(std::uint64_t number, const std::string& one, const std::string& many);
+std::string count_of(std::uint64_t number, std::string_view one, std::string_view many);

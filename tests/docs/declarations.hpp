@@ -18,8 +18,11 @@
 #include <lade/io/ranges.hpp>
 #include <lade/lade.hpp>
 #include <lade/media/av/audio.hpp>
+#include <lade/media/av/clip.hpp>
+#include <lade/media/av/convert.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/encoder.hpp>
+#include <lade/media/av/load_video.hpp>
 #include <lade/media/av/log_mel.hpp>
 #include <lade/media/av/muxer.hpp>
 #include <lade/media/av/save_image.hpp>
@@ -175,6 +178,22 @@ namespace page_13_caches {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image);
 }  // namespace page_13_caches
+
+namespace page_14_demuxing {
+inline lade::buffer file;
+void show(const lade::media::frame& shown);
+void send(const lade::buffer& bytes);
+lade::buffer receive();
+}  // namespace page_14_demuxing
+
+namespace page_15_frames_and_clips {
+inline lade::buffer file;
+inline lade::media::video opened(file);
+inline std::vector<std::int64_t> numbers;
+void show(const lade::tensor& picture);
+void save(std::int64_t number, const lade::tensor& picture);
+void train(const lade::tensor& clips);
+}  // namespace page_15_frames_and_clips
 
 namespace page_16_audio {
 inline auto waveforms = some<lade::sample>();

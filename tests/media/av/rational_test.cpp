@@ -7,8 +7,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 
 namespace lade::media {
 
@@ -26,6 +28,13 @@ TEST(Rational, TheSmallestNumeratorIsReducedToo) {
   EXPECT_EQ(rational(INT64_MIN, 2).numerator(), INT64_MIN / 2);
   EXPECT_EQ(rational(INT64_MIN, 3).numerator(), INT64_MIN);
   EXPECT_THROW(rational(INT64_MIN, -1), error);
+}
+
+TEST(Rational, AFloatingPointNumberIsNoWholeOne) {
+  EXPECT_FALSE((std::is_constructible_v<rational, double>));
+  EXPECT_FALSE((std::is_convertible_v<float, std::optional<rational>>));
+  EXPECT_TRUE((std::is_convertible_v<unsigned, rational>));
+  EXPECT_EQ(rational::nearest(2.5), rational(5, 2));
 }
 
 TEST(Rational, ADenominatorOfZeroIsRefused) {

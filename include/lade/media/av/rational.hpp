@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@ class rational {
  public:
   constexpr rational() noexcept = default;  // 0
   constexpr rational(std::int64_t whole) noexcept : numerator_(whole) {}
+
+  // Write rational(5, 2) or rational::nearest(2.5): 2.5 would become 2.
+  rational(std::floating_point auto) = delete;
 
   // Throws error(invalid_argument) if `denominator` is 0.
   rational(std::int64_t numerator, std::int64_t denominator);
@@ -53,6 +57,8 @@ class rational {
 std::string to_string(const rational& value);  // "1001/30000", "5"
 
 // A window of time in seconds, half open: begin <= t < end. The default is all of a stream.
+//
+//   {.begin = 2, .end = rational(7, 2)}    {.begin = rational::nearest(seconds)}
 struct time_window {
   std::optional<rational> begin = {};  // none: from the first
   std::optional<rational> end = {};    // none: to the last

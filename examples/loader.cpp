@@ -1,0 +1,151 @@
+#include "loader.hpp"
+
+#include "progress.hpp"
+
+#include <lade/io/directory.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <clocale>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+static std::atomic<int> interrupted_by = 0;  // a signal, such as Ctrl-C
+
+// The first Ctrl-C asks the run to stop, the second one ends the program as usual.
+static void catch_interrupts() {
+  struct sigaction action{};
+  action.sa_handler = [](int signal) { interrupted_by = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+std::vector<lade::sample> find_files(const loader& program, const options& wanted,
+                                     std::string_view pattern, skipped& without) {
+  std::vector<std::string> unreadable;
+  lade::io::labelled_files listing(wanted.source, pattern,
+                                   {.ignore_case = true,
+                                    .may_be_empty = true,
+                                    .unreadable = wanted.skip_bad ? &unreadable : nullptr});
+  auto files = listing.list_all();
+  without.note_directories(unreadable);
+  if (files.empty()) {
+    auto why = fmt::format("{}: no {} in it or below it", wanted.source, program.files);
+    if (!unreadable.empty()) why += "; could not " + unreadable.front();
+    if (unreadable.size() > 1) why += ", and " + std::to_string(unreadable.size() - 1) + " more";
+    throw std::runtime_error(why);
+  }
+  return files;
+}
+
+lade::runtime_options runtime_options(const options& wanted) {
+  using enum lade::reactor_kind;
+  auto reactor = wanted.reactor == "io_uring"   ? io_uring
+                 : wanted.reactor == "fallback" ? fallback
+                                                : automatic;
+  return {.threads = wanted.threads, .reactor = reactor};
+}
+
+// Throws where standard output cannot be written: who keeps the report should know.
+static void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    lade::raise(errno != 0 ? errno : EIO, "write standard output");
+}
+
+std::string describe_files(const loader& program, const std::vector<lade::sample>& files) {
+  std::set<std::int64_t> classes;
+  for (auto& file : files)
+    if (file.label() != lade::sample::no_label) classes.insert(file.label());
+  auto text = count_of(files.size(), program.file, program.files);
+  if (!classes.empty()) text += ", " + count_of(classes.size(), "class", "classes");
+  return text;
+}
+
+void print_heading(const options& wanted, const std::string& what, const lade::runtime& runtime) {
+  fmt::print("{}: {}\n{}\n", lade::printable(wanted.source), what, runtime.describe());
+  flush_output();
+}
+
+// What the progress bar shows of a run through `items` items, `epochs` times.
+static progress::status status_of(const loader& program, const lade::run_statistics& run,
+                                  std::uint64_t items, std::uint64_t epochs) {
+  progress::status now;
+  now.unit = program.many;
+  now.total = items * epochs;
+  std::uint64_t skipped = 0;
+  for (auto& stage : run.stages) {
+    skipped += stage.skipped;
+    if (stage.name == "read") now.bytes = stage.bytes;
+    if (stage.name == program.decode) now.items = stage.out + skipped;
+  }
+  if (epochs > 1 && items > 0)
+    now.what = fmt::format("epoch {} of {}", std::min(now.items / items + 1, epochs), epochs);
+  return now;
+}
+
+void run_loader(const loader& program, const options& wanted, lade::runtime& runtime,
+                const lade::pipeline<lade::sample_batch>& batches, std::uint64_t items,
+                report& result, skipped& without) {
+  std::optional<lade::trace> trace;
+  if (!wanted.trace.empty()) trace.emplace(wanted.trace);
+  lade::run_options how;
+  how.seed = wanted.seed;
+  how.on_failure = [&](auto& failure) { without.note(failure); };
+  if (trace) how.trace = &*trace;
+  how.failure_log = wanted.failure_log;
+  auto run = runtime.run(batches, how);
+  catch_interrupts();
+  try {
+    progress bar([&] {
+      if (interrupted_by) run.stop();
+      return status_of(program, run.statistics(), items, wanted.epochs);
+    });
+    for (auto& batch : run) result.note(batch);  // a trainer would train here
+  } catch (const lade::error& failure) {
+    if (!interrupted_by || failure.code() != lade::errc::stopped) throw;
+  }
+  if (interrupted_by)
+    fmt::print("\ninterrupted after {}\n", count_of(result.items(), program.one, program.many));
+  result.print(run.statistics(), {.slowest = wanted.slowest});
+  without.print();
+  result.save_contact_sheet();
+  if (trace) trace->finish();
+  flush_output();
+  if (result.items() == 0 && !interrupted_by)
+    throw std::runtime_error(fmt::format("{}: no {} could be used", wanted.source, program.file));
+}
+
+static int complain(const loader& program, const std::exception& failure, std::string_view hint,
+                    int status) {
+  fmt::print(stderr, "{}: {}{}\n", program.name, lade::printable(failure.what()), hint);
+  return status;
+}
+
+int run_program(const loader& program, int argc, char** argv, void (*load)(const options& wanted)) {
+  try {
+    std::setlocale(LC_CTYPE, "");  // what the terminal can show
+    const auto wanted = parse_options(program, argc, argv);
+    if (wanted.help) {
+      fmt::print("{}", help_text(program));
+      flush_output();
+      return 0;
+    }
+    load(wanted);
+    if (interrupted_by) std::raise(interrupted_by);  // what waits for the program should know
+    return 0;
+  } catch (const usage_error& failure) {
+    return complain(program, failure, fmt::format(" (see {} --help)", program.name), 2);
+  } catch (const std::exception& failure) {
+    return complain(program, failure, "", 1);
+  }
+}
