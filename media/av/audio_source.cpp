@@ -297,13 +297,18 @@ static std::uint64_t decode_media(const buffer& file, std::string_view name,
                                   const audio_options& options, random draw, sample_sink& to,
                                   const std::stop_token& stop) {
   constexpr std::size_t step_bytes = std::size_t{1} << 20;
-  format_reader opened(std::make_unique<memory_input>(file), std::string(name), {}, stop);
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name),
+                       {.damage = options.damage}, stop);
   const auto& stream = require_stream(opened, stream_kind::audio);
   const auto window = audio_window_of(options, stream, draw, to.doing());
-  if (window == time_window{}) return decode_stream(opened, stream, options, to, stop);
+  if (window == time_window{}) {
+    const auto damaged = decode_stream(opened, stream, options, to, stop);
+    return damaged + opened.damaged();
+  }
   window_reader reader(opened, stream.index(), window);
   while (reader.step(step_bytes)) {}
-  return decode_samples(std::move(reader).take(), options, to, stop);
+  const auto damaged = decode_samples(std::move(reader).take(), options, to, stop);
+  return damaged + opened.damaged();
 }
 
 std::uint64_t decode_samples(const buffer& file, std::string_view name,

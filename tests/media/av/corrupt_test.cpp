@@ -158,4 +158,18 @@ TEST_F(Corrupt, ToleratedCutsLeaveTheFramesBeforeThem) {
   }
 }
 
+TEST_F(Corrupt, AudioThatIsCutOffIsDecodedAndCountedIfThatIsTolerated) {
+  for (const auto& each : audio_recipes()) {
+    if (!std::string_view(each.file).ends_with(".ogg") && std::string_view(each.file) != "aac.mkv")
+      continue;
+    const auto file = read_bytes(audio_path(each));
+    const auto part =
+        sample(std::string(each.file)).with_data(copy_of(file, file.size() - file.size() / 8));
+    EXPECT_THROW(decode_audio()(part), error) << each;
+    const decode_audio tolerant({.damage = damage_policy::tolerate});
+    EXPECT_GT(tolerant(part).spec().elements(), 10'000) << each;
+    EXPECT_GE(tolerant.damaged(), 1U) << each;
+  }
+}
+
 }  // namespace lade::media
