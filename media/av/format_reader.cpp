@@ -116,6 +116,18 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
 
 static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 
+format_reader::unopened_context format_reader::make_context(const AVInputFormat& format) {
+  unopened_context context(check_av(avformat_alloc_context()), avformat_free_context);
+  context->pb = io_.get();
+  context->opaque = this;
+  context->io_open = refuse_open;
+  context->interrupt_callback = {interrupted, this};
+  context->protocol_whitelist = check_av(av_strdup(""));
+  // Otherwise FFmpeg looks for S/PDIF in samples, which takes longer than reading them.
+  if (std::string_view(format.name) == "wav") context->max_probe_packets = 0;
+  return context;
+}
+
 void format_reader::open(const demux_options& options) {
   const av_messages said;
   const auto* format = find_format(options.format, doing("open"));
@@ -125,15 +137,10 @@ void format_reader::open(const demux_options& options) {
   if (refers_to_others(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
-  auto* context = check_av(avformat_alloc_context());
-  context->pb = io_.get();
-  context->opaque = this;
-  context->io_open = refuse_open;
-  context->interrupt_callback = {interrupted, this};
-  context->protocol_whitelist = check_av(av_strdup(""));
-  // Otherwise FFmpeg looks for S/PDIF in samples, which takes longer than reading them.
-  if (std::string_view(format->name) == "wav") context->max_probe_packets = 0;
-  AVDictionary* left = parse_av_options(options.options, doing("open")).release();
+  auto parsed = parse_av_options(options.options, doing("open"));
+  auto made = make_context(*format);
+  auto* context = made.release();
+  auto* left = parsed.release();
   // So that FFmpeg asks for the files to which tracks refer, and they are refused by their names.
   if (format->name == mov) av_dict_set(&left, "enable_drefs", "1", AV_DICT_DONT_OVERWRITE);
   const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails

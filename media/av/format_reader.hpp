@@ -82,7 +82,10 @@ class format_reader {
   static int refuse_open(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
                          AVDictionary** options) noexcept;
 
+  using unopened_context = std::unique_ptr<AVFormatContext, void (*)(AVFormatContext*)>;
+
   void make_io();
+  unopened_context make_context(const AVInputFormat& format);
   bool is_end(int result);  // of av_read_frame()
   void check_file_end();
   void check_last_packet();
