@@ -1,7 +1,5 @@
 // Mirrors a video, and keeps its sound as it is: reencode FROM TO
-//
-// Frames are decoded, changed and encoded; packets of audio are copied. Memory does not grow with
-// the length of the file.
+// Memory does not grow with the length of the file.
 
 #include <lade/lade.hpp>
 #include <lade/media/av/decoder.hpp>
@@ -12,8 +10,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace av = lade::media;
 
@@ -22,13 +20,11 @@ static av::frame mirrored(const av::frame& from) {
   auto copy = from.clone();
   for (int i = 0; i < copy.planes(); ++i) {
     const auto plane = copy.plane(i);
-    const auto pixels = plane.shape()[1];
+    const auto bytes = std::int64_t(lade::element_bytes(plane.type())) * plane.strides()[1];
     for (std::int64_t y = 0; y < plane.shape()[0]; ++y) {
-      auto* row = plane[y].bytes();
-      const auto bytes =
-          static_cast<std::ptrdiff_t>(lade::element_bytes(plane.type())) * plane.strides()[1];
-      for (std::int64_t left = 0, right = pixels - 1; left < right; ++left, --right)
-        std::swap_ranges(row + left * bytes, row + (left + 1) * bytes, row + right * bytes);
+      auto* left = plane[y].bytes();
+      for (auto* right = left + plane.shape()[1] * bytes; left < right - bytes; left += bytes)
+        std::swap_ranges(left, left + bytes, right -= bytes);
     }
   }
   return copy;
@@ -48,7 +44,7 @@ class reencoder {
 
   const av::stream_info& stream() const { return encoder_.stream(); }
 
-  void decode(const av::packets& from, av::muxer& to, int stream) {
+  void reencode(const av::packets& from, av::muxer& to, int stream) {
     for (const auto& each : from) {
       decoder_.send(each);
       encode(to, stream);
@@ -83,18 +79,15 @@ static lade::task<> reencode(std::string from, std::string to) {
   target.set_metadata(source.metadata());
   const int video_out = target.add(pictures.stream());
   target.set_orientation(video_out, video.orientation());
+  const int audio_out = audio ? target.add(*audio) : -1;
   std::vector<int> wanted{video.index()};
-  std::optional<int> audio_out;
-  if (audio != nullptr) {
-    wanted.push_back(audio->index());
-    audio_out = target.add(*audio);
-  }
+  if (audio) wanted.push_back(audio->index());
   auto chunks = source.stream(wanted, {.packets = 32});
   while (auto* chunk = co_await chunks.next()) {
     if (chunk->stream().index() == video.index())
-      pictures.decode(*chunk, target, video_out);
+      pictures.reencode(*chunk, target, video_out);
     else
-      for (const auto& each : *chunk) target.write(*audio_out, each);
+      for (const auto& each : *chunk) target.write(audio_out, each);
   }
   pictures.finish(target, video_out);
   target.finish();

@@ -167,10 +167,10 @@ static void convert_wav_samples(std::span<const std::byte> samples, T* into, F s
   const auto* from = samples.data();
   std::size_t left = samples.size() / Bytes;
   for (; left >= block; left -= block, from += block * Bytes, into += block) {
-    std::byte read[block * Bytes];
+    std::byte stored[block * Bytes];
     T converted[block];
-    std::memcpy(read, from, sizeof read);
-    for (std::size_t i = 0; i < block; ++i) converted[i] = sample(read + i * Bytes);
+    std::memcpy(stored, from, sizeof stored);
+    for (std::size_t i = 0; i < block; ++i) converted[i] = sample(stored + i * Bytes);
     std::memcpy(into, converted, sizeof converted);
   }
   for (std::size_t i = 0; i < left; ++i) into[i] = sample(from + i * Bytes);

@@ -39,7 +39,6 @@ const std::error_category& av_category() noexcept {
 int check_av(int result, std::string_view doing) {
   if (result >= 0) return result;
   if (result == AVERROR_EXIT) throw error(errc::stopped, doing);
-  if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
   throw error(std::error_code(result, av_category()), doing);
 }
 

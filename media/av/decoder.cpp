@@ -46,7 +46,6 @@ class decoder::state {
     ++damaged;
   }
   void report(int result, const av_messages& said) {
-    if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
     const std::error_code code(result, av_category());
     report(code, code.message() + said.addition());
   }

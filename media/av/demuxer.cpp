@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -43,15 +44,15 @@ class demuxer_use {
 
 // Calls `work`, which may block, on the demuxer's thread if it has one. References must outlive
 // the await.
-template <class F>
-static task<std::invoke_result_t<F&>> call_on(thread_pool* thread, blocking_input* slow, F& work) {
+static task<> call_on(thread_pool* thread, blocking_input* slow,
+                      const std::function<void()>& work) {
   if (thread != nullptr) {
     auto& here = co_await detail::this_context_reference();
     if (here.runtime == nullptr) throw error(errc::no_runtime, "read a media file");
     slow->set_context(here);
     co_await detail::continue_on(*thread);
   }
-  co_return work();
+  work();
 }
 
 demuxer::demuxer(buffer file, std::string name, const demux_options& options)
@@ -73,7 +74,7 @@ static task<> open_slowly(State& state, std::shared_ptr<const byte_reader> from,
   state.slow = input.get();
   state.thread =
       std::make_unique<thread_pool>(thread_pool_options{.threads = 1, .name = "lade-demux"});
-  auto make = [&] {
+  const std::function<void()> make = [&] {
     state.file =
         std::make_unique<format_reader>(std::move(input), from->name(), options, here.stop);
   };
@@ -129,12 +130,12 @@ task<packets> demuxer::read(int stream, time_window window) {
   kept->file->set_stop(here.stop);
   window_reader reader(*kept->file, stream, window);
   std::vector<memory_charge> charges;
-  auto step = [&] { return reader.step(step_bytes); };
   bool more = true;
+  const std::function<void()> step = [&] { more = reader.step(step_bytes); };
   while (more) {
     auto charged = co_await charge(step_bytes);
     charges.push_back(std::move(charged));
-    more = co_await call_on(kept->thread.get(), kept->slow, step);
+    co_await call_on(kept->thread.get(), kept->slow, step);
   }
   auto result = std::move(reader).take();
   for (auto& each : charges) result.attach(std::move(each));
@@ -202,11 +203,12 @@ async_generator<packets> demuxer::stream(std::vector<int> streams, packet_stream
   const auto kept = state_;
   const demuxer_use use(kept->busy, kept->file->name());
   packet_collector collector(*kept->file, std::move(streams), options);
-  auto next = [&] { return collector.next(); };
+  std::optional<packets> element;
+  const std::function<void()> next = [&] { element = collector.next(); };
   while (true) {
     auto& here = co_await detail::this_context_reference();
     kept->file->set_stop(here.stop);
-    auto element = co_await call_on(kept->thread.get(), kept->slow, next);
+    co_await call_on(kept->thread.get(), kept->slow, next);
     if (!element) co_return;
     const auto bytes = element->data_bytes();
     auto charged = co_await charge(bytes);

@@ -270,6 +270,15 @@ void format_writer::write_timed(int stream, bool last) {
   while (auto next = times.take(last)) write_rescaled(stream, *next);
 }
 
+// Frames that an edit list cuts off would be shown without one.
+static void check_discarded(const AVOutputFormat& format, const stream_info& stream,
+                            const packet& next, std::string_view doing) {
+  if (next.is_discarded() && stream.kind() == stream_kind::video && !is_of_mov_family(format))
+    throw error(errc::unsupported, doing,
+                std::string(format.name) + " files have no edit list, which cuts off frames of " +
+                    stream.name());
+}
+
 static bool can_reorder(const stream_info& stream) noexcept {
   const auto* codec = avcodec_descriptor_get(stream.parameters().codec_id);
   return codec != nullptr && (codec->props & AV_CODEC_PROP_REORDER) != 0;
@@ -278,6 +287,7 @@ static bool can_reorder(const stream_info& stream) noexcept {
 void format_writer::write(int stream, const packet& next) {
   auto& of = track_of(stream);
   begin();
+  check_discarded(*context_->oformat, of.source, next, doing("write"));
   av_packet copy(check_av(av_packet_clone(&next.get())));
   if (of.filter) return write_filtered(stream, *copy);
   const bool shown_only = next.pts() && !next.dts();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 extern "C" {
@@ -47,22 +48,30 @@ static bool takes_qscale(AVCodecID codec) noexcept {
   return std::find(known.begin(), known.end(), codec) != known.end();
 }
 
+// In digits that do not depend on the locale.
+static std::string digits_of(double value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
+
 static void set_quality(AVCodecContext& context, double quality, AVDictionary*& options,
                         std::string_view doing) {
+  constexpr double most = 1000;
+  if (!(quality >= -most && quality <= most))
+    throw error(errc::invalid_argument, doing, "quality must be -1000 to 1000");
   for (const char* key : {"crf", "quality"}) {
     if (context.codec->priv_class == nullptr) break;
     const auto* option = av_opt_find(context.priv_data, key, nullptr, 0, 0);
     const bool is_number = option != nullptr && option->unit == nullptr;
-    if (is_number) return set_new_option(options, key, std::to_string(quality), doing);
+    if (is_number) return set_new_option(options, key, digits_of(quality), doing);
   }
-  constexpr double most = 1000;
-  if (!takes_qscale(context.codec_id) || !(quality >= -most && quality <= most))
+  if (!takes_qscale(context.codec_id))
     throw error(errc::invalid_argument, doing, "the encoder has no such quality");
   context.flags |= AV_CODEC_FLAG_QSCALE;
   context.global_quality = static_cast<int>(quality * FF_QP2LAMBDA);
 }
 
-// What only one of the fields' values can express is refused by the encoder itself.
 static void open_av_encoder(AVCodecContext& context, const encoder_settings& settings,
                             std::string_view doing) {
   auto parsed = parse_av_options(settings.options, doing);

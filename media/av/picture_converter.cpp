@@ -120,11 +120,9 @@ void picture_converter::make_context(const picture_format& from) {
   set_siting(*context, from, "src_h_chr_pos", "src_v_chr_pos");
   set_siting(*context, to_, "dst_h_chr_pos", "dst_v_chr_pos");
   const auto full = [](const picture_format& of) { return of.range == AVCOL_RANGE_JPEG ? 1 : 0; };
-  // The details before the initialisation make swscale plan for both ranges at once.
-  constexpr int one = 1 << 16;
-  sws_setColorspaceDetails(context, source, full(from), target, full(to_), 0, one, one);
   if (sws_init_context(context, nullptr, nullptr) < 0)
     throw error(errc::unsupported, doing, "libswscale does not convert them");
+  constexpr int one = 1 << 16;  // brightness 0, contrast and saturation 1
   sws_setColorspaceDetails(context, source, full(from), target, full(to_), 0, one, one);
   from_ = from;
 }

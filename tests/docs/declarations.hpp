@@ -202,6 +202,11 @@ inline lade::buffer file;
 void train(const lade::tensor& batch);
 }  // namespace page_16_audio
 
+namespace page_18_exactness {
+inline lade::buffer file;
+void use(const lade::tensor& plane, const lade::media::rational& time);
+}  // namespace page_18_exactness
+
 namespace page_17_encoding {
 inline lade::tensor clip;
 }  // namespace page_17_encoding

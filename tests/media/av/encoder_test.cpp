@@ -47,6 +47,8 @@ struct matrix_weights {
   double blue;
 };
 
+static constexpr matrix_weights bt601{"smpte170m", 0.299, 0.114};
+
 static std::array<double, 3> expected_yuv(const matrix_weights& of, bool full,
                                           const std::array<int, 3>& rgb) {
   const double y = of.red * rgb[0] + (1 - of.red - of.blue) * rgb[1] + of.blue * rgb[2];
@@ -59,8 +61,7 @@ static std::array<double, 3> expected_yuv(const matrix_weights& of, bool full,
 
 TEST(VideoEncoder, ConvertsByTheMatrixAndRangeThatItStates) {
   for (const auto& matrix :
-       {matrix_weights{"smpte170m", 0.299, 0.114}, matrix_weights{"bt709", 0.2126, 0.0722},
-        matrix_weights{"bt2020nc", 0.2627, 0.0593}})
+       {bt601, matrix_weights{"bt709", 0.2126, 0.0722}, matrix_weights{"bt2020nc", 0.2627, 0.0593}})
     for (const bool full : {false, true})
       for (const auto& rgb :
            {std::array{255, 0, 0}, std::array{0, 255, 0}, std::array{0, 0, 255},
@@ -75,6 +76,43 @@ TEST(VideoEncoder, ConvertsByTheMatrixAndRangeThatItStates) {
           EXPECT_NEAR(bytes[c * 64], std::min(expected[c], 255.0), 1)
               << matrix.name << (full ? " full " : " limited ") << testing::PrintToString(rgb);
       }
+}
+
+static video_encode_options coloured_video(const char* matrix, const char* range) {
+  return {.encoder = "ffv1",
+          .width = 64,
+          .height = 48,
+          .frame_rate = 25,
+          .pixel_format = "yuv444p",
+          .colour = {.matrix = matrix, .range = range}};
+}
+
+TEST(VideoEncoder, ConvertsFramesOfOtherColours) {
+  const auto pictures = smooth_pictures(3, 48, 64);
+  const auto path = media_directory / "bt709.mkv";
+  video_encoder first(coloured_video("bt709", "tv"));
+  write_encoded(path, first, pictures);
+  const auto again = media_directory / "bt601.mkv";
+  video_encoder second(coloured_video("smpte170m", "pc"));
+  muxer file(again);
+  const int stream = file.add(second.stream());
+  for (const auto& each : frames_of_file(path, stream_kind::video)) second.send(each);
+  second.finish();
+  file.write_ready(stream, second);
+  file.finish();
+  const auto converted = frames_of_file(again, stream_kind::video);
+  ASSERT_EQ(converted.size(), 3U);
+  EXPECT_EQ(converted[2].colour().matrix, "smpte170m");
+  EXPECT_EQ(converted[2].colour().range, "pc");
+  for (std::int64_t y = 0; y < 48; ++y)
+    for (std::int64_t x = 0; x < 64; ++x) {
+      const auto* rgb = pictures[2][y][x].data<std::uint8_t>();
+      const auto expected = expected_yuv(bt601, true, {rgb[0], rgb[1], rgb[2]});
+      for (int c = 0; c < 3; ++c)
+        ASSERT_NEAR(*converted[2].plane(c)[y][x].data<std::uint8_t>(),
+                    expected[static_cast<std::size_t>(c)], 2)
+            << "row " << y << ", column " << x;
+    }
 }
 
 TEST(VideoEncoder, PutsChromaOfHalfTheWidthAtTheLeftOfItsPixels) {
@@ -282,6 +320,7 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.options = "crf=3";
       },
       "crf is set twice");
+  expect([](options& o) { o.quality = NAN; }, "quality must be -1000 to 1000");
   expect([](options& o) { o.width = 0; }, "width and height must be 1 to 32768");
   expect([](options& o) { o.width = 15; }, "pictures of yuv420p have an even size");
   expect([](options& o) { o.frame_rate = 0; }, "frame_rate must be above 0");

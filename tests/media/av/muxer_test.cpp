@@ -83,6 +83,16 @@ TEST(Muxer, KeepsTimesOfOddRatesExactly) {
   }
 }
 
+TEST(Muxer, KeepsFramesCutOffByAnEditListOrRefusesTo) {
+  const auto cut = media_directory / "cut.mp4";
+  media_files::run("-ss 1.1 -i " + video_named("h264-long-gop.mp4") + " -c copy " + cut);
+  const auto target = media_directory / "cut-again.mov";
+  remux({cut}, target);
+  EXPECT_EQ(frames_of_ffmpeg(target, "v:0"), frames_of_ffmpeg(cut, "v:0"));
+  EXPECT_THAT([&] { remux({cut}, media_directory / "cut.mkv"); },
+              ThrowsMessage<error>(HasSubstr("matroska files have no edit list")));
+}
+
 static std::vector<std::string> pictures_of(const std::vector<frame_digest>& frames) {
   std::vector<std::string> pictures;
   for (const auto& each : frames) pictures.push_back(each.md5);
@@ -217,7 +227,7 @@ TEST(Muxer, ReportsADiskThatIsFullAtAnyPlace) {
     const auto whole = media_directory / (std::string("whole.") + format);
     remux({source}, whole, how);
     const auto size = std::filesystem::file_size(whole);
-    for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 40) {
+    for (std::uintmax_t limit = 0; limit < size; limit += 1 + size / 16) {
       const file_size_limit full(limit);
       EXPECT_THAT([&] { remux({source}, target, how); },
                   ThrowsMessage<error>(AllOf(HasSubstr("full."), HasSubstr("File too large"))))

@@ -68,7 +68,8 @@ class muxer {
 
   // Writes a packet, whose timestamps are in the time base of the stream_info that was added.
   // Packets of a stream come in decoding order; those of several streams are interleaved. Throws
-  // error(invalid_argument) for a packet without a time, or that goes back in time.
+  // error(invalid_argument) for a packet without a time, or that goes back in time,
+  // error(unsupported) for a frame that only an edit list of MP4 can cut off.
   void write(int stream, const packet& next);
 
   // Writes the packets that an encoder has ready.
