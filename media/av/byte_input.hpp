@@ -22,6 +22,9 @@ class byte_input {
 
   virtual std::uint64_t size() const = 0;
 
+  // Whether a read costs no more than a copy.
+  virtual bool is_in_memory() const noexcept { return true; }
+
   // Fills `into` from `offset` on. Returns how many bytes: fewer only at the end.
   virtual std::size_t read(std::span<std::byte> into, std::uint64_t offset) = 0;
 
@@ -53,6 +56,7 @@ class blocking_input final : public byte_input {
   void set_context(const context& of) noexcept { context_ = &of; }
 
   std::uint64_t size() const override { return from_->size(); }
+  bool is_in_memory() const noexcept override { return false; }
   std::size_t read(std::span<std::byte> into, std::uint64_t offset) override;
 
  private:

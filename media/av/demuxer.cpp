@@ -102,6 +102,7 @@ std::string_view demuxer::format() const noexcept { return state_->file->context
 const std::vector<stream_info>& demuxer::streams() const noexcept {
   return state_->file->streams();
 }
+std::uint64_t demuxer::damaged() const noexcept { return state_->file->damaged(); }
 std::uint64_t demuxer::bytes_read() const noexcept { return state_->file->input().bytes_read(); }
 
 metadata demuxer::metadata() const { return metadata_of(state_->file->context().metadata); }
@@ -159,9 +160,9 @@ class packet_collector {
       if (!read) break;
       const auto found = std::find(streams_.begin(), streams_.end(), read->stream_index);
       const auto i = static_cast<std::size_t>(found - streams_.begin());
-      const bool full = is_full(i, *read);
-      auto element = full ? take(i) : std::nullopt;
+      auto element = is_behind(i, *read) ? take(i) : std::nullopt;
       held_[i].emplace_back(std::move(read));
+      if (!element && held_[i].size() == options_.packets) element = take(i);
       if (element) return element;
     }
     ended_ = true;
@@ -171,14 +172,18 @@ class packet_collector {
   }
 
  private:
-  // Whether the packet belongs into another element than those before it.
-  bool is_full(std::size_t i, const AVPacket& next) const {
-    if (held_[i].empty()) return false;
-    if (options_.packets && held_[i].size() >= *options_.packets) return true;
-    const auto& first = held_[i].front().get();
-    if (!options_.duration || first.dts == AV_NOPTS_VALUE || next.dts == AV_NOPTS_VALUE)
-      return false;
-    return rational(next.dts - first.dts) * info_[i].time_base() >= *options_.duration;
+  // Whether the packet is behind the duration of an element.
+  bool is_behind(std::size_t i, const AVPacket& next) const {
+    if (!options_.duration || held_[i].empty()) return false;
+    const auto first = order_of(held_[i].front().get());
+    const auto stamp = order_of(next);
+    if (first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return false;
+    return (rational(stamp) - rational(first)) * info_[i].time_base() >= *options_.duration;
+  }
+
+  // Matroska does not state decoding times.
+  static std::int64_t order_of(const AVPacket& of) noexcept {
+    return of.dts != AV_NOPTS_VALUE ? of.dts : of.pts;
   }
 
   std::optional<packets> take(std::size_t i) {

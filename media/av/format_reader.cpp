@@ -32,9 +32,11 @@ std::string format_reader::doing(std::string_view what) const {
 
 int format_reader::check(int result, std::string_view what, const av_messages& said) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-  if (result >= 0) return result;
   if (!refused_.empty())
     throw error(errc::unsupported, doing(what), "the file refers to another one: " + refused_);
+  if (result >= 0) return result;
+  // FFmpeg takes an interrupted read for the end of the file, or for damage.
+  if (stop_.stop_requested()) throw error(errc::stopped, doing(what));
   return check_av(result, doing(what), said);
 }
 
@@ -112,6 +114,8 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
   return found;
 }
 
+static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
+
 void format_reader::open(const demux_options& options) {
   const av_messages said;
   const auto* format = find_format(options.format, doing("open"));
@@ -130,6 +134,8 @@ void format_reader::open(const demux_options& options) {
   // Otherwise FFmpeg looks for S/PDIF in samples, which takes longer than reading them.
   if (std::string_view(format->name) == "wav") context->max_probe_packets = 0;
   AVDictionary* left = parse_av_options(options.options, doing("open")).release();
+  // So that FFmpeg asks for the files to which tracks refer, and they are refused by their names.
+  if (format->name == mov) av_dict_set(&left, "enable_drefs", "1", AV_DICT_DONT_OVERWRITE);
   const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails
   context_.reset(context);
   const av_dictionary unknown(left);
@@ -138,7 +144,6 @@ void format_reader::open(const demux_options& options) {
 }
 
 static constexpr std::string_view matroska = "matroska,webm";
-static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 
 bool format_reader::is_mov() const noexcept { return context_->iformat->name == mov; }
 
@@ -168,7 +173,7 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
       damage_(options.damage) {
   make_io();
   open(options);
-  if (damage_ == damage_policy::refuse) require_whole();
+  if (input_->is_in_memory()) check_file_end();
   if (probes && !states_parameters()) {
     const av_messages said;
     check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
@@ -177,12 +182,22 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
     streams_.push_back(info_of(*stream, name_));
 }
 
-void format_reader::require_whole() {
-  const auto stated = stated_file_bytes(*input_);
-  if (!stated || *stated <= input_->size()) return;
-  throw error(errc::invalid_data, doing("open"),
-              "it has " + std::to_string(input_->size()) + " of the " + std::to_string(*stated) +
-                  " bytes that its header states");
+void format_reader::report_missing(const std::string& what) {
+  if (what.empty()) return;
+  if (damage_ == damage_policy::refuse) throw error(errc::invalid_data, doing("read"), what);
+  ++damaged_;
+}
+
+void format_reader::check_file_end() {
+  if (!std::exchange(checked_file_end_, true)) report_missing(missing_end_of(*input_));
+}
+
+// A FLAC file states its number of samples (RFC 9639, 8.2).
+void format_reader::check_last_packet() {
+  if (std::string_view(context_->iformat->name) != "flac" || context_->nb_streams != 1) return;
+  const auto samples = context_->streams[0]->duration;
+  if (samples != AV_NOPTS_VALUE && last_end_ < samples)
+    report_missing("it ends before the last of its samples");
 }
 
 const stream_info& format_reader::stream(int index) const {
@@ -214,17 +229,29 @@ void format_reader::select(std::span<const int> streams) {
   }
 }
 
+bool format_reader::is_end(int result) {
+  if (result >= 0 || failure_ || stop_.stop_requested()) return false;
+  if (result == AVERROR_EOF && io_->error >= 0) {
+    check_file_end();
+    check_last_packet();
+    return true;
+  }
+  const bool refused = damage_ == damage_policy::refuse || !refused_.empty();
+  if (refused || result == AVERROR_EXIT || result == AVERROR(ENOMEM)) return false;
+  ++damaged_;
+  return true;
+}
+
 av_packet format_reader::read() {
   if (stop_.stop_requested()) throw error(errc::stopped, doing("read"));
   const av_messages said;
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
     const int result = av_read_frame(context_.get(), next.get());
-    if (result == AVERROR_EOF && !failure_ && io_->error >= 0) return nullptr;
     if (result == AVERROR(EAGAIN)) continue;
-    const bool damaged = result < 0 && result != AVERROR_EXIT && result != AVERROR(ENOMEM);
-    if (damaged && !failure_ && damage_ == damage_policy::tolerate) return nullptr;
+    if (is_end(result)) return nullptr;
     check(result, "read", said);
+    if (next->pts != AV_NOPTS_VALUE) last_end_ = next->pts + next->duration;
     const auto index = static_cast<std::size_t>(next->stream_index);
     if (index < streams_.size() && context_->streams[index]->discard != AVDISCARD_ALL) return next;
     av_packet_unref(next.get());

@@ -57,6 +57,9 @@ class format_reader {
   // Whether decoding times are the file's. FFmpeg guesses those of Matroska.
   bool states_decoding_times() const noexcept;
 
+  // How many times damage was tolerated: an error that ended the packets, an end that is missing.
+  std::uint64_t damaged() const noexcept { return damaged_; }
+
   // Checked before each packet and each read.
   void set_stop(std::stop_token stop) noexcept { stop_ = std::move(stop); }
 
@@ -80,7 +83,10 @@ class format_reader {
                          AVDictionary** options) noexcept;
 
   void make_io();
-  void require_whole();
+  bool is_end(int result);  // of av_read_frame()
+  void check_file_end();
+  void check_last_packet();
+  void report_missing(const std::string& what);
   void open(const demux_options& options);
   int check(int result, std::string_view what, const av_messages& said);
 
@@ -90,7 +96,10 @@ class format_reader {
   std::uint64_t position_ = 0;
   std::exception_ptr failure_;  // of the input, inside of FFmpeg
   damage_policy damage_ = damage_policy::refuse;
-  std::string refused_;  // the URL that the file told FFmpeg to open
+  std::uint64_t damaged_ = 0;
+  bool checked_file_end_ = false;
+  std::int64_t last_end_ = 0;  // behind the last packet that was read, in units of its stream
+  std::string refused_;        // the URL that the file told FFmpeg to open
   std::unique_ptr<AVIOContext, av_format_deleter> io_;
   std::unique_ptr<AVFormatContext, av_format_deleter> context_;
   std::vector<stream_info> streams_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -38,15 +39,18 @@ struct packet_index::state {
 };
 
 // Pictures that follow a key frame, but are shown before it, may need the group of pictures before
-// it: their decoding starts at the last key frame that is shown before them.
+// it: their decoding starts at the last key frame that is shown before them, or the first packet.
 static std::vector<std::size_t> starts_of(const std::vector<indexed_packet>& packets) {
   std::vector<std::size_t> starts(packets.size());
-  std::vector<std::size_t> keys;
+  std::vector<std::size_t> keys;  // ascending in both orders: others have a later one to start from
+  const auto pts_of = [&](std::size_t i) { return packets[i].pts; };
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    if (packets[i].key || i == 0) keys.push_back(i);
-    auto start = keys.size() - 1;
-    while (start > 0 && packets[keys[start]].pts > packets[i].pts) --start;
-    starts[i] = keys[start];
+    if (packets[i].key) {
+      while (!keys.empty() && pts_of(keys.back()) >= pts_of(i)) keys.pop_back();
+      keys.push_back(i);
+    }
+    const auto behind = std::ranges::upper_bound(keys, pts_of(i), {}, pts_of);
+    starts[i] = behind == keys.begin() ? 0 : *std::prev(behind);
   }
   return starts;
 }

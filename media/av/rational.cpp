@@ -39,7 +39,9 @@ rational::rational(std::int64_t numerator, std::int64_t denominator)
     : numerator_(numerator), denominator_(denominator) {
   if (denominator == 0)
     throw error(errc::invalid_argument, "make a rational", "the denominator is 0");
-  if (denominator > 0 && std::gcd(numerator, denominator) == 1) return;
+  const auto unsigned_numerator = static_cast<std::uint64_t>(numerator);
+  const auto magnitude = numerator < 0 ? 0 - unsigned_numerator : unsigned_numerator;
+  if (denominator > 0 && std::gcd(magnitude, static_cast<std::uint64_t>(denominator)) == 1) return;
   *this = reduced(numerator, denominator, "reduce a rational");
 }
 

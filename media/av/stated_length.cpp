@@ -6,8 +6,12 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace lade::media {
 
@@ -103,12 +107,40 @@ static std::uint64_t boxes_bytes(byte_input& file) {
   return end;
 }
 
-std::optional<std::uint64_t> stated_file_bytes(byte_input& file) {
-  const auto start = read_file_start(file, 0);
+// An Ogg file is a row of pages: a header of 27 bytes, of which the sixth has flags and the last
+// the number of segments, their lengths, a byte each, and their bytes. The last page of a stream
+// has flag 4 (RFC 3533, 6).
+static bool has_last_page(byte_input& file) {
+  constexpr std::size_t header_bytes = 27;
+  constexpr std::uint64_t largest_page = header_bytes + 255 + 255 * 255;
+  std::vector<std::byte> tail(std::min(file.size(), largest_page));
+  tail.resize(file.read(tail, file.size() - tail.size()));
+  const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
+  const auto page = text.rfind("OggS");
+  if (page == text.npos || text.size() - page < header_bytes) return false;
+  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::size_t>(tail[page + i]); };
+  const auto segments = byte_at(header_bytes - 1);
+  auto bytes = header_bytes + segments;
+  if (text.size() - page < bytes) return false;
+  for (std::size_t i = 0; i < segments; ++i) bytes += byte_at(header_bytes + i);
+  return (byte_at(5) & 4) != 0 && text.size() - page >= bytes;
+}
+
+static std::optional<std::uint64_t> stated_file_bytes(byte_input& file, const file_start& start) {
   if (begins_with_box(start)) return boxes_bytes(file);
   if (start.text().starts_with("RIFF")) return riff_bytes(file);
   if (start.text().starts_with("\x1a\x45\xdf\xa3")) return matroska_bytes(file);
   return std::nullopt;
+}
+
+std::string missing_end_of(byte_input& file) {
+  const auto start = read_file_start(file, 0);
+  if (start.text().starts_with("OggS") && !has_last_page(file))
+    return "it ends before the last page of its stream";
+  const auto stated = stated_file_bytes(file, start);
+  if (!stated || *stated <= file.size()) return {};
+  return "it has " + std::to_string(file.size()) + " of the " + std::to_string(*stated) +
+         " bytes that its header states";
 }
 
 }  // namespace lade::media

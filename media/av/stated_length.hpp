@@ -1,16 +1,16 @@
-// How long a media file is by its own headers.
+// Whether a media file has its end, by its own headers.
 
 #pragma once
 
 #include "byte_input.hpp"
 
-#include <cstdint>
-#include <optional>
+#include <string>
 
 namespace lade::media {
 
-// The length that the headers of an MP4, QuickTime, Matroska, WebM, AVI or WAV file state; empty
-// for files of other containers, and those that were written without knowing it.
-std::optional<std::uint64_t> stated_file_bytes(byte_input& file);
+// What is missing of a file: that it is shorter than the headers of an MP4, QuickTime, Matroska,
+// WebM, AVI or WAV file state, or does not end as an Ogg or FLAC file must. Empty if nothing is,
+// and for files of other containers, and those that were written without knowing their length.
+std::string missing_end_of(byte_input& file);
 
 }  // namespace lade::media

@@ -1,14 +1,17 @@
 #include <lade/error.hpp>
 #include <lade/media/av/packet_index.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/random.hpp>
 #include <lade/runtime.hpp>
 
+#include "../../support/seed.hpp"
 #include "media_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +69,43 @@ TEST(PacketIndex, StoredBytesThatAreCutAreRefused) {
   const auto stored = indexed(video_recipes()[0]).serialise();
   for (std::size_t size = 0; size < stored.size(); size += 1 + size / 9)
     EXPECT_THROW(packet_index::parse(stored.slice(0, size), "cut"), error);
+}
+
+// The number of the packet that decoding a packet starts from, found by a walk over all before it.
+static std::size_t start_by_walking(std::span<const indexed_packet> packets, std::size_t of) {
+  for (std::size_t i = of + 1; i-- > 0;)
+    if (packets[i].key && packets[i].pts <= packets[of].pts) return i;
+  return 0;
+}
+
+TEST(PacketIndex, RangesStartWhereAWalkOverThePacketsSays) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  lade::random draw(seed);
+  const auto stream = indexed(video_recipes()[0]).stream();
+  std::vector<indexed_packet> packets(300);
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    packets[i].pts = static_cast<std::int64_t>(i * 100 + draw.below(2'000));
+    packets[i].key = i == 0 || draw.below(4) == 0;
+  }
+  packets[0].pts = 0;
+  const packet_index index(stream, packets, false);
+  for (std::int64_t frame = 0; frame < index.size(); ++frame) {
+    const auto range = index.ranges(std::vector{frame}).at(0);
+    EXPECT_EQ(range.first, start_by_walking(packets, range.last - 1));
+  }
+}
+
+TEST(PacketIndex, OfKeyFramesInDescendingOrderIsMadeInOnePass) {
+  const auto stream = indexed(video_recipes()[0]).stream();
+  constexpr std::int64_t count = 400'000;
+  std::vector<indexed_packet> packets(count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    packets[static_cast<std::size_t>(i)].pts = i == 0 ? 0 : 2 * count - i;
+    packets[static_cast<std::size_t>(i)].key = i < count / 2;
+  }
+  const packet_index index(stream, packets, false);
+  EXPECT_EQ(index.ranges(std::vector<std::int64_t>{1}).at(0).first, 0U);
 }
 
 TEST(PacketIndex, RangesStartAtKeyFramesAndDoNotOverlap) {

@@ -24,6 +24,12 @@ TEST(Rational, IsInLowestTermsWithAPositiveDenominator) {
   EXPECT_EQ(rational(smallest, smallest), rational(1));
 }
 
+TEST(Rational, TheSmallestNumeratorIsReducedToo) {
+  EXPECT_EQ(rational(INT64_MIN, 2).numerator(), INT64_MIN / 2);
+  EXPECT_EQ(rational(INT64_MIN, 3).numerator(), INT64_MIN);
+  EXPECT_THROW(rational(INT64_MIN, -1), error);
+}
+
 TEST(Rational, AFloatingPointNumberIsNoWholeOne) {
   EXPECT_FALSE((std::is_constructible_v<rational, double>));
   EXPECT_FALSE((std::is_convertible_v<float, std::optional<rational>>));

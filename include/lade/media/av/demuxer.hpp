@@ -30,13 +30,13 @@ struct demux_options {
   std::string_view options = {};
 
   // Whether a file that is cut off or damaged is an error. If not, packets end where the demuxer
-  // fails.
+  // fails, and demuxer::damaged() counts it.
   damage_policy damage = damage_policy::refuse;
 };
 
 struct packet_stream_options {
-  // What each element holds at most: packets, and seconds by decoding time; the rest of the stream
-  // if neither is given.
+  // What each element holds at most: packets, and seconds by decoding time, or by presentation time
+  // where the file does not state that; the rest of the stream if neither is given.
   std::optional<std::size_t> packets = {};
   std::optional<rational> duration = {};
 };
@@ -56,9 +56,12 @@ struct packet_stream_options {
 //
 // Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
-// for damage, and what the reader throws. A file that ends before its headers say is refused with
-// error(invalid_data): of MP4, QuickTime, Matroska, WebM, AVI and WAV. Other containers do not
-// state their length.
+// for damage, and what the reader throws.
+//
+// A file that ends before its headers say is refused with error(invalid_data): of MP4, QuickTime,
+// Matroska, WebM, AVI, WAV, FLAC and Ogg. A file in memory is refused when it is opened, another
+// one when a read arrives at its end (and FLAC always then). Other containers do not state their
+// length.
 class demuxer {
  public:
   // Opens a file in memory. Needs no runtime.
@@ -100,6 +103,9 @@ class demuxer {
   // The packets of several streams in the order of the file. Each element holds packets of one
   // stream. Ends at the end of the file.
   async_generator<packets> stream(std::vector<int> streams, packet_stream_options options = {});
+
+  // How many times damage was tolerated: an error that ended the packets, an end that is missing.
+  std::uint64_t damaged() const noexcept;
 
   // The number of bytes that were read from the file so far.
   std::uint64_t bytes_read() const noexcept;

@@ -1,0 +1,222 @@
+#include <lade/error.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/sync_wait.hpp>
+
+#include "../../support/buffer_of.hpp"
+#include "../../support/coroutines.hpp"
+#include "demuxed_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::code_of;
+
+// What ffprobe prints: "streams.stream.0.codec_name" and "h264".
+static std::map<std::string, std::string> probed(const std::string& path) {
+  std::istringstream lines(
+      output_of("ffprobe -v error -show_streams -show_format -of flat " + path));
+  std::map<std::string, std::string> values;
+  for (std::string line; std::getline(lines, line);) {
+    const auto equals = line.find('=');
+    auto value = line.substr(equals + 1);
+    if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+    values[line.substr(0, equals)] = value;
+  }
+  return values;
+}
+
+static demuxer opened(const demuxed_file& file) {
+  return demuxer(read_bytes(file.path()), file.path());
+}
+
+class DemuxedFiles : public testing::TestWithParam<demuxed_file> {};
+
+TEST_P(DemuxedFiles, StatesTheParametersThatFfprobeStates) {
+  const auto file = opened(GetParam());
+  auto expected = probed(GetParam().path());
+  EXPECT_EQ(file.format(), expected["format.format_name"]);
+  ASSERT_EQ(std::to_string(file.streams().size()), expected["format.nb_streams"]);
+  for (const auto& stream : file.streams()) {
+    const auto prefix = "streams.stream." + std::to_string(stream.index()) + ".";
+    EXPECT_EQ(stream.codec(), expected[prefix + "codec_name"]);
+    EXPECT_EQ(name(stream.kind()), expected[prefix + "codec_type"]);
+    const auto unit = stream.time_base();
+    EXPECT_EQ(std::to_string(unit.numerator()) + "/" + std::to_string(unit.denominator()),
+              expected[prefix + "time_base"]);
+    if (stream.kind() == stream_kind::video) {
+      EXPECT_EQ(std::to_string(stream.width()), expected[prefix + "width"]);
+      EXPECT_EQ(std::to_string(stream.height()), expected[prefix + "height"]);
+    } else {
+      EXPECT_EQ(std::to_string(stream.sample_rate()), expected[prefix + "sample_rate"]);
+      EXPECT_EQ(std::to_string(stream.channels()), expected[prefix + "channels"]);
+    }
+    for (const auto& [key, value] : stream.metadata())
+      EXPECT_EQ(value, expected[prefix + "tags." + key]) << key;
+  }
+  for (const auto& [key, value] : file.metadata())
+    EXPECT_EQ(value, expected["format.tags." + key]) << key;
+}
+
+TEST_P(DemuxedFiles, StreamsSinglePacketsInTheOrderOfTheFile) {
+  auto file = opened(GetParam());
+  const auto elements = sync_wait(collect_packets(file, all_streams(file), {.packets = 1}));
+  EXPECT_EQ(records_of(elements), records_of_ffmpeg(GetParam()));
+}
+
+TEST_P(DemuxedFiles, StreamsAsManyPacketsAsAreAskedFor) {
+  auto file = opened(GetParam());
+  const auto elements = sync_wait(collect_packets(file, {0}, {.packets = 7}));
+  ASSERT_FALSE(elements.empty());
+  for (std::size_t i = 0; i + 1 < elements.size(); ++i) EXPECT_EQ(elements[i].size(), 7U);
+  EXPECT_LE(elements.back().size(), 7U);
+  auto expected = records_of_ffmpeg(GetParam());
+  std::erase_if(expected, [](const auto& each) { return !each.starts_with("0 "); });
+  EXPECT_EQ(records_of(elements), expected);
+}
+
+TEST_P(DemuxedFiles, StreamsPacketsOfADuration) {
+  auto file = opened(GetParam());
+  const rational limit(3, 10);
+  const auto elements = sync_wait(collect_packets(file, {0}, {.duration = limit}));
+  EXPECT_GE(elements.size(), 6U);
+  for (const auto& each : elements) {
+    const auto first = each[0].dts();
+    const auto last = each[each.size() - 1].dts();
+    if (first && last) {
+      EXPECT_LT(rational(*last - *first) * each.stream().time_base(), limit);
+    }
+  }
+  auto expected = records_of_ffmpeg(GetParam());
+  std::erase_if(expected, [](const auto& each) { return !each.starts_with("0 "); });
+  EXPECT_EQ(records_of(elements), expected);
+}
+
+TEST_P(DemuxedFiles, ReadsWindowsThatBeginWithAKeyFrameAndHaveAllTheirPackets) {
+  auto file = opened(GetParam());
+  const auto all = sync_wait(file.read(0));
+  const auto unit = all.stream().time_base();
+  const auto start = all[0].pts().value_or(0);
+  const time_window window{.begin = rational(start) * unit + rational(7, 10),
+                           .end = rational(start) * unit + rational(11, 10)};
+  const auto part = sync_wait(file.read(0, window));
+  ASSERT_FALSE(part.empty());
+  EXPECT_TRUE(part[0].is_key());
+  EXPECT_LT(part.size(), all.size());
+  EXPECT_LE(rational(*part[0].pts()) * unit, *window.begin);
+  // PCM has no packets of its own: those behind a seek begin elsewhere.
+  if (all.stream().codec().starts_with("pcm")) return;
+  const auto inside = records_of({part});
+  for (const auto& each : all)
+    if (each.pts() && window.contains(rational(*each.pts()) * unit)) {
+      EXPECT_THAT(inside, testing::Contains(record_of(each.get())));
+    }
+}
+
+static std::string name_of_file(const testing::TestParamInfo<demuxed_file>& info) {
+  return name_of_recipe({info.param.recipe, info.index});
+}
+INSTANTIATE_TEST_SUITE_P(Files, DemuxedFiles, testing::ValuesIn(all_files()), name_of_file);
+
+TEST(DemuxedFile, CollectsThePacketsOfEachStreamApart) {
+  auto file = opened(video_and_audio());
+  const auto elements = sync_wait(collect_packets(file, {0, 1}, {.packets = 10}));
+  std::map<int, std::vector<packets>> by_stream;
+  for (const auto& each : elements) by_stream[each.stream().index()].push_back(each);
+  for (const int stream : {0, 1}) {
+    auto expected = records_of_ffmpeg(video_and_audio());
+    std::erase_if(expected,
+                  [&](const auto& each) { return !each.starts_with(std::to_string(stream)); });
+    EXPECT_EQ(records_of(by_stream[stream]), expected);
+  }
+  EXPECT_EQ(file.best(stream_kind::video).index(), 0);
+  EXPECT_EQ(file.best(stream_kind::audio).index(), 1);
+  EXPECT_EQ(file.find_best(stream_kind::subtitle), nullptr);
+}
+
+TEST(DemuxedFile, RefusesStreamsAndWindowsThatCannotBe) {
+  auto file = opened(video_and_audio());
+  EXPECT_THAT([&] { sync_wait(file.read(2)); }, ThrowsMessage<error>(HasSubstr("stream 2")));
+  EXPECT_THROW(sync_wait(file.read(-1)), error);
+  EXPECT_THAT([&] { sync_wait(file.read(0, {.begin = 2, .end = 1})); },
+              ThrowsMessage<error>(HasSubstr("ends before it begins")));
+  EXPECT_THROW(sync_wait(collect_packets(file, {0}, {.packets = 0})), error);
+  EXPECT_THROW(sync_wait(collect_packets(file, {0}, {.duration = 0})), error);
+  EXPECT_THROW(sync_wait(collect_packets(file, {0, 7}, {})), error);
+  EXPECT_FALSE(sync_wait(file.read(0)).empty());
+}
+
+TEST(DemuxedFile, TakesTheFormatAndItsOptions) {
+  const auto path = video_and_audio().path();
+  const auto file = read_bytes(path);
+  const demuxer named(file, path, {.format = "mov", .options = "ignore_editlist=1"});
+  EXPECT_EQ(named.format(), "mov,mp4,m4a,3gp,3g2,mj2");
+  EXPECT_THAT([&] { demuxer(file, path, {.options = "ignore_editlist=1:no_such=2"}); },
+              ThrowsMessage<error>(HasSubstr("unknown option no_such")));
+  EXPECT_THAT([&] { demuxer(file, path, {.options = "nonsense"}); },
+              ThrowsMessage<error>(HasSubstr("nonsense")));
+  EXPECT_THAT([&] { demuxer(file, path, {.format = "no_such_format"}); },
+              ThrowsMessage<error>(HasSubstr("no_such_format")));
+  EXPECT_THROW(demuxer(file, path, {.format = "matroska"}), error);
+}
+
+TEST(DemuxedFile, RefusesFormatsThatReferToOthersByHand) {
+  for (const auto* format : {"hls", "concat", "sdp", "rtsp", "lavfi", "v4l2", "image2"})
+    EXPECT_EQ(code_of([&] { demuxer(test::buffer_of("x"), "list", {.format = format}); }),
+              errc::unsupported)
+        << format;
+}
+
+static std::string big_endian(std::size_t value, int bytes) {
+  std::string text;
+  while (bytes-- > 0) text += static_cast<char>(value >> (8 * bytes));
+  return text;
+}
+
+// An alias of another file: the record that QuickTime writes for a track without data of its own.
+static std::string alias_of(const std::string& path) {
+  const std::string levels = big_endian(1, 2) + big_endian(1, 2);
+  return std::string(4 + 10 + 28 + 12 + 64 + 16, '\0') + levels + std::string(16, '\0') +
+         big_endian(2, 2) + big_endian(path.size(), 2) + path + big_endian(0xffff, 2) +
+         big_endian(0, 2);
+}
+
+// The file with its first track's data in another file.
+static std::string with_external_data(std::string file, const std::string& path) {
+  const auto alias = alias_of(path);
+  const auto added = alias.size() + 8 - 12;
+  const auto dref = file.find("dref");
+  file.replace(dref + 12, 12, big_endian(alias.size() + 8, 4) + "alis" + alias);
+  for (const auto* box : {"dref", "dinf", "minf", "mdia", "trak", "moov"}) {
+    const auto at = file.rfind(box, dref) - 4;
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < 4; ++i) size = size << 8 | static_cast<unsigned char>(file[at + i]);
+    file.replace(at, 4, big_endian(size + added, 4));
+  }
+  return file;
+}
+
+TEST(DemuxedFile, RefusesTracksInOtherFilesByTheirNames) {
+  const auto file = read_bytes(video_path(video_recipes()[0]));
+  const auto external = with_external_data(std::string(file.text()), "a/other.mov");
+  EXPECT_THAT([&] { demuxer(test::buffer_of(external), "a.mov"); },
+              ThrowsMessage<error>(HasSubstr("refers to another one: other.mov")));
+}
+
+TEST(DemuxedFile, RefusesBytesOfNoFormat) {
+  EXPECT_THROW(demuxer(buffer(), "empty"), error);
+  EXPECT_THAT([] { demuxer(test::buffer_of(std::string(1000, 'x')), "x.bin"); },
+              ThrowsMessage<error>(HasSubstr("x.bin")));
+}
+
+}  // namespace lade::media
