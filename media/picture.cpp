@@ -10,7 +10,7 @@
 
 namespace lade::media {
 
-static constexpr int most_samples = 1 << 15;  // of an axis
+static constexpr int most_axis_samples = 1 << 15;  // of an axis
 
 static void require_of_picture(bool condition, const std::string& why) {
   if (!condition) throw error(errc::invalid_argument, "write picture", why);
@@ -48,7 +48,7 @@ static void check_samples(const picture& from) {
   require_supported(from.matrix <= colour_matrix::bt2020, "the colour matrix is unknown");
 }
 
-static bool size_fits(int size) noexcept { return size >= 1 && size <= most_samples; }
+static bool size_fits(int size) noexcept { return size >= 1 && size <= most_axis_samples; }
 
 static void check_planes(const picture& from) {
   require_of_picture(size_fits(from.width) && size_fits(from.height),

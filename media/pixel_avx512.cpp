@@ -64,8 +64,8 @@ LADE_AVX512 static void expand_avx512(std::uint8_t* row, int count) {
     store_sixteenths_512(full_luma_512(row + x, limited_range), row + x);
 }
 
-// For the `part`-th 64 of 192 interleaved bytes: which of the first two channels' 128 bytes, and
-// which byte of the third channel, where `thirds` says so.
+// For the `part`-th 64 of 192 interleave_tables bytes: which of the first two channels' 128 bytes,
+// and which byte of the third channel, where `thirds` says so.
 struct interleave_picks {
   alignas(64) std::array<std::uint8_t, 64> of_two{};
   alignas(64) std::array<std::uint8_t, 64> of_third{};
@@ -82,7 +82,7 @@ struct interleave_picks {
     }
   }
 };
-static constexpr std::array<interleave_picks, 3> interleaved{
+static constexpr std::array<interleave_picks, 3> interleave_tables{
     interleave_picks(0), interleave_picks(1), interleave_picks(2)};
 
 LADE_AVX512 static void interleave_avx512(const std::uint8_t* const* in, int count,
@@ -93,7 +93,7 @@ LADE_AVX512 static void interleave_avx512(const std::uint8_t* const* in, int cou
     const auto g = _mm512_maskz_loadu_epi8(which, in[1] + x);
     const auto b = _mm512_maskz_loadu_epi8(which, in[2] + x);
     for (int part = 0; part < 3; ++part) {
-      const auto& pick = interleaved[static_cast<std::size_t>(part)];
+      const auto& pick = interleave_tables[static_cast<std::size_t>(part)];
       const auto two = _mm512_permutex2var_epi8(r, _mm512_load_si512(pick.of_two.data()), g);
       const auto bytes = _mm512_mask_permutexvar_epi8(two, pick.thirds,
                                                       _mm512_load_si512(pick.of_third.data()), b);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <stop_token>
 #include <utility>
 
@@ -241,21 +242,29 @@ static bool reads_part(const audio_options& options, const byte_reader& from) no
   return part && !from.is_in_memory() && from.size() > small;
 }
 
-template <class Source>
-static task<tensor> decode_on_pool(audio_options options, std::string name, Source source) {
+// Decodes into a sink, until it is asked to stop.
+using decode_into_sink = std::function<void(sample_sink& to, const std::stop_token& stop)>;
+
+static tensor decode_from(const audio_options& options, const std::string& name,
+                          const decode_into_sink& source, const std::stop_token& stop) {
+  return decode_tensor(options, "decode " + name, [&](sample_sink& to) { source(to, stop); });
+}
+
+// `source` must outlive the await.
+static task<tensor> decode_on_pool(audio_options options, std::string name,
+                                   const decode_into_sink& source) {
   auto& here = co_await detail::this_context_reference();
   if (here.runtime) co_await detail::continue_on(here.runtime->pool());
-  co_return decode_tensor(options, "decode " + name,
-                          [&](sample_sink& to) { source(to, here.stop); });
+  co_return decode_from(options, name, source, here.stop);
 }
 
 static task<tensor> read_all_audio(audio_options options, std::shared_ptr<const byte_reader> from,
                                    random draw, std::atomic<std::uint64_t>& damaged) {
   const auto file = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
-  auto source = [&](sample_sink& to, const std::stop_token& stop) {
+  const decode_into_sink source = [&](sample_sink& to, const std::stop_token& stop) {
     damaged += decode_samples(file, from->name(), options, draw, to, stop);
   };
-  co_return co_await decode_on_pool(options, from->name(), std::move(source));
+  co_return co_await decode_on_pool(options, from->name(), source);
 }
 
 static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const byte_reader> from,
@@ -264,10 +273,10 @@ static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const
   const auto& stream = file.best(stream_kind::audio);
   const auto window = audio_window_of(options, stream, draw, "decode " + from->name());
   const auto read = co_await file.read(stream.index(), window);
-  auto source = [&](sample_sink& to, const std::stop_token& stop) {
+  const decode_into_sink source = [&](sample_sink& to, const std::stop_token& stop) {
     damaged += decode_samples(read, options, to, stop);
   };
-  co_return co_await decode_on_pool(options, from->name(), std::move(source));
+  co_return co_await decode_on_pool(options, from->name(), source);
 }
 
 // A copy of the decoder, which owns the texts of its options, is the coroutine's.

@@ -6,6 +6,8 @@
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
+#include "codec_pool.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -168,6 +170,7 @@ decode_clip::decode_clip(const clip_options& options)
   check_sampling(options.sampling);
   require_clip_option(options.width > 0 && options.height > 0, "width and height must be given");
   (void)decode_image(image_);  // checks what the two have in common
+  check_decode_options(options.decoding, "make decode_clip");
 }
 
 bool decode_clip::is_random() const noexcept {

@@ -95,15 +95,28 @@ static std::string codec_key(const AVCodecParameters& of, const decode_options& 
   return key;
 }
 
+static const AVCodec& find_av_decoder_of_name(std::string_view name, std::string_view doing) {
+  const auto* found = avcodec_find_decoder_by_name(std::string(name).c_str());
+  if (found == nullptr)
+    throw error(errc::unsupported, doing, "FFmpeg has no decoder of the name " + std::string(name));
+  return *found;
+}
+
+void check_decode_options(const decode_options& options, std::string_view doing) {
+  if (options.threads < 1 || options.threads > 64)
+    throw error(errc::invalid_argument, doing, "threads must be 1 to 64");
+  if (options.max_pixels < 1)
+    throw error(errc::invalid_argument, doing, "max_pixels must be above 0");
+  if (!options.decoder.empty()) (void)find_av_decoder_of_name(options.decoder, doing);
+}
+
 static const AVCodec& find_av_decoder(AVCodecID codec, std::string_view name,
                                       std::string_view doing) {
-  const auto* found = name.empty() ? avcodec_find_decoder(codec)
-                                   : avcodec_find_decoder_by_name(std::string(name).c_str());
+  const auto* found =
+      name.empty() ? avcodec_find_decoder(codec) : &find_av_decoder_of_name(name, doing);
   if (found == nullptr)
-    throw error(
-        errc::unsupported, doing,
-        "FFmpeg has no decoder " + (name.empty() ? std::string("for ") + avcodec_get_name(codec)
-                                                 : "of the name " + std::string(name)));
+    throw error(errc::unsupported, doing,
+                std::string("FFmpeg has no decoder for ") + avcodec_get_name(codec));
   if (found->id != codec)
     throw error(errc::invalid_argument, doing,
                 std::string(name) + " does not decode " + avcodec_get_name(codec));
@@ -131,10 +144,7 @@ static int strict_recognition(AVCodecID codec) noexcept {
 static av_codec_context new_context(const AVCodecParameters& parameters,
                                     const decode_options& options, const AVRational& time_base,
                                     std::string_view doing) {
-  if (options.threads < 1 || options.threads > 64)
-    throw error(errc::invalid_argument, doing, "threads must be 1 to 64");
-  if (options.max_pixels < 1)
-    throw error(errc::invalid_argument, doing, "max_pixels must be above 0");
+  check_decode_options(options, doing);
   const auto& decoder = find_av_decoder(parameters.codec_id, options.decoder, doing);
   av_codec_context context(check_av(avcodec_alloc_context3(&decoder)));
   check_av(avcodec_parameters_to_context(context.get(), &parameters), doing);

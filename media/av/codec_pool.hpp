@@ -6,12 +6,17 @@
 #include <lade/media/av/decoder.hpp>
 
 #include <string>
+#include <string_view>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
 }
 
 namespace lade::media {
+
+// Throws error(invalid_argument) for options that no decoder can use, error(unsupported) for a
+// decoder that FFmpeg does not have.
+void check_decode_options(const decode_options& options, std::string_view doing);
 
 // A decoder's context, and what it was opened with. Returned to the pool by its destructor, unless
 // discard() was called or its codec keeps state from one stream to the next.

@@ -194,6 +194,10 @@ TEST(DecodeClip, OptionsThatCannotWorkAreNamed) {
               ThrowsMessage<error>(HasSubstr("width and height")));
   EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .type = element_type::i32}); },
               ThrowsMessage<error>(HasSubstr("type")));
+  EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .decoding = {.decoder = "h265x"}}); },
+              ThrowsMessage<error>(HasSubstr("no decoder of the name h265x")));
+  EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .decoding = {.threads = 0}}); },
+              ThrowsMessage<error>(HasSubstr("threads")));
 }
 
 }  // namespace lade::media

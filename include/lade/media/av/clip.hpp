@@ -100,8 +100,8 @@ struct clip_options {
 // resized, converted and written to the slot as they are decoded. Small, copyable, any thread.
 class decode_clip {
  public:
-  // Throws error(invalid_argument) naming an option that cannot work. Width and height must be
-  // given.
+  // Throws error(invalid_argument) naming an option that cannot work, error(unsupported) for a
+  // decoder that FFmpeg does not have. Width and height must be given.
   explicit decode_clip(const clip_options& options = {});
 
   std::string_view field() const noexcept { return options_.field; }

@@ -1,0 +1,131 @@
+// Frames by number are those that PyAV and torchcodec return. LADE_VIDEO_PEERS_PYTHON names a
+// Python that has these packages (tests/bench/peers/install.sh DIRECTORY video installs them);
+// LADE_ORACLE_QUERIES says how many random queries each of them answers.
+
+#include <lade/media/av/video.hpp>
+
+#include "../../support/seed.hpp"
+#include "../../support/temp_dir.hpp"
+#include "media_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sys/wait.h>
+
+namespace lade::media {
+
+struct frame_query {
+  std::string path;
+  std::vector<std::int64_t> numbers;
+};
+
+static std::size_t queries_wanted() {
+  const char* given = std::getenv("LADE_ORACLE_QUERIES");
+  return given != nullptr ? std::stoul(given) : 100;
+}
+
+// torchcodec passes over the first group of pictures of an MPEG transport stream, and fails at its
+// end.
+static std::vector<media_recipe> recipes_for(std::string_view library) {
+  std::vector<media_recipe> recipes;
+  for (const auto& each : video_recipes())
+    if (library != "torchcodec" || !std::string_view(each.file).ends_with(".ts"))
+      recipes.push_back(each);
+  return recipes;
+}
+
+// One to six frames each, in any order; the queries of a video follow each other.
+static std::vector<frame_query> random_queries(std::span<const media_recipe> recipes,
+                                               std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<frame_query> queries;
+  const auto wanted = queries_wanted();
+  for (std::size_t i = 0; i < recipes.size(); ++i) {
+    const auto path = video_path(recipes[i]);
+    const auto size = static_cast<std::uint64_t>(video(read_bytes(path), path).size());
+    const auto count = (i + 1) * wanted / recipes.size() - i * wanted / recipes.size();
+    for (std::size_t made = 0; made < count; ++made) {
+      std::vector<std::int64_t> numbers(1 + random() % 6);
+      for (auto& number : numbers) number = static_cast<std::int64_t>(random() % size);
+      queries.push_back({path, std::move(numbers)});
+    }
+  }
+  return queries;
+}
+
+static std::string oracle_script() {
+  auto from = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (!std::filesystem::exists(from / __FILE__) && from != from.root_path())
+    from = from.parent_path();
+  return std::filesystem::canonical(from / __FILE__).parent_path() / "oracles.py";
+}
+
+// Runs the script; returns its exit status.
+static int ask(const std::string& library, const std::vector<frame_query>& queries,
+               const std::string& answers) {
+  const auto questions = answers + ".in";
+  std::ofstream out(questions);
+  for (const auto& query : queries) {
+    out << query.path;
+    for (const auto number : query.numbers) out << ' ' << number;
+    out << '\n';
+  }
+  out.close();
+  const auto line = std::string(std::getenv("LADE_VIDEO_PEERS_PYTHON")) + " " + oracle_script() +
+                    " " + library + " < " + questions + " > " + answers;
+  return WEXITSTATUS(std::system(line.c_str()));
+}
+
+static void expect_equal(const frame_query& query, const std::vector<frame>& frames,
+                         const std::string& answer) {
+  std::istringstream words(answer);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    std::string time;
+    std::string md5;
+    words >> time >> md5;
+    const auto ours = digest_of(frames[i]);
+    if (time != "nan") {
+      EXPECT_NEAR(ours.time.value_or(-1).to_double(), std::stod(time), 1e-6)
+          << query.path << ", frame " << query.numbers[i];
+    }
+    EXPECT_EQ(ours.md5, md5) << query.path << ", frame " << query.numbers[i];
+  }
+}
+
+class Oracles : public testing::TestWithParam<const char*> {};
+
+TEST_P(Oracles, HaveTheSameFramesByNumber) {
+  if (std::getenv("LADE_VIDEO_PEERS_PYTHON") == nullptr)
+    GTEST_SKIP() << "LADE_VIDEO_PEERS_PYTHON is not set";
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  const auto queries = random_queries(recipes_for(GetParam()), seed);
+  const testing_support::temp_dir directory;
+  const auto status = ask(GetParam(), queries, directory / "answers");
+  if (status == 77) GTEST_SKIP() << GetParam() << " is not installed";
+  ASSERT_EQ(status, 0);
+  std::ifstream answers(directory / "answers");
+  for (const auto& query : queries) {
+    std::string answer;
+    ASSERT_TRUE(std::getline(answers, answer));
+    expect_equal(query, video(read_bytes(query.path), query.path).frames(query.numbers), answer);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Libraries, Oracles, testing::Values("PyAV", "torchcodec"),
+                         [](const auto& of) { return std::string(of.param); });
+
+}  // namespace lade::media
