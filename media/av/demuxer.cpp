@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <list>
 #include <string>
 #include <utility>
 
@@ -130,7 +131,7 @@ task<packets> demuxer::read(int stream, time_window window) {
   const demuxer_use use(kept->busy, name());
   kept->file->set_stop(here.stop);
   window_reader reader(*kept->file, stream, window);
-  std::vector<memory_charge> charges;
+  std::list<memory_charge> charges;
   bool more = true;
   const std::function<void()> step = [&] { more = reader.step(step_bytes); };
   while (more) {
