@@ -2,6 +2,7 @@
 #include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
+#include <lade/media/slot.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
@@ -164,23 +165,13 @@ class image_closer {
   bool large_ = false;
 };
 
-static std::span<const std::byte> encoded_bytes(const sample& in, const image_options& options,
-                                                std::string_view doing) {
-  if (!options.field.empty()) return in.field(options.field).bytes().bytes();
-  if (!in.has_data())
-    throw error(errc::invalid_argument, doing,
-                in.fields().empty() ? "the sample has no data: read it first (lade::io::read)"
-                                    : "the sample has no data, but fields: say which (field)");
-  return in.data().bytes();
-}
-
 // Decodes `in` into the tensor that slot_of gives for the size of the result.
 template <class F>
 static tensor decode_into(const sample& in, const image_options& options,
                           std::atomic<std::uint64_t>& warnings, random draw, F slot_of) {
   auto& worker = decoders::of_this_thread();
   const auto doing = "decode " + in.name();
-  const image_file file{.bytes = encoded_bytes(in, options, doing),
+  const image_file file{.bytes = encoded_bytes(in, options.field, doing).bytes(),
                         .doing = doing,
                         .max_pixels = options.max_pixels,
                         .strict = options.strict};
@@ -209,13 +200,7 @@ decode_image::decode_image(const image_options& options)
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
   decode_into(in, options_, *warnings_, draw, [&](const tensor_spec& spec, std::string_view doing) {
-    if (slot.where().type == device::kind::cuda)
-      throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
-    if (slot.spec() != spec || !slot.contiguous())
-      throw error(errc::invalid_argument, doing,
-                  "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +
-                      " instead of contiguous " + std::string(name(spec.type)) +
-                      to_string(spec.shape));
+    require_slot_of(spec, slot, doing);
     return slot;
   });
 }

@@ -4,6 +4,7 @@
 #include <lade/io/file.hpp>
 #include <lade/media/av/audio.hpp>
 #include <lade/media/av/demuxer.hpp>
+#include <lade/media/slot.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
@@ -174,32 +175,16 @@ static tensor decode_tensor(const audio_options& options, const std::string& doi
   return halves;
 }
 
-static const buffer& encoded_audio(const sample& in, const audio_options& options,
-                                   std::string_view doing) {
-  if (!options.field.empty()) return in.field(options.field).bytes();
-  if (!in.has_data())
-    throw error(errc::invalid_argument, doing,
-                in.fields().empty() ? "the sample has no data: read it first (lade::io::read)"
-                                    : "the sample has no data, but fields: say which (field)");
-  return in.data();
-}
-
 static void require_audio_slot(const tensor& slot, const tensor_spec& spec,
                                std::string_view doing) {
   if (spec.elements() == 0)
     throw error(errc::invalid_argument, doing, "a slot needs the options samples and channels");
-  if (slot.where().type == device::kind::cuda)
-    throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
-  if (slot.spec() != spec || !slot.contiguous())
-    throw error(errc::invalid_argument, doing,
-                "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +
-                    " instead of contiguous " + std::string(name(spec.type)) +
-                    to_string(spec.shape));
+  require_slot_of(spec, slot, doing);
 }
 
 void decode_audio::operator()(const sample& in, const tensor& slot, random draw) const {
   const auto doing = "decode " + in.name();
-  const auto& file = encoded_audio(in, options_, doing);
+  const auto& file = encoded_bytes(in, options_.field, doing);
   require_audio_slot(slot, spec_, doing);
   decode_fitted(slot, options_, doing, [&](sample_sink& to) {
     *damaged_ += decode_samples(file, in.name(), options_, draw, to, {});
@@ -208,7 +193,7 @@ void decode_audio::operator()(const sample& in, const tensor& slot, random draw)
 
 tensor decode_audio::operator()(const sample& in, random draw) const {
   const auto doing = "decode " + in.name();
-  const auto& file = encoded_audio(in, options_, doing);
+  const auto& file = encoded_bytes(in, options_.field, doing);
   return decode_tensor(options_, doing, [&](sample_sink& to) {
     *damaged_ += decode_samples(file, in.name(), options_, draw, to, {});
   });
@@ -216,7 +201,7 @@ tensor decode_audio::operator()(const sample& in, random draw) const {
 
 // FFmpeg copies packets out of the file.
 std::size_t decode_audio::memory_to_write(const sample& in) const {
-  const auto& file = encoded_audio(in, options_, "decode");
+  const auto& file = encoded_bytes(in, options_.field, "decode");
   const bool narrows = options_.type != converted_type(options_);
   const auto staged = narrows ? spec_.elements() * sizeof(float) : 0;
   return staged + (find_wav(file.bytes(), in.name()) ? 0 : file.size());
@@ -225,7 +210,7 @@ std::size_t decode_audio::memory_to_write(const sample& in) const {
 std::size_t decode_audio::memory_needed(const sample& in) const {
   const auto needed = memory_to_write(in);
   if (options_.samples > 0) return spec_.bytes() + needed;
-  const auto& file = encoded_audio(in, options_, "decode");
+  const auto& file = encoded_bytes(in, options_.field, "decode");
   const auto wav = find_wav(file.bytes(), in.name());
   if (!wav) return needed;
   const double seconds = std::min(wav->seconds(), options_.duration);

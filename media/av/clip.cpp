@@ -3,6 +3,7 @@
 #include <lade/error.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/convert.hpp>
+#include <lade/media/slot.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
@@ -179,22 +180,10 @@ bool decode_clip::is_random() const noexcept {
          options_.fit == image_fit::random_crop;
 }
 
-static const buffer& encoded_video(const sample& in, std::string_view field) {
-  if (!field.empty()) return in.field(field).bytes();
-  if (!in.has_data())
-    throw error(errc::invalid_argument, "decode " + in.name(),
-                in.fields().empty() ? "the sample has no data: read it first (lade::io::read)"
-                                    : "the sample has no data, but fields: say which (field)");
-  return in.data();
-}
-
 void decode_clip::operator()(const sample& in, const tensor& slot, random draw) const {
-  if (slot.spec() != spec_ || !slot.contiguous())
-    throw error(errc::invalid_argument, "decode " + in.name(),
-                "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +
-                    " instead of contiguous " + std::string(name(spec_.type)) +
-                    to_string(spec_.shape));
-  const video opened(encoded_video(in, options_.field), in.name());
+  const auto doing = "decode " + in.name();
+  require_slot_of(spec_, slot, doing);
+  const video opened(encoded_bytes(in, options_.field, doing), in.name());
   const auto numbers = sample_clip(opened.index(), options_.sampling, draw);
   write_clip(opened, numbers, slot, draw);
 }

@@ -38,6 +38,7 @@
 #include "../../../media/resize_kernels.cpp"
 #include "../../../media/resizer.cpp"
 #include "../../../media/simd.cpp"
+#include "../../../media/slot.cpp"
 #include "../../../media/tiff_page.cpp"
 #include "../../../media/tiff_reader.cpp"
 #include "../../../media/tiff_tags.cpp"

@@ -189,6 +189,14 @@ TEST(DecodeClip, ErrorsNameTheSample) {
               ThrowsMessage<error>(HasSubstr("instead of contiguous u8[16, 8, 8, 3]")));
 }
 
+TEST(DecodeClip, ASlotInTheMemoryOfAGpuIsRefused) {
+  const decode_clip decode({.sampling = {.frames = 1}, .width = 8, .height = 8});
+  const tensor slot(decode.spec(), buffer(decode.spec().bytes()),
+                    {.type = device::kind::cuda, .index = 0});
+  EXPECT_THAT([&] { decode(sample_of("h264.mp4"), slot); },
+              ThrowsMessage<error>(HasSubstr("the memory of a GPU")));
+}
+
 TEST(DecodeClip, OptionsThatCannotWorkAreNamed) {
   EXPECT_THAT([] { decode_clip(clip_options{}); },
               ThrowsMessage<error>(HasSubstr("width and height")));

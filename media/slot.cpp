@@ -1,0 +1,27 @@
+#include <lade/error.hpp>
+#include <lade/media/slot.hpp>
+
+#include <string>
+
+namespace lade::media {
+
+const buffer& encoded_bytes(const sample& in, std::string_view field, std::string_view doing) {
+  if (!field.empty()) return in.field(field).bytes();
+  if (!in.has_data())
+    throw error(errc::invalid_argument, doing,
+                in.fields().empty() ? "the sample has no data: read it first (lade::io::read)"
+                                    : "the sample has no data, but fields: say which (field)");
+  return in.data();
+}
+
+void require_slot_of(const tensor_spec& spec, const tensor& slot, std::string_view doing) {
+  if (slot.where().type == device::kind::cuda)
+    throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
+  if (slot.spec() != spec || !slot.contiguous())
+    throw error(errc::invalid_argument, doing,
+                "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +
+                    " instead of contiguous " + std::string(name(spec.type)) +
+                    to_string(spec.shape));
+}
+
+}  // namespace lade::media
