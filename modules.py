@@ -1,7 +1,8 @@
-# modules.py QUESTION: what modules.ini says, for Meson, ./dev and the style tests.
+# modules.py QUESTION [MODULE]: what modules.ini says, for Meson, ./dev and the style tests.
 #
 #   meson           lines `MODULE.FIELD<tab>WORDS` for meson.build
-#   options         the options of Meson that require every optional module
+#   options         the options of Meson that require every optional module; with the name of a
+#                   module, those that disable it and what depends on it, and require the others
 #   optional        the modules that the library can be built without
 #   packages        Debian's packages that the modules need to be built
 #   test-packages   those that their tests need in addition
@@ -155,12 +156,22 @@ def print_for_meson(modules):
             print(f"{module.name}.{field}", value, sep="\t")
 
 
-def main(root, question):
+def options(modules, without):
+    """The options of Meson for all optional modules but one and those that depend on it."""
+    if without and not (without in modules and modules[without].option):
+        sys.exit(f"modules.py: no optional module '{without}'")
+    for module in modules.values():
+        if module.option:
+            left_out = without in [needed.name for needed in with_needed(modules, module.name)]
+            yield f"-D{module.option}={'disabled' if left_out else 'enabled'}"
+
+
+def main(root, question, without=None):
     modules = read(root)
     if question == "meson":
         print_for_meson(modules)
     elif question == "options":
-        print(*[f"-D{module.option}=enabled" for module in modules.values() if module.option])
+        print(*options(modules, without))
     elif question == "optional":
         print(*[module.name for module in modules.values() if module.option])
     elif question in ["packages", "test-packages"]:

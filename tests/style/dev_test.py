@@ -130,6 +130,14 @@ class Dev(unittest.TestCase):
             pairs = zip(last, last[1:])
             self.assertEqual([suite for option, suite in pairs if option == "--no-suite"], without)
 
+    def test_a_module_is_left_out_together_with_what_depends_on_it(self):
+        self.assertEqual(self.dev("without", "media").returncode, 0)
+        setup = [line.split() for line in (self.root / "log").read_text().splitlines()
+                 if line.startswith("meson setup")][-1]
+        for option in "-Dmedia=disabled", "-Dav=disabled", "-Dfilters=disabled", "-Dhttp=enabled":
+            self.assertIn(option, setup)
+        self.assertNotEqual(self.dev("without", "nosuch").returncode, 0)
+
     def fuzz(self, *arguments, fails):
         """The result of `./dev fuzz` and the words with which each of two targets was called."""
         self.program("nproc", "#!/bin/sh\necho 2\n")
