@@ -183,7 +183,8 @@ bool decode_clip::is_random() const noexcept {
 void decode_clip::operator()(const sample& in, const tensor& slot, random draw) const {
   const auto doing = "decode " + in.name();
   require_slot_of(spec_, slot, doing);
-  const video opened(encoded_bytes(in, options_.field, doing), in.name());
+  const video opened(encoded_bytes(in, options_.field, doing), in.name(),
+                     {.demuxing = {.damage = options_.decoding.damage}});
   const auto numbers = sample_clip(opened.index(), options_.sampling, draw);
   write_clip(opened, numbers, slot, draw);
 }
@@ -200,7 +201,7 @@ void decode_clip::write_clip(const video& from, std::span<const std::int64_t> nu
                         frame_slot(slot, options_.layout, static_cast<std::int64_t>(t)), draw);
       },
       options_.decoding, &counted);
-  damaged_->fetch_add(counted.damaged, std::memory_order_relaxed);
+  damaged_->fetch_add(from.damaged() + counted.damaged, std::memory_order_relaxed);
 }
 
 tensor decode_clip::operator()(const sample& in, random draw) const {
@@ -212,7 +213,8 @@ tensor decode_clip::operator()(const sample& in, random draw) const {
 // The copy of the decoder is the coroutine's.
 task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                     random draw) {
-  auto opened = co_await video::open(std::move(from));
+  const video_options how{.demuxing = {.damage = decode.options_.decoding.damage}};
+  auto opened = co_await video::open(std::move(from), how);
   const auto numbers = sample_clip(opened.index(), decode.options_.sampling, draw);
   opened = co_await opened.fetch(numbers);
   const auto memory = co_await allocate(decode.spec_.bytes());

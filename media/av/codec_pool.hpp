@@ -34,7 +34,7 @@ class pooled_codec {
   AVCodecContext* operator->() const noexcept { return context_.get(); }
   AVCodecContext* get() const noexcept { return context_.get(); }
 
-  // After an error: the state of the context is not trusted any more.
+  // After an error, or something that a flush does not undo: the context is not used again.
   void discard() noexcept { reusable_ = false; }
 
   // Frees all idle contexts.

@@ -3,6 +3,7 @@
 
 #include "av_messages.hpp"
 #include "codec_pool.hpp"
+#include "parameter_sets.hpp"
 #include "stream_fields.hpp"
 #include "window_cutter.hpp"
 
@@ -50,6 +51,13 @@ class decoder::state {
     report(code, code.message() + said.addition());
   }
 
+  // FFmpeg's HEVC decoder invents a picture that others refer to but that is not there. It does not
+  // flag the frames that are made of it, but says so.
+  void report_missing_reference(const av_messages& said) {
+    if (said.last_error().starts_with("Could not find ref with POC"))
+      report(errc::invalid_data, said.last_error());
+  }
+
   std::string doing() const {
     auto text = "decode " + stream.name();
     if (const auto time = time_of(last_pts, stream.time_base()))
@@ -91,11 +99,13 @@ void decoder::send(const packet& next) {
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
+  if (may_have_parameter_sets(state_->stream.parameters(), next.data())) state_->codec.discard();
   const av_messages said;
   const int result = avcodec_send_packet(state_->codec.get(), &next.get());
   if (result == AVERROR(EAGAIN))
     throw error(errc::invalid_argument, state_->doing(), "call receive() until it is empty");
   if (result < 0) state_->report(result, said);
+  state_->report_missing_reference(said);
 }
 
 void decoder::finish() {
@@ -112,6 +122,7 @@ std::optional<frame> decoder::receive() {
   for (int errors = 0; errors < most_errors; ++errors) {
     av_frame next(check_av(av_frame_alloc()));
     const int result = avcodec_receive_frame(state_->codec.get(), next.get());
+    state_->report_missing_reference(said);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;
     if (result < 0) {
       state_->report(result, said);

@@ -128,16 +128,16 @@ format_reader::unopened_context format_reader::make_context(const AVInputFormat&
   return context;
 }
 
-void format_reader::open(const demux_options& options) {
+void format_reader::open() {
   const av_messages said;
-  const auto* format = find_format(options.format, doing("open"));
+  const auto* format = find_format(format_, doing("open"));
   if (format == nullptr)
     check(av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, 0), "detect the format of",
           said);
   if (refers_to_others(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
-  auto parsed = parse_av_options(options.options, doing("open"));
+  auto parsed = parse_av_options(options_, doing("open"));
   auto made = make_context(*format);
   auto* context = made.release();
   auto* left = parsed.release();
@@ -177,16 +177,22 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
     : name_(std::move(name)),
       input_(std::move(input)),
       stop_(std::move(stop)),
-      damage_(options.damage) {
-  make_io();
-  open(options);
-  if (input_->is_in_memory()) check_file_end();
-  if (probes && !states_parameters()) {
-    const av_messages said;
-    check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
-  }
+      format_(options.format),
+      options_(options.options),
+      damage_(options.damage),
+      probes_(probes) {
+  begin();
   for (const auto* stream : std::span(context_->streams, context_->nb_streams))
     streams_.push_back(info_of(*stream, name_));
+}
+
+void format_reader::begin() {
+  make_io();
+  open();
+  if (input_->is_in_memory()) check_file_end();
+  if (!probes_ || states_parameters()) return;
+  const av_messages said;
+  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
 }
 
 void format_reader::report_missing(const std::string& what) {
@@ -251,6 +257,7 @@ bool format_reader::is_end(int result) {
 
 av_packet format_reader::read() {
   if (stop_.stop_requested()) throw error(errc::stopped, doing("read"));
+  has_read_ = true;
   const av_messages said;
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
@@ -273,6 +280,13 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
     result = avformat_seek_file(context_.get(), stream, INT64_MIN, timestamp, INT64_MAX, 0);
   if (result < 0 && !failure_) result = av_seek_frame(context_.get(), stream, 0, AVSEEK_FLAG_BYTE);
   check(result, "seek in", said);
+}
+
+void format_reader::rewind() {
+  if (!std::exchange(has_read_, false)) return;
+  context_.reset();
+  position_ = 0;
+  begin();
 }
 
 }  // namespace lade::media

@@ -73,6 +73,10 @@ class format_reader {
   // none.
   void seek(int stream, std::int64_t timestamp);
 
+  // Goes to the first packet of the file. Opens it anew if packets have been read: where timestamps
+  // repeat, a seek may end behind the first packets.
+  void rewind();
+
   std::string doing(std::string_view what) const;
 
  private:
@@ -90,7 +94,8 @@ class format_reader {
   void check_file_end();
   void check_last_packet();
   void report_missing(const std::string& what);
-  void open(const demux_options& options);
+  void begin();
+  void open();
   int check(int result, std::string_view what, const av_messages& said);
 
   std::string name_;
@@ -98,7 +103,11 @@ class format_reader {
   std::stop_token stop_;
   std::uint64_t position_ = 0;
   std::exception_ptr failure_;  // of the input, inside of FFmpeg
+  std::string format_;          // of demux_options
+  std::string options_;         // of demux_options
   damage_policy damage_ = damage_policy::refuse;
+  bool probes_ = true;
+  bool has_read_ = false;  // packets, since the file was opened
   std::uint64_t damaged_ = 0;
   bool checked_file_end_ = false;
   std::int64_t last_end_ = 0;  // behind the last packet that was read, in units of its stream

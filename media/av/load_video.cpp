@@ -31,23 +31,27 @@ static image_options sized_for(const stream_info& stream, image_options how) {
   return how;
 }
 
-// Decodes into a tensor on the calling thread. The stop is looked at before each frame.
-static void write_video(const video& from, const std::vector<std::int64_t>& numbers,
-                        const load_video_options& options, const tensor& frames,
-                        const std::stop_token& stop) {
+// Decodes into a tensor on the calling thread. The stop is looked at before each frame. Returns how
+// many times damage was tolerated.
+static std::uint64_t write_video(const video& from, const std::vector<std::int64_t>& numbers,
+                                 const load_video_options& options, const tensor& frames,
+                                 const std::stop_token& stop) {
   std::int64_t next = 0;
+  selection_statistics counted;
   from.for_each_frame(
       numbers,
       [&](std::int64_t, const frame& decoded) {
         if (stop.stop_requested()) throw error(errc::stopped, "load " + from.name());
         write_frame(decoded, options.image, frames[next++]);
       },
-      options.decoding);
+      options.decoding, &counted);
+  return from.damaged() + counted.damaged;
 }
 
 task<loaded_video> load_video(std::string path, load_video_options options) {
   auto from = co_await io::open_reader(std::move(path));
-  auto opened = co_await video::open(std::move(from));
+  const video_options how{.demuxing = {.damage = options.decoding.damage}};
+  auto opened = co_await video::open(std::move(from), how);
   const auto numbers = frames_within(opened.index(), options.window);
   opened = co_await opened.fetch(numbers);
   options.image = sized_for(opened.stream(), options.image);
@@ -58,10 +62,10 @@ task<loaded_video> load_video(std::string path, load_video_options options) {
   const tensor frames(spec, memory);
   auto& here = co_await detail::this_context_reference();
   if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  write_video(opened, numbers, options, frames, here.stop);
+  const auto damaged = write_video(opened, numbers, options, frames, here.stop);
   std::vector<rational> times;
   for (const auto number : numbers) times.push_back(opened.index().time(number));
-  co_return loaded_video(frames, std::move(times));
+  co_return loaded_video(frames, std::move(times), damaged);
 }
 
 task<tensor> load_clip(std::string path, clip_options options, random draw) {

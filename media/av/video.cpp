@@ -64,8 +64,8 @@ packet video::state::packet_at(std::size_t i) const {
   return packet(std::move(made));
 }
 
-video::video(buffer file, std::string name) {
-  auto scanned = scan_video(file, name);
+video::video(buffer file, std::string name, const video_options& options) {
+  auto scanned = scan_video(file, name, options);
   state_ = std::make_shared<const state>(
       state{std::move(name), std::move(scanned), std::move(file), nullptr, {}});
 }
@@ -77,43 +77,39 @@ static void require_index_of(const packet_index& index, std::uint64_t file_bytes
               "its index is of a file of " + std::to_string(index.file_bytes()) + " bytes");
 }
 
-video::video(buffer file, std::string name, packet_index index) {
+video::video(buffer file, std::string name, packet_index index, const demux_options& demuxing) {
   require_index_of(index, file.size(), name);
-  std::vector<packet> all;
-  if (!index.has_positions()) {
-    all = read_all_packets(file, name, index.stream().index());
-    if (all.size() != index.packets().size())
-      throw error(errc::invalid_data, "open " + name, "the index is of another file");
-  }
-  state_ = std::make_shared<const state>(state{
-      std::move(name), {std::move(index), std::move(all), nullptr}, std::move(file), nullptr, {}});
+  auto scanned = scan_with_index(file, name, std::move(index), demuxing);
+  state_ = std::make_shared<const state>(
+      state{std::move(name), std::move(scanned), std::move(file), nullptr, {}});
 }
 
 static std::size_t whole_size(const byte_reader& from) {
   return static_cast<std::size_t>(from.size());
 }
 
-task<video> video::open(std::shared_ptr<const byte_reader> from) {
+task<video> video::open(std::shared_ptr<const byte_reader> from, video_options options) {
   if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
   auto& here = co_await detail::this_context_reference();
   std::optional<box_headers> headers;
   if (!from->is_in_memory()) headers = co_await box_headers::read(from);
   if (headers) {
     if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-    auto index = index_by_headers(std::move(*headers), from->name());
-    if (index) co_return co_await open(std::move(from), std::move(*index));
+    auto index = index_by_headers(std::move(*headers), from->name(), options);
+    if (index) co_return co_await open(std::move(from), std::move(*index), options.demuxing);
   }
   auto content = co_await from->read_at(0, whole_size(*from));
   if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  co_return video(std::move(content), from->name());
+  co_return video(std::move(content), from->name(), options);
 }
 
-task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index index) {
+task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index index,
+                        demux_options demuxing) {
   if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
   require_index_of(index, from->size(), from->name());
   if (from->is_in_memory() || !index.has_positions()) {
     auto content = co_await from->read_at(0, whole_size(*from));
-    co_return video(std::move(content), from->name(), std::move(index));
+    co_return video(std::move(content), from->name(), std::move(index), demuxing);
   }
   auto name = from->name();
   co_return video(std::make_shared<const state>(
@@ -156,6 +152,7 @@ task<video> video::fetch(std::vector<std::int64_t> numbers) const {
 
 const std::string& video::name() const noexcept { return state_->name; }
 const packet_index& video::index() const noexcept { return state_->scanned.index; }
+std::uint64_t video::damaged() const noexcept { return state_->scanned.damaged; }
 
 // Decodes one range of packets and passes on the frames that are wanted of it.
 class range_decoder {

@@ -68,12 +68,20 @@ static bool is_encrypted(const AVCodecParameters& of) noexcept {
   return of.codec_tag == MKTAG('e', 'n', 'c', 'v');
 }
 
-std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name) {
+static const stream_info& chosen_stream(format_reader& of, const video_options& options) {
+  if (!options.stream) return require_stream(of, stream_kind::video);
+  const auto& chosen = of.stream(*options.stream);
+  if (chosen.kind() == stream_kind::video) return chosen;
+  throw error(errc::invalid_argument, "index " + chosen.name(), "it is no video");
+}
+
+std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name,
+                                             const video_options& options) {
   const auto file_bytes = headers.file_bytes();
-  format_reader opened(std::make_unique<headers_input>(std::move(headers)), std::string(name), {},
-                       {}, false);
+  format_reader opened(std::make_unique<headers_input>(std::move(headers)), std::string(name),
+                       options.demuxing, {}, false);
   if (!opened.is_mov() || !opened.states_parameters()) return std::nullopt;
-  const auto& stream = require_stream(opened, stream_kind::video);
+  const auto& stream = chosen_stream(opened, options);
   if (is_encrypted(stream.parameters())) return std::nullopt;
   opened.select(std::array{stream.index()});
   opened.context().flags |= AVFMT_FLAG_NOPARSE;
@@ -93,9 +101,10 @@ static std::int64_t following(std::int64_t time) noexcept {
 // The times of the frames that decoding returns. A frame without a time is taken to follow the one
 // before by one unit.
 static std::vector<std::int64_t> decoded_times(const stream_info& stream,
-                                               const std::vector<packet>& all) {
+                                               const std::vector<packet>& all, damage_policy damage,
+                                               std::uint64_t& damaged) {
   std::vector<std::int64_t> times;
-  decoder by(stream);
+  decoder by(stream, {.damage = damage});
   const auto receive_all = [&] {
     while (const auto next = by.receive())
       times.push_back(next->pts().value_or(times.empty() ? 0 : following(times.back())));
@@ -106,6 +115,7 @@ static std::vector<std::int64_t> decoded_times(const stream_info& stream,
   }
   by.finish();
   receive_all();
+  damaged += by.damaged();
   return times;
 }
 
@@ -116,40 +126,49 @@ static std::vector<packet> read_to_end(format_reader& from, int stream) {
   return all;
 }
 
-static scanned_video index_by_packets(const buffer& file, std::string_view name) {
-  format_reader opened(std::make_unique<memory_input>(file), std::string(name), {});
-  const auto& stream = require_stream(opened, stream_kind::video);
+static scanned_video index_by_packets(const buffer& file, std::string_view name,
+                                      const video_options& options) {
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name), options.demuxing);
+  const auto& stream = chosen_stream(opened, options);
   // The most that packets can have.
   auto charged = std::make_shared<const memory_charge>(file.size());
   auto all = read_to_end(opened, stream.index());
+  auto damaged = opened.damaged();
   std::vector<indexed_packet> entries;
   for (const auto& each : all)
     entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
-  if (packets_tell_frames(stream, entries))
+  // Of a damaged file, some packets may have no frame.
+  if (damaged == 0 && packets_tell_frames(stream, entries))
     return {packet_index(stream, std::move(entries), false, file.size()), std::move(all),
             std::move(charged)};
-  auto times = decoded_times(stream, all);
+  auto times = decoded_times(stream, all, options.demuxing.damage, damaged);
   return {packet_index(stream, std::move(entries), std::move(times), file.size()), std::move(all),
-          std::move(charged)};
+          std::move(charged), damaged};
 }
 
-scanned_video scan_video(const buffer& file, std::string_view name) {
+scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options) {
   auto headers = box_headers::of(file);
-  auto by_headers = headers ? index_by_headers(std::move(*headers), name) : std::nullopt;
-  auto scanned =
-      by_headers ? scanned_video{std::move(*by_headers), {}, {}} : index_by_packets(file, name);
+  auto by_headers = headers ? index_by_headers(std::move(*headers), name, options) : std::nullopt;
+  auto scanned = by_headers ? scanned_video{std::move(*by_headers), {}, {}}
+                            : index_by_packets(file, name, options);
   if (scanned.index.size() == 0)
     throw error(errc::invalid_data, "index " + scanned.index.stream().name(), "it has no frames");
   return scanned;
 }
 
-std::vector<packet> read_all_packets(const buffer& file, std::string_view name, int stream) {
-  format_reader opened(std::make_unique<memory_input>(file), std::string(name), {});
-  return read_to_end(opened, opened.stream(stream).index());
+scanned_video scan_with_index(const buffer& file, std::string_view name, packet_index index,
+                              const demux_options& demuxing) {
+  if (index.has_positions()) return {std::move(index), {}, {}};
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name), demuxing);
+  auto charged = std::make_shared<const memory_charge>(file.size());
+  auto all = read_to_end(opened, opened.stream(index.stream().index()).index());
+  if (all.size() != index.packets().size())
+    throw error(errc::invalid_data, "open " + std::string(name), "the index is of another file");
+  return {std::move(index), std::move(all), std::move(charged), opened.damaged()};
 }
 
-packet_index index_video(const buffer& file, std::string_view name) {
-  return scan_video(file, name).index;
+packet_index index_video(const buffer& file, std::string_view name, const video_options& options) {
+  return scan_video(file, name, options).index;
 }
 
 }  // namespace lade::media

@@ -9,6 +9,7 @@
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/packet_index.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -16,20 +17,23 @@
 
 namespace lade::media {
 
-// The index of the best video stream of a file, and all of its packets unless the index has their
+// The index of a video stream of a file, and all of its packets unless the index has their
 // positions.
 struct scanned_video {
   packet_index index;
   std::vector<packet> packets;
   std::shared_ptr<const memory_charge> charged;  // for the packets, which FFmpeg allocates
+  std::uint64_t damaged = 0;                     // times that damage was tolerated
 };
 
-scanned_video scan_video(const buffer& file, std::string_view name);
+scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options);
 
 // The index by the headers of a file of boxes alone; empty if that is not possible.
-std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name);
+std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name,
+                                             const video_options& options);
 
-// All packets of the stream.
-std::vector<packet> read_all_packets(const buffer& file, std::string_view name, int stream);
+// The same video with all of its packets, unless the index has their positions.
+scanned_video scan_with_index(const buffer& file, std::string_view name, packet_index index,
+                              const demux_options& demuxing);
 
 }  // namespace lade::media

@@ -29,12 +29,13 @@ static std::int64_t lead_in_of(const stream_info& stream) {
 }
 
 // Frames of the window may come before the first key frame in presentation order, although a
-// container finds that by its decoding time.
+// container finds that by its decoding time. Matroska rounds times to milliseconds: frames before
+// the key frame may have its time.
 bool window_reader::starts_late(const AVPacket& first) const {
   if (stream_.kind() != stream_kind::video) return false;
   const auto stamp = first_known(first.pts, first.dts);
-  const bool late = stamp != AV_NOPTS_VALUE && stamp > begin_;
-  return late || (first.flags & AV_PKT_FLAG_KEY) == 0;
+  const bool late = stamp > begin_ || (stamp == begin_ && !file_.states_decoding_times());
+  return (stamp != AV_NOPTS_VALUE && late) || (first.flags & AV_PKT_FLAG_KEY) == 0;
 }
 
 // Before all timestamps, but not so far that FFmpeg's arithmetic overflows.
@@ -42,8 +43,7 @@ static constexpr std::int64_t beginning = -(std::int64_t{1} << 40);
 
 void window_reader::go_to_begin() {
   const int index = stream_.index();
-  std::int64_t target =
-      window_.begin ? std::max(begin_, beginning) - lead_in_of(stream_) : beginning;
+  std::int64_t target = std::max(begin_, beginning) - lead_in_of(stream_);
   std::optional<std::int64_t> earlier;  // first timestamp of the last try
   while (true) {
     file_.seek(index, target);
@@ -88,8 +88,9 @@ void window_reader::keep(av_packet next) {
 
 bool window_reader::step(std::size_t bytes) {
   if (!std::exchange(started_, true)) {
+    if (!window_.begin) file_.rewind();
     file_.select(std::array{stream_.index()});
-    go_to_begin();
+    if (window_.begin) go_to_begin();
   }
   const auto until = bytes_ + bytes;
   while (bytes_ < until) {
@@ -100,8 +101,24 @@ bool window_reader::step(std::size_t bytes) {
   return true;
 }
 
+// Drops the packets before the last key frame that the window can start from.
+void window_reader::drop_needless() {
+  if (!window_.begin || stream_.kind() != stream_kind::video) return;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    const auto stamp = all_[i].pts();
+    if (!stamp || *stamp > begin_) break;
+    if (all_[i].is_key()) start = i;
+    if (*stamp == begin_) break;
+  }
+  if (start == 0) return;
+  all_.erase(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(start));
+  std::erase_if(all_, [&](const packet& each) { return is_leading(each.get()); });
+}
+
 packets window_reader::take() && {
   all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(wanted_), all_.end());
+  drop_needless();
   return {std::move(stream_), std::move(all_), window_};
 }
 

@@ -32,6 +32,7 @@ class window_reader {
   bool is_behind(const AVPacket& next) const;
   bool is_leading(const AVPacket& next) const;
   void keep(av_packet next);
+  void drop_needless();
 
   format_reader& file_;
   stream_info stream_;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lade::media {
@@ -22,13 +23,8 @@ namespace lade::media {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-static const media_recipe& recipe(std::string_view file) {
-  const auto all = video_recipes();
-  return *std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.file == file; });
-}
-
 static sample sample_of(std::string_view file) {
-  const auto path = video_path(recipe(file));
+  const auto path = video_path(video_recipe(file));
   return sample(path).with_data(read_bytes(path));
 }
 
@@ -155,7 +151,7 @@ TEST(DecodeClip, AllFramesOfAClipAreCroppedAlike) {
 TEST(DecodeClip, BatchesOfAPipelineHaveTheClipsInOrder) {
   std::vector<std::string> paths;
   for (const char* file : {"h264.mp4", "vp9.webm", "mpeg2.ts", "av1.mp4"})
-    paths.push_back(video_path(recipe(file)));
+    paths.push_back(video_path(video_recipe(file)));
   const decode_clip decode({.sampling = four_frames, .width = 32, .height = 32});
   runtime runs;
   auto batches = from(paths) | map([](const std::string& path) { return sample(path); }) |
@@ -172,7 +168,7 @@ TEST(DecodeClip, OfAReaderIsThatOfTheFileInMemory) {
   const decode_clip decode({.sampling = {.frames = 4}, .width = 32, .height = 32});
   runtime runs;
   for (const char* file : {"h264.mp4", "vp9.webm"}) {
-    const auto path = video_path(recipe(file));
+    const auto path = video_path(video_recipe(file));
     auto from = sync_wait(runs, io::open_reader(path));
     const auto clip = sync_wait(runs, decode.read(std::move(from), random(3)));
     EXPECT_TRUE(equal(clip, decode(sample_of(file), random(3))));
@@ -187,6 +183,28 @@ TEST(DecodeClip, ErrorsNameTheSample) {
   EXPECT_THAT([&] { decode(text); }, ThrowsMessage<error>(HasSubstr("c.mp4")));
   EXPECT_THAT([&] { decode(sample_of("h264.mp4"), tensor(element_type::u8, {2, 8, 8, 3})); },
               ThrowsMessage<error>(HasSubstr("instead of contiguous u8[16, 8, 8, 3]")));
+}
+
+// The first half of a file.
+static sample first_half_of(std::string_view file) {
+  const auto whole = sample_of(file);
+  return sample(std::string(file)).with_data(whole.data().slice(0, whole.data().size() / 2));
+}
+
+TEST(DecodeClip, OfAFileThatIsCutOffHasTheFramesThatAreThereIfThatIsTolerated) {
+  for (const char* file : {"hevc-closed.mkv", "vp9.webm", "h264-faststart.mp4"}) {
+    const auto half = first_half_of(file);
+    clip_options options{
+        .sampling = {.frames = 60, .position = clip_position::first}, .width = 16, .height = 16};
+    EXPECT_THROW(decode_clip{options}(half), error) << file;
+    options.decoding.damage = damage_policy::tolerate;
+    const decode_clip tolerant(options);
+    const auto clip = tolerant(half);
+    EXPECT_GE(tolerant.damaged(), 1U) << file;
+    const auto whole = decode_clip{options}(sample_of(file));
+    for (std::int64_t t = 0; t < 8; ++t) EXPECT_TRUE(equal(clip[t], whole[t])) << file;
+    EXPECT_FALSE(equal(clip[49], whole[49])) << file;  // the last that is there, repeated
+  }
 }
 
 TEST(DecodeClip, ASlotInTheMemoryOfAGpuIsRefused) {

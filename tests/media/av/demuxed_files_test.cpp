@@ -85,16 +85,21 @@ TEST_P(DemuxedFiles, StreamsAsManyPacketsAsAreAskedFor) {
   EXPECT_EQ(records_of(elements), expected);
 }
 
+// When a packet is decoded, or shown if the file does not state that.
+static rational order_of(const packets& of, std::size_t i) {
+  const auto dts = of[i].dts();
+  return rational(dts ? *dts : of[i].pts().value()) * of.stream().time_base();
+}
+
 TEST_P(DemuxedFiles, StreamsPacketsOfADuration) {
   auto file = opened(GetParam());
   const rational limit(3, 10);
   const auto elements = sync_wait(collect_packets(file, {0}, {.duration = limit}));
-  EXPECT_GE(elements.size(), 6U);
-  for (const auto& each : elements) {
-    const auto first = each[0].dts();
-    const auto last = each[each.size() - 1].dts();
-    if (first && last) {
-      EXPECT_LT(rational(*last - *first) * each.stream().time_base(), limit);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto first = order_of(elements[i], 0);
+    EXPECT_LT(order_of(elements[i], elements[i].size() - 1) - first, limit);
+    if (i + 1 < elements.size()) {
+      EXPECT_GE(order_of(elements[i + 1], 0) - first, limit);
     }
   }
   auto expected = records_of_ffmpeg(GetParam());
@@ -112,6 +117,7 @@ TEST_P(DemuxedFiles, ReadsWindowsThatBeginWithAKeyFrameAndHaveAllTheirPackets) {
   auto file = opened(GetParam());
   const auto all = sync_wait(file.read(0));
   const auto start = time_of_packet(all, 0);
+  if (time_of_packet(all, all.size() - 1) < start + 1) return;  // times that repeat
   const time_window window{.begin = start + rational(7, 10), .end = start + rational(11, 10)};
   const auto part = sync_wait(file.read(0, window));
   ASSERT_FALSE(part.empty());
@@ -125,6 +131,13 @@ TEST_P(DemuxedFiles, ReadsWindowsThatBeginWithAKeyFrameAndHaveAllTheirPackets) {
     if (window.contains(time_of_packet(all, i))) {
       EXPECT_THAT(inside, testing::Contains(record_of(all[i].get())));
     }
+}
+
+TEST_P(DemuxedFiles, ReadsAllPacketsAsOftenAsItIsAsked) {
+  auto file = opened(GetParam());
+  auto expected = records_of_ffmpeg(GetParam());
+  std::erase_if(expected, [](const auto& each) { return !each.starts_with("0 "); });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(records_of({sync_wait(file.read(0))}), expected);
 }
 
 static std::string name_of_file(const testing::TestParamInfo<demuxed_file>& info) {

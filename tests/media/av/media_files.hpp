@@ -10,12 +10,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <ostream>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,17 +25,18 @@
 
 namespace lade::media {
 
-// How ffmpeg makes a file: inputs and codecs of its command line.
+// How ffmpeg makes a file: options and codecs of its command line.
 struct media_recipe {
   const char* file;
   const char* arguments;
+  const char* from = nullptr;  // another recipe's file, which "{}" in the arguments stands for
 
   friend std::ostream& operator<<(std::ostream& out, const media_recipe& recipe) {
     return out << recipe.file;
   }
 };
 
-// Videos of about two seconds with sizes that are no multiples of 16.
+// Videos of about two seconds with sizes that are no multiples of 16, some of them odd.
 inline constexpr const char* moving = "-f lavfi -i testsrc2=size=178x98:rate=25:duration=2.2";
 
 inline std::span<const media_recipe> video_recipes() {
@@ -68,6 +71,47 @@ inline std::span<const media_recipe> video_recipes() {
       {"mjpeg.avi", "-c:v mjpeg -pix_fmt yuvj420p"},
       {"ffv1.mkv", "-c:v ffv1 -pix_fmt yuv444p"},
       {"late-start.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -output_ts_offset 3"},
+      {"h264-odd-444.mov", "-vf scale=177:99 -c:v libx264 -g 12 -bf 2 -pix_fmt yuv444p"},
+      {"h264-grey.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt gray"},
+      {"hevc-422-12.mp4",
+       "-c:v libx265 -x265-params log-level=none:keyint=14:bframes=3 -pix_fmt yuv422p12le"},
+      {"vp9-odd.webm", "-vf scale=177:99 -c:v libvpx-vp9 -g 12 -b:v 200k -cpu-used 8"},
+      {"ffv1-odd.mkv", "-vf scale=177:99 -c:v ffv1 -pix_fmt yuv420p"},
+      {"ffv1-grey-16.mkv", "-c:v ffv1 -pix_fmt gray16le"},
+      {"theora.ogv", "-c:v libtheora -g 12"},
+      {"h264-gap.mp4",
+       "-vf select='lt(t\\,0.5)+gt(t\\,1.4)' -vsync passthrough -c:v libx264 -g 12 -bf 2 -pix_fmt "
+       "yuv420p"},
+      {"h264-negative.mp4",
+       "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -output_ts_offset -1 -avoid_negative_ts "
+       "disabled"},
+      // Times are stated in milliseconds, and repeat.
+      {"h264-repeated-times.mkv",
+       "-vf settb=1/2500,setpts=N -enc_time_base 1:2500 -vsync passthrough -c:v libx264 -g 12 -bf "
+       "2 "
+       "-pix_fmt yuv420p"},
+      {"h264-one-time.mkv",
+       "-vf setpts=N/2500/TB -r 2500 -vsync passthrough -c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      // An edit list begins in the middle of the only group of pictures.
+      {"h264-cut.mp4", "-ss 0.3 -i {} -c copy", "h264-long-gop.mp4"},
+      // The first packets need a key frame that is not there, and have no frames.
+      {"h264-no-first-key.mkv", "-i {} -ss 0.3 -c copy -copyinkf", "h264.mp4"},
+      {"h264-no-first-key.ts", "-i {} -ss 0.3 -c copy -copyinkf", "h264.mp4"},
+      {"av1-10.webm", "-c:v libsvtav1 -g 12 -preset 12 -pix_fmt yuv420p10le"},
+      {"mpeg2-interlaced-422.mkv",
+       "-vf scale=176:96 -c:v mpeg2video -g 12 -bf 2 -flags +ildct+ilme -pix_fmt yuv422p"},
+      {"h264-rotated.mov", "-i {} -c copy -metadata:s:v rotate=90", "h264.mp4"},
+  };
+  return recipes;
+}
+
+// Videos that do not state when frames are shown, or only of some.
+inline std::span<const media_recipe> untimed_recipes() {
+  static constexpr media_recipe recipes[] = {
+      {"mpeg4-b.avi", "-c:v mpeg4 -g 12 -bf 2"},
+      {"h264-b.avi", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"raw.h264", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"h264-late-times.mkv", "-ss 1.1 -i {} -c copy -avoid_negative_ts disabled", "h264.mp4"},
   };
   return recipes;
 }
@@ -94,10 +138,11 @@ class media_files {
  public:
   static std::string path(const media_recipe& recipe, const char* input) {
     auto file = media_directory / recipe.file;
-    if (!std::filesystem::exists(file))
-      run(std::string(input) + " -t 2 " + recipe.arguments + " " + file);
+    if (!std::filesystem::exists(file)) run(arguments_of(recipe, input) + " " + file);
     return file;
   }
+
+  static std::string arguments_of(const media_recipe& recipe, const char* input);
 
   static void run(const std::string& arguments) {
     const auto line = "ffmpeg -nostdin -v error -bitexact -y " + quoted(arguments);
@@ -117,6 +162,17 @@ class media_files {
 
 inline std::string video_path(const media_recipe& recipe) {
   return media_files::path(recipe, moving);
+}
+inline const media_recipe& video_recipe(std::string_view file) {
+  const auto all = video_recipes();
+  const auto found = std::ranges::find(all, file, &media_recipe::file);
+  if (found == all.end()) throw std::runtime_error("no recipe " + std::string(file));
+  return *found;
+}
+inline std::string media_files::arguments_of(const media_recipe& recipe, const char* input) {
+  std::string arguments = recipe.arguments;
+  if (recipe.from == nullptr) return std::string(input) + " -t 2 " + arguments;
+  return arguments.replace(arguments.find("{}"), 2, video_path(video_recipe(recipe.from)));
 }
 inline std::string audio_path(const media_recipe& recipe) {
   return media_files::path(recipe, sounding);

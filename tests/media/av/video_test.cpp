@@ -13,7 +13,6 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,13 +55,22 @@ TEST_P(SampleFrames, OfRandomNumbersEqualThoseOfDecodingAll) {
 
 INSTANTIATE_TEST_SUITE_P(Files, SampleFrames, testing::ValuesIn(video_recipes()), name_of_recipe);
 
-static video open_recipe(const char* file) {
-  for (const auto& each : video_recipes())
-    if (std::string_view(each.file) == file) {
-      const auto path = video_path(each);
-      return video(read_bytes(path), path);
-    }
-  throw std::runtime_error(std::string("no recipe ") + file);
+TEST(Video, WithoutTimesHasTheFramesInTheirOrder) {
+  for (const auto& recipe : untimed_recipes()) {
+    const auto path = video_path(recipe);
+    const video opened(read_bytes(path), path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_EQ(opened.size(), static_cast<std::int64_t>(expected.size())) << recipe;
+    for (std::int64_t i = opened.size(); i-- > 0;)
+      EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]).md5,
+                expected[static_cast<std::size_t>(i)].md5)
+          << recipe << ", frame " << i;
+  }
+}
+
+static video open_recipe(std::string_view file) {
+  const auto path = video_path(video_recipe(file));
+  return video(read_bytes(path), path);
 }
 
 // One group of pictures of 50 frames, of which every other one or more is a B-frame.
@@ -98,6 +106,20 @@ TEST(Video, FramesAtTimesAreThoseThatAreShown) {
   EXPECT_EQ(frames[2].time(), rational(4));
   EXPECT_THROW(opened.frames_at(std::vector<rational>{rational(299, 100)}), error);
   EXPECT_THROW(opened.frames_at(std::vector<rational>{5}), error);
+}
+
+TEST(Video, IsOfTheStreamThatIsChosen) {
+  const std::string path = media_directory / "two.mkv";
+  media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +
+                   sounding + " -map 0 -map 1 -map 2 -t 1 -c:v ffv1 -c:a flac " + path);
+  const auto file = read_bytes(path);
+  EXPECT_EQ(video(file, path).stream().index(), 0);
+  const video second(file, path, {.stream = 1});
+  EXPECT_EQ(second.size(), 10);
+  EXPECT_EQ(digest_of(second.frames(std::vector<std::int64_t>{7})[0]),
+            frames_of_ffmpeg(path, "v:1").at(7));
+  EXPECT_THROW(video(file, path, {.stream = 2}), error);  // audio
+  EXPECT_THROW(video(file, path, {.stream = 3}), error);
 }
 
 TEST(Video, ANumberThatItDoesNotHaveIsRefused) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -23,21 +24,26 @@ struct load_video_options {
   // size is that of the video if none is given.
   image_options image = {};
 
+  // If damage is tolerated, that of the container is, too.
   decode_options decoding = {};
 };
 
 // Frames of a video, and when they are shown.
 class loaded_video {
  public:
-  loaded_video(tensor frames, std::vector<rational> times)
-      : frames_(std::move(frames)), times_(std::move(times)) {}
+  loaded_video(tensor frames, std::vector<rational> times, std::uint64_t damaged)
+      : frames_(std::move(frames)), times_(std::move(times)), damaged_(damaged) {}
 
   const tensor& frames() const noexcept { return frames_; }               // [frames, ...]
   const std::vector<rational>& times() const noexcept { return times_; }  // in seconds
 
+  // How many times damage was tolerated.
+  std::uint64_t damaged() const noexcept { return damaged_; }
+
  private:
   tensor frames_;
   std::vector<rational> times_;
+  std::uint64_t damaged_;
 };
 
 // Reads a path, or a URL whose store is mounted, and decodes the frames of a window of its best

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/buffer.hpp>
+#include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/rational.hpp>
 #include <lade/media/av/stream_info.hpp>
@@ -110,10 +111,21 @@ class packet_index {
 // in each packet.
 bool packets_tell_frames(const stream_info& stream, std::span<const indexed_packet> packets);
 
-// Indexes the best video stream of a file in memory. Of MP4 and QuickTime only the headers are
-// looked at. Any thread. Throws error(invalid_data) if the file has no video, or it has no frames,
-// and what demuxer throws.
-packet_index index_video(const buffer& file, std::string_view name);
+// How a video is opened.
+struct video_options {
+  // Index of the stream in its file; FFmpeg's choice of a video stream if empty.
+  std::optional<int> stream = {};
+
+  // The container. If damage is tolerated, the frames of a file that is cut off or damaged are
+  // those that decoding it tolerantly returns: it is decoded once when it is opened.
+  demux_options demuxing = {};
+};
+
+// Indexes a video stream of a file in memory. Of MP4 and QuickTime only the headers are looked at.
+// Any thread. Throws error(invalid_data) if the file has no video, or it has no frames,
+// error(invalid_argument) if the chosen stream is no video, and what demuxer throws.
+packet_index index_video(const buffer& file, std::string_view name,
+                         const video_options& options = {});
 
 // Writes an index to a file: under another name first, so that a file of that path is whole.
 // Blocks. Throws error naming the path and the system's reason.

@@ -28,7 +28,7 @@ struct selection_statistics {
   std::uint64_t damaged = 0;  // packets and frames that were tolerated
 };
 
-// A video file, and the index of its best video stream.
+// A video file, and the index of one of its video streams.
 //
 // Frames equal those that decoding the whole stream returns. Only the groups of pictures that
 // have them are decoded, each once and up to its last wanted frame; pictures that no other picture
@@ -38,20 +38,21 @@ struct selection_statistics {
 class video {
  public:
   // Opens and indexes a file in memory. Throws what index_video throws.
-  explicit video(buffer file, std::string name = "memory");
+  explicit video(buffer file, std::string name = "memory", const video_options& options = {});
 
   // The same with an index that is known: of this file, of an earlier epoch. Throws error(changed)
   // if the index is of a file of another length.
-  video(buffer file, std::string name, packet_index index);
+  video(buffer file, std::string name, packet_index index, const demux_options& demuxing = {});
 
   // Opens a file that is read by ranges. Of MP4 and QuickTime only the headers are read, on the
   // reactor; frames must be fetched before they are decoded. Other files are read into memory of
-  // the caller's pool. Indexes on the CPU pool if there is a runtime. Throws what the reader
-  // throws, too.
-  static task<video> open(std::shared_ptr<const byte_reader> from);
+  // the caller's pool. Indexes on the CPU pool if there is a runtime. Texts of the options must
+  // live until the video is open. Throws what the reader throws, too.
+  static task<video> open(std::shared_ptr<const byte_reader> from, video_options options = {});
 
   // The same with an index that is known; reads nothing if it has positions.
-  static task<video> open(std::shared_ptr<const byte_reader> from, packet_index index);
+  static task<video> open(std::shared_ptr<const byte_reader> from, packet_index index,
+                          demux_options demuxing = {});
 
   // The same video with the packets in memory that these frames need, of which only they can be
   // decoded. Ranges of the file are read in parallel, those with up to 16 KiB between them at once.
@@ -62,6 +63,9 @@ class video {
   const packet_index& index() const noexcept;
   const stream_info& stream() const noexcept { return index().stream(); }
   std::int64_t size() const noexcept { return index().size(); }  // number of frames
+
+  // How many times damage was tolerated when the file was opened and indexed.
+  std::uint64_t damaged() const noexcept;
 
   // The frames of these numbers, in this order; a number may occur several times. Throws
   // error(invalid_argument) for a number that is not in [0, size()) or a frame that has not been
