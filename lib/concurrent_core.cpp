@@ -173,7 +173,7 @@ class called_task : private completion {
 task<> concurrent_core::work_on(concurrent_core& self, const context& surroundings) {
   auto* home = surroundings.home;
   call_log log(self, surroundings);
-  call_memory memory(*surroundings.memory, self.counters_);
+  call_memory memory(*surroundings.memory, self.counters_, surroundings.stop);
   co_await continue_on(*home);
   std::exception_ptr failure;
   auto calls = self.begin_worker(failure);

@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 namespace lade {
@@ -150,10 +151,12 @@ buffer allocate_now(const context& surroundings, std::size_t bytes);
 
 namespace detail {
 
-// Where the plain functions of a stage that one thread calls one after the other take memory.
+// Where the plain functions of a stage that one thread calls one after the other take memory, and
+// the stop of their stage.
 class call_memory {
  public:
-  call_memory(buffer_pool& pool, stage_counters& stage) noexcept : pool_(pool), stage_(stage) {}
+  call_memory(buffer_pool& pool, stage_counters& stage, std::stop_token stop) noexcept
+      : pool_(pool), stage_(stage), stop_(std::move(stop)) {}
 
   // For the next call, which takes its memory from it.
   void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
@@ -179,12 +182,14 @@ class call_memory {
 
   buffer allocate(std::size_t bytes);
   memory_charge charge(std::size_t bytes);
+  bool stop_requested() const noexcept { return stop_.stop_requested(); }
 
  private:
   void leave() noexcept;
 
   buffer_pool& pool_;
   stage_counters& stage_;
+  std::stop_token stop_;
   memory_charge reserved_;
   std::size_t taken_ = 0;  // by this call, beyond what was reserved
 };

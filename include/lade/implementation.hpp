@@ -96,6 +96,7 @@
 #include "../../lib/stage_counters.cpp"
 #include "../../lib/state.cpp"
 #include "../../lib/stats.cpp"
+#include "../../lib/stop_requested.cpp"
 #include "../../lib/sync_wait.cpp"
 #include "../../lib/task.cpp"
 #include "../../lib/tensor.cpp"

@@ -53,6 +53,7 @@
 #include <lade/stack.hpp>
 #include <lade/state.hpp>
 #include <lade/stats.hpp>
+#include <lade/stop_requested.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 #include <lade/tee.hpp>

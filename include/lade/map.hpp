@@ -145,7 +145,7 @@ class mapping final : public node<Out> {
                                    opening run, stage_counters& counters, in_place_calls calls) {
     identify identity;
     stage_random draws(run, self->in_.length() + 1);
-    call_memory memory(run.run->runtime().memory(), counters);
+    call_memory memory(run.run->runtime().memory(), counters, run.stop);
     auto worker = self->begin_worker(run, counters);
     kept_name<In> name;
     while (auto item = co_await in.next()) {

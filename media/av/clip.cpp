@@ -10,7 +10,7 @@
 #include "codec_pool.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -20,21 +20,36 @@ static void require_clip_option(bool condition, std::string_view why) {
   if (!condition) throw error(errc::invalid_argument, "make decode_clip", why);
 }
 
+// Parts of rates are so small that no multiple of 65,536 overflows.
+static bool is_rate(const rational& fps) noexcept {
+  constexpr std::int64_t largest = std::int64_t{1} << 40;
+  return fps >= rational(1, 1000) && fps <= 1000 && fps.numerator() <= largest &&
+         fps.denominator() <= largest;
+}
+
 static void check_sampling(const clip_sampling& how) {
   require_clip_option(how.frames >= 1 && how.frames <= 1 << 16, "frames must be 1 to 65536");
-  require_clip_option(how.fps == 0 || (how.fps >= 1e-3 && how.fps <= 1e3),
-                      "fps must be 0, or 0.001 to 1000");
+  require_clip_option(how.clips >= 1 && how.clips <= 1 << 10, "clips must be 1 to 1024");
+  require_clip_option(how.fps == 0 || is_rate(how.fps), "fps must be 0, or 0.001 to 1000");
   require_clip_option(how.stride >= 1 && how.stride <= 1 << 16, "stride must be 1 to 65536");
   require_clip_option(how.fps == 0 || how.stride == 1, "fps and stride cannot both be given");
+  if (how.clips == 1) return;
+  using enum clip_position;
+  const bool differ = !how.start && (how.position == random || how.position == random_key ||
+                                     how.position == spaced);
+  require_clip_option(differ, "several clips need the position random, random_key or spaced");
+  require_clip_option(how.end != clip_end::shorten, "several clips cannot be shortened");
 }
 
 // A clip's frames, if it starts at a given one.
 class clip_frames {
  public:
   clip_frames(const packet_index& of, const clip_sampling& how)
-      : of_(of),
-        how_(how),
-        step_(how.fps > 0 ? rational(1) / rational::nearest(how.fps) : rational()) {}
+      : of_(of), how_(how), step_(how.fps > 0 ? rational(1) / how.fps : rational()) {
+    check_sampling(how);
+    if (of.size() == 0)
+      throw error(errc::invalid_data, "sample a clip of " + of.stream().name(), "it has no frames");
+  }
 
   std::vector<std::int64_t> from(std::int64_t start) const {
     std::vector<std::int64_t> numbers;
@@ -50,21 +65,38 @@ class clip_frames {
 
   // The last frame from which a clip does not reach beyond the end; 0 if there is none.
   std::int64_t last_start() const {
-    const auto spacing = std::int64_t{how_.frames} - 1;
-    if (how_.fps == 0) return std::max<std::int64_t>(0, of_.size() - 1 - spacing * how_.stride);
-    const auto latest = of_.time(of_.size() - 1) - rational(spacing) * step_;
-    return of_.frame_at(latest).value_or(0);
+    const int spacing = how_.frames - 1;
+    const auto last = of_.size() - 1;
+    if (how_.fps == 0) return std::max<std::int64_t>(0, last - std::int64_t{spacing} * how_.stride);
+    return frame_at(of_.pts(last) - units_of(spacing)).value_or(0);
+  }
+
+  // The frame that is shown at a time; the first one if that is later.
+  std::int64_t start_at(const rational& time) const {
+    if (time <= of_.time(0)) return 0;
+    if (const auto number = of_.frame_at(time)) return *number;
+    throw error(errc::invalid_data,
+                "sample a clip at " + to_string(time) + " s of " + of_.stream().name(),
+                "it ends at " + to_string(of_.end()) + " s");
   }
 
  private:
+  // So many frames of the clip, in units of the video's timestamps, to which its times are rounded.
+  std::int64_t units_of(int frames) const {
+    return nearest_units(rational(frames) * step_, of_.stream().time_base());
+  }
+  std::optional<std::int64_t> frame_at(std::int64_t pts) const {
+    return of_.frame_at(rational(pts) * of_.stream().time_base());
+  }
   std::int64_t at_time(std::int64_t start, int i) const {
-    return of_.frame_at(of_.time(start) + rational(i) * step_).value_or(of_.size());
+    return frame_at(of_.pts(start) + units_of(i)).value_or(of_.size());
   }
 
   // Adds what stands for the frames behind the end of the video.
   void fill_up(std::vector<std::int64_t>& numbers) const {
     const auto inside = numbers.size();
     const auto all = static_cast<std::size_t>(how_.frames);
+    if (how_.end == clip_end::shorten) return;
     if (inside < all && how_.end == clip_end::refuse)
       throw error(
           errc::invalid_data, "sample a clip of " + of_.stream().name(),
@@ -94,36 +126,61 @@ static std::vector<std::int64_t> spread_frames(const packet_index& of, int count
   return numbers;
 }
 
+// The first frame of clip `i`.
+static std::int64_t start_of_clip(int i, const clip_frames& frames, const packet_index& of,
+                                  const clip_sampling& how, random& draw) {
+  if (how.start) return frames.start_at(*how.start);
+  const auto last = frames.last_start();
+  switch (how.position) {
+    case clip_position::centre: return last / 2;
+    case clip_position::spaced: return how.clips == 1 ? 0 : last * i / (how.clips - 1);
+    case clip_position::random: return random_start(of, last, false, draw);
+    case clip_position::random_key: return random_start(of, last, true, draw);
+    case clip_position::first:
+    case clip_position::spread: break;
+  }
+  return 0;
+}
+
 std::vector<std::int64_t> sample_clip(const packet_index& of, const clip_sampling& how,
                                       random& draw) {
-  check_sampling(how);
   const clip_frames frames(of, how);
-  switch (how.position) {
-    case clip_position::spread: return spread_frames(of, how.frames);
-    case clip_position::first: return frames.from(0);
-    case clip_position::centre: return frames.from(frames.last_start() / 2);
-    case clip_position::random:
-    case clip_position::random_key: break;
+  if (how.position == clip_position::spread && !how.start) return spread_frames(of, how.frames);
+  std::vector<std::int64_t> numbers;
+  for (int i = 0; i < how.clips; ++i) {
+    const auto clip = frames.from(start_of_clip(i, frames, of, how, draw));
+    numbers.insert(numbers.end(), clip.begin(), clip.end());
   }
-  const bool at_key = how.position == clip_position::random_key;
-  return frames.from(random_start(of, frames.last_start(), at_key, draw));
+  return numbers;
+}
+
+std::vector<std::int64_t> clip_from(const packet_index& of, const clip_sampling& how,
+                                    std::int64_t first) {
+  const clip_frames frames(of, how);
+  (void)of.pts(first);  // refuses a number that the video does not have
+  return frames.from(first);
 }
 
 static int clip_channels(const clip_options& options) {
   return options.colour == image_colour::grey ? 1 : 3;
 }
 
-static tensor_spec clip_spec(const clip_options& options) {
-  const int t = options.sampling.frames;
+static dimensions clip_shape(const clip_options& options, std::int64_t t) {
   const int c = clip_channels(options);
   const int h = options.height;
   const int w = options.width;
   switch (options.layout) {
-    case clip_layout::thwc: return {options.type, {t, h, w, c}};
-    case clip_layout::tchw: return {options.type, {t, c, h, w}};
-    case clip_layout::cthw: return {options.type, {c, t, h, w}};
+    case clip_layout::thwc: return {t, h, w, c};
+    case clip_layout::tchw: return {t, c, h, w};
+    case clip_layout::cthw: return {c, t, h, w};
   }
   return {};
+}
+
+static tensor_spec clip_spec(const clip_options& options, std::int64_t frames) {
+  const auto one = clip_shape(options, frames);
+  const int clips = options.sampling.clips;
+  return {options.type, clips == 1 ? one : one.prepend(clips)};
 }
 
 // The part of a clip that is frame `t`: [h, w, c] or [c, h, w].
@@ -157,71 +214,125 @@ static image_options frame_options_of(const clip_options& options) {
           .orient = options.orient};
 }
 
+static void require_clip_slot(const clip_options& options, const tensor_spec& spec,
+                              const tensor& slot, std::string_view doing) {
+  if (options.sampling.end == clip_end::shorten)
+    throw error(errc::invalid_argument, doing, "clips of different lengths have no slot");
+  require_slot_of(spec, slot, doing);
+}
+
+// Where in the clips a frame is, counted over all of them.
+struct clip_place {
+  std::int64_t frame = 0;
+  std::int64_t place = 0;
+};
+
+// Sorted by the number of the frame.
+static std::vector<clip_place> places_of(std::span<const std::int64_t> numbers) {
+  std::vector<clip_place> places;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    places.push_back({numbers[i], static_cast<std::int64_t>(i)});
+  std::ranges::stable_sort(places, {}, &clip_place::frame);
+  return places;
+}
+
 decode_clip::decode_clip(const clip_options& options)
-    : texts_(std::make_shared<const std::array<std::string, 3>>(std::array<std::string, 3>{
+    : texts_(std::make_shared<const std::array<std::string, 4>>(std::array<std::string, 4>{
           std::string(options.field), std::string(options.decoding.decoder),
-          std::string(options.decoding.options)})),
+          std::string(options.decoding.options), std::string(options.start_field)})),
       options_(options),
       image_(frame_options_of(options)),
-      spec_(clip_spec(options)),
+      spec_(clip_spec(options,
+                      options.sampling.end == clip_end::shorten ? 0 : options.sampling.frames)),
       damaged_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   options_.field = (*texts_)[0];
   options_.decoding.decoder = (*texts_)[1];
   options_.decoding.options = (*texts_)[2];
+  options_.start_field = (*texts_)[3];
   check_sampling(options.sampling);
   require_clip_option(options.width > 0 && options.height > 0, "width and height must be given");
+  require_clip_option(options.start_field.empty() || options.sampling.clips == 1,
+                      "several clips cannot start at one time");
   (void)decode_image(image_);  // checks what the two have in common
   check_decode_options(options.decoding, "make decode_clip");
 }
 
 bool decode_clip::is_random() const noexcept {
   const auto position = options_.sampling.position;
-  return position == clip_position::random || position == clip_position::random_key ||
-         options_.fit == image_fit::random_crop;
+  const bool starts_anywhere =
+      !options_.sampling.start && options_.start_field.empty() &&
+      (position == clip_position::random || position == clip_position::random_key);
+  return starts_anywhere || options_.fit == image_fit::random_crop;
+}
+
+video_options decode_clip::opening() const {
+  return {.stream = options_.stream, .demuxing = {.damage = options_.decoding.damage}};
+}
+
+// `in`: null if there is none.
+std::vector<std::int64_t> decode_clip::numbers_for(const packet_index& of, const sample* in,
+                                                   random& draw) const {
+  auto how = options_.sampling;
+  if (in != nullptr && !options_.start_field.empty())
+    how.start = rational::nearest(in->field(options_.start_field).number());
+  return sample_clip(of, how, draw);
+}
+
+tensor_spec decode_clip::spec_of(std::span<const std::int64_t> numbers) const {
+  return clip_spec(options_, static_cast<std::int64_t>(numbers.size()) / options_.sampling.clips);
 }
 
 void decode_clip::operator()(const sample& in, const tensor& slot, random draw) const {
   const auto doing = "decode " + in.name();
-  require_slot_of(spec_, slot, doing);
-  const video opened(encoded_bytes(in, options_.field, doing), in.name(),
-                     {.demuxing = {.damage = options_.decoding.damage}});
-  const auto numbers = sample_clip(opened.index(), options_.sampling, draw);
-  write_clip(opened, numbers, slot, draw);
+  require_clip_slot(options_, spec_, slot, doing);
+  const video opened(encoded_bytes(in, options_.field, doing), in.name(), opening());
+  const auto numbers = numbers_for(opened.index(), &in, draw);
+  write_clip(opened, numbers, slot, draw, {});
+}
+
+tensor decode_clip::operator()(const sample& in, random draw) const {
+  const auto doing = "decode " + in.name();
+  const video opened(encoded_bytes(in, options_.field, doing), in.name(), opening());
+  const auto numbers = numbers_for(opened.index(), &in, draw);
+  const auto spec = spec_of(numbers);
+  const tensor clip(spec, allocate_now(spec.bytes()));
+  write_clip(opened, numbers, clip, draw, {});
+  return clip;
 }
 
 void decode_clip::write_clip(const video& from, std::span<const std::int64_t> numbers,
-                             const tensor& slot, random draw) const {
+                             const tensor& slot, random draw, const std::stop_token& stop) const {
+  const auto places = places_of(numbers);
+  const auto length = static_cast<std::int64_t>(numbers.size()) / options_.sampling.clips;
   selection_statistics counted;
   from.for_each_frame(
       numbers,
       [&](std::int64_t number, const frame& decoded) {
-        for (std::size_t t = 0; t < numbers.size(); ++t)
-          if (numbers[t] == number)
-            write_frame(decoded, image_,
-                        frame_slot(slot, options_.layout, static_cast<std::int64_t>(t)), draw);
+        const auto [first, last] = std::ranges::equal_range(places, number, {}, &clip_place::frame);
+        for (const auto& each : std::ranges::subrange(first, last)) {
+          const auto& clip = options_.sampling.clips == 1 ? slot : slot[each.place / length];
+          write_frame(decoded, image_, frame_slot(clip, options_.layout, each.place % length),
+                      draw);
+        }
       },
-      options_.decoding, &counted);
+      options_.decoding, &counted, stop);
   damaged_->fetch_add(from.damaged() + counted.damaged, std::memory_order_relaxed);
-}
-
-tensor decode_clip::operator()(const sample& in, random draw) const {
-  tensor clip(spec_, allocate_now(spec_.bytes()));
-  (*this)(in, clip, draw);
-  return clip;
 }
 
 // The copy of the decoder is the coroutine's.
 task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                     random draw) {
-  const video_options how{.demuxing = {.damage = decode.options_.decoding.damage}};
-  auto opened = co_await video::open(std::move(from), how);
-  const auto numbers = sample_clip(opened.index(), decode.options_.sampling, draw);
+  if (!decode.options_.start_field.empty())
+    throw error(errc::invalid_argument, "read a clip", "a reader has no field with its start");
+  auto opened = co_await video::open(std::move(from), decode.opening());
+  const auto numbers = decode.numbers_for(opened.index(), nullptr, draw);
   opened = co_await opened.fetch(numbers);
-  const auto memory = co_await allocate(decode.spec_.bytes());
-  const tensor clip(decode.spec_, memory);
+  const auto spec = decode.spec_of(numbers);
+  const auto memory = co_await allocate(spec.bytes());
+  const tensor clip(spec, memory);
   auto& here = co_await detail::this_context_reference();
   if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  decode.write_clip(opened, numbers, clip, draw);
+  decode.write_clip(opened, numbers, clip, draw, here.stop);
   co_return clip;
 }
 

@@ -151,6 +151,9 @@ void write_frame(const frame& from, const image_options& how, const tensor& out,
 }
 
 tensor to_tensor(const frame& from, const image_options& how, random draw) {
+  if ((how.width == 0) != (how.height == 0))
+    throw error(errc::invalid_argument, "convert a frame of " + from.stream().name(),
+                "width and height must both be given, or neither");
   const int turn = how.orient ? exif_orientation_of(from.stream()) : 1;
   auto width = how.width == 0 ? from.width() : how.width;
   auto height = how.height == 0 ? from.height() : how.height;

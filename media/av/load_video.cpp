@@ -8,6 +8,7 @@
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace lade::media {
@@ -31,8 +32,7 @@ static image_options sized_for(const stream_info& stream, image_options how) {
   return how;
 }
 
-// Decodes into a tensor on the calling thread. The stop is looked at before each frame. Returns how
-// many times damage was tolerated.
+// Decodes into a tensor on the calling thread. Returns how many times damage was tolerated.
 static std::uint64_t write_video(const video& from, const std::vector<std::int64_t>& numbers,
                                  const load_video_options& options, const tensor& frames,
                                  const std::stop_token& stop) {
@@ -41,16 +41,24 @@ static std::uint64_t write_video(const video& from, const std::vector<std::int64
   from.for_each_frame(
       numbers,
       [&](std::int64_t, const frame& decoded) {
-        if (stop.stop_requested()) throw error(errc::stopped, "load " + from.name());
         write_frame(decoded, options.image, frames[next++]);
       },
-      options.decoding, &counted);
+      options.decoding, &counted, stop);
   return from.damaged() + counted.damaged;
 }
 
-task<loaded_video> load_video(std::string path, load_video_options options) {
+// Texts of load_video's options.
+struct loading_texts {
+  std::string decoder;
+  std::string options;
+};
+
+// `texts`: what the options refer to.
+static task<loaded_video> load_video_of(std::string path, load_video_options options,
+                                        std::shared_ptr<const loading_texts> /*texts*/) {
   auto from = co_await io::open_reader(std::move(path));
-  const video_options how{.demuxing = {.damage = options.decoding.damage}};
+  const video_options how{.stream = options.stream,
+                          .demuxing = {.damage = options.decoding.damage}};
   auto opened = co_await video::open(std::move(from), how);
   const auto numbers = frames_within(opened.index(), options.window);
   opened = co_await opened.fetch(numbers);
@@ -68,10 +76,23 @@ task<loaded_video> load_video(std::string path, load_video_options options) {
   co_return loaded_video(frames, std::move(times), damaged);
 }
 
-task<tensor> load_clip(std::string path, clip_options options, random draw) {
-  const decode_clip decode(options);
+task<loaded_video> load_video(std::string path, const load_video_options& options) {
+  auto texts = std::make_shared<const loading_texts>(
+      loading_texts{std::string(options.decoding.decoder), std::string(options.decoding.options)});
+  auto kept = options;
+  kept.image.field = {};
+  kept.decoding.decoder = texts->decoder;
+  kept.decoding.options = texts->options;
+  return load_video_of(std::move(path), kept, std::move(texts));
+}
+
+static task<tensor> load_clip_by(decode_clip decode, std::string path, random draw) {
   auto from = co_await io::open_reader(std::move(path));
   co_return co_await decode.read(std::move(from), draw);
+}
+
+task<tensor> load_clip(std::string path, const clip_options& options, random draw) {
+  return load_clip_by(decode_clip(options), std::move(path), draw);
 }
 
 }  // namespace lade::media

@@ -109,7 +109,7 @@ rational packet_index::end() const {
 }
 
 std::optional<std::int64_t> packet_index::frame_at(const rational& time) const {
-  const auto stamp = (time / stream().time_base()).floor();
+  const auto stamp = floor_units(time, stream().time_base());
   const auto& frames = state_->frames;
   const auto after =
       std::upper_bound(frames.begin(), frames.end(), stamp,

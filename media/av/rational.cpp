@@ -53,6 +53,31 @@ rational rational::nearest(double value) {
   return {std::llround(value * unit), unit};
 }
 
+static wide floor_quotient(wide numerator, wide denominator) noexcept {
+  const wide quotient = numerator / denominator;
+  return numerator % denominator < 0 ? quotient - 1 : quotient;
+}
+
+static std::int64_t clamped(wide value) noexcept {
+  constexpr wide lowest = std::numeric_limits<std::int64_t>::min();
+  constexpr wide highest = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(value < lowest ? lowest : value > highest ? highest : value);
+}
+
+std::int64_t floor_units(const rational& time, const rational& unit) noexcept {
+  return clamped(floor_quotient(wide{time.numerator()} * unit.denominator(),
+                                wide{time.denominator()} * unit.numerator()));
+}
+
+// Halves are compared with the rest: twice the numerator may not fit.
+std::int64_t nearest_units(const rational& time, const rational& unit) noexcept {
+  const wide numerator = wide{time.numerator()} * unit.denominator();
+  const wide denominator = wide{time.denominator()} * unit.numerator();
+  const wide quotient = floor_quotient(numerator, denominator);
+  const wide rest = numerator - quotient * denominator;
+  return clamped(rest >= denominator - rest ? quotient + 1 : quotient);
+}
+
 std::int64_t rational::floor() const noexcept {
   const auto quotient = numerator_ / denominator_;
   return numerator_ % denominator_ < 0 ? quotient - 1 : quotient;

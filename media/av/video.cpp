@@ -3,6 +3,7 @@
 #include <lade/io/ranges.hpp>
 #include <lade/media/av/video.hpp>
 #include <lade/runtime.hpp>
+#include <lade/stop_requested.hpp>
 #include <lade/this_context.hpp>
 
 #include "video_scan.hpp"
@@ -160,8 +161,8 @@ class range_decoder {
   using use_frame = std::function<void(std::int64_t number, const frame& decoded)>;
 
   range_decoder(const packet_index& index, decoder& by, const packet_range& range,
-                const use_frame& use, selection_statistics& counted)
-      : index_(index), by_(by), range_(range), use_(use), counted_(counted) {}
+                const use_frame& use, selection_statistics& counted, const std::stop_token& stop)
+      : index_(index), by_(by), range_(range), use_(use), counted_(counted), stop_(stop) {}
 
   // Returns false if the decoder keeps back a wanted frame until it gets more packets. FFmpeg's
   // H.264 decoder does so behind a key frame that is no IDR picture. `to_end`: passes on packets
@@ -171,6 +172,8 @@ class range_decoder {
     ++counted_.ranges;
     for (auto i = range_.first; !is_done() && (i < range_.last || (to_end && has_packet(i))); ++i) {
       if (is_unneeded(i)) continue;
+      if (stop_.stop_requested() || stop_requested())
+        throw error(errc::stopped, "decode frames of " + index_.stream().name());
       by_.skip_unreferenced(!index_.is_sequential() && i < range_.last && !is_wanted(i));
       by_.send(packet_at(i));
       ++counted_.packets;
@@ -228,13 +231,14 @@ class range_decoder {
   const packet_range& range_;
   const use_frame& use_;
   selection_statistics& counted_;
+  const std::stop_token& stop_;
   std::size_t next_ = 0;       // of range_.frames
   std::int64_t position_ = 0;  // of the next decoded frame, from the beginning of the stream
 };
 
 void video::for_each_frame(std::span<const std::int64_t> numbers,
                            const range_decoder::use_frame& use, const decode_options& options,
-                           selection_statistics* counted) const {
+                           selection_statistics* counted, const std::stop_token& stop) const {
   selection_statistics ignored;
   auto& statistics = counted != nullptr ? *counted : ignored;
   const auto ranges = index().ranges(numbers);
@@ -244,7 +248,7 @@ void video::for_each_frame(std::span<const std::int64_t> numbers,
   const auto packet_at = [this](std::size_t i) { return state_->packet_at(i); };
   bool to_end = false;
   for (const auto& each : ranges) {
-    range_decoder decoding(index(), by, each, use, statistics);
+    range_decoder decoding(index(), by, each, use, statistics, stop);
     if (decoding.run(has_packet, packet_at, to_end)) continue;
     to_end = true;
     if (!decoding.run(has_packet, packet_at, to_end)) decoding.refuse_missing();

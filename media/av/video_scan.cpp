@@ -5,6 +5,7 @@
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -94,20 +95,29 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
-static std::int64_t following(std::int64_t time) noexcept {
-  return time == INT64_MAX ? time : time + 1;
+// How long a frame is shown that states neither its time nor its duration, in units of the stream's
+// time base: as its mean frame rate says, or else one unit.
+static std::int64_t usual_duration(const stream_info& stream) {
+  const auto rate = stream.frame_rate();
+  if (!rate || *rate <= 0) return 1;
+  return std::max<std::int64_t>(1, nearest_units(rational(1) / *rate, stream.time_base()));
 }
 
-// The times of the frames that decoding returns. A frame without a time is taken to follow the one
-// before by one unit.
+static std::int64_t following(std::int64_t time, std::int64_t duration) noexcept {
+  std::int64_t next = 0;
+  return __builtin_add_overflow(time, duration, &next) ? time : next;
+}
+
+// The times of the frames that decoding returns. A frame without a time follows the one before.
 static std::vector<std::int64_t> decoded_times(const stream_info& stream,
                                                const std::vector<packet>& all, damage_policy damage,
                                                std::uint64_t& damaged) {
   std::vector<std::int64_t> times;
   decoder by(stream, {.damage = damage});
+  const auto duration = usual_duration(stream);
   const auto receive_all = [&] {
     while (const auto next = by.receive())
-      times.push_back(next->pts().value_or(times.empty() ? 0 : following(times.back())));
+      times.push_back(next->pts().value_or(times.empty() ? 0 : following(times.back(), duration)));
   };
   for (const auto& each : all) {
     by.send(each);

@@ -6,6 +6,7 @@
 #include <lade/media/av/convert.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/stop_requested.hpp>
 
 #include "media_files.hpp"
 
@@ -13,9 +14,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <numeric>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -86,11 +93,93 @@ TEST(SampleClip, BehindTheEndIsWhatTheOptionSays) {
   EXPECT_THAT([&] { numbers_of(how); }, ThrowsMessage<error>(HasSubstr("after 3 of 5 frames")));
 }
 
+TEST(SampleClip, ThatIsShortenedHasTheFramesThatAreThere) {
+  clip_sampling how{.frames = 5, .position = clip_position::first, .stride = 20};
+  how.end = clip_end::shorten;
+  EXPECT_EQ(numbers_of(how), (numbers{0, 20, 40}));
+}
+
+TEST(SampleClip, SpacedClipsStartAtEqualDistances) {
+  const clip_sampling how{.frames = 2, .clips = 3, .position = clip_position::spaced, .stride = 10};
+  EXPECT_EQ(numbers_of(how), (numbers{0, 10, 19, 29, 39, 49}));
+}
+
+TEST(SampleClip, RandomClipsOfOneVideoStartAtPlacesOfTheirOwn) {
+  const auto clips = numbers_of({.frames = 4, .clips = 30});
+  ASSERT_EQ(clips.size(), 120U);
+  std::set<std::int64_t> starts;
+  for (std::size_t i = 0; i < clips.size(); i += 4) {
+    starts.insert(clips[i]);
+    EXPECT_EQ(clips[i + 3], clips[i] + 3);
+  }
+  EXPECT_GT(starts.size(), 10U);
+}
+
+TEST(SampleClip, StartsAtTheFrameThatIsShownThen) {
+  EXPECT_EQ(numbers_of({.frames = 2, .start = rational(1)}), (numbers{25, 26}));
+  EXPECT_EQ(numbers_of({.frames = 2, .start = rational(1039, 1000)}), (numbers{25, 26}));
+  EXPECT_EQ(numbers_of({.frames = 2, .start = rational(-5)}), (numbers{0, 1}));
+  EXPECT_THAT([] { numbers_of({.start = rational(2)}); },
+              ThrowsMessage<error>(HasSubstr("it ends at 2 s")));
+}
+
+TEST(SampleClip, StartsAtAFrameThatIsKnown) {
+  const auto index = index_of("h264.mp4");
+  EXPECT_EQ(clip_from(index, {.frames = 3, .stride = 2}, 40), (numbers{40, 42, 44}));
+  EXPECT_EQ(clip_from(index, {.frames = 2}, 49), (numbers{49, 49}));
+  EXPECT_THROW(clip_from(index, {}, 50), error);
+}
+
+// Times of Matroska are rounded to milliseconds.
+TEST(SampleClip, AtTheRateOfTheVideoHasEachFrameOnce) {
+  const std::string path = media_directory / "thirty.mkv";
+  media_files::run("-f lavfi -i testsrc2=size=64x48:rate=30:duration=4 -c:v ffv1 " + path);
+  const auto index = index_video(read_bytes(path), path);
+  random draw(1);
+  const auto clip =
+      sample_clip(index, {.frames = 100, .position = clip_position::first, .fps = 30}, draw);
+  numbers expected(100);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(clip, expected);
+}
+
+TEST(SampleClip, RatesOfTelevisionAreExactForHours) {
+  const auto stream = index_of("h264.mp4").stream();
+  constexpr std::int64_t hours = 10 * 3'600;
+  std::vector<indexed_packet> packets;
+  for (std::int64_t i = 0; i < hours; ++i)
+    packets.push_back({.pts = i * stream.time_base().denominator(),
+                       .duration = stream.time_base().denominator(),
+                       .key = true});
+  const packet_index index(stream, std::move(packets), false);
+  for (const auto& fps : {rational(24'000, 1'001), rational(30'000, 1'001),
+                          rational::nearest(24'000.0 / 1'001), rational::nearest(29.97)}) {
+    random draw(1);
+    const auto clip =
+        sample_clip(index, {.frames = 50, .position = clip_position::centre, .fps = fps}, draw);
+    EXPECT_EQ(clip.back() - clip.front(), 49 / 24 - (fps > 25)) << to_string(fps);
+  }
+}
+
 TEST(SampleClip, OptionsThatCannotWorkAreNamed) {
   EXPECT_THAT([] { numbers_of({.frames = 0}); }, ThrowsMessage<error>(HasSubstr("frames")));
   EXPECT_THAT([] { numbers_of({.fps = -1}); }, ThrowsMessage<error>(HasSubstr("fps")));
   EXPECT_THAT([] { numbers_of({.stride = 0}); }, ThrowsMessage<error>(HasSubstr("stride")));
   EXPECT_THAT([] { numbers_of({.fps = 5, .stride = 2}); }, ThrowsMessage<error>(HasSubstr("both")));
+  EXPECT_THAT([] { numbers_of({.fps = {INT64_MAX, INT64_MAX / 2}}); },
+              ThrowsMessage<error>(HasSubstr("fps")));
+  EXPECT_THAT([] { numbers_of({.clips = 0}); }, ThrowsMessage<error>(HasSubstr("clips")));
+  EXPECT_THAT([] { numbers_of({.clips = 2, .position = clip_position::first}); },
+              ThrowsMessage<error>(HasSubstr("several clips")));
+  EXPECT_THAT([] { numbers_of({.clips = 2, .end = clip_end::shorten}); },
+              ThrowsMessage<error>(HasSubstr("shortened")));
+}
+
+TEST(SampleClip, OfAVideoWithoutFramesIsAnError) {
+  const packet_index empty(index_of("h264.mp4").stream(), std::vector<indexed_packet>(), false);
+  random draw(1);
+  EXPECT_THAT([&] { sample_clip(empty, {.end = clip_end::loop}, draw); },
+              ThrowsMessage<error>(HasSubstr("no frames")));
 }
 
 static bool equal(const tensor& a, const tensor& b) {
@@ -146,6 +235,71 @@ TEST(DecodeClip, AllFramesOfAClipAreCroppedAlike) {
   for (std::int64_t t = 1; t < 4; ++t) EXPECT_TRUE(equal(clip[0], clip[t]));
   EXPECT_TRUE(equal(clip, decode(in, random(7))));
   EXPECT_FALSE(equal(clip, decode(in, random(8))));
+}
+
+TEST(DecodeClip, SeveralClipsOfAVideoAreDecodedOnce) {
+  const auto in = sample_of("h264.mp4");
+  clip_options options{.sampling = {.frames = 4, .clips = 3, .position = clip_position::spaced},
+                       .width = 24,
+                       .height = 16,
+                       .layout = clip_layout::cthw};
+  const auto clips = decode_clip(options)(in);
+  EXPECT_EQ(clips.shape(), (dimensions{3, 3, 4, 16, 24}));
+  options.sampling.clips = 1;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const auto start = 46 * i / 2;
+    options.sampling.start = rational(start, 25);
+    EXPECT_TRUE(equal(clips[i], decode_clip(options)(in)));
+  }
+}
+
+TEST(DecodeClip, StartsWhereAFieldOfTheSampleSays) {
+  clip_options options{
+      .sampling = {.frames = 2}, .start_field = "begin", .width = 24, .height = 16};
+  const decode_clip by_field(options);
+  EXPECT_FALSE(by_field.is_random());
+  const auto clip = by_field(sample_of("h264.mp4").with_field(field("begin", 1.2)));
+  options.start_field = {};
+  options.sampling.start = rational(6, 5);
+  EXPECT_TRUE(equal(clip, decode_clip(options)(sample_of("h264.mp4"))));
+  EXPECT_THAT([&] { by_field(sample_of("h264.mp4")); }, ThrowsMessage<error>(HasSubstr("begin")));
+}
+
+TEST(DecodeClip, ThatIsShortenedHasNoSlot) {
+  const decode_clip decode(
+      {.sampling = {.frames = 90, .end = clip_end::shorten}, .width = 8, .height = 8});
+  EXPECT_EQ(decode.spec().shape, (dimensions{0, 8, 8, 3}));
+  EXPECT_EQ(decode(sample_of("h264.mp4")).shape(), (dimensions{50, 8, 8, 3}));
+  EXPECT_THAT([&] { decode(sample_of("h264.mp4"), tensor(element_type::u8, {90, 8, 8, 3})); },
+              ThrowsMessage<error>(HasSubstr("have no slot")));
+}
+
+TEST(DecodeClip, EndsBetweenTwoFramesWhenItsRunIsStopped) {
+  const auto in = sample_of("h264-long-gop.mp4");
+  runtime runs({.threads = 1});
+  std::atomic<int> calls = 0;
+  const decode_clip decode(
+      {.sampling = {.frames = 2'000, .position = clip_position::first, .end = clip_end::loop},
+       .width = 64,
+       .height = 64});
+  auto items = runs.run(from(std::vector<int>(100)) | map([&](int) {
+                          ++calls;
+                          while (!stop_requested()) std::this_thread::yield();
+                          try {
+                            decode(in);
+                            ADD_FAILURE() << "it was not stopped";
+                          } catch (const error& failure) {
+                            EXPECT_EQ(failure.code(), errc::stopped);
+                            throw;
+                          }
+                          return 0;
+                        }));
+  auto waiting = std::thread([&] {
+    while (calls == 0) std::this_thread::yield();
+    items.stop();
+  });
+  EXPECT_THROW(while (items.wait_next()){}, error);
+  waiting.join();
 }
 
 TEST(DecodeClip, BatchesOfAPipelineHaveTheClipsInOrder) {

@@ -5,6 +5,7 @@
 
 #include "media_files.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -69,6 +70,40 @@ TEST(LoadVideo, EndsWhenItIsStopped) {
   stopping.request_stop();
   try {
     sync_wait(runs, load_video(loaded_path()), stopping.get_token());
+    FAIL() << "it has ended without an error";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::stopped);
+  }
+}
+
+// The options and their texts end before the task starts.
+TEST(LoadClip, CopiesTheTextsOfItsOptions) {
+  runtime runs;
+  const auto later = [](std::string decoder) {
+    return load_clip(
+        loaded_path(),
+        {.sampling = {.frames = 2}, .width = 8, .height = 8, .decoding = {.decoder = decoder}});
+  };
+  EXPECT_EQ(sync_wait(runs, later(std::string("h264"))).shape()[0], 2);
+  EXPECT_THROW(later("no_such_decoder_of_a_long_name"), error);
+}
+
+TEST(LoadVideo, CopiesTheTextsOfItsOptions) {
+  runtime runs;
+  const auto later = [](std::string decoder) {
+    return load_video(loaded_path(), {.decoding = {.decoder = decoder}});
+  };
+  EXPECT_EQ(sync_wait(runs, later(std::string("h264"))).times().size(), 50U);
+  EXPECT_THAT([&] { sync_wait(runs, later("no_such_decoder_of_a_long_name")); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("no_such_decoder_of_a_long_name")));
+}
+
+TEST(LoadClip, EndsWhenItIsStopped) {
+  runtime runs;
+  std::stop_source stopping;
+  stopping.request_stop();
+  try {
+    sync_wait(runs, load_clip(loaded_path(), {.width = 8, .height = 8}), stopping.get_token());
     FAIL() << "it has ended without an error";
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::stopped);

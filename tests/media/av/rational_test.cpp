@@ -108,4 +108,17 @@ TEST(Rational, TextIsAFractionOrAnInteger) {
   EXPECT_EQ(to_string(rational(-4, 2)), "-2");
 }
 
+TEST(Rational, UnitsAreCountedExactlyAndClamped) {
+  EXPECT_EQ(floor_units(rational(1, 3), rational(1, 1'000)), 333);
+  EXPECT_EQ(floor_units(rational(-1, 3), rational(1, 1'000)), -334);
+  EXPECT_EQ(nearest_units(rational(2, 3), rational(1, 1'000)), 667);
+  EXPECT_EQ(nearest_units(rational(1, 2), 1), 1);
+  EXPECT_EQ(nearest_units(rational(-1, 2), 1), 0);
+  EXPECT_EQ(nearest_units(rational(-2, 3), 1), -1);
+  const rational least(1, INT64_MAX);
+  EXPECT_EQ(floor_units(INT64_MAX, least), INT64_MAX);
+  EXPECT_EQ(nearest_units(INT64_MIN, least), INT64_MIN);
+  EXPECT_EQ(nearest_units(least, INT64_MAX), 0);
+}
+
 }  // namespace lade::media

@@ -5,6 +5,7 @@
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,6 +69,14 @@ TEST(Video, WithoutTimesHasTheFramesInTheirOrder) {
   }
 }
 
+TEST(Video, WithoutTimesHasThoseOfItsFrameRate) {
+  const auto path = video_path(untimed_recipes()[2]);
+  const video opened(read_bytes(path), path);
+  for (std::int64_t i = 0; i < opened.size(); ++i)
+    EXPECT_EQ(opened.index().time(i), rational(i, 25));
+  EXPECT_EQ(opened.index().end(), rational(2));
+}
+
 static video open_recipe(std::string_view file) {
   const auto path = video_path(video_recipe(file));
   return video(read_bytes(path), path);
@@ -120,6 +129,13 @@ TEST(Video, IsOfTheStreamThatIsChosen) {
             frames_of_ffmpeg(path, "v:1").at(7));
   EXPECT_THROW(video(file, path, {.stream = 2}), error);  // audio
   EXPECT_THROW(video(file, path, {.stream = 3}), error);
+}
+
+TEST(Video, ATimeFarFromItIsRefusedByItsName) {
+  const auto opened = open_recipe("h264.mp4");
+  for (const auto& time : {rational(INT64_MAX), rational(INT64_MIN), rational(INT64_MAX, 7)})
+    EXPECT_THAT([&] { opened.frames_at(std::vector{time}); },
+                testing::ThrowsMessage<error>(testing::HasSubstr("h264.mp4")));
 }
 
 TEST(Video, ANumberThatItDoesNotHaveIsRefused) {

@@ -18,7 +18,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,42 +34,64 @@ enum class clip_position : std::uint8_t {
   centre,      // in the middle: for validation
   first,       // at the first frame
   spread,      // its frames are the middles of equal parts of the whole video
+  spaced,      // several clips at equal distances: from the first frame to the last place that fits
 };
 
 // What stands for the frames of a clip that is longer than its video.
 enum class clip_end : std::uint8_t {
   repeat_last,  // the last frame
   loop,         // the frames from the clip's first one on
+  shorten,      // nothing: the clip has fewer frames
   refuse,       // nothing: error(invalid_data)
 };
 
-// Dimensions: frames (t), height, width, channels.
+// Dimensions: frames (t), height, width, channels. Several clips have one more dimension in front.
 enum class clip_layout : std::uint8_t { thwc, tchw, cthw };
 
 // Which frames of a video are a clip.
 struct clip_sampling {
-  int frames = 16;  // 1 to 65,536
+  int frames = 16;  // of a clip; 1 to 65,536
+  int clips = 1;    // of a video; 1 to 1,024; several only at `random`, `random_key` or `spaced`
+
   clip_position position = clip_position::random;
 
-  // Frames per second: the frame that is shown at each time. If 0, every `stride`-th frame. Unused
-  // by `spread`.
-  double fps = 0;
+  // Time at which the clip starts, in seconds, instead of a position: at the frame that is shown
+  // then, or the first one if that is later.
+  std::optional<rational> start = {};
+
+  // Frames per second, 0.001 to 1000: the frame that is shown at each time, in the unit of the
+  // video's timestamps. If 0, every `stride`-th frame. Unused by `spread`. Write 8,
+  // rational(30000, 1001) or rational::nearest(29.97).
+  rational fps = 0;
   int stride = 1;
 
   clip_end end = clip_end::repeat_last;
 };
 
-// The numbers of a clip's frames. `draw` decides where a random clip starts; it is advanced. Throws
-// error(invalid_argument) for an option that cannot work, error(invalid_data) if clip_end::refuse
-// says so. Any thread.
+// The numbers of the frames of a video's clips, clip by clip. `draw` decides where random clips
+// start; it is advanced. Any thread. Throws error(invalid_argument) for an option that cannot work,
+// error(invalid_data) for a start behind the last frame, a video without frames, and if
+// clip_end::refuse says so.
 std::vector<std::int64_t> sample_clip(const packet_index& of, const clip_sampling& how,
                                       random& draw);
+
+// The numbers of the frames of one clip whose first frame is known. The clip's position and start
+// are not used. Throws as above, and error(invalid_argument) if there is no such frame.
+std::vector<std::int64_t> clip_from(const packet_index& of, const clip_sampling& how,
+                                    std::int64_t first);
 
 struct clip_options {
   // The field of a sample that is decoded; its data if empty. Gives the tensor of a batch its name.
   std::string_view field = {};
 
   clip_sampling sampling = {};
+
+  // A field of the samples with the time at which the clip of each starts, in seconds: a number. It
+  // takes the place of sampling.start, if given.
+  std::string_view start_field = {};
+
+  // Index of the video stream in its file; FFmpeg's choice if empty.
+  std::optional<int> stream = {};
 
   // The frames, as decode_image has it. All frames of a clip are cropped alike.
   int width = 0;
@@ -86,7 +110,8 @@ struct clip_options {
   std::array<float, 3> stddev{1, 1, 1};
   bool orient = true;  // turns frames as their stream says
 
-  // How the video is decoded. Texts are copied.
+  // How the video is decoded. If damage is tolerated, that of the container is, too. Texts are
+  // copied.
   decode_options decoding = {};
 };
 
@@ -106,7 +131,9 @@ class decode_clip {
 
   std::string_view field() const noexcept { return options_.field; }
 
-  // What one clip becomes: u8 [16, 224, 224, 3], f32 [3, 16, 224, 224].
+  // What one video becomes: u8 [16, 224, 224, 3], f32 [3, 16, 224, 224], or of two clips u8
+  // [2, 16, 224, 224, 3]. With clip_end::shorten, the number of frames is 0: it depends on the
+  // video, and there is no slot for it.
   const tensor_spec& spec() const noexcept { return spec_; }
 
   bool is_random() const noexcept;
@@ -117,7 +144,8 @@ class decode_clip {
 
   // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of that spec. Throws
   // errors that name the sample: invalid_data for damage and files without video, unsupported for
-  // formats, invalid_argument for another slot or a sample that has not been read.
+  // formats, invalid_argument for another slot or a sample that has not been read, stopped between
+  // two frames if the stage that calls is stopped.
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
@@ -125,16 +153,21 @@ class decode_clip {
 
   // Reads and decodes a clip of the video that a reader has: a file, an object in a store, a member
   // of an archive. Reads what video::open and video::fetch read; decodes on the CPU pool if there
-  // is a runtime. Throws what the reader throws, and the errors above, which name the reader.
+  // is a runtime. Throws what the reader throws, and the errors above, which name the reader;
+  // error(stopped) between two frames if the caller is cancelled.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
  private:
+  video_options opening() const;
+  std::vector<std::int64_t> numbers_for(const packet_index& of, const sample* in,
+                                        random& draw) const;
+  tensor_spec spec_of(std::span<const std::int64_t> numbers) const;
   void write_clip(const video& from, std::span<const std::int64_t> numbers, const tensor& slot,
-                  random draw) const;
+                  random draw, const std::stop_token& stop) const;
   static task<tensor> read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                 random draw);
 
-  std::shared_ptr<const std::array<std::string, 3>> texts_;  // what options_ refers to
+  std::shared_ptr<const std::array<std::string, 4>> texts_;  // what options_ refers to
   clip_options options_;
   image_options image_;
   tensor_spec spec_;

@@ -11,6 +11,7 @@
 #include <lade/tensor.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@ namespace lade::media {
 
 struct load_video_options {
   time_window window = {};  // the frames that begin in it; all if not given
+
+  // Index of the video stream in its file; FFmpeg's choice if empty.
+  std::optional<int> stream = {};
 
   // How frames become [height, width, channels] or [channels, height, width]; see write_frame. The
   // size is that of the video if none is given.
@@ -52,12 +56,13 @@ class loaded_video {
 //   auto video = co_await lade::media::load_video("cat.mp4", {.window = {.begin = 2, .end = 3}});
 //
 // Only the packets that the window needs are read, where the file has an index of them (MP4,
-// QuickTime). Decodes on the CPU pool. Texts of the options must live until the task ends. Requires
-// a runtime. Throws error(stopped) between two frames if the caller is cancelled,
-// error(invalid_data) if the window has no frames, and what video and write_frame throw.
-task<loaded_video> load_video(std::string path, load_video_options options = {});
+// QuickTime). Decodes on the CPU pool. Texts of the options are copied. Requires a runtime. Throws
+// error(stopped) between two frames if the caller is cancelled, error(invalid_data) if the window
+// has no frames, and what video and write_frame throw.
+task<loaded_video> load_video(std::string path, const load_video_options& options = {});
 
-// Reads a path or URL and decodes a clip, as decode_clip::read does.
-task<tensor> load_clip(std::string path, clip_options options, random draw = {});
+// Reads a path or URL and decodes a clip, as decode_clip(options).read(...) does. Requires a
+// runtime. Throws what these throw, at once for options that cannot work.
+task<tensor> load_clip(std::string path, const clip_options& options, random draw = {});
 
 }  // namespace lade::media

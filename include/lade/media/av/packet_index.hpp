@@ -48,6 +48,7 @@ struct packet_range {
 // In most files each shown packet is one frame, and its timestamp tells it from all others. Then a
 // frame is decoded from the last key frame before it. Other files, where timestamps are missing or
 // repeated, or packets have no frame or two, are decoded from their beginning: is_sequential().
+// There, a frame that states no time follows the one before at the stream's mean frame rate.
 //
 // Immutable. Copies share. Any thread.
 class packet_index {

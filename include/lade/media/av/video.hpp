@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +35,8 @@ struct selection_statistics {
 // have them are decoded, each once and up to its last wanted frame; pictures that no other picture
 // needs and nobody wants are skipped.
 //
-// Immutable; copies share. Any thread: each call decodes on the calling thread.
+// Immutable; copies share. Any thread: each call decodes on the calling thread, and throws
+// error(stopped) between two packets if it is made by a function of a stage that is stopped.
 class video {
  public:
   // Opens and indexes a file in memory. Throws what index_video throws.
@@ -76,11 +78,11 @@ class video {
                             selection_statistics* counted = nullptr) const;
 
   // The same, one after the other as they are decoded, in presentation order and each once: no more
-  // than one is in memory.
+  // than one is in memory. Throws error(stopped) between two packets when `stop` is requested.
   void for_each_frame(std::span<const std::int64_t> numbers,
                       const std::function<void(std::int64_t number, const frame& decoded)>& use,
-                      const decode_options& options = {},
-                      selection_statistics* counted = nullptr) const;
+                      const decode_options& options = {}, selection_statistics* counted = nullptr,
+                      const std::stop_token& stop = {}) const;
 
   // The frames that are shown at these times, in seconds. Throws error(invalid_argument) for a time
   // before the first frame or behind the last.
