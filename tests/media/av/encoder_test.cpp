@@ -351,6 +351,78 @@ TEST(VideoEncoder, RefusesOptionsByName) {
       "gop must be 1 to 1");
 }
 
+TEST(VideoEncoder, RefusesOptionsThatStateWhatMembersState) {
+  for (const auto& [option, text] :
+       {std::pair{"video_size=640x480", "the option video_size states what the member width and"},
+        {"s=640x480", "the option s states"},
+        {"pixel_format=yuv444p", "pixel_format"},
+        {"time_base=1/7", "time_base"},
+        {"g=5", "the option g states what the member gop states"},
+        {"bf=1", "b_frames"},
+        {"b=100000", "bit_rate"},
+        {"threads=7", "threads"},
+        {"colorspace=bt709", "colour.matrix"},
+        {"chroma_sample_location=top", "is set by the encoder"},
+        {"flags=+qscale", "quality"},
+        {"x264-params=fps=3", "the option x264-params fps is refused"}}) {
+    auto options = small_h264();
+    options.options = option;
+    EXPECT_THAT([&] { video_encoder encoder(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << option;
+    options.encoder = "mpeg4";
+    EXPECT_THROW(video_encoder encoder(options), error) << option;
+  }
+}
+
+TEST(VideoEncoder, RefusesOptionsThatOpenFiles) {
+  const auto stats = media_directory / "stats";
+  for (const auto& [encoder, option, text] :
+       {std::tuple{"libx264", "flags=+pass1:stats=" + stats, "two passes, which are not offered"},
+        {"libx264", "flags=512:stats=" + stats, "two passes"},
+        {"libx264", "stats=" + stats, "the option stats names a file"},
+        {"libx264", "x264-params=pass=1\\:stats=" + stats, "the option x264-params pass"},
+        {"libx264", "x264opts=dump_yuv=" + stats, "the option x264opts dump_yuv"},
+        {"libx265", "x265-params=csv=" + stats, "the option x265-params csv"},
+        {"mpeg4", std::string("flags=+pass2"), "two passes"}}) {
+    auto options = small_h264();
+    options.encoder = encoder;
+    options.options = option;
+    EXPECT_THAT([&] { video_encoder opened(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << option;
+  }
+  EXPECT_FALSE(std::filesystem::exists(stats));
+}
+
+TEST(VideoEncoder, RefusesOptionsThatALibraryDoesNotKnow) {
+  for (const auto& [encoder, option] : {std::pair{"libx264", "x264-params=bogus=1"},
+                                        {"libx264", "x264-params=ref=many"},
+                                        {"libx265", "x265-params=bogus=1"}}) {
+    auto options = small_h264();
+    options.width = options.height = 64;
+    options.encoder = encoder;
+    options.options = option;
+    const auto* text = std::string_view(option).ends_with("many") ? "ref" : "bogus";
+    EXPECT_THAT([&] { video_encoder opened(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << option;
+  }
+}
+
+TEST(VideoEncoder, WordsOfFfmpegArePartOfTheErrorAndNothingIsPrinted) {
+  testing::internal::CaptureStderr();
+  for (const int threads : {1, 3})
+    for (const char* encoder : {"libx264", "libx265", "mpeg4", "libvpx"}) {
+      video_encoder opened(
+          {.encoder = encoder, .width = 160, .height = 96, .frame_rate = 25, .threads = threads});
+      opened.send(smooth_pictures(4, 96, 160));
+      opened.finish();
+    }
+  auto options = small_h264();
+  options.options = "crf=many";
+  EXPECT_THAT([&] { video_encoder opened(options); },
+              ThrowsMessage<error>(HasSubstr("(Error setting option crf to value many")));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(VideoEncoder, RefusesPicturesThatDoNotFit) {
   video_encoder encoder(small_h264());
   const auto expect = [&](const tensor& picture, const char* text) {
@@ -421,6 +493,56 @@ TEST(AudioEncoder, WithoutLossRestoresSamples) {
     EXPECT_EQ(encoded_samples(media_directory / each.file, options, samples), values_of(samples))
         << each.file;
   }
+}
+
+// The same samples with another type, or [channels, samples].
+static tensor as_integers(const tensor& samples) {
+  tensor integers(element_type::i16, samples.shape());
+  for (std::size_t i = 0; i < samples.spec().elements(); ++i)
+    integers.data<std::int16_t>()[i] =
+        static_cast<std::int16_t>(std::lround(samples.data<float>()[i] * 0x1p15F));
+  return integers;
+}
+
+template <class Sample>
+static tensor as_planes(const tensor& samples) {
+  const auto n = samples.shape()[0];
+  const auto channels = samples.shape()[1];
+  tensor planes(samples.type(), {channels, n});
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t c = 0; c < channels; ++c)
+      planes.data<Sample>()[c * n + i] = samples.data<Sample>()[i * channels + c];
+  return planes;
+}
+
+TEST(AudioEncoder, WithoutLossRestoresIntegersAndPlanes) {
+  const auto samples = sweep(20'000, 2);
+  const auto integers = as_integers(samples);
+  const auto target = media_directory / "tensors.mkv";
+  for (const char* encoder : {"flac", "pcm_s16le", "pcm_f32le"}) {
+    audio_encode_options options{.encoder = encoder, .sample_rate = 44100, .channels = 2};
+    EXPECT_EQ(encoded_samples(target, options, integers), values_of(samples)) << encoder;
+    options.tensor_layout = audio_layout::planar;
+    EXPECT_EQ(encoded_samples(target, options, as_planes<float>(samples)), values_of(samples));
+    EXPECT_EQ(encoded_samples(target, options, as_planes<std::int16_t>(integers)),
+              values_of(samples));
+  }
+}
+
+TEST(AudioEncoder, RefusesOtherTensors) {
+  audio_encode_options options{.encoder = "flac", .sample_rate = 44100, .channels = 2};
+  const auto expect = [&](const tensor& samples, const char* text) {
+    audio_encoder encoder(options);
+    EXPECT_THAT([&] { encoder.send(samples); }, ThrowsMessage<error>(HasSubstr(text)));
+    encoder.finish();
+    EXPECT_THAT([&] { encoder.send(samples); },
+                ThrowsMessage<error>(HasSubstr("the encoder has finished")));
+  };
+  expect(tensor(element_type::u8, {4, 2}), "samples are f32 or i16 [samples, 2]");
+  expect(tensor(element_type::f32, {2, 4}), "not f32 [2, 4]");
+  expect(tensor(element_type::f32, {4}), "not f32 [4]");
+  options.tensor_layout = audio_layout::planar;
+  expect(tensor(element_type::i16, {4, 2}), "samples are f32 or i16 [2, samples]");
 }
 
 // Signal to noise, in decibels, of what was decoded.
@@ -537,6 +659,35 @@ TEST(AudioEncoder, RefusesFramesThatDoNotFollow) {
   EXPECT_THAT(
       [&] { other.send(frames[1]); },
       ThrowsMessage<error>(HasSubstr("the frame has 2 channels of 44100 Hz, not 2 of 48000")));
+}
+
+TEST(AudioEncoder, RefusesOptionsThatStateWhatMembersState) {
+  for (const char* option : {"ar=8000", "ac=1", "channel_layout=5.1", "ch_layout=mono",
+                             "sample_fmt=s16", "frame_size=10", "time_base=1/7", "ab=1000"}) {
+    const std::string key(option, std::strchr(option, '='));
+    EXPECT_THAT(
+        [&] {
+          audio_encoder encoder(
+              {.encoder = "aac", .sample_rate = 44100, .channels = 2, .options = option});
+        },
+        ThrowsMessage<error>(HasSubstr("the option " + key + " ")))
+        << option;
+  }
+}
+
+TEST(AudioEncoder, RefusesSamplesThatAreNotFinite) {
+  for (const char* name : {"libmp3lame", "aac", "flac", "pcm_f32le"})
+    for (const float bad : {NAN, INFINITY, -INFINITY, 1e30F}) {
+      audio_encoder encoder({.encoder = name, .sample_rate = 44100, .channels = 2});
+      auto samples = sweep(5000, 2);
+      samples.data<float>()[2 * 1234 + 1] = bad;
+      EXPECT_THAT([&] { encoder.send(samples); },
+                  ThrowsMessage<error>(HasSubstr("sample 1234 of channel 1 is ")))
+          << name << " " << bad;
+      encoder.send(sweep(5000, 2));
+      encoder.finish();
+      EXPECT_TRUE(encoder.receive());
+    }
 }
 
 TEST(AudioEncoder, RefusesOptionsByName) {

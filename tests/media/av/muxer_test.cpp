@@ -305,6 +305,18 @@ TEST(Muxer, RefusesWhatTheContainerDoesNotHold) {
               ThrowsMessage<error>(HasSubstr("it has no streams")));
 }
 
+TEST(Muxer, NothingOfFfmpegIsPrinted) {
+  testing::internal::CaptureStderr();
+  for (const char* format : {"ts", "mkv", "avi", "mp4", "mov"}) {
+    const auto target = media_directory / (std::string("quiet.") + format);
+    audio_encoder encoder({.encoder = "aac", .sample_rate = 44100, .channels = 2});
+    write_encoded(target, encoder, sweep(5000, 2));
+    EXPECT_THROW(remux({video_named("h264.mp4")}, "/dev/full", {.format = "mpegts"}), error);
+  }
+  { muxer abandoned(media_directory / "abandoned.mp4"); }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Muxer, RefusesPacketsThatGoBackInTime) {
   const auto path = video_named("h264.mp4");
   const auto source = demux(read_bytes(path), path, stream_kind::video);
