@@ -7,6 +7,7 @@
 #include <lade/media/av/rational.hpp>
 #include <lade/media/av/resampler.hpp>
 #include <lade/media/av/stream_info.hpp>
+#include <lade/media/resize.hpp>
 #include <lade/tensor.hpp>
 
 #include <cstdint>
@@ -55,6 +56,9 @@ struct video_encode_options {
   // the library reports; those that state what a member states ("g", "video_size"); and those that
   // open files, such as the statistics of two passes.
   std::string_view options = {};
+
+  // Of tensors: [height, width, channels], or chw: [channels, height, width].
+  image_layout tensor_layout = image_layout::hwc;
 };
 
 // Encodes a video. Pictures are converted to the encoder's pixel format and colour by libswscale
@@ -81,8 +85,11 @@ class video_encoder {
   // time base, or not after the one before, and for any frame after finish().
   void send(const frame& next);
 
-  // Encodes a picture, u8 [height, width, 3] RGB, or a batch of them [n, height, width, 3], one
-  // frame after the last one; the first at 0. Rows may have any stride, pixels must be contiguous.
+  // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` says, or a batch of them
+  // [n, ...], one frame after the last one; the first at 0. Channels: 1 of grey, 3 of RGB, or 4 of
+  // RGBA if the pixel format has alpha. Grey, as RGB, is of the full range.
+  // Rows and planes may have any stride, the pixels of a row must be contiguous. The two layouts
+  // may differ by one level where RGB becomes YUV.
   // Throws as above, and error(invalid_argument) for other tensors.
   void send(const tensor& pictures);
 
