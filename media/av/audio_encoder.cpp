@@ -91,6 +91,8 @@ class audio_encoder::state {
         source(encoder.context()),
         tensor_layout(options.tensor_layout) {}
 
+  float largest() const noexcept { return largest_sample(encoder.stream().parameters().codec_id); }
+
   void check_shape(const frame& next) const {
     const auto& codec = encoder.stream();
     const auto& layout = codec.parameters().ch_layout;
@@ -159,7 +161,7 @@ void audio_encoder::send(const frame& next) {
   if (next.kind() != stream_kind::audio)
     throw error(errc::invalid_argument, state_->doing, "the frame is a picture");
   state_->check_shape(next);
-  check_samples(next.get(), state_->doing);
+  check_samples(next.get(), state_->largest(), state_->doing);
   state_->check_time(next);
   state_->append(next.get(), next.samples());
 }
@@ -188,7 +190,7 @@ void audio_encoder::send(const tensor& samples) {
                     to_string(samples.shape()));
   }
   const auto turned = by_sample(samples, state_->tensor_layout);
-  check_samples(turned, state_->doing);
+  check_samples(turned, state_->largest(), state_->doing);
   if (!state_->end) state_->end = 0;
   state_->append(turned, turned.shape()[0]);
 }

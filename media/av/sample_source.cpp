@@ -13,54 +13,55 @@ extern "C" {
 
 namespace lade::media {
 
+float largest_sample(AVCodecID codec) noexcept {
+  constexpr float of_mp3 = 256;
+  constexpr float of_others = 1 << 20;
+  return codec == AV_CODEC_ID_MP3 ? of_mp3 : of_others;
+}
+
 // Values that are not finite fail the comparison as well.
 template <class Float>
-static bool is_usable(Float value) noexcept {
-  constexpr Float most = 1 << 20;
-  return std::abs(value) <= most;
+static bool all_within(const Float* samples, std::int64_t count, std::int64_t stride,
+                       Float most) noexcept {
+  bool beyond = false;
+  for (std::int64_t i = 0; i < count; ++i) beyond |= !(std::abs(samples[i * stride]) <= most);
+  return !beyond;
 }
 
 template <class Float>
-static bool all_usable(const Float* samples, std::int64_t count, std::int64_t stride) noexcept {
-  bool unusable = false;
-  for (std::int64_t i = 0; i < count; ++i) unusable |= !is_usable(samples[i * stride]);
-  return !unusable;
-}
-
-template <class Float>
-static void check_channel(const Float* samples, std::int64_t count, std::int64_t stride,
+static void check_channel(const Float* samples, std::int64_t count, std::int64_t stride, Float most,
                           std::int64_t channel, std::string_view doing) {
   const bool good =
-      stride == 1 ? all_usable(samples, count, 1) : all_usable(samples, count, stride);
+      stride == 1 ? all_within(samples, count, 1, most) : all_within(samples, count, stride, most);
   for (std::int64_t i = 0; !good && i < count; ++i)
-    if (const auto value = samples[i * stride]; !is_usable(value))
+    if (const auto value = samples[i * stride]; !(std::abs(value) <= most))
       throw error(errc::invalid_argument, doing,
                   "sample " + std::to_string(i) + " of channel " + std::to_string(channel) +
-                      " is " + std::to_string(value));
+                      " is " + std::to_string(value) + ", beyond " +
+                      std::to_string(static_cast<int>(most)));
 }
 
-void check_samples(const tensor& samples, std::string_view doing) {
+void check_samples(const tensor& samples, float most, std::string_view doing) {
   if (samples.type() != element_type::f32) return;
   for (std::int64_t c = 0; c < samples.shape()[1]; ++c)
     check_channel(samples.data<float>() + c * samples.strides()[1], samples.shape()[0],
-                  samples.strides()[0], c, doing);
+                  samples.strides()[0], most, c, doing);
 }
 
 template <class Float>
-static void check_floats(const AVFrame& of, std::string_view doing) {
+static void check_floats(const AVFrame& of, Float most, std::string_view doing) {
   const int channels = of.ch_layout.nb_channels;
   const bool planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(of.format)) != 0;
   for (int c = 0; c < channels; ++c) {
     const auto* first = reinterpret_cast<const Float*>(of.extended_data[planar ? c : 0]);
-    check_channel(first + (planar ? 0 : c), of.nb_samples, planar ? 1 : channels, c, doing);
+    check_channel(first + (planar ? 0 : c), of.nb_samples, planar ? 1 : channels, most, c, doing);
   }
 }
 
-void check_samples(const AVFrame& samples, std::string_view doing) {
-  const auto format = static_cast<AVSampleFormat>(samples.format);
-  const auto packed = av_get_packed_sample_fmt(format);
-  if (packed == AV_SAMPLE_FMT_FLT) check_floats<float>(samples, doing);
-  if (packed == AV_SAMPLE_FMT_DBL) check_floats<double>(samples, doing);
+void check_samples(const AVFrame& samples, float most, std::string_view doing) {
+  const auto packed = av_get_packed_sample_fmt(static_cast<AVSampleFormat>(samples.format));
+  if (packed == AV_SAMPLE_FMT_FLT) check_floats<float>(samples, most, doing);
+  if (packed == AV_SAMPLE_FMT_DBL) check_floats<double>(samples, most, doing);
 }
 
 // Of encoders that take any number of samples at once, PCM above all.

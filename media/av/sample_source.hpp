@@ -15,10 +15,14 @@ extern "C" {
 
 namespace lade::media {
 
-// Throws error(invalid_argument) naming a sample of floats that is not finite, or beyond +-2^20:
-// libmp3lame ends the process for those. `doing` is the text of the error.
-void check_samples(const tensor& samples, std::string_view doing);
-void check_samples(const AVFrame& samples, std::string_view doing);
+// The largest magnitude of floats that an encoder takes. libmp3lame ends the process for larger
+// ones (16,384 at 32 kbit/s), and for those that are not finite.
+float largest_sample(AVCodecID codec) noexcept;
+
+// Throws error(invalid_argument) naming the first sample of floats that is beyond `most` or not
+// finite; `doing` is the text of the error.
+void check_samples(const tensor& samples, float most, std::string_view doing);
+void check_samples(const AVFrame& samples, float most, std::string_view doing);
 
 // Converted samples that wait for an encoder. One thread at a time.
 class sample_source {

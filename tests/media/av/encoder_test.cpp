@@ -793,6 +793,40 @@ TEST(AudioEncoder, RefusesSamplesThatAreNotFinite) {
     }
 }
 
+TEST(AudioEncoder, RefusesSamplesOfMp3ThatWouldEndTheProcess) {
+  const audio_encode_options options{
+      .encoder = "libmp3lame", .sample_rate = 48000, .channels = 2, .bit_rate = 32'000};
+  tensor samples(element_type::f32, {20'000, 2});
+  std::mt19937 random(1);
+  const auto fill = [&](float most) {
+    for (std::size_t i = 0; i < samples.spec().elements(); ++i)
+      samples.data<float>()[i] = random() % 2 == 0 ? most : -most;
+  };
+  fill(16'384);
+  audio_encoder encoder(options);
+  EXPECT_THAT([&] { encoder.send(samples); },
+              ThrowsMessage<error>(HasSubstr("sample 0 of channel 0 is ")));
+  fill(256);
+  encoder.send(samples);
+  encoder.finish();
+  EXPECT_TRUE(encoder.receive());
+}
+
+TEST(AudioEncoder, RefusesFramesWhoseSamplesAreTooLarge) {
+  const auto path = media_directory / "large.wav";
+  auto samples = sweep(100, 2);
+  samples.data<float>()[2 * 42] = 1e6F;
+  const audio_encode_options floats{.encoder = "pcm_f32le", .sample_rate = 44100, .channels = 2};
+  audio_encoder first(floats);
+  write_encoded(path, first, samples);
+  audio_encoder second({.encoder = "libmp3lame", .sample_rate = 44100, .channels = 2});
+  EXPECT_THAT(
+      [&] {
+        for (const auto& each : frames_of_file(path, stream_kind::audio)) second.send(each);
+      },
+      ThrowsMessage<error>(HasSubstr("sample 42 of channel 0 is 1000000")));
+}
+
 TEST(AudioEncoder, RefusesOptionsByName) {
   const auto expect = [](const audio_encode_options& options, const char* text) {
     EXPECT_THAT([&] { audio_encoder encoder(options); }, ThrowsMessage<error>(HasSubstr(text)));

@@ -147,7 +147,8 @@ class audio_encoder {
   // any strides, after the last ones; the first at 0. Values beyond are clipped if the sample
   // format is of integers.
   // Throws error(invalid_argument) for other tensors, and naming the first sample of floats that is
-  // not finite or beyond +-2^20; then nothing of the tensor is encoded. The same holds for frames.
+  // not finite or beyond +-2^20, of MP3 +-256; then nothing of the tensor is encoded. The same
+  // holds for frames.
   void send(const tensor& samples);
 
   void finish();
