@@ -88,7 +88,10 @@ class audio_encoder::state {
       : doing("encode audio (" + std::string(options.encoder) + ")"),
         encoder(new_audio_context(options, doing),
                 {options.bit_rate, options.quality, options.options}, doing),
-        source(encoder.context()) {}
+        source(encoder.context()),
+        tensor_layout(options.tensor_layout) {}
+
+  float largest() const noexcept { return largest_sample(encoder.stream().parameters().codec_id); }
 
   void check_shape(const frame& next) const {
     const auto& codec = encoder.stream();
@@ -140,6 +143,7 @@ class audio_encoder::state {
   std::string doing;
   open_encoder encoder;
   sample_source source;
+  audio_layout tensor_layout;       // planar or interleaved
   std::optional<std::int64_t> end;  // behind the last sample that was sent, in samples
   std::int64_t taken = 0;           // time of the next sample for the encoder
 };
@@ -157,22 +161,38 @@ void audio_encoder::send(const frame& next) {
   if (next.kind() != stream_kind::audio)
     throw error(errc::invalid_argument, state_->doing, "the frame is a picture");
   state_->check_shape(next);
+  check_samples(next.get(), state_->largest(), state_->doing);
   state_->check_time(next);
   state_->append(next.get(), next.samples());
 }
 
+// The samples as [samples, channels].
+static tensor by_sample(const tensor& samples, audio_layout layout) {
+  if (layout == audio_layout::interleaved) return samples;
+  const tensor_spec turned{samples.type(), {samples.shape()[1], samples.shape()[0]}};
+  return tensor(turned, {samples.strides()[1], samples.strides()[0]}, samples.memory(),
+                samples.bytes());
+}
+
 void audio_encoder::send(const tensor& samples) {
   state_->encoder.require_unfinished();
-  const bool good = samples.type() == element_type::f32 && samples.rank() == 2 &&
-                    samples.shape()[1] == stream().channels() &&
+  const bool planar = state_->tensor_layout == audio_layout::planar;
+  const bool known = samples.type() == element_type::f32 || samples.type() == element_type::i16;
+  const bool good = known && samples.rank() == 2 &&
+                    samples.shape()[planar ? 0 : 1] == stream().channels() &&
                     samples.where().type != device::kind::cuda;
-  if (!good)
+  if (!good) {
+    const auto channels = std::to_string(stream().channels());
     throw error(errc::invalid_argument, state_->doing,
-                "samples are f32 [samples, " + std::to_string(stream().channels()) +
-                    "] in host memory, not " + std::string(name(samples.type())) + " " +
+                "samples are f32 or i16 " +
+                    (planar ? "[" + channels + ", samples]" : "[samples, " + channels + "]") +
+                    " in host memory, not " + std::string(name(samples.type())) + " " +
                     to_string(samples.shape()));
+  }
+  const auto turned = by_sample(samples, state_->tensor_layout);
+  check_samples(turned, state_->largest(), state_->doing);
   if (!state_->end) state_->end = 0;
-  state_->append(samples, samples.shape()[0]);
+  state_->append(turned, turned.shape()[0]);
 }
 
 void audio_encoder::finish() {

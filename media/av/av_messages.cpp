@@ -37,14 +37,20 @@ static bool is_printed(int level) noexcept {
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
   auto* taker = av_messages::current;
   if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
-  if (level > AV_LOG_ERROR && !is_printed(level)) return;
+  const bool is_kept = level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && taker->keeps_warnings_);
+  if (!is_kept && !is_printed(level)) return;
   std::array<char, 512> text{};
   if (std::vsnprintf(text.data(), text.size(), format, arguments) <= 0) return;
   if (is_printed(level)) std::fputs(text.data(), stderr);
-  if (level > AV_LOG_ERROR) return;
+  if (!is_kept) return;
   std::string_view message(text.data());
   while (message.ends_with('\n') || message.ends_with('.')) message.remove_suffix(1);
   try {
+    if (level == AV_LOG_WARNING) {
+      taker->warnings_.emplace_back(message);
+      return;
+    }
+    if (taker->first_error_.empty()) taker->first_error_ = message;
     taker->last_error_ = message;
   } catch (const std::bad_alloc&) {}
 }

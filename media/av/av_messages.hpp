@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace lade::media {
 
@@ -22,7 +23,14 @@ class av_messages {
   // The last error in FFmpeg's words, without a line's end; empty if there was none.
   const std::string& last_error() const noexcept { return last_error_; }
 
-  // The same as an addition to a text: " (moov atom not found)".
+  // The first one, which is the cause where FFmpeg's layers report an error one after the other.
+  const std::string& first_error() const noexcept { return first_error_; }
+
+  // Keeps warnings as well from now on.
+  void keep_warnings() noexcept { keeps_warnings_ = true; }
+  const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+
+  // The last error as an addition to a text: " (moov atom not found)".
   std::string addition() const;
 
  private:
@@ -31,7 +39,10 @@ class av_messages {
   static constinit thread_local av_messages* current;
 
   av_messages* outer_;
+  std::string first_error_;
   std::string last_error_;
+  bool keeps_warnings_ = false;
+  std::vector<std::string> warnings_;
 };
 
 // check_av with what FFmpeg has said.

@@ -42,13 +42,13 @@ void file_output::open_part() {
   if (ftruncate(fd_, 0) != 0) fail(errno);
 }
 
-file_output::file_output(std::string path) : path_(std::move(path)) {
+file_output::file_output(std::string path, std::string part) : path_(std::move(path)) {
   try {
     if (is_special(path_)) {
       fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
       if (fd_ < 0) fail(errno);
     } else {
-      part_ = path_ + ".part";
+      part_ = std::move(part);
       open_part();
     }
   } catch (...) {

@@ -34,7 +34,10 @@ class byte_output {
 // A file that has its name when it is complete, as documented at muxer. Throws error that names it.
 class file_output final : public byte_output {
  public:
-  explicit file_output(std::string path);
+  explicit file_output(std::string path) : file_output(path, path + ".part") {}
+
+  // `part`: the name until the file is complete.
+  file_output(std::string path, std::string part);
   file_output(const file_output&) = delete;
   file_output& operator=(const file_output&) = delete;
   ~file_output() override;

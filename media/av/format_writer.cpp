@@ -27,11 +27,11 @@ std::string format_writer::doing(std::string_view what) const {
   return std::string(what).append(" ").append(name_);
 }
 
-int format_writer::check(int result, std::string_view what) {
+int format_writer::check(int result, std::string_view what, const av_messages& said) {
   const auto failure = io_.take_failure();
   if (failure || result < 0) stage_ = stage::failed;
   if (failure) std::rethrow_exception(failure);
-  return check_av(result, doing(what));
+  return check_av(result, doing(what), said);
 }
 
 // Formats of several files, and those of devices and the network.
@@ -45,6 +45,7 @@ static bool writes_other_files(const AVOutputFormat& format) noexcept {
 }
 
 const AVOutputFormat& find_output_format(std::string_view name, const std::string& path) {
+  const av_messages said;
   const auto text = std::string(name);
   const auto* found = name.empty() ? av_guess_format(nullptr, path.c_str(), nullptr)
                                    : av_guess_format(text.c_str(), nullptr, nullptr);
@@ -62,22 +63,29 @@ static void set_all_options(AVFormatContext& context, std::string_view text,
                             std::string_view doing) {
   auto parsed = parse_av_options(text, doing);
   AVDictionary* options = parsed.release();
+  const av_messages said;
   const int result = av_opt_set_dict2(&context, &options, AV_OPT_SEARCH_CHILDREN);
   parsed.reset(options);
   if (result == AVERROR_OPTION_NOT_FOUND || result >= 0) refuse_unknown_options(options, doing);
-  check_av(result, doing);
+  check_av(result, doing, said);
 }
 
 format_writer::format_writer(std::unique_ptr<byte_output> output, std::string name,
                              const AVOutputFormat& format, std::string_view options)
     : name_(std::move(name)), output_(std::move(output)), io_(*output_, name_) {
+  const av_messages said;
   AVFormatContext* context = nullptr;
   const int result = avformat_alloc_output_context2(&context, &format, nullptr, name_.c_str());
   context_.reset(context);
-  check(result, "write");
+  check(result, "write", said);
   io_.attach(*context);
   context->protocol_whitelist = check_av(av_strdup(""));
   set_all_options(*context, options, doing("write"));
+}
+
+format_writer::~format_writer() {
+  const av_messages said;
+  context_.reset();
 }
 
 void format_writer::require_adding(std::string_view what) const {
@@ -191,12 +199,13 @@ void format_writer::filter_headers(int stream) {
   const bool start_code = parameters.extradata_size > 3 &&
                           std::equal(zeros.begin(), zeros.begin() + 2, parameters.extradata);
   if (has_place || !start_code || !has_headers_apart(of.source)) return;
+  const av_messages said;
   AVBSFContext* made = nullptr;
-  check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"));
+  check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"), said);
   of.filter.reset(made);
   made->time_base_in = av_rational_of(of.source.time_base());
   check_av(avcodec_parameters_copy(made->par_in, &parameters), doing("write"));
-  check_av(av_bsf_init(made), doing("write"));
+  check_av(av_bsf_init(made), doing("write"), said);
 }
 
 void format_writer::begin() {
@@ -209,7 +218,8 @@ void format_writer::begin() {
     state_orientation(i);
     filter_headers(i);
   }
-  check(avformat_write_header(context_.get(), nullptr), "write");
+  const av_messages said;
+  check(avformat_write_header(context_.get(), nullptr), "write", said);
   stage_ = stage::writing;
 }
 
@@ -250,16 +260,18 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
     throw error(errc::invalid_argument, text, fault);
   of.last_dts = next.dts;
-  check(av_interleaved_write_frame(context_.get(), &next), "write");
+  const av_messages said;
+  check(av_interleaved_write_frame(context_.get(), &next), "write", said);
 }
 
 void format_writer::write_filtered(int stream, AVPacket& next) {
   auto* filter = track_of(stream).filter.get();
-  check(av_bsf_send_packet(filter, &next), "write");
+  const av_messages said;
+  check(av_bsf_send_packet(filter, &next), "write", said);
   while (true) {
     const int result = av_bsf_receive_packet(filter, &next);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
-    check(result, "write");
+    check(result, "write", said);
     write_rescaled(stream, next);
   }
 }
@@ -301,8 +313,9 @@ void format_writer::finish() {
   begin();
   for (int i = 0; i < static_cast<int>(tracks_.size()); ++i)
     if (tracks_[static_cast<std::size_t>(i)].times) write_timed(i, true);
-  check(av_write_trailer(context_.get()), "finish");
-  check(io_.flush(), "finish");
+  const av_messages said;
+  check(av_write_trailer(context_.get()), "finish", said);
+  check(io_.flush(), "finish", said);
   stage_ = stage::failed;  // unless what follows succeeds
   output_->finish();
   stage_ = stage::finished;

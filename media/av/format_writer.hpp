@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "av_messages.hpp"
 #include "byte_output.hpp"
 #include "decoding_times.hpp"
 #include "output_io.hpp"
@@ -40,6 +41,7 @@ class format_writer {
                 std::string_view options);
   format_writer(const format_writer&) = delete;
   format_writer& operator=(const format_writer&) = delete;
+  ~format_writer();
 
   int add(const stream_info& stream);
   void set_metadata(const metadata& of_file);
@@ -70,7 +72,7 @@ class format_writer {
   void write_filtered(int stream, AVPacket& next);
   void write_timed(int stream, bool last);
   void write_rescaled(int stream, AVPacket& next);
-  int check(int result, std::string_view what);
+  int check(int result, std::string_view what, const av_messages& said);
   std::string doing(std::string_view what) const;
 
   std::string name_;

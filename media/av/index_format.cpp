@@ -14,14 +14,15 @@
 //
 // All numbers are little-endian.
 
+#include "byte_output.hpp"
 #include "stored_stream.hpp"
 
 #include <lade/io/file.hpp>
 #include <lade/media/av/packet_index.hpp>
 
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
+#include <atomic>
+#include <cstdio>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -90,20 +91,24 @@ packet_index packet_index::parse(const buffer& bytes, std::string_view name) {
   return {std::move(stream), std::move(packets), kind == index_with_positions, file_bytes};
 }
 
+// Another for each call, of this process, of others, and of other machines.
+static std::string name_of_partial(const std::string& path) {
+  static std::atomic<unsigned> count = 0;
+  return path + ".partial-" + std::to_string(std::random_device()()) + "-" +
+         std::to_string(getpid()) + "-" + std::to_string(++count);
+}
+
 void save_index(const packet_index& index, const std::string& path) {
   const auto bytes = index.serialise();
-  const auto partial = path + ".partial-" + std::to_string(getpid());
-  errno = 0;
-  std::ofstream file(partial, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  std::error_code failure;
-  if (file) std::filesystem::rename(partial, path, failure);
-  if (file && !failure) return;
-  const int reason = failure ? failure.value() : errno != 0 ? errno : EIO;
-  std::filesystem::remove(partial, failure);
-  raise(reason, "write " + path);
+  const auto partial = name_of_partial(path);
+  try {
+    file_output file(path, partial);
+    file.write(bytes.bytes(), 0);
+    file.finish();
+  } catch (...) {
+    std::remove(partial.c_str());
+    throw;
+  }
 }
 
 task<packet_index> load_index(std::string path) {

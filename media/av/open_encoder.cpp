@@ -1,7 +1,9 @@
 #include "open_encoder.hpp"
 
+#include "av_messages.hpp"
 #include "av_options.hpp"
 #include "compat.hpp"
+#include "encoder_options.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
@@ -75,18 +77,28 @@ static void set_quality(AVCodecContext& context, double quality, AVDictionary*& 
 static void open_av_encoder(AVCodecContext& context, const encoder_settings& settings,
                             std::string_view doing) {
   auto parsed = parse_av_options(settings.options, doing);
+  check_encoder_options(*context.codec, parsed.get(), doing);
   AVDictionary* options = parsed.release();
+  const auto stated = stated_format(context);
+  av_messages said;
+  said.keep_warnings();
   int result = 0;
   try {
     if (settings.quality) set_quality(context, *settings.quality, options, doing);
+    silence_library(*context.codec, options);
     result = avcodec_open2(&context, context.codec, &options);
   } catch (...) {
     parsed.reset(options);
     throw;
   }
   parsed.reset(options);
-  check_av(result, doing);
+  refuse_ignored_options(said, doing);
+  check_av(result, doing, said);
   refuse_unknown_options(options, doing);
+  if (stated_format(context) != stated)
+    throw error(errc::invalid_argument, doing,
+                "the options \"" + std::string(settings.options) +
+                    "\" change the format that other members state");
 }
 
 static stream_info stream_of_encoder(const AVCodecContext& context) {
@@ -109,8 +121,9 @@ static av_codec_context opened(av_codec_context context, const encoder_settings&
     throw error(errc::invalid_argument, doing, "bit_rate must not be negative");
   if (settings.bit_rate > 0) context->bit_rate = settings.bit_rate;
   context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
-  context->log_level_offset = AV_LOG_TRACE;  // prints nothing
   open_av_encoder(*context, settings, doing);
+  const bool has_threads = context->thread_count > 1;  // whose messages would be FFmpeg's own
+  if (has_threads) context->log_level_offset = AV_LOG_TRACE;
   return context;
 }
 
@@ -120,6 +133,11 @@ open_encoder::open_encoder(av_codec_context context, const encoder_settings& set
       context_(opened(std::move(context), settings, doing_)),
       stream_(stream_of_encoder(*context_)) {}
 
+open_encoder::~open_encoder() {
+  const av_messages said;  // libx264 reports what it has done
+  context_.reset();
+}
+
 void open_encoder::require_unfinished() const {
   if (finished_) throw error(errc::invalid_argument, doing_, "the encoder has finished");
 }
@@ -127,13 +145,15 @@ void open_encoder::require_unfinished() const {
 void open_encoder::send(const AVFrame& next) {
   require_unfinished();
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
-  check_av(avcodec_send_frame(context_.get(), &next), doing_);
+  const av_messages said;
+  check_av(avcodec_send_frame(context_.get(), &next), doing_, said);
   take_packets();
 }
 
 void open_encoder::finish() {
   if (std::exchange(finished_, true)) return;
-  check_av(avcodec_send_frame(context_.get(), nullptr), doing_);
+  const av_messages said;
+  check_av(avcodec_send_frame(context_.get(), nullptr), doing_, said);
   take_packets();
 }
 
@@ -146,11 +166,12 @@ void open_encoder::set_duration_of(AVPacket& next) {
 }
 
 void open_encoder::take_packets() {
+  const av_messages said;
   while (true) {
     av_packet next(check_av(av_packet_alloc()));
     const int result = avcodec_receive_packet(context_.get(), next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
-    check_av(result, doing_);
+    check_av(result, doing_, said);
     set_duration_of(*next);
     next->time_base = context_->time_base;
     ready_.emplace_back(std::move(next));

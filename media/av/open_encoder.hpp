@@ -35,6 +35,9 @@ class open_encoder {
  public:
   // Takes over a context whose fields are set, and opens it. `doing` is the text of errors.
   open_encoder(av_codec_context context, const encoder_settings& settings, std::string doing);
+  open_encoder(const open_encoder&) = delete;
+  open_encoder& operator=(const open_encoder&) = delete;
+  ~open_encoder();
 
   AVCodecContext& context() noexcept { return *context_; }
   const stream_info& stream() const noexcept { return stream_; }

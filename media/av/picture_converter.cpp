@@ -1,5 +1,7 @@
 #include "picture_converter.hpp"
 
+#include "av_messages.hpp"
+
 #include <lade/error.hpp>
 
 #include <string>
@@ -104,6 +106,7 @@ void picture_converter::make_context(const picture_format& from) {
   const auto doing = "convert " + format_text(from) + " to " + format_text(to_);
   const int* source = coefficients_of(from, doing);
   const int* target = coefficients_of(to_, doing);
+  const av_messages said;
   context_.reset(check_av(sws_alloc_context()));
   auto* context = context_.get();
   const auto set = [&](const char* key, std::int64_t value) {
@@ -121,7 +124,7 @@ void picture_converter::make_context(const picture_format& from) {
   set_siting(*context, to_, "dst_h_chr_pos", "dst_v_chr_pos");
   const auto full = [](const picture_format& of) { return of.range == AVCOL_RANGE_JPEG ? 1 : 0; };
   if (sws_init_context(context, nullptr, nullptr) < 0)
-    throw error(errc::unsupported, doing, "libswscale does not convert them");
+    throw error(errc::unsupported, doing, "libswscale does not convert them" + said.addition());
   constexpr int one = 1 << 16;  // brightness 0, contrast and saturation 1
   sws_setColorspaceDetails(context, source, full(from), target, full(to_), 0, one, one);
   from_ = from;
@@ -129,11 +132,12 @@ void picture_converter::make_context(const picture_format& from) {
 
 void picture_converter::convert(const picture_rows& rows, const picture_format& from,
                                 AVFrame& into) {
+  const av_messages said;
   const auto stated = completed(from);
   if (!context_ || stated != from_) make_context(stated);
   const int result = sws_scale(context_.get(), rows.planes.data(), rows.strides.data(), 0, height_,
                                into.data, into.linesize);
-  check_av(result, "convert a picture");
+  check_av(result, "convert a picture", said);
 }
 
 }  // namespace lade::media

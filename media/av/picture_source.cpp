@@ -3,17 +3,24 @@
 #include <lade/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
 extern "C" {
 #include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
 }
 
 namespace lade::media {
 
 static std::string size_text(std::int64_t width, std::int64_t height) {
   return std::to_string(width) + " x " + std::to_string(height);
+}
+
+static bool has_alpha(AVPixelFormat format) noexcept {
+  const auto* of = av_pix_fmt_desc_get(format);
+  return of != nullptr && (of->flags & AV_PIX_FMT_FLAG_ALPHA) != 0;
 }
 
 AVFrame& picture_source::unused_picture() {
@@ -52,30 +59,85 @@ av_frame picture_source::from_frame(const frame& from, std::string_view doing) {
   return converted(rows, format);
 }
 
-av_frame picture_source::from_tensor(const tensor& picture, std::string_view doing) {
-  const bool rgb = picture.type() == element_type::u8 && picture.rank() == 3 &&
-                   picture.shape()[2] == 3 && picture.strides()[2] == 1 &&
-                   (picture.strides()[1] == 3 || picture.shape()[1] == 1) &&
-                   picture.where().type != device::kind::cuda;
-  if (!rgb)
+picture_axes axes_of(image_layout layout) noexcept {
+  return layout == image_layout::hwc ? picture_axes{0, 1, 2} : picture_axes{1, 2, 0};
+}
+
+AVPixelFormat format_of_tensor(const tensor& picture, image_layout layout) noexcept {
+  const bool planes = layout == image_layout::chw;
+  switch (picture.rank() == 3 ? picture.shape()[axes_of(layout).channels] : 3) {
+    case 1: return AV_PIX_FMT_GRAY8;
+    case 4: return planes ? AV_PIX_FMT_GBRAP : AV_PIX_FMT_RGBA;
+    default: return planes ? AV_PIX_FMT_GBRP : AV_PIX_FMT_RGB24;
+  }
+}
+
+// Whether the pixels of a row follow each other.
+static bool has_whole_rows(const tensor& picture, image_layout layout) {
+  const auto axes = axes_of(layout);
+  const auto& strides = picture.strides();
+  const auto channels = picture.shape()[axes.channels];
+  const auto pixel = layout == image_layout::hwc ? channels : 1;
+  const bool together = layout == image_layout::chw || channels == 1 || strides[axes.channels] == 1;
+  return together && (strides[axes.columns] == pixel || picture.shape()[axes.columns] == 1);
+}
+
+static void check_picture(const tensor& picture, image_layout layout, std::string_view doing) {
+  const auto axes = axes_of(layout);
+  const bool three = picture.type() == element_type::u8 && picture.rank() == 3;
+  const auto channels = three ? picture.shape()[axes.channels] : 0;
+  const bool good = (channels == 1 || channels == 3 || channels == 4) &&
+                    has_whole_rows(picture, layout) && picture.where().type != device::kind::cuda;
+  if (!good)
     throw error(errc::invalid_argument, doing,
-                "pictures are u8 [height, width, 3] in host memory, not " +
-                    std::string(name(picture.type())) + " " + to_string(picture.shape()));
-  if (picture.shape()[1] != width_ || picture.shape()[0] != height_)
-    throw error(errc::invalid_argument, doing,
-                "the picture is " + size_text(picture.shape()[1], picture.shape()[0]) + ", not " +
-                    size_text(width_, height_));
-  const auto stride = picture.strides()[0];
+                std::string("pictures are u8 ") +
+                    (layout == image_layout::hwc ? "[height, width, 1, 3 or 4]"
+                                                 : "[1, 3 or 4, height, width]") +
+                    " in host memory, not " + std::string(name(picture.type())) + " " +
+                    to_string(picture.shape()));
+}
+
+// Rows of a checked tensor; FFmpeg's planes of RGB are green, blue, red, alpha.
+static picture_rows rows_of_tensor(const tensor& picture, image_layout layout,
+                                   std::string_view doing) {
+  const auto axes = axes_of(layout);
+  const auto stride = picture.strides()[axes.rows];
   constexpr auto most = std::numeric_limits<int>::max();
   if (stride > most || stride < -most)
     throw error(errc::invalid_argument, doing, "the stride of rows does not fit 31 bits");
+  constexpr std::array<std::int64_t, 4> plane_order{1, 2, 0, 3};
+  const auto channels = picture.shape()[axes.channels];
+  const bool planes = layout == image_layout::chw && channels > 1;
   picture_rows rows;
-  rows.planes[0] = picture.data<std::uint8_t>();
-  rows.strides[0] = static_cast<int>(stride);
-  return converted(rows, {.format = AV_PIX_FMT_RGB24,
-                          .matrix = AVCOL_SPC_RGB,
-                          .range = AVCOL_RANGE_JPEG,
-                          .siting = AVCHROMA_LOC_UNSPECIFIED});
+  for (std::size_t i = 0; i < (planes ? static_cast<std::size_t>(channels) : 1); ++i) {
+    rows.planes[i] = picture.data<std::uint8_t>();
+    if (planes) rows.planes[i] += plane_order[i] * picture.strides()[axes.channels];
+    rows.strides[i] = static_cast<int>(stride);
+  }
+  return rows;
+}
+
+av_frame picture_source::from_tensor(const tensor& picture, image_layout layout,
+                                     std::string_view doing) {
+  check_picture(picture, layout, doing);
+  const auto axes = axes_of(layout);
+  const auto height = picture.shape()[axes.rows];
+  const auto width = picture.shape()[axes.columns];
+  if (width != width_ || height != height_)
+    throw error(
+        errc::invalid_argument, doing,
+        "the picture is " + size_text(width, height) + ", not " + size_text(width_, height_));
+  const auto format = format_of_tensor(picture, layout);
+  if (has_alpha(format) && !has_alpha(to_.format))
+    throw error(errc::invalid_argument, doing,
+                std::string("the picture has alpha, which ") + av_get_pix_fmt_name(to_.format) +
+                    " has not");
+  const bool grey = format == AV_PIX_FMT_GRAY8;
+  return converted(rows_of_tensor(picture, layout, doing),
+                   {.format = format,
+                    .matrix = grey ? AVCOL_SPC_UNSPECIFIED : AVCOL_SPC_RGB,
+                    .range = AVCOL_RANGE_JPEG,
+                    .siting = AVCHROMA_LOC_UNSPECIFIED});
 }
 
 }  // namespace lade::media

@@ -6,12 +6,25 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/media/av/frame.hpp>
+#include <lade/media/resize.hpp>
 #include <lade/tensor.hpp>
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
 namespace lade::media {
+
+// Where a picture's dimensions are in the shape of a tensor.
+struct picture_axes {
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t channels;
+};
+picture_axes axes_of(image_layout layout) noexcept;
+
+// The pixel format of a tensor's channels: grey, RGB or RGBA; RGB for other numbers of them.
+AVPixelFormat format_of_tensor(const tensor& picture, image_layout layout) noexcept;
 
 // Makes pictures of one size and format. Their memory is used again once nobody else refers to it,
 // and counts to the calling stage's budget. One thread at a time.
@@ -24,8 +37,9 @@ class picture_source {
   // for audio and another size; `doing` is the text of errors.
   av_frame from_frame(const frame& from, std::string_view doing);
 
-  // The picture of u8 [height, width, 3] RGB. Throws error(invalid_argument) for another tensor.
-  av_frame from_tensor(const tensor& picture, std::string_view doing);
+  // The picture of u8 [height, width, channels], or [channels, height, width]: grey, RGB or RGBA.
+  // Throws error(invalid_argument) for another tensor.
+  av_frame from_tensor(const tensor& picture, image_layout layout, std::string_view doing);
 
  private:
   av_frame converted(const picture_rows& rows, const picture_format& from);

@@ -1,5 +1,7 @@
 #include "sample_converter.hpp"
 
+#include "av_messages.hpp"
+
 #include <lade/error.hpp>
 
 extern "C" {
@@ -13,20 +15,22 @@ void swr_deleter::operator()(SwrContext* freed) const noexcept { swr_free(&freed
 void swr_deleter::operator()(AVAudioFifo* freed) const noexcept { av_audio_fifo_free(freed); }
 
 void sample_converter::make_context(AVSampleFormat from) {
+  const av_messages said;
   SwrContext* made = nullptr;
   const int result = swr_alloc_set_opts2(&made, &layout_, to_, sample_rate_, &layout_, from,
                                          sample_rate_, 0, nullptr);
   context_.reset(made);
-  check_av(result, "convert samples");
-  check_av(swr_init(made), "convert samples");
+  check_av(result, "convert samples", said);
+  check_av(swr_init(made), "convert samples", said);
   from_ = from;
 }
 
 void sample_converter::convert(const std::uint8_t** planes, AVSampleFormat from, int samples,
                                std::uint8_t** into) {
   if (!context_ || from != from_) make_context(from);
+  const av_messages said;
   const int result = swr_convert(context_.get(), into, samples, planes, samples);
-  if (check_av(result, "convert samples") != samples)
+  if (check_av(result, "convert samples", said) != samples)
     throw error(errc::failed, "convert samples", "libswresample returned another number of them");
 }
 

@@ -3,6 +3,8 @@
 #include <lade/error.hpp>
 
 #include <array>
+#include <cmath>
+#include <string>
 #include <vector>
 
 extern "C" {
@@ -10,6 +12,57 @@ extern "C" {
 }
 
 namespace lade::media {
+
+float largest_sample(AVCodecID codec) noexcept {
+  constexpr float of_mp3 = 256;
+  constexpr float of_others = 1 << 20;
+  return codec == AV_CODEC_ID_MP3 ? of_mp3 : of_others;
+}
+
+// Values that are not finite fail the comparison as well.
+template <class Float>
+static bool all_within(const Float* samples, std::int64_t count, std::int64_t stride,
+                       Float most) noexcept {
+  bool beyond = false;
+  for (std::int64_t i = 0; i < count; ++i) beyond |= !(std::abs(samples[i * stride]) <= most);
+  return !beyond;
+}
+
+template <class Float>
+static void check_channel(const Float* samples, std::int64_t count, std::int64_t stride, Float most,
+                          std::int64_t channel, std::string_view doing) {
+  const bool good =
+      stride == 1 ? all_within(samples, count, 1, most) : all_within(samples, count, stride, most);
+  for (std::int64_t i = 0; !good && i < count; ++i)
+    if (const auto value = samples[i * stride]; !(std::abs(value) <= most))
+      throw error(errc::invalid_argument, doing,
+                  "sample " + std::to_string(i) + " of channel " + std::to_string(channel) +
+                      " is " + std::to_string(value) + ", beyond " +
+                      std::to_string(static_cast<int>(most)));
+}
+
+void check_samples(const tensor& samples, float most, std::string_view doing) {
+  if (samples.type() != element_type::f32) return;
+  for (std::int64_t c = 0; c < samples.shape()[1]; ++c)
+    check_channel(samples.data<float>() + c * samples.strides()[1], samples.shape()[0],
+                  samples.strides()[0], most, c, doing);
+}
+
+template <class Float>
+static void check_floats(const AVFrame& of, Float most, std::string_view doing) {
+  const int channels = of.ch_layout.nb_channels;
+  const bool planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(of.format)) != 0;
+  for (int c = 0; c < channels; ++c) {
+    const auto* first = reinterpret_cast<const Float*>(of.extended_data[planar ? c : 0]);
+    check_channel(first + (planar ? 0 : c), of.nb_samples, planar ? 1 : channels, most, c, doing);
+  }
+}
+
+void check_samples(const AVFrame& samples, float most, std::string_view doing) {
+  const auto packed = av_get_packed_sample_fmt(static_cast<AVSampleFormat>(samples.format));
+  if (packed == AV_SAMPLE_FMT_FLT) check_floats<float>(samples, most, doing);
+  if (packed == AV_SAMPLE_FMT_DBL) check_floats<double>(samples, most, doing);
+}
 
 // Of encoders that take any number of samples at once, PCM above all.
 static constexpr int usual_piece = 4096;
@@ -51,14 +104,23 @@ void sample_source::append(const AVFrame& from, int first, int count) {
   append_rows(planes.data(), format, count);
 }
 
-void sample_source::append(const tensor& from, std::int64_t first, int count) {
+template <class Sample>
+void sample_source::append_samples(const tensor& from, std::int64_t first, int count,
+                                   AVSampleFormat format) {
   const auto channels = from.shape()[1];
-  const auto* in = from.data<float>() + first * from.strides()[0];
-  auto* out = reinterpret_cast<float*>(interleaved_->data[0]);
+  const auto* in = from.data<Sample>() + first * from.strides()[0];
+  auto* out = reinterpret_cast<Sample*>(interleaved_->data[0]);
   for (int i = 0; i < count; ++i, in += from.strides()[0])
     for (std::int64_t c = 0; c < channels; ++c) *out++ = in[c * from.strides()[1]];
   std::array<const std::uint8_t*, 1> rows{interleaved_->data[0]};
-  append_rows(rows.data(), AV_SAMPLE_FMT_FLT, count);
+  append_rows(rows.data(), format, count);
+}
+
+void sample_source::append(const tensor& from, std::int64_t first, int count) {
+  if (from.type() == element_type::f32)
+    append_samples<float>(from, first, count, AV_SAMPLE_FMT_FLT);
+  else
+    append_samples<std::int16_t>(from, first, count, AV_SAMPLE_FMT_S16);
 }
 
 av_frame sample_source::take(bool last) {

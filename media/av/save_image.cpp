@@ -1,3 +1,4 @@
+#include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/save_image.hpp>
 
@@ -17,21 +18,26 @@ extern "C" {
 
 namespace lade::media {
 
-static const AVCodec& image_encoder_of(const std::string& path) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 7> known{{{".png", "png"},
-                                                                           {".jpg", "mjpeg"},
-                                                                           {".jpeg", "mjpeg"},
-                                                                           {".webp", "libwebp"},
-                                                                           {".bmp", "bmp"},
-                                                                           {".tif", "tiff"},
-                                                                           {".tiff", "tiff"}}};
-  std::string lower = path;
+// `format` is an extension without its dot, in any case.
+static const AVCodec& image_encoder_of(std::string_view format, std::string_view doing) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 7> known{{{"png", "png"},
+                                                                           {"jpg", "mjpeg"},
+                                                                           {"jpeg", "mjpeg"},
+                                                                           {"webp", "libwebp"},
+                                                                           {"bmp", "bmp"},
+                                                                           {"tif", "tiff"},
+                                                                           {"tiff", "tiff"}}};
+  std::string lower(format);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const auto& [extension, encoder] : known)
-    if (lower.ends_with(extension)) return find_av_encoder(encoder, AVMEDIA_TYPE_VIDEO);
-  throw error(errc::unsupported, "write " + path,
-              "images are png, jpg, jpeg, webp, bmp, tif or tiff");
+    if (lower == extension) return find_av_encoder(encoder, AVMEDIA_TYPE_VIDEO);
+  throw error(errc::unsupported, doing, "images are png, jpg, jpeg, webp, bmp, tif or tiff");
+}
+
+static std::string_view extension_of(std::string_view path) noexcept {
+  const auto dot = path.rfind('.');
+  return dot == path.npos ? std::string_view() : path.substr(dot + 1);
 }
 
 static AVPixelFormat image_format(const AVCodec& encoder, AVPixelFormat source,
@@ -42,10 +48,9 @@ static AVPixelFormat image_format(const AVCodec& encoder, AVPixelFormat source,
 }
 
 // The encoder of one image of a size.
-static open_encoder encoder_of_image(const std::string& path, int width, int height,
-                                     AVPixelFormat source, const save_image_options& options) {
-  auto doing = "write " + path;
-  const auto& encoder = image_encoder_of(path);
+static open_encoder encoder_of_image(const AVCodec& encoder, int width, int height,
+                                     AVPixelFormat source, const save_image_options& options,
+                                     std::string doing) {
   av_codec_context context(check_av(avcodec_alloc_context3(&encoder)));
   context->width = width;
   context->height = height;
@@ -55,45 +60,87 @@ static open_encoder encoder_of_image(const std::string& path, int width, int hei
   return {std::move(context), {0, options.quality, options.options}, std::move(doing)};
 }
 
-static void write_image(const std::string& path, open_encoder& encoder, av_frame picture) {
+static packet encode_picture(open_encoder& encoder, av_frame picture) {
   picture->pts = 0;
   picture->pict_type = AV_PICTURE_TYPE_NONE;
   picture->quality = encoder.context().global_quality;
   encoder.send(*picture);
   encoder.finish();
-  const auto image = encoder.receive();
+  auto image = encoder.receive();
   if (!image) throw error(errc::failed, encoder.doing(), "the encoder returned nothing");
+  return std::move(*image);
+}
+
+template <class Make>
+static packet encode_sized(std::string_view format, std::int64_t width, std::int64_t height,
+                           AVPixelFormat source, const save_image_options& options,
+                           const std::string& doing, Make make) {
+  constexpr std::int64_t most = 32768;
+  if (width < 1 || height < 1 || width > most || height > most)
+    throw error(errc::invalid_argument, doing, "images are 1 to 32768 pixels a side");
+  const auto& codec = image_encoder_of(format, doing);
+  auto encoder = encoder_of_image(codec, static_cast<int>(width), static_cast<int>(height), source,
+                                  options, doing);
+  const auto& context = encoder.context();
+  picture_source from(context.width, context.height, format_of_encoder(context));
+  return encode_picture(encoder, make(from));
+}
+
+static packet encode_to(std::string_view format, const frame& picture,
+                        const save_image_options& options, const std::string& doing) {
+  if (picture.kind() != stream_kind::video)
+    throw error(errc::invalid_argument, doing, "the frame is audio");
+  const auto source = format_of_picture(picture.get()).format;
+  return encode_sized(format, picture.width(), picture.height(), source, options, doing,
+                      [&](picture_source& from) { return from.from_frame(picture, doing); });
+}
+
+static packet encode_to(std::string_view format, const tensor& picture,
+                        const save_image_options& options, const std::string& doing) {
+  const auto axes = axes_of(options.tensor_layout);
+  const bool rows = picture.rank() == 3;  // others are refused by picture_source
+  return encode_sized(
+      format, rows ? picture.shape()[axes.columns] : 1, rows ? picture.shape()[axes.rows] : 1,
+      format_of_tensor(picture, options.tensor_layout), options, doing, [&](picture_source& from) {
+        return from.from_tensor(picture, options.tensor_layout, doing);
+      });
+}
+
+template <class Picture>
+static void save_picture(const std::string& path, const Picture& picture,
+                         const save_image_options& options) {
+  const auto image = encode_to(extension_of(path), picture, options, "write " + path);
   file_output file(path);
-  file.write(image->data(), 0);
+  file.write(image.data(), 0);
   file.finish();
 }
 
-template <class Picture, class Make>
-static void save_picture(const std::string& path, std::int64_t width, std::int64_t height,
-                         AVPixelFormat source, const save_image_options& options,
-                         const Picture& picture, Make make) {
-  constexpr std::int64_t most = 32768;
-  if (width < 1 || height < 1 || width > most || height > most)
-    throw error(errc::invalid_argument, "write " + path, "images are 1 to 32768 pixels a side");
-  auto encoder =
-      encoder_of_image(path, static_cast<int>(width), static_cast<int>(height), source, options);
-  const auto& context = encoder.context();
-  picture_source from(context.width, context.height, format_of_encoder(context));
-  write_image(path, encoder, (from.*make)(picture, encoder.doing()));
+template <class Picture>
+static buffer picture_in_memory(const Picture& picture, std::string_view format,
+                                const save_image_options& options) {
+  const auto doing = "encode an image (" + std::string(format) + ")";
+  const auto image = encode_to(format, picture, options, doing);
+  auto bytes = allocate_now(image.data().size());
+  std::copy(image.data().begin(), image.data().end(), bytes.data());
+  return bytes;
 }
 
 void save_image(const std::string& path, const frame& picture, const save_image_options& options) {
-  if (picture.kind() != stream_kind::video)
-    throw error(errc::invalid_argument, "write " + path, "the frame is audio");
-  const auto format = format_of_picture(picture.get()).format;
-  save_picture(path, picture.width(), picture.height(), format, options, picture,
-               &picture_source::from_frame);
+  save_picture(path, picture, options);
 }
 
 void save_image(const std::string& path, const tensor& picture, const save_image_options& options) {
-  const bool rows = picture.rank() == 3;
-  save_picture(path, rows ? picture.shape()[1] : 1, rows ? picture.shape()[0] : 1, AV_PIX_FMT_RGB24,
-               options, picture, &picture_source::from_tensor);
+  save_picture(path, picture, options);
+}
+
+buffer encode_image(const frame& picture, std::string_view format,
+                    const save_image_options& options) {
+  return picture_in_memory(picture, format, options);
+}
+
+buffer encode_image(const tensor& picture, std::string_view format,
+                    const save_image_options& options) {
+  return picture_in_memory(picture, format, options);
 }
 
 }  // namespace lade::media

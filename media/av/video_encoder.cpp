@@ -82,7 +82,8 @@ class video_encoder::state {
         encoder(new_video_context(options, doing),
                 {options.bit_rate, options.quality, options.options}, doing),
         source(options.width, options.height, format_of_encoder(encoder.context())),
-        frame_duration(1 / options.frame_rate) {}
+        frame_duration(1 / options.frame_rate),
+        tensor_layout(options.tensor_layout) {}
 
   void send_at(av_frame next, const rational& time, const rational& duration) {
     const auto at = pts_of(time);
@@ -109,13 +110,14 @@ class video_encoder::state {
   void send_picture(const tensor& picture) {
     encoder.require_unfinished();
     const auto time = next_time;
-    send_at(source.from_tensor(picture, doing), time, frame_duration);
+    send_at(source.from_tensor(picture, tensor_layout, doing), time, frame_duration);
   }
 
   std::string doing;
   open_encoder encoder;
   picture_source source;
   rational frame_duration;
+  image_layout tensor_layout;
   rational next_time;  // of the next tensor
   std::optional<std::int64_t> last_pts;
 };

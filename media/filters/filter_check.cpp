@@ -1,5 +1,6 @@
 #include "filter_check.hpp"
 
+#include "../av/av_messages.hpp"
 #include "graph_pointers.hpp"
 
 #include <lade/error.hpp>
@@ -76,30 +77,200 @@ class filter_words {
   const char* rest_;
 };
 
-// Whether an option names something outside of the graph.
-static bool names_a_resource(std::string_view option) noexcept {
-  constexpr std::array<std::string_view, 12> known{
-      "plugin", "model",       "plot",  "result", "sofa",         "cover",
-      "object", "destination", "input", "source", "bind_address", "url"};
-  const bool file = option.find("file") != option.npos && option != "profile";
-  return file || option.find("path") != option.npos ||
-         std::find(known.begin(), known.end(), option) != known.end();
+// Texts that are known to name nothing outside of the graph: expressions, sizes, formats, colours,
+// channels. The list has what is harmless, not what is harmful: a text that a later FFmpeg adds
+// is refused until it has been judged. Of options with several names, the longest one counts.
+static bool is_harmless_text(std::string_view option) noexcept {
+  constexpr auto known = std::to_array<std::string_view>({"0m",
+                                                          "1m",
+                                                          "2m",
+                                                          "3m",
+                                                          "H",
+                                                          "all",
+                                                          "all_expr",
+                                                          "alpha",
+                                                          "alpha_expr",
+                                                          "alpha_modes",
+                                                          "alpha_radius",
+                                                          "angle",
+                                                          "args",
+                                                          "attacks",
+                                                          "b",
+                                                          "band_noise",
+                                                          "blacks",
+                                                          "blue",
+                                                          "blue_expr",
+                                                          "blues",
+                                                          "box_source",
+                                                          "brightness",
+                                                          "c",
+                                                          "c0",
+                                                          "c0_expr",
+                                                          "c1",
+                                                          "c1_expr",
+                                                          "c2",
+                                                          "c2_expr",
+                                                          "c3",
+                                                          "c3_expr",
+                                                          "cb_expr",
+                                                          "ch",
+                                                          "ch_layouts",
+                                                          "channel_layout",
+                                                          "channel_layouts",
+                                                          "channels",
+                                                          "chl_in",
+                                                          "chl_out",
+                                                          "chroma_radius",
+                                                          "color",
+                                                          "color_ranges",
+                                                          "color_spaces",
+                                                          "colors",
+                                                          "contrast",
+                                                          "cr_expr",
+                                                          "cscheme",
+                                                          "cyans",
+                                                          "d",
+                                                          "decays",
+                                                          "delays",
+                                                          "depths",
+                                                          "expr",
+                                                          "exprs",
+                                                          "fg1",
+                                                          "fg2",
+                                                          "fg3",
+                                                          "fg4",
+                                                          "fill",
+                                                          "fillcolor",
+                                                          "flags",
+                                                          "fps",
+                                                          "frames",
+                                                          "frequency",
+                                                          "gain",
+                                                          "gain_entry",
+                                                          "gains",
+                                                          "gamma",
+                                                          "gamma_b",
+                                                          "gamma_g",
+                                                          "gamma_r",
+                                                          "gamma_weight",
+                                                          "green",
+                                                          "green_expr",
+                                                          "greens",
+                                                          "h",
+                                                          "height",
+                                                          "imag",
+                                                          "in_color_matrix",
+                                                          "in_forder",
+                                                          "in_frot",
+                                                          "key",
+                                                          "layout",
+                                                          "lum_expr",
+                                                          "luma_radius",
+                                                          "m1",
+                                                          "m2",
+                                                          "m3",
+                                                          "m4",
+                                                          "magentas",
+                                                          "magnitude",
+                                                          "map",
+                                                          "mapping",
+                                                          "master",
+                                                          "matrix",
+                                                          "mpc",
+                                                          "neutrals",
+                                                          "out_color_matrix",
+                                                          "out_forder",
+                                                          "out_frot",
+                                                          "out_h",
+                                                          "out_w",
+                                                          "params",
+                                                          "pattern",
+                                                          "phase",
+                                                          "pix_fmts",
+                                                          "points",
+                                                          "poles",
+                                                          "qp",
+                                                          "ratio",
+                                                          "real",
+                                                          "red",
+                                                          "red_expr",
+                                                          "reds",
+                                                          "rorder",
+                                                          "rule",
+                                                          "s",
+                                                          "sample_fmts",
+                                                          "sample_rate",
+                                                          "sample_rates",
+                                                          "samples",
+                                                          "samples_per_frame",
+                                                          "saturation",
+                                                          "size",
+                                                          "sono_v",
+                                                          "speeds",
+                                                          "split",
+                                                          "subfilters",
+                                                          "sws_param",
+                                                          "thickness",
+                                                          "timestamps",
+                                                          "tlength",
+                                                          "value",
+                                                          "volume",
+                                                          "volume2",
+                                                          "w",
+                                                          "weight_U",
+                                                          "weight_V",
+                                                          "weight_Y",
+                                                          "weights",
+                                                          "whites",
+                                                          "width",
+                                                          "x",
+                                                          "x0",
+                                                          "x1",
+                                                          "x2",
+                                                          "x3",
+                                                          "y",
+                                                          "y0",
+                                                          "y1",
+                                                          "y2",
+                                                          "y3",
+                                                          "yellows",
+                                                          "zeros",
+                                                          "zoom"});
+  return std::find(known.begin(), known.end(), option) != known.end();
 }
 
+// Whether the value of an option is a text of any content, or a list of texts.
+static bool is_text(const AVOption& option) noexcept {
+  constexpr int list_flag = 1 << 16;  // AV_OPT_TYPE_FLAG_ARRAY, from FFmpeg 7.1 on
+  const int type = static_cast<int>(option.type) & ~list_flag;
+  return type == AV_OPT_TYPE_STRING || type == AV_OPT_TYPE_DICT;
+}
+
+// The longest name of a text, all of whose names have one place.
+static std::string_view full_name(const void* object, const AVOption& of) noexcept {
+  std::string_view name = of.name;
+  const AVOption* other = nullptr;
+  while ((other = av_opt_next(object, other)) != nullptr)
+    if (is_text(*other) && other->offset == of.offset &&
+        std::string_view(other->name).size() > name.size())
+      name = other->name;
+  return name;
+}
+
+// A filter opens files only by a text, but for those whose text has the name of a harmless one.
 static bool opens_resources(const AVFilter& filter) {
-  constexpr std::array<std::string_view, 8> known{"movie",  "amovie",     "subtitles", "ass",
-                                                  "frei0r", "frei0r_src", "zmq",       "azmq"};
-  if (std::find(known.begin(), known.end(), filter.name) != known.end()) return true;
+  if (std::string_view(filter.name) == "nnedi") return true;  // `weights` is a file
   if (filter.priv_class == nullptr) return false;
   const AVOption* option = nullptr;
   const void* object = &filter.priv_class;
   while ((option = av_opt_next(object, option)) != nullptr)
-    if (option->type == AV_OPT_TYPE_STRING && names_a_resource(option->name)) return true;
+    if (is_text(*option) && !is_harmless_text(full_name(object, *option))) return true;
   return false;
 }
 
 void check_filters(std::string_view text) {
   const std::string copy(text);
+  const av_messages said_at_end;  // lives longer than the graph, whose filters say when they end
   const av_filter_graph scratch(check_av(avfilter_graph_alloc()));
   for (const auto& use : filter_words(copy).take_all()) {
     const auto doing = "make the filter " + use.name + " of \"" + copy + "\"";
@@ -108,15 +279,16 @@ void check_filters(std::string_view text) {
       throw error(errc::invalid_argument, doing, "FFmpeg has no filter of this name");
     if (opens_resources(*filter))
       throw error(errc::unsupported, doing, "it could open files or other resources");
+    const av_messages said;
     AVFilterContext* made = nullptr;
     const int result = avfilter_graph_create_filter(
         &made, filter, nullptr, use.arguments.empty() ? nullptr : use.arguments.c_str(), nullptr,
         scratch.get());
     if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
     if (result < 0)
-      throw error(
-          errc::invalid_argument, doing,
-          "FFmpeg refuses the options \"" + use.arguments + "\": " + av_category().message(result));
+      throw error(errc::invalid_argument, doing,
+                  "FFmpeg refuses the options \"" + use.arguments +
+                      "\": " + av_category().message(result) + said.addition());
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace lade::media {
 
-// Throws error(unsupported) for a filter that could open files, libraries or sockets, and
+// Throws error(unsupported) for a filter that could open files, libraries or sockets: one with an
+// option that takes a text whose meaning is not known to be harmless; and
 // error(invalid_argument) for a filter that FFmpeg does not have, or whose options it refuses.
 void check_filters(std::string_view text);
 

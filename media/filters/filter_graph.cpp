@@ -2,6 +2,7 @@
 #include <lade/media/av.hpp>
 #include <lade/media/filters/filter_graph.hpp>
 
+#include "../av/av_messages.hpp"
 #include "compat.hpp"
 #include "filter_check.hpp"
 #include "graph_pointers.hpp"
@@ -33,10 +34,11 @@ static parsed_graph parse_graph(const std::string& text, std::string_view doing)
   parsed.graph->nb_threads = 1;
   AVFilterInOut* inputs = nullptr;
   AVFilterInOut* outputs = nullptr;
+  const av_messages said;
   const int result = avfilter_graph_parse2(parsed.graph.get(), text.c_str(), &inputs, &outputs);
   parsed.inputs.reset(inputs);
   parsed.outputs.reset(outputs);
-  check_av(result, doing);
+  check_av(result, doing, said);
   return parsed;
 }
 
@@ -81,9 +83,13 @@ static std::optional<std::int64_t> end_of(const frame& last) {
   return ((*time + duration) / last.time_base()).round();
 }
 
+// The most frames of an output that a graph may return after its end, when the next begins.
+static constexpr std::size_t most_held_frames = 100'000;
+
 class filter_graph::state {
  public:
   explicit state(std::string_view from) : text(from), doing("filter with \"" + text + "\"") {
+    const av_messages said_at_end;  // when the graph below ends
     check_filters(text);
     const auto parsed = parse_graph(text, doing);
     input_ends = ends_of(parsed.inputs.get(), false);
@@ -94,7 +100,15 @@ class filter_graph::state {
     outputs.resize(output_ends.size());
   }
 
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() {
+    const av_messages said;
+    graph.reset();
+  }
+
   void send(const frame& next, std::size_t i) {
+    const av_messages said;
     require_input(i);
     if (next.kind() != input_ends[i].kind)
       throw error(errc::invalid_argument, doing,
@@ -113,6 +127,7 @@ class filter_graph::state {
   }
 
   void finish(std::size_t i) {
+    const av_messages said;
     require_input(i);
     inputs[i].finished = true;
     pump();
@@ -189,14 +204,16 @@ class filter_graph::state {
 
   void push(input_state& to, const frame& next) {
     const auto shared = share_for_graph(next);
-    check_av(av_buffersrc_add_frame(to.source, shared.get()), doing);
+    const av_messages said;
+    check_av(av_buffersrc_add_frame(to.source, shared.get()), doing, said);
   }
 
   // Tells the graph the end of an input, and when it is, which filters of rates need.
   void close(input_state& input) {
     if (std::exchange(input.closed, true)) return;
     const auto end = end_of(*input.format).value_or(AV_NOPTS_VALUE);
-    check_av(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), doing);
+    const av_messages said;
+    check_av(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), doing, said);
   }
 
   // Takes one frame from the graph.
@@ -204,9 +221,10 @@ class filter_graph::state {
     if (!graph) return false;
     av_frame next(check_av(av_frame_alloc()));
     auto* sink = outputs[i].sink;
+    const av_messages said;
     const int result = av_buffersink_get_frame(sink, next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return false;
-    check_av(result, doing);
+    check_av(result, doing, said);
     const auto unit = av_buffersink_get_time_base(sink);
     const auto info = stream_info::of_frames(
         "filter graph, output " + std::to_string(i), output_ends[i].kind,
@@ -219,12 +237,17 @@ class filter_graph::state {
   void drain() {
     for (auto& each : inputs) close(each);
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      while (pull(i)) {}
+      for (std::size_t held = 0; pull(i); ++held)
+        if (held == most_held_frames)
+          throw error(errc::limit_exceeded, doing,
+                      "the graph does not end: it has returned " + std::to_string(held) +
+                          " frames since the end of its input");
     graph.reset();
     for (auto& each : inputs) each.closed = false;
   }
 
   void build() {
+    const av_messages said;
     auto parsed = parse_graph(text, doing);
     const AVFilterInOut* end = parsed.inputs.get();
     for (auto& each : inputs) {
@@ -240,7 +263,12 @@ class filter_graph::state {
           avfilter_link(end->filter_ctx, static_cast<unsigned>(end->pad_idx), outputs[i].sink, 0),
           doing);
     }
-    check_av(avfilter_graph_config(parsed.graph.get(), nullptr), doing);
+    const int result = avfilter_graph_config(parsed.graph.get(), nullptr);
+    if (result < 0 && result != AVERROR(ENOMEM) && !said.first_error().empty()) {
+      const std::error_code code(result, av_category());
+      throw error(code, doing, code.message() + " (" + said.first_error() + ")");
+    }
+    check_av(result, doing);
     graph = std::move(parsed.graph);
   }
 
@@ -296,11 +324,19 @@ void filter_graph::finish() {
 }
 std::optional<frame> filter_graph::receive(std::size_t output) { return state_->receive(output); }
 
-std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text) {
+std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text,
+                                 const filter_frames_options& options) {
+  const std::size_t most =
+      options.max_frames == 0 ? frames.size() + most_held_frames : options.max_frames;
   filter_graph graph(text);
   std::vector<frame> filtered;
   const auto receive_all = [&] {
-    while (auto next = graph.receive()) filtered.push_back(std::move(*next));
+    while (auto next = graph.receive()) {
+      if (filtered.size() == most)
+        throw error(errc::limit_exceeded, "filter with \"" + std::string(text) + "\"",
+                    "it returns more than " + std::to_string(most) + " frames");
+      filtered.push_back(std::move(*next));
+    }
   };
   for (const auto& each : frames) {
     graph.send(each);
@@ -309,6 +345,14 @@ std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view
   graph.finish();
   receive_all();
   return filtered;
+}
+
+std::vector<std::string> ffmpeg_filters() {
+  std::vector<std::string> names;
+  void* position = nullptr;
+  while (const auto* each = av_filter_iterate(&position)) names.emplace_back(each->name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace lade::media

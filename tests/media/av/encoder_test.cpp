@@ -33,6 +33,10 @@ static std::vector<std::uint8_t> encoded_bytes(video_encoder& encoder, const ten
   return bytes;
 }
 
+static video_encode_options small_video() {
+  return {.encoder = "libx264", .width = 16, .height = 16, .frame_rate = 25};
+}
+
 static tensor picture_of_colour(const std::array<int, 3>& colour) {
   tensor picture(element_type::u8, {4, 16, 3});
   for (std::size_t i = 0; i < picture.spec().elements(); ++i)
@@ -218,6 +222,108 @@ TEST(VideoEncoder, WithoutLossRestoresFramesAndTheirTimes) {
   }
 }
 
+// [n, channels, height, width] of [n, height, width, channels].
+static tensor channels_first(const tensor& pictures) {
+  const auto& of = pictures.shape();
+  tensor turned(element_type::u8, {of[0], of[3], of[1], of[2]});
+  auto* out = turned.data<std::uint8_t>();
+  for (std::int64_t n = 0; n < of[0]; ++n)
+    for (std::int64_t c = 0; c < of[3]; ++c)
+      for (std::int64_t y = 0; y < of[1]; ++y)
+        for (std::int64_t x = 0; x < of[2]; ++x) *out++ = pictures[n][y][x].data<std::uint8_t>()[c];
+  return turned;
+}
+
+// How tensors of some channels are encoded without loss.
+struct channels_case {
+  std::int64_t channels;
+  const char* encoder;
+  const char* pixel_format;
+  const char* decoded;  // the same channels, as FFmpeg calls them
+};
+
+TEST(VideoEncoder, WithoutLossRestoresGreyRgbAndRgbaOfBothLayouts) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  for (const auto& each :
+       {channels_case{1, "ffv1", "gray", "gray"}, channels_case{1, "png", "gray", "gray"},
+        channels_case{3, "ffv1", "bgr0", "rgb24"}, channels_case{3, "png", "rgb24", "rgb24"},
+        channels_case{3, "libx264rgb", "rgb24", "rgb24"}, channels_case{4, "ffv1", "bgra", "rgba"},
+        channels_case{4, "png", "rgba", "rgba"}, channels_case{3, "png", "rgba", "rgb24"}}) {
+    const bool png = each.encoder == std::string_view("png");
+    const auto path = media_directory / (png ? "channels.mov" : "channels.mkv");
+    const auto pictures = random_pictures({3, 26, 38, each.channels}, seed);
+    const std::string expected(reinterpret_cast<const char*>(pictures.bytes()),
+                               pictures.spec().bytes());
+    for (const auto layout : {image_layout::hwc, image_layout::chw}) {
+      video_encoder encoder(
+          {.encoder = each.encoder,
+           .width = 38,
+           .height = 26,
+           .frame_rate = 25,
+           .pixel_format = each.pixel_format,
+           .options = each.encoder == std::string_view("libx264rgb") ? "qp=0" : "",
+           .tensor_layout = layout});
+      write_encoded(path, encoder,
+                    layout == image_layout::hwc ? pictures : channels_first(pictures));
+      EXPECT_TRUE(output_of_ffmpeg("-i " + path + " -pix_fmt " + each.decoded + " -f rawvideo -") ==
+                  expected)
+          << each.encoder << " " << each.pixel_format
+          << (layout == image_layout::hwc ? "" : " chw");
+    }
+  }
+}
+
+TEST(VideoEncoder, BothLayoutsBecomeTheSameYuvWithinALevel) {
+  const auto pictures = smooth_pictures(1, 4, 16);
+  auto options = raw_video("yuv420p");
+  video_encoder rows(options);
+  options.tensor_layout = image_layout::chw;
+  video_encoder planes(options);
+  const auto first = encoded_bytes(rows, pictures);
+  const auto second = encoded_bytes(planes, channels_first(pictures));
+  ASSERT_EQ(first.size(), second.size());
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], second[i], 1) << i;
+}
+
+TEST(VideoEncoder, GreyIsOfTheFullRange) {
+  tensor ramp(element_type::u8, {4, 16, 1});
+  for (int i = 0; i < 64; ++i) ramp.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(4 * i);
+  auto options = raw_video("yuv444p");
+  video_encoder limited(options);
+  const auto bytes = encoded_bytes(limited, ramp);
+  for (std::size_t i = 0; i < 64; ++i) {
+    EXPECT_NEAR(bytes[i], 16 + static_cast<double>(4 * i) * 219 / 255, 1);
+    EXPECT_EQ(bytes[64 + i], 128);
+  }
+}
+
+TEST(VideoEncoder, RefusesChannelsThatDoNotFit) {
+  const auto expect = [](image_layout layout, const tensor& picture, const char* text) {
+    auto options = small_video();
+    options.tensor_layout = layout;
+    video_encoder encoder(options);
+    EXPECT_THAT([&] { encoder.send(picture); }, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  using enum image_layout;
+  expect(hwc, random_pictures({16, 16, 4}, 1), "the picture has alpha, which yuv420p has not");
+  expect(chw, random_pictures({4, 16, 16}, 1), "the picture has alpha, which yuv420p has not");
+  expect(hwc, random_pictures({16, 16, 2}, 1), "pictures are u8 [height, width, 1, 3 or 4]");
+  expect(chw, random_pictures({16, 16, 3}, 1), "pictures are u8 [1, 3 or 4, height, width]");
+  expect(chw, random_pictures({3, 16, 18}, 1), "the picture is 18 x 16, not 16 x 16");
+  expect(hwc, channels_first(random_pictures({1, 16, 16, 3}, 1))[0], "not u8 [3, 16, 16]");
+}
+
+TEST(VideoEncoder, RefusesFramesOfSound) {
+  const auto sound = frames_of_file(media_files::path(all_sounds[0], sounding), stream_kind::audio);
+  video_encoder encoder(small_video());
+  EXPECT_THAT([&] { encoder.send(sound[0]); }, ThrowsMessage<error>(HasSubstr("the frame is")));
+  const auto picture = frames_of_file(video_path(all_videos[0]), stream_kind::video);
+  audio_encoder other({.encoder = "flac", .sample_rate = 44100, .channels = 2});
+  EXPECT_THAT([&] { other.send(picture[0]); },
+              ThrowsMessage<error>(HasSubstr("the frame is a picture")));
+}
+
 // How a file is encoded with loss, and how well.
 struct lossy_case {
   const char* file;
@@ -234,6 +340,7 @@ TEST(VideoEncoder, WithLossStaysAboveItsQuality) {
        {lossy_case{"lossy.mp4", "libx264", 12, 0, "preset=veryfast", 39},
         lossy_case{"hevc.mkv", "libx265", 12, 0, "x265-params=log-level=none", 39},
         lossy_case{"lossy.webm", "libvpx-vp9", 10, 0, "cpu-used=8", 39},
+        lossy_case{"av1.mp4", "libsvtav1", 10, 0, "preset=12", 38},
         lossy_case{"vp8.webm", "libvpx", {}, 2'000'000, "cpu-used=8", 36},
         lossy_case{"lossy.avi", "mpeg4", 2, 0, "", 38},
         lossy_case{"lossy.ts", "mpeg2video", 2, 0, "", 38},
@@ -299,13 +406,9 @@ TEST(VideoEncoder, ReachesItsBitRate) {
   EXPECT_NEAR(static_cast<double>(bytes) * 8 / 4, 400'000, 150'000);
 }
 
-static video_encode_options small_h264() {
-  return {.encoder = "libx264", .width = 16, .height = 16, .frame_rate = 25};
-}
-
 TEST(VideoEncoder, RefusesOptionsByName) {
   const auto expect = [](auto change, const char* text) {
-    auto options = small_h264();
+    auto options = small_video();
     change(options);
     EXPECT_THAT([&] { video_encoder encoder(options); }, ThrowsMessage<error>(HasSubstr(text)));
   };
@@ -351,13 +454,85 @@ TEST(VideoEncoder, RefusesOptionsByName) {
       "gop must be 1 to 1");
 }
 
+TEST(VideoEncoder, RefusesOptionsThatStateWhatMembersState) {
+  for (const auto& [option, text] :
+       {std::pair{"video_size=640x480", "the option video_size states what the member width and"},
+        {"s=640x480", "the option s states"},
+        {"pixel_format=yuv444p", "pixel_format"},
+        {"time_base=1/7", "time_base"},
+        {"g=5", "the option g states what the member gop states"},
+        {"bf=1", "b_frames"},
+        {"b=100000", "bit_rate"},
+        {"threads=7", "threads"},
+        {"colorspace=bt709", "colour.matrix"},
+        {"chroma_sample_location=top", "is set by the encoder"},
+        {"flags=+qscale", "quality"},
+        {"x264-params=fps=3", "the option x264-params fps is refused"}}) {
+    auto options = small_video();
+    options.options = option;
+    EXPECT_THAT([&] { video_encoder encoder(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << option;
+    options.encoder = "mpeg4";
+    EXPECT_THROW(video_encoder encoder(options), error) << option;
+  }
+}
+
+TEST(VideoEncoder, RefusesOptionsThatOpenFiles) {
+  const auto stats = media_directory / "stats";
+  for (const auto& [encoder, option, text] :
+       {std::tuple{"libx264", "flags=+pass1:stats=" + stats, "two passes, which are not offered"},
+        {"libx264", "flags=512:stats=" + stats, "two passes"},
+        {"libx264", "stats=" + stats, "the option stats names a file"},
+        {"libx264", "x264-params=pass=1\\:stats=" + stats, "the option x264-params pass"},
+        {"libx264", "x264opts=dump_yuv=" + stats, "the option x264opts dump_yuv"},
+        {"libx265", "x265-params=csv=" + stats, "the option x265-params csv"},
+        {"mpeg4", std::string("flags=+pass2"), "two passes"}}) {
+    auto options = small_video();
+    options.encoder = encoder;
+    options.options = option;
+    EXPECT_THAT([&] { video_encoder opened(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << option;
+  }
+  EXPECT_FALSE(std::filesystem::exists(stats));
+}
+
+TEST(VideoEncoder, RefusesOptionsThatALibraryDoesNotKnow) {
+  for (const auto& [encoder, option] : {std::pair{"libx264", "x264-params=bogus=1"},
+                                        {"libx264", "x264-params=ref=many"},
+                                        {"libx265", "x265-params=bogus=1"}}) {
+    auto options = small_video();
+    options.width = options.height = 64;
+    options.encoder = encoder;
+    options.options = option;
+    const auto* text = std::string_view(option).ends_with("many") ? "ref" : "bogus";
+    EXPECT_THAT([&] { video_encoder opened(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << option;
+  }
+}
+
+TEST(VideoEncoder, WordsOfFfmpegArePartOfTheErrorAndNothingIsPrinted) {
+  testing::internal::CaptureStderr();
+  for (const int threads : {1, 3})
+    for (const char* encoder : {"libx264", "libx265", "mpeg4", "libvpx"}) {
+      video_encoder opened(
+          {.encoder = encoder, .width = 160, .height = 96, .frame_rate = 25, .threads = threads});
+      opened.send(smooth_pictures(4, 96, 160));
+      opened.finish();
+    }
+  auto options = small_video();
+  options.options = "crf=many";
+  EXPECT_THAT([&] { video_encoder opened(options); },
+              ThrowsMessage<error>(HasSubstr("(Error setting option crf to value many")));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(VideoEncoder, RefusesPicturesThatDoNotFit) {
-  video_encoder encoder(small_h264());
+  video_encoder encoder(small_video());
   const auto expect = [&](const tensor& picture, const char* text) {
     EXPECT_THAT([&] { encoder.send(picture); }, ThrowsMessage<error>(HasSubstr(text)));
   };
   expect(random_pictures({16, 18, 3}, 1), "the picture is 18 x 16, not 16 x 16");
-  expect(random_pictures({16, 16}, 1), "pictures are u8 [height, width, 3]");
+  expect(random_pictures({16, 16}, 1), "pictures are u8 [height, width, 1, 3 or 4]");
   expect(tensor(element_type::f32, {16, 16, 3}), "not f32 [16, 16, 3]");
   encoder.finish();
   expect(random_pictures({16, 16, 3}, 1), "the encoder has finished");
@@ -421,6 +596,56 @@ TEST(AudioEncoder, WithoutLossRestoresSamples) {
     EXPECT_EQ(encoded_samples(media_directory / each.file, options, samples), values_of(samples))
         << each.file;
   }
+}
+
+// The same samples with another type, or [channels, samples].
+static tensor as_integers(const tensor& samples) {
+  tensor integers(element_type::i16, samples.shape());
+  for (std::size_t i = 0; i < samples.spec().elements(); ++i)
+    integers.data<std::int16_t>()[i] =
+        static_cast<std::int16_t>(std::lround(samples.data<float>()[i] * 0x1p15F));
+  return integers;
+}
+
+template <class Sample>
+static tensor as_planes(const tensor& samples) {
+  const auto n = samples.shape()[0];
+  const auto channels = samples.shape()[1];
+  tensor planes(samples.type(), {channels, n});
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t c = 0; c < channels; ++c)
+      planes.data<Sample>()[c * n + i] = samples.data<Sample>()[i * channels + c];
+  return planes;
+}
+
+TEST(AudioEncoder, WithoutLossRestoresIntegersAndPlanes) {
+  const auto samples = sweep(20'000, 2);
+  const auto integers = as_integers(samples);
+  const auto target = media_directory / "tensors.mkv";
+  for (const char* encoder : {"flac", "pcm_s16le", "pcm_f32le"}) {
+    audio_encode_options options{.encoder = encoder, .sample_rate = 44100, .channels = 2};
+    EXPECT_EQ(encoded_samples(target, options, integers), values_of(samples)) << encoder;
+    options.tensor_layout = audio_layout::planar;
+    EXPECT_EQ(encoded_samples(target, options, as_planes<float>(samples)), values_of(samples));
+    EXPECT_EQ(encoded_samples(target, options, as_planes<std::int16_t>(integers)),
+              values_of(samples));
+  }
+}
+
+TEST(AudioEncoder, RefusesOtherTensors) {
+  audio_encode_options options{.encoder = "flac", .sample_rate = 44100, .channels = 2};
+  const auto expect = [&](const tensor& samples, const char* text) {
+    audio_encoder encoder(options);
+    EXPECT_THAT([&] { encoder.send(samples); }, ThrowsMessage<error>(HasSubstr(text)));
+    encoder.finish();
+    EXPECT_THAT([&] { encoder.send(samples); },
+                ThrowsMessage<error>(HasSubstr("the encoder has finished")));
+  };
+  expect(tensor(element_type::u8, {4, 2}), "samples are f32 or i16 [samples, 2]");
+  expect(tensor(element_type::f32, {2, 4}), "not f32 [2, 4]");
+  expect(tensor(element_type::f32, {4}), "not f32 [4]");
+  options.tensor_layout = audio_layout::planar;
+  expect(tensor(element_type::i16, {4, 2}), "samples are f32 or i16 [2, samples]");
 }
 
 // Signal to noise, in decibels, of what was decoded.
@@ -537,6 +762,69 @@ TEST(AudioEncoder, RefusesFramesThatDoNotFollow) {
   EXPECT_THAT(
       [&] { other.send(frames[1]); },
       ThrowsMessage<error>(HasSubstr("the frame has 2 channels of 44100 Hz, not 2 of 48000")));
+}
+
+TEST(AudioEncoder, RefusesOptionsThatStateWhatMembersState) {
+  for (const char* option : {"ar=8000", "ac=1", "channel_layout=5.1", "ch_layout=mono",
+                             "sample_fmt=s16", "frame_size=10", "time_base=1/7", "ab=1000"}) {
+    const std::string key(option, std::strchr(option, '='));
+    EXPECT_THAT(
+        [&] {
+          audio_encoder encoder(
+              {.encoder = "aac", .sample_rate = 44100, .channels = 2, .options = option});
+        },
+        ThrowsMessage<error>(HasSubstr("the option " + key + " ")))
+        << option;
+  }
+}
+
+TEST(AudioEncoder, RefusesSamplesThatAreNotFinite) {
+  for (const char* name : {"libmp3lame", "aac", "flac", "pcm_f32le"})
+    for (const float bad : {NAN, INFINITY, -INFINITY, 1e30F}) {
+      audio_encoder encoder({.encoder = name, .sample_rate = 44100, .channels = 2});
+      auto samples = sweep(5000, 2);
+      samples.data<float>()[2 * 1234 + 1] = bad;
+      EXPECT_THAT([&] { encoder.send(samples); },
+                  ThrowsMessage<error>(HasSubstr("sample 1234 of channel 1 is ")))
+          << name << " " << bad;
+      encoder.send(sweep(5000, 2));
+      encoder.finish();
+      EXPECT_TRUE(encoder.receive());
+    }
+}
+
+TEST(AudioEncoder, RefusesSamplesOfMp3ThatWouldEndTheProcess) {
+  const audio_encode_options options{
+      .encoder = "libmp3lame", .sample_rate = 48000, .channels = 2, .bit_rate = 32'000};
+  tensor samples(element_type::f32, {20'000, 2});
+  std::mt19937 random(1);
+  const auto fill = [&](float most) {
+    for (std::size_t i = 0; i < samples.spec().elements(); ++i)
+      samples.data<float>()[i] = random() % 2 == 0 ? most : -most;
+  };
+  fill(16'384);
+  audio_encoder encoder(options);
+  EXPECT_THAT([&] { encoder.send(samples); },
+              ThrowsMessage<error>(HasSubstr("sample 0 of channel 0 is ")));
+  fill(256);
+  encoder.send(samples);
+  encoder.finish();
+  EXPECT_TRUE(encoder.receive());
+}
+
+TEST(AudioEncoder, RefusesFramesWhoseSamplesAreTooLarge) {
+  const auto path = media_directory / "large.wav";
+  auto samples = sweep(100, 2);
+  samples.data<float>()[2 * 42] = 1e6F;
+  const audio_encode_options floats{.encoder = "pcm_f32le", .sample_rate = 44100, .channels = 2};
+  audio_encoder first(floats);
+  write_encoded(path, first, samples);
+  audio_encoder second({.encoder = "libmp3lame", .sample_rate = 44100, .channels = 2});
+  EXPECT_THAT(
+      [&] {
+        for (const auto& each : frames_of_file(path, stream_kind::audio)) second.send(each);
+      },
+      ThrowsMessage<error>(HasSubstr("sample 42 of channel 0 is 1000000")));
 }
 
 TEST(AudioEncoder, RefusesOptionsByName) {

@@ -305,6 +305,40 @@ TEST(Muxer, RefusesWhatTheContainerDoesNotHold) {
               ThrowsMessage<error>(HasSubstr("it has no streams")));
 }
 
+TEST(Muxer, RefusesMisuse) {
+  const auto sound = sound_named(all_sounds[0].file);
+  muxer file(media_directory / "misuse.mka");
+  const int stream = file.add(demux(read_bytes(sound), sound, stream_kind::audio).stream());
+  const auto expect = [](auto call, const char* text) {
+    EXPECT_THAT(call, ThrowsMessage<error>(HasSubstr(text)));
+  };
+  expect([&] { file.set_metadata(7, {}); }, "write stream 7 of");
+  expect([&] { file.set_orientation(-1, {}); }, "write stream -1 of");
+  expect([&] { file.set_orientation(stream, {.degrees = 90}); }, "the stream is no video");
+  expect([&] { (void)file.content(); }, "it is in memory after finish() only");
+  file.finish();
+  expect([&] { file.finish(); }, "it is finished");
+  expect([&] { file.set_metadata({}); }, "its first packet has been written");
+  expect([] { (void)muxer::in_memory({}); }, "write memory: FFmpeg has no format");
+  expect([] { (void)muxer::in_memory({.format = "hls"}); }, "not one of single files");
+  const auto video = video_named("h264.mp4");
+  auto memory = muxer::in_memory({.format = "mp4"});
+  const int turned = memory.add(demux(read_bytes(video), video, stream_kind::video).stream());
+  expect([&] { memory.set_orientation(turned, {.degrees = 45}); }, "no multiple of 90 degrees");
+}
+
+TEST(Muxer, NothingOfFfmpegIsPrinted) {
+  testing::internal::CaptureStderr();
+  for (const char* format : {"ts", "mkv", "avi", "mp4", "mov"}) {
+    const auto target = media_directory / (std::string("quiet.") + format);
+    audio_encoder encoder({.encoder = "aac", .sample_rate = 44100, .channels = 2});
+    write_encoded(target, encoder, sweep(5000, 2));
+    EXPECT_THROW(remux({video_named("h264.mp4")}, "/dev/full", {.format = "mpegts"}), error);
+  }
+  { muxer abandoned(media_directory / "abandoned.mp4"); }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Muxer, RefusesPacketsThatGoBackInTime) {
   const auto path = video_named("h264.mp4");
   const auto source = demux(read_bytes(path), path, stream_kind::video);

@@ -11,8 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lade::media {
@@ -57,6 +59,27 @@ TEST(PacketIndex, IsKeptInAFile) {
   save_index(index, path);
   EXPECT_EQ(sync_wait(runs, load_index(path)).size(), index.size());
   EXPECT_THROW(save_index(index, "/no/such/directory/kept.index"), error);
+  EXPECT_THAT([&] { save_index(index, "/dev/full"); },
+              testing::ThrowsMessage<error>(
+                  testing::HasSubstr("write /dev/full: No space left on device")));
+}
+
+TEST(PacketIndex, MayBeWrittenByManyThreadsAtOnce) {
+  const auto index = indexed(video_recipes()[0]);
+  const auto directory = std::filesystem::path(media_directory / "indexes");
+  std::filesystem::create_directory(directory);
+  const auto path = (directory / "kept.index").string();
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 4; ++i)
+    writers.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) save_index(index, path);
+    });
+  for (auto& each : writers) each.join();
+  EXPECT_EQ(read_bytes(path).text(), index.serialise().text());
+  std::vector<std::string> left;
+  for (const auto& each : std::filesystem::directory_iterator(directory))
+    left.push_back(each.path().filename().string());
+  EXPECT_THAT(left, testing::ElementsAre("kept.index"));
 }
 
 TEST(PacketIndex, OfAnotherFileIsRefused) {

@@ -2,9 +2,13 @@
 
 #include "encoded.hpp"
 
+#include <lade/media/image.hpp>
+#include <lade/sample.hpp>
+
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <tuple>
 
 namespace lade::media {
 
@@ -66,8 +70,98 @@ TEST(SaveImage, RefusesWhatItCannotWrite) {
   expect("a.png", {.quality = 3}, "write a.png: the encoder has no such quality");
   expect("a.png", {.options = "nosuch=1"}, "unknown option nosuch");
   expect("/nosuch/a.png", {}, "write /nosuch/a.png: No such file or directory");
+  expect("a.jpg", {.options = "video_size=9x9"}, "the option video_size");
+  expect("png", {}, "write png: images are png, jpg");
   EXPECT_THAT([] { save_image("a.png", tensor(element_type::u8, {8, 8})); },
-              ThrowsMessage<error>(HasSubstr("pictures are u8 [height, width, 3]")));
+              ThrowsMessage<error>(HasSubstr("pictures are u8 [height, width, 1, 3 or 4]")));
+  EXPECT_THAT([] { save_image("a.jpg", random_pictures({8, 8, 4}, 1)); },
+              ThrowsMessage<error>(HasSubstr("has alpha, which yuv420p has not")));
+  EXPECT_THAT([&] { (void)encode_image(picture, "gif"); },
+              ThrowsMessage<error>(HasSubstr("encode an image (gif): images are png, jpg")));
+  EXPECT_THAT(
+      [&] { (void)encode_image(picture, "png", {.quality = 3}); },
+      ThrowsMessage<error>(HasSubstr("encode an image (png): the encoder has no such quality")));
+  EXPECT_THAT([] { (void)encode_image(random_pictures({8, 8}, 1), "png"); },
+              ThrowsMessage<error>(HasSubstr("encode an image (png): pictures are u8")));
+  const auto path = media_files::path(all_sounds[0], sounding);
+  const auto sound = frames_of_file(path, stream_kind::audio)[0];
+  EXPECT_THAT([&] { (void)encode_image(sound, "png"); },
+              ThrowsMessage<error>(HasSubstr("encode an image (png): the frame is audio")));
+  EXPECT_THAT([&] { save_image("a.png", sound); },
+              ThrowsMessage<error>(HasSubstr("write a.png: the frame is audio")));
+  EXPECT_THAT([&] { save_image("/nosuch/a.png", sound); }, testing::Throws<error>());
+}
+
+static std::string bytes_of(const tensor& of) {
+  return {reinterpret_cast<const char*>(of.bytes()), of.spec().bytes()};
+}
+
+TEST(SaveImage, ImagesInMemoryAreDecodedAgain) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  const auto picture = random_pictures({37, 53, 3}, seed);
+  const decode_image decode;
+  for (const char* format : {"png", "bmp", "tiff", "TIF"})
+    EXPECT_EQ(bytes_of(decode(sample("a").with_data(encode_image(picture, format)))),
+              bytes_of(picture))
+        << format;
+  auto webp = encode_image(picture, "webp", {.pixel_format = "bgra", .options = "lossless=1"});
+  EXPECT_EQ(bytes_of(decode(sample("a").with_data(std::move(webp)))), bytes_of(picture));
+  const auto smooth = smooth_pictures(1, 96, 160)[0];
+  for (const char* format : {"jpeg", "jpg", "webp"}) {
+    const auto decoded = decode(sample("a").with_data(encode_image(smooth, format)));
+    ASSERT_EQ(decoded.shape(), smooth.shape());
+    EXPECT_GT(
+        psnr(decoded.data<std::uint8_t>(), smooth.data<std::uint8_t>(), smooth.spec().bytes()), 28)
+        << format;
+  }
+}
+
+TEST(SaveImage, GreyIsDecodedAsRgbOfEqualChannels) {
+  const auto grey = random_pictures({37, 53, 1}, 1);
+  for (const char* format : {"png", "bmp", "tiff"}) {
+    const auto rgb = decode_image()(sample("a").with_data(encode_image(grey, format)));
+    ASSERT_EQ(rgb.shape(), (dimensions{37, 53, 3}));
+    for (std::int64_t i = 0; i < 37 * 53 * 3; ++i)
+      ASSERT_EQ(rgb.data<std::uint8_t>()[i], grey.data<std::uint8_t>()[i / 3]) << format << i;
+  }
+}
+
+TEST(SaveImage, WritesTheBytesThatEncodeImageReturns) {
+  const auto picture = random_pictures({37, 53, 3}, 1);
+  const auto frame = frames_of_file(video_path(all_videos[0]), stream_kind::video)[3];
+  for (const std::string format : {"png", "jpg", "webp", "bmp", "tiff"}) {
+    const auto path = media_directory / ("same." + format);
+    save_image(path, picture);
+    EXPECT_TRUE(read_bytes(path).text() == encode_image(picture, format).text()) << format;
+    save_image(path, frame);
+    EXPECT_TRUE(read_bytes(path).text() == encode_image(frame, format).text()) << format;
+  }
+}
+
+TEST(SaveImage, RestoresGreyRgbaAndPlanes) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  for (const auto& [format, channels, pixel_format] : {std::tuple{"png", 1, "gray"},
+                                                       {"png", 4, "rgba"},
+                                                       {"tif", 1, "gray"},
+                                                       {"tif", 4, "rgba"},
+                                                       {"png", 3, "rgb24"},
+                                                       {"tif", 3, "rgb24"}}) {
+    const auto planes = random_pictures({channels, 37, 53}, seed);
+    tensor rows(element_type::u8, {37, 53, channels});
+    for (std::int64_t i = 0; i < 37 * 53; ++i)
+      for (std::int64_t c = 0; c < channels; ++c)
+        rows.data<std::uint8_t>()[i * channels + c] = planes.data<std::uint8_t>()[c * 37 * 53 + i];
+    const auto path = media_directory / (std::string("channels.") + format);
+    const auto decoded = [&] {
+      return output_of_ffmpeg("-i " + path + " -pix_fmt " + pixel_format + " -f rawvideo -");
+    };
+    save_image(path, rows);
+    EXPECT_TRUE(decoded() == bytes_of(rows)) << format << " " << pixel_format;
+    save_image(path, planes, {.tensor_layout = image_layout::chw});
+    EXPECT_TRUE(decoded() == bytes_of(rows)) << format << " " << pixel_format << " chw";
+  }
 }
 
 }  // namespace lade::media

@@ -9,13 +9,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <regex>
 #include <string>
 #include <vector>
 
 extern "C" {
+#include <libavfilter/avfilter.h>
 #include <libavutil/frame.h>
 #include <libavutil/imgutils.h>
+#include <libavutil/opt.h>
 }
 
 namespace lade::media {
@@ -212,8 +216,94 @@ TEST(FilterGraph, FiltersThatCouldOpenFilesAreRefusedHoweverTheyAreWritten) {
        {"movie=a.mp4", "mo'vi'e=a.mp4", "m\\ovie=a.mp4", "[x] movie@y=a.mp4 [z]",
         "hflip;movie=a.mp4", "sws_flags=area; movie=a.mp4", "subtitles=a.srt", "ass=a.ass",
         "amovie=a.wav", "drawtext=fontfile=a.ttf", "lut3d=a.cube", "hflip,[a][b]psnr=a.log",
-        "metadata=print:file=a.txt", "curves=psfile=a.acv", "[a]hflip[b];\n movie = a.mp4"})
+        "metadata=print:file=a.txt", "nnedi=weights=a.bin", "asr=hmm=a", "fieldhint=hint=a.txt",
+        "[a][b]paletteuse=debug_kdtree=a.dot", "curves=psfile=a.acv",
+        "[a]hflip[b];\n movie = a.mp4"})
     expect_no_graph(text, "", "could open files");
+}
+
+// FFmpeg's descriptions of a filter's options that are texts.
+static std::string descriptions_of_texts(const AVFilter& filter) {
+  std::string all;
+  if (filter.priv_class == nullptr) return all;
+  const AVOption* option = nullptr;
+  const void* object = &filter.priv_class;
+  while ((option = av_opt_next(object, option)) != nullptr) {
+    const int type = static_cast<int>(option->type) & 0xffff;
+    if (type != AV_OPT_TYPE_STRING && type != AV_OPT_TYPE_DICT) continue;
+    all.append("|").append(option->name);
+    all.append(": ").append(option->help != nullptr ? option->help : "");
+  }
+  return all;
+}
+
+static bool is_refused_for_resources(const std::string& filter) {
+  try {
+    (void)filter_graph(filter);
+  } catch (const error& failure) {
+    return std::string_view(failure.what()).find("could open files") != std::string_view::npos;
+  } catch (const std::bad_alloc&) {  // FFmpeg's error for some options that are missing
+  }
+  return false;
+}
+
+// By FFmpeg's descriptions, which lade does not look at.
+TEST(FilterGraph, EveryFilterWhoseOptionsSpeakOfFilesOrSocketsIsRefused) {
+  const std::regex words("file|path|director|librar|plugin|socket|address|\\b(model|ur[il])\\b",
+                         std::regex::icase);
+  std::size_t speaking = 0;
+  for (const auto& name : ffmpeg_filters()) {
+    const auto texts = descriptions_of_texts(*avfilter_get_by_name(name.c_str()));
+    if (!std::regex_search(texts, words)) continue;
+    ++speaking;
+    EXPECT_TRUE(is_refused_for_resources(name)) << name << " has the options " << texts;
+  }
+  EXPECT_GT(speaking, 20U);
+  for (const char* name : {"movie", "amovie", "nnedi"}) EXPECT_TRUE(is_refused_for_resources(name));
+}
+
+TEST(FilterGraph, UsualFiltersAreNotRefused) {
+  for (const char* name :
+       {"aecho",     "aeval",        "aformat",   "afade",    "amix",    "anull",   "aresample",
+        "asetpts",   "atempo",       "boxblur",   "concat",   "crop",    "eq",      "fade",
+        "format",    "fps",          "geq",       "highpass", "hue",     "lowpass", "lut",
+        "overlay",   "pad",          "pan",       "rotate",   "scale",   "select",  "setpts",
+        "setsar",    "tile",         "transpose", "trim",     "unsharp", "volume",  "xstack",
+        "showwaves", "showspectrum", "zoompan"})
+    EXPECT_FALSE(is_refused_for_resources(name)) << name;
+}
+
+TEST(FilterGraph, FiltersOfFfmpegCanBeListed) {
+  const auto names = ffmpeg_filters();
+  EXPECT_THAT(names, testing::IsSupersetOf({"scale", "volume", "movie"}));
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+}
+
+TEST(FilterGraph, AGraphWithoutEndIsAnError) {
+  const std::vector one{video_frames()[0]};
+  EXPECT_THAT(
+      [&] { filter_frames(one, "loop=-1:1", {.max_frames = 50}); },
+      ThrowsMessage<error>(AllOf(HasSubstr("loop=-1:1"), HasSubstr("more than 50 frames"))));
+  EXPECT_THAT([&] { filter_frames(one, "loop=-1:1"); },
+              ThrowsMessage<error>(HasSubstr("more than 100001 frames")));
+  EXPECT_EQ(filter_frames(one, "loop=49:1", {.max_frames = 50}).size(), 50U);
+  filter_graph graph("loop=-1:1");
+  graph.send(one[0]);
+  graph.finish();
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(graph.receive());
+  EXPECT_THAT([&] { graph.send(one[0]); },
+              ThrowsMessage<error>(HasSubstr("the graph does not end")));
+}
+
+TEST(FilterGraph, WordsOfFfmpegArePartOfTheErrorAndNothingIsPrinted) {
+  const auto frames = video_frames();
+  testing::internal::CaptureStderr();
+  expect_no_graph("scale=w=nosuch(1):h=8", "scale", "nosuch(1)");
+  expect_no_graph("[a]hflip[b", "[a]hflip[b", "Invalid argument (");
+  EXPECT_THAT([&] { filter_frames(frames, "crop=w=9999:h=8"); },
+              ThrowsMessage<error>(HasSubstr("(Invalid too big or non positive size")));
+  EXPECT_EQ(filter_frames(frames, "scale=8:8,showinfo").size(), frames.size());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(FilterGraph, MisuseIsRefused) {

@@ -5,7 +5,9 @@
 #include <lade/media/av/frame.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/rational.hpp>
+#include <lade/media/av/resampler.hpp>
 #include <lade/media/av/stream_info.hpp>
+#include <lade/media/resize.hpp>
 #include <lade/tensor.hpp>
 
 #include <cstdint>
@@ -50,8 +52,13 @@ struct video_encode_options {
   int threads = 1;  // of the encoder, beside the calling one
 
   // Further options of the encoder as "key=value:key=value"; a backslash before a colon makes it
-  // part of a value. Unknown ones are refused.
+  // part of a value. Refused by name are unknown ones, also those in x264-params and the like that
+  // the library reports; those that state what a member states ("g", "video_size"); and those that
+  // open files, such as the statistics of two passes.
   std::string_view options = {};
+
+  // Of tensors: [height, width, channels], or chw: [channels, height, width].
+  image_layout tensor_layout = image_layout::hwc;
 };
 
 // Encodes a video. Pictures are converted to the encoder's pixel format and colour by libswscale
@@ -78,8 +85,11 @@ class video_encoder {
   // time base, or not after the one before, and for any frame after finish().
   void send(const frame& next);
 
-  // Encodes a picture, u8 [height, width, 3] RGB, or a batch of them [n, height, width, 3], one
-  // frame after the last one; the first at 0. Rows may have any stride, pixels must be contiguous.
+  // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` says, or a batch of them
+  // [n, ...], one frame after the last one; the first at 0. Channels: 1 of grey, 3 of RGB, or 4 of
+  // RGBA if the pixel format has alpha. Grey, as RGB, is of the full range.
+  // Rows and planes may have any stride, the pixels of a row must be contiguous. The two layouts
+  // may differ by one level where RGB becomes YUV.
   // Throws as above, and error(invalid_argument) for other tensors.
   void send(const tensor& pictures);
 
@@ -110,6 +120,9 @@ struct audio_encode_options {
   std::int64_t bit_rate = 0;           // bits per second; the encoder's default if 0
   std::optional<double> quality = {};  // in the encoder's unit: quality of Vorbis, MP3, AAC
   std::string_view options = {};       // as of video
+
+  // Of tensors: [samples, channels], or planar: [channels, samples].
+  audio_layout tensor_layout = audio_layout::interleaved;
 };
 
 // Encodes audio. Samples are converted to the encoder's sample format by libswresample, and cut to
@@ -130,8 +143,12 @@ class audio_encoder {
   // other channels, a frame without a time, and for any frame after finish().
   void send(const frame& next);
 
-  // Encodes samples, f32 [samples, channels] from -1 to 1 with any strides, after the last ones;
-  // the first at 0. Values beyond are clipped if the sample format is of integers.
+  // Encodes samples, f32 from -1 to 1 or i16, [samples, channels] or as `tensor_layout` says, with
+  // any strides, after the last ones; the first at 0. Values beyond are clipped if the sample
+  // format is of integers.
+  // Throws error(invalid_argument) for other tensors, and naming the first sample of floats that is
+  // not finite or beyond +-2^20, of MP3 +-256; then nothing of the tensor is encoded. The same
+  // holds for frames.
   void send(const tensor& samples);
 
   void finish();

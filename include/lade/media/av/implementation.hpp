@@ -21,6 +21,7 @@
 #include "../../../../media/av/decoder.cpp"
 #include "../../../../media/av/decoding_times.cpp"
 #include "../../../../media/av/demuxer.cpp"
+#include "../../../../media/av/encoder_options.cpp"
 #include "../../../../media/av/ffmpeg.cpp"
 #include "../../../../media/av/format_reader.cpp"
 #include "../../../../media/av/format_writer.cpp"

@@ -128,7 +128,8 @@ struct video_options {
 packet_index index_video(const buffer& file, std::string_view name,
                          const video_options& options = {});
 
-// Writes an index to a file: under another name first, so that a file of that path is whole.
+// Writes an index to a file: under another name first, so that a file of that path is whole, and
+// on the disk. Several threads and processes may write the same path; one of their files stays.
 // Blocks. Throws error naming the path and the system's reason.
 void save_index(const packet_index& index, const std::string& path);
 

@@ -1,8 +1,10 @@
-// Images out: frames and tensors as files.
+// Images out: frames and tensors as files, or as files in memory.
 
 #pragma once
 
+#include <lade/buffer.hpp>
 #include <lade/media/av/frame.hpp>
+#include <lade/media/resize.hpp>
 #include <lade/tensor.hpp>
 
 #include <optional>
@@ -22,10 +24,15 @@ struct save_image_options {
   // Further options of the encoder as "key=value:key=value": "lossless=1" of WebP. Unknown ones are
   // refused.
   std::string_view options = {};
+
+  // Of tensors: [height, width, channels], or chw: [channels, height, width].
+  image_layout tensor_layout = image_layout::hwc;
 };
 
 // Writes an image in the format of its extension: png, jpg, jpeg, webp, bmp, tif, tiff. PNG, BMP
-// and TIFF restore 8-bit RGB exactly. `picture` of the second: u8 [height, width, 3] RGB.
+// and TIFF restore 8-bit RGB and grey exactly, PNG and TIFF also RGBA. A tensor is u8 [height,
+// width, channels] or as `tensor_layout` says, with 1 channel of grey, 3 of RGB, or 4 of RGBA,
+// which JPEG refuses.
 //
 // The file has its name when it is complete, as with muxer. Blocks; any thread. Throws
 // error(unsupported) for another extension, error(invalid_argument) for options and tensors that do
@@ -34,5 +41,12 @@ void save_image(const std::string& path, const frame& picture,
                 const save_image_options& options = {});
 void save_image(const std::string& path, const tensor& picture,
                 const save_image_options& options = {});
+
+// The same as bytes in memory, which is the calling stage's. `format`: one of the extensions above,
+// without a dot. Errors say "encode an image (png)".
+buffer encode_image(const frame& picture, std::string_view format,
+                    const save_image_options& options = {});
+buffer encode_image(const tensor& picture, std::string_view format,
+                    const save_image_options& options = {});
 
 }  // namespace lade::media

@@ -37,7 +37,14 @@ struct graph_end {
 //
 // Errors name the graph's text, and the filter where that is known: error(invalid_argument) for an
 // unknown filter or option, error(unsupported) for a filter that could open files, a library or a
-// socket, such as movie, subtitles or drawtext, and FFmpeg's error if a graph fails.
+// socket, such as movie, subtitles or drawtext, and FFmpeg's error if a graph fails. A filter is
+// refused if it has an option whose value is a text that is not known to be harmless, even if the
+// option is not used.
+//
+// Graphs without end. A graph may return frames for ever ("loop=-1:2"): the caller of receive()
+// bounds their number. If the format changes or a new stream begins, the graph must end within
+// 100,000 frames of each output; otherwise error(limit_exceeded). A graph that works for ever and
+// returns nothing ("loop=-1:2,select=0") is not noticed.
 class filter_graph {
  public:
   explicit filter_graph(std::string_view text);
@@ -69,7 +76,18 @@ class filter_graph {
   std::unique_ptr<state> state_;
 };
 
-// All frames through a graph of one input and one output.
-std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text);
+struct filter_frames_options {
+  std::size_t max_frames = 0;  // that may be returned; 0: 100,000 more than are filtered
+};
+
+// All frames through a graph of one input and one output. Throws error(limit_exceeded) if the graph
+// returns more than `max_frames` frames, as one without end does.
+std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text,
+                                 const filter_frames_options& options = {});
+
+// The names of the filters of the FFmpeg that the program runs with, in alphabetical order; also of
+// those that filter_graph refuses. The module av has the same for decoders and others
+// (lade/media/av/ffmpeg.hpp).
+std::vector<std::string> ffmpeg_filters();
 
 }  // namespace lade::media
