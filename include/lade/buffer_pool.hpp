@@ -180,6 +180,9 @@ class call_memory {
   buffer allocate(std::size_t bytes);
   memory_charge charge(std::size_t bytes);
 
+  // For the threads of a library, whose work may outlive the call.
+  const buffer_pool& pool() const noexcept { return pool_; }
+
  private:
   void leave() noexcept;
 
