@@ -184,6 +184,9 @@ class call_memory {
   memory_charge charge(std::size_t bytes);
   bool stop_requested() const noexcept { return stop_.stop_requested(); }
 
+  // For the threads of a library, whose work may outlive the call.
+  const buffer_pool& pool() const noexcept { return pool_; }
+
  private:
   void leave() noexcept;
 

@@ -33,6 +33,9 @@ std::optional<box_start> box_start_of(std::span<const std::byte> bytes, std::uin
   return box;
 }
 
+// Of a recording in fragments of a second, that is a day.
+static constexpr std::size_t most_boxes = 1 << 18;
+
 std::optional<box_headers> box_headers::of(const buffer& file) {
   box_headers result;
   result.file_bytes_ = file.size();
@@ -40,7 +43,7 @@ std::optional<box_headers> box_headers::of(const buffer& file) {
   for (std::size_t at = 0; at < file.size();) {
     const auto left = file.size() - at;
     const auto box = box_start_of(file.bytes().subspan(at), left);
-    if (!box || box->bytes > left) return std::nullopt;
+    if (!box || box->bytes > left || result.parts_.size() == most_boxes) return std::nullopt;
     const auto kept = static_cast<std::size_t>(box->is_media ? box->header_bytes : box->bytes);
     result.parts_.push_back({at, file.slice(at, kept)});
     has_media = has_media || box->is_media;
@@ -50,9 +53,13 @@ std::optional<box_headers> box_headers::of(const buffer& file) {
   return result;
 }
 
-// Small boxes come with the start of the one before.
-static task<buffer> read_start(const byte_reader& from, std::uint64_t at, std::uint64_t left) {
-  constexpr std::uint64_t bytes = 128;
+// Small boxes come with the start of the one before. Files of a few boxes are read exactly; the
+// more reads a file has taken, the more bytes each brings.
+static task<buffer> read_start(const byte_reader& from, std::uint64_t at, std::uint64_t left,
+                               unsigned reads) {
+  constexpr std::uint64_t least = 128;
+  constexpr unsigned most_doubled = 9;  // 64 KiB
+  const auto bytes = least << std::min(reads / 16, most_doubled);
   return from.read_at(at, static_cast<std::size_t>(std::min(bytes, left)));
 }
 
@@ -62,22 +69,25 @@ task<std::optional<box_headers>> box_headers::read(std::shared_ptr<const byte_re
   bool has_media = false;
   buffer known;  // bytes of the file from known_at on
   std::uint64_t known_at = 0;
+  unsigned reads = 0;
   for (std::uint64_t at = 0; at < result.file_bytes_;) {
     const auto left = result.file_bytes_ - at;
     if (at < known_at ||
         at + std::min<std::uint64_t>(left, most_header_bytes) > known_at + known.size()) {
-      known = co_await read_start(*from, at, left);
+      known = co_await read_start(*from, at, left, reads++);
       known_at = at;
     }
     const auto skipped = static_cast<std::size_t>(at - known_at);
     const auto box = box_start_of(known.bytes().subspan(skipped), left);
-    if (!box || box->bytes > left) co_return std::nullopt;
+    if (!box || box->bytes > left || result.parts_.size() == most_boxes) co_return std::nullopt;
     const auto kept = static_cast<std::size_t>(box->is_media ? box->header_bytes : box->bytes);
     buffer bytes;
-    if (kept <= known.size() - skipped)
+    if (kept <= known.size() - skipped) {
       bytes = known.slice(skipped, kept);
-    else
+    } else {
       bytes = co_await from->read_at(at, kept);
+      ++reads;
+    }
     result.parts_.push_back({at, std::move(bytes)});
     has_media = has_media || box->is_media;
     at += box->bytes;

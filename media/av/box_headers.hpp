@@ -33,8 +33,9 @@ std::optional<box_start> box_start_of(std::span<const std::byte> bytes, std::uin
 // Copies share.
 class box_headers {
  public:
-  // Empty if the file does not consist of boxes, or has no media data. That of a reader reads the
-  // headers only, into memory of the caller's pool; it throws what the reader throws.
+  // Empty if the file does not consist of boxes, has no media data, or more than 262,144 boxes.
+  // That of a reader reads the headers only, into memory of the caller's pool; it throws what the
+  // reader throws.
   static std::optional<box_headers> of(const buffer& file);
   static task<std::optional<box_headers>> read(std::shared_ptr<const byte_reader> from);
 

@@ -319,6 +319,24 @@ void decode_clip::write_clip(const video& from, std::span<const std::int64_t> nu
   damaged_->fetch_add(from.damaged() + counted.damaged, std::memory_order_relaxed);
 }
 
+// Whether the file begins as an MP4 file does (ISO/IEC 14496-12, 4.3).
+static bool begins_with_file_type(const buffer& file) noexcept {
+  return file.size() >= 8 && file.text().substr(4, 4) == "ftyp";
+}
+
+std::size_t decode_clip::memory_to_write(const sample& in) const {
+  constexpr std::size_t pictures = 12;
+  constexpr std::int64_t usual_pixels = 1280 * 720;
+  const auto pixels =
+      static_cast<std::size_t>(std::min(usual_pixels, options_.decoding.max_pixels));
+  const auto& file = encoded_bytes(in, options_.field, "decode");
+  return pictures * pixels * 3 / 2 + (begins_with_file_type(file) ? 0 : file.size());
+}
+
+std::size_t decode_clip::memory_needed(const sample& in) const {
+  return spec_.bytes() + memory_to_write(in);
+}
+
 // The copy of the decoder is the coroutine's.
 task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                     random draw) {

@@ -2,6 +2,7 @@
 
 #include "av_messages.hpp"
 #include "av_options.hpp"
+#include "compat.hpp"
 #include "frame_memory.hpp"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace lade::media {
 struct pooled_codec::store {
   struct idle {
     std::string key;
+    std::unique_ptr<thread_memory> memory;
     av_codec_context context;
   };
   static constexpr std::size_t capacity = 32;
@@ -141,10 +143,20 @@ static int strict_recognition(AVCodecID codec) noexcept {
   return codec == AV_CODEC_ID_H264 ? check : check | AV_EF_EXPLODE;
 }
 
+// libavcodec takes these for granted, and ends the process otherwise.
+static void check_decodable(const AVCodecParameters& of, std::string_view doing) {
+  if (of.codec_type != AVMEDIA_TYPE_VIDEO && of.codec_type != AVMEDIA_TYPE_AUDIO)
+    throw error(errc::unsupported, doing, "only video and audio are decoded");
+  if (of.video_delay < 0 || of.video_delay > most_reordered_pictures)
+    throw error(errc::invalid_data, doing,
+                "it states to reorder " + std::to_string(of.video_delay) + " pictures");
+}
+
 static av_codec_context new_context(const AVCodecParameters& parameters,
                                     const decode_options& options, const AVRational& time_base,
-                                    std::string_view doing) {
+                                    thread_memory* memory, std::string_view doing) {
   check_decode_options(options, doing);
+  check_decodable(parameters, doing);
   const auto& decoder = find_av_decoder(parameters.codec_id, options.decoder, doing);
   av_codec_context context(check_av(avcodec_alloc_context3(&decoder)));
   check_av(avcodec_parameters_to_context(context.get(), &parameters), doing);
@@ -154,8 +166,9 @@ static av_codec_context new_context(const AVCodecParameters& parameters,
   if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // they would print
   if (options.damage == damage_policy::refuse)
     context->err_recognition = strict_recognition(parameters.codec_id);
-  if ((decoder.capabilities & AV_CODEC_CAP_DR1) != 0 && options.threads == 1)
-    context->get_buffer2 = allocate_frame_memory;
+  context->opaque = memory;
+  allow_calls_of_threads(*context);
+  if ((decoder.capabilities & AV_CODEC_CAP_DR1) != 0) context->get_buffer2 = allocate_frame_memory;
   open_codec(*context, decoder, options, doing);
   return context;
 }
@@ -170,24 +183,27 @@ pooled_codec pooled_codec::acquire(const AVCodecParameters& parameters,
     const auto found = std::find_if(idle.contexts.rbegin(), idle.contexts.rend(),
                                     [&](const auto& each) { return each.key == key; });
     if (found != idle.contexts.rend()) {
+      auto memory = std::move(found->memory);
       auto context = std::move(found->context);
       idle.contexts.erase(std::next(found).base());
-      return {std::move(context), std::move(key), true};
+      return {std::move(memory), std::move(context), std::move(key), true};
     }
   }
-  auto context = new_context(parameters, options, time_base, doing);
+  auto memory = options.threads > 1 ? std::make_unique<thread_memory>() : nullptr;
+  auto context = new_context(parameters, options, time_base, memory.get(), doing);
   const bool reusable = flushes_completely(parameters.codec_id);
-  return {std::move(context), std::move(key), reusable};
+  return {std::move(memory), std::move(context), std::move(key), reusable};
 }
 
 pooled_codec::~pooled_codec() {
   if (!context_ || !reusable_) return;
   avcodec_flush_buffers(context_.get());
   context_->skip_frame = AVDISCARD_DEFAULT;
+  if (memory_) memory_->leave();
   auto& idle = store::instance();
   const std::lock_guard lock(idle.mutex);
   if (idle.contexts.size() == store::capacity) idle.contexts.erase(idle.contexts.begin());
-  idle.contexts.push_back({std::move(key_), std::move(context_)});
+  idle.contexts.push_back({std::move(key_), std::move(memory_), std::move(context_)});
 }
 
 void pooled_codec::release_idle() noexcept {

@@ -2,9 +2,12 @@
 
 #pragma once
 
+#include "frame_memory.hpp"
+
 #include <lade/media/av.hpp>
 #include <lade/media/av/decoder.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,6 +16,9 @@ extern "C" {
 }
 
 namespace lade::media {
+
+// The most pictures that a codec reorders (ITU-T H.264, A.3.1; H.265, A.4.2).
+inline constexpr int most_reordered_pictures = 16;
 
 // Throws error(invalid_argument) for options that no decoder can use, error(unsupported) for a
 // decoder that FFmpeg does not have.
@@ -34,6 +40,11 @@ class pooled_codec {
   AVCodecContext* operator->() const noexcept { return context_.get(); }
   AVCodecContext* get() const noexcept { return context_.get(); }
 
+  // Called before each call of FFmpeg for the context.
+  void enter() const {
+    if (memory_) memory_->enter();
+  }
+
   // After an error, or something that a flush does not undo: the context is not used again.
   void discard() noexcept { reusable_ = false; }
 
@@ -43,9 +54,14 @@ class pooled_codec {
  private:
   struct store;
 
-  pooled_codec(av_codec_context context, std::string key, bool reusable) noexcept
-      : context_(std::move(context)), key_(std::move(key)), reusable_(reusable) {}
+  pooled_codec(std::unique_ptr<thread_memory> memory, av_codec_context context, std::string key,
+               bool reusable) noexcept
+      : memory_(std::move(memory)),
+        context_(std::move(context)),
+        key_(std::move(key)),
+        reusable_(reusable) {}
 
+  std::unique_ptr<thread_memory> memory_;  // of `context_`, which it outlives
   av_codec_context context_;
   std::string key_;  // the bytes of all that the context was opened with
   bool reusable_;

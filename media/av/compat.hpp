@@ -32,6 +32,16 @@ inline bool is_interlaced_frame(const AVFrame& frame) noexcept {
 #endif
 }
 
+// Lets the threads of a decoder call get_buffer2, as they always do from FFmpeg 6.0 on.
+inline void allow_calls_of_threads([[maybe_unused]] AVCodecContext& decoder) noexcept {
+#if LIBAVCODEC_VERSION_MAJOR < 60
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  decoder.thread_safe_callbacks = 1;
+#pragma GCC diagnostic pop
+#endif
+}
+
 // From FFmpeg 6.0 on, the duration is a field of its own.
 inline std::int64_t duration_of(const AVFrame& frame) noexcept {
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 2, 100)

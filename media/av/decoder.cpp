@@ -31,6 +31,14 @@ static bool can_skip_unreferenced(const AVCodecParameters& of) noexcept {
   }
 }
 
+// To a microsecond, without needless zeros.
+static std::string seconds_text(const rational& time) {
+  auto text = std::to_string(time.to_double());
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 class decoder::state {
  public:
   state(const stream_info& of, const decode_options& options)
@@ -61,7 +69,7 @@ class decoder::state {
   std::string doing() const {
     auto text = "decode " + stream.name();
     if (const auto time = time_of(last_pts, stream.time_base()))
-      text += " at " + std::to_string(time->to_double()) + " s";
+      text += " at " + seconds_text(*time) + " s";
     return text;
   }
 
@@ -100,6 +108,7 @@ void decoder::send(const packet& next) {
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
   if (may_have_parameter_sets(state_->stream.parameters(), next.data())) state_->codec.discard();
+  state_->codec.enter();
   const av_messages said;
   const int result = avcodec_send_packet(state_->codec.get(), &next.get());
   if (result == AVERROR(EAGAIN))
@@ -110,6 +119,7 @@ void decoder::send(const packet& next) {
 
 void decoder::finish() {
   if (std::exchange(state_->finished, true)) return;
+  state_->codec.enter();
   const av_messages said;
   check_av(avcodec_send_packet(state_->codec.get(), nullptr), state_->doing(), said);
 }
@@ -117,6 +127,7 @@ void decoder::finish() {
 void decoder::reset() { state_->reset(); }
 
 std::optional<frame> decoder::receive() {
+  state_->codec.enter();
   const av_messages said;
   constexpr int most_errors = 64;  // without a frame, which ends a loop in FFmpeg
   for (int errors = 0; errors < most_errors; ++errors) {

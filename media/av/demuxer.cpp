@@ -140,6 +140,11 @@ task<packets> demuxer::read(int stream, time_window window) {
     co_await call_on(kept->thread.get(), kept->slow, step);
   }
   auto result = std::move(reader).take();
+  const auto bytes = result.memory_bytes();
+  if (const auto charged_bytes = charges.size() * step_bytes; bytes > charged_bytes) {
+    auto charged = co_await charge(bytes - charged_bytes);
+    charges.push_back(std::move(charged));
+  }
   for (auto& each : charges) result.attach(std::move(each));
   co_return result;
 }
@@ -216,7 +221,7 @@ async_generator<packets> demuxer::stream(std::vector<int> streams, packet_stream
     kept->file->set_stop(here.stop);
     co_await call_on(kept->thread.get(), kept->slow, next);
     if (!element) co_return;
-    const auto bytes = element->data_bytes();
+    const auto bytes = element->memory_bytes();
     auto charged = co_await charge(bytes);
     element->attach(std::move(charged));
     co_yield std::move(*element);
@@ -231,8 +236,14 @@ packets demux(const buffer& file, std::string_view name, stream_kind kind,
               const time_window& window, const demux_options& options) {
   format_reader opened(std::make_unique<memory_input>(file), std::string(name), options);
   window_reader reader(opened, require_stream(opened, kind).index(), window);
-  while (reader.step(step_bytes)) {}
-  return std::move(reader).take();
+  std::list<memory_charge> charges;
+  do {
+    charges.emplace_back(step_bytes);
+  } while (reader.step(step_bytes));
+  auto result = std::move(reader).take();
+  charges.clear();
+  result.attach(memory_charge(result.memory_bytes()));
+  return result;
 }
 
 }  // namespace lade::media

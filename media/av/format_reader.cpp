@@ -255,6 +255,21 @@ bool format_reader::is_end(int result) {
   return true;
 }
 
+// Containers list the bytes of packets, so that a small file could name the same bytes again and
+// again. Tracks of Matroska may be compressed, and packets as small as a byte are rare.
+void format_reader::count(const AVPacket& next) {
+  const auto file_bytes = input_->size();
+  packet_bytes_ += static_cast<std::uint64_t>(next.size);
+  const bool many = ++packet_count_ > (1 << 16) && packet_count_ - (1 << 16) > file_bytes / 8;
+  constexpr std::uint64_t compressed = 16 << 20;
+  const bool large = packet_bytes_ > compressed && (packet_bytes_ - compressed) / 4 > file_bytes;
+  if (many || large)
+    throw error(errc::limit_exceeded, doing("read"),
+                "it has " + std::to_string(packet_count_) + " packets of " +
+                    std::to_string(packet_bytes_) + " bytes in a file of " +
+                    std::to_string(file_bytes));
+}
+
 av_packet format_reader::read() {
   if (stop_.stop_requested()) throw error(errc::stopped, doing("read"));
   has_read_ = true;
@@ -265,6 +280,7 @@ av_packet format_reader::read() {
     if (result == AVERROR(EAGAIN)) continue;
     if (is_end(result)) return nullptr;
     check(result, "read", said);
+    count(*next);
     if (next->pts != AV_NOPTS_VALUE) last_end_ = next->pts + next->duration;
     const auto index = static_cast<std::size_t>(next->stream_index);
     if (index < streams_.size() && context_->streams[index]->discard != AVDISCARD_ALL) return next;
@@ -274,6 +290,7 @@ av_packet format_reader::read() {
 
 void format_reader::seek(int stream, std::int64_t timestamp) {
   const av_messages said;
+  packet_bytes_ = packet_count_ = 0;
   io_->error = 0;
   int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);
   if (result < 0 && !failure_)
@@ -285,6 +302,7 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
 void format_reader::rewind() {
   if (!std::exchange(has_read_, false)) return;
   context_.reset();
+  packet_bytes_ = packet_count_ = 0;
   position_ = 0;
   begin();
 }

@@ -66,7 +66,8 @@ class format_reader {
   // Reads packets of these streams only; of all again if empty.
   void select(std::span<const int> streams);
 
-  // The next packet; null at the end.
+  // The next packet; null at the end. Throws error(limit_exceeded) if the packets since the last
+  // seek have many times the bytes of the file.
   av_packet read();
 
   // Goes to a key frame of the stream at or before the timestamp; to the beginning if there is
@@ -93,6 +94,7 @@ class format_reader {
   bool is_end(int result);  // of av_read_frame()
   void check_file_end();
   void check_last_packet();
+  void count(const AVPacket& next);
   void report_missing(const std::string& what);
   void begin();
   void open();
@@ -110,6 +112,8 @@ class format_reader {
   bool has_read_ = false;  // packets, since the file was opened
   std::uint64_t damaged_ = 0;
   bool checked_file_end_ = false;
+  std::uint64_t packet_bytes_ = 0;  // of all packets since the last seek
+  std::uint64_t packet_count_ = 0;
   std::int64_t last_end_ = 0;  // behind the last packet that was read, in units of its stream
   std::string refused_;        // the URL that the file told FFmpeg to open
   std::unique_ptr<AVIOContext, av_format_deleter> io_;

@@ -15,8 +15,10 @@ extern "C" {
 
 namespace lade::media {
 
-frame::frame(av_frame from, stream_info stream)
-    : frame_(from.release(), av_deleter()), stream_(std::move(stream)) {}
+frame::frame(av_frame from, stream_info stream) : stream_(std::move(stream)) {
+  drop_unknown_colours(*from);
+  frame_ = std::shared_ptr<const AVFrame>(from.release(), av_deleter());
+}
 
 stream_kind frame::kind() const noexcept {
   return frame_->width > 0 ? stream_kind::video : stream_kind::audio;

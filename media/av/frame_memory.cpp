@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
+#include <utility>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -19,14 +21,41 @@ extern "C" {
 
 namespace lade::media {
 
-static AVBufferRef* allocate_av_buffer(std::size_t bytes) {
-  auto memory = std::make_unique<buffer>(allocate_now(bytes));
+void thread_memory::enter() {
+  const auto* call = detail::call_memory::current;
+  const std::lock_guard lock(mutex_);
+  if (call == nullptr)
+    pool_.reset();
+  else
+    pool_ = call->pool();
+}
+
+void thread_memory::leave() {
+  const std::lock_guard lock(mutex_);
+  pool_.reset();
+}
+
+std::optional<buffer_pool> thread_memory::pool() const {
+  const std::lock_guard lock(mutex_);
+  return pool_;
+}
+
+static AVBufferRef* make_av_buffer(buffer from) {
+  const auto bytes = from.size();
+  auto memory = std::make_unique<buffer>(std::move(from));
   auto* first = reinterpret_cast<std::uint8_t*>(memory->data());
   auto* result = check_av(av_buffer_create(
       first, bytes, [](void* kept, std::uint8_t*) { delete static_cast<buffer*>(kept); },
       memory.get(), 0));
   (void)memory.release();
   return result;
+}
+
+AVBufferRef* allocate_av_buffer(std::size_t bytes) { return make_av_buffer(allocate_now(bytes)); }
+
+// From the pool, or the calling stage.
+static AVBufferRef* allocate_from(std::optional<buffer_pool>& pool, std::size_t bytes) {
+  return pool ? make_av_buffer(pool->allocate_now(bytes)) : allocate_av_buffer(bytes);
 }
 
 static std::size_t rounded_up(std::size_t bytes) noexcept {
@@ -51,7 +80,8 @@ static int align_lines(AVCodecContext& codec, AVFrame& frame) {
   }
 }
 
-static int allocate_picture(AVCodecContext& codec, AVFrame& frame) {
+static int allocate_picture(AVCodecContext& codec, AVFrame& frame,
+                            std::optional<buffer_pool>& pool) {
   const int height = align_lines(codec, frame);
   if (height < 0) return height;
   std::array<std::ptrdiff_t, 4> lines{};
@@ -65,7 +95,7 @@ static int allocate_picture(AVCodecContext& codec, AVFrame& frame) {
   std::size_t total = 0;
   for (const auto plane : bytes)
     if (plane > 0) total += rounded_up(plane + behind);
-  frame.buf[0] = allocate_av_buffer(total);
+  frame.buf[0] = allocate_from(pool, total);
   auto* next = frame.buf[0]->data;
   for (std::size_t i = 0; i < 4 && bytes[i] > 0; ++i) {
     frame.data[i] = next;
@@ -75,7 +105,7 @@ static int allocate_picture(AVCodecContext& codec, AVFrame& frame) {
   return 0;
 }
 
-static int allocate_samples(AVFrame& frame) {
+static int allocate_samples(AVFrame& frame, std::optional<buffer_pool>& pool) {
   const auto format = static_cast<AVSampleFormat>(frame.format);
   const int channels = frame.ch_layout.nb_channels;
   const int bytes =
@@ -83,7 +113,8 @@ static int allocate_samples(AVFrame& frame) {
   if (bytes < 0) return bytes;
   if (av_sample_fmt_is_planar(format) != 0 && channels > AV_NUM_DATA_POINTERS)
     return AVERROR(ENOSYS);
-  frame.buf[0] = allocate_av_buffer(static_cast<std::size_t>(bytes) + AV_INPUT_BUFFER_PADDING_SIZE);
+  frame.buf[0] =
+      allocate_from(pool, static_cast<std::size_t>(bytes) + AV_INPUT_BUFFER_PADDING_SIZE);
   frame.extended_data = frame.data;
   const int result = av_samples_fill_arrays(frame.data, frame.linesize, frame.buf[0]->data,
                                             channels, frame.nb_samples, format, buffer::alignment);
@@ -98,12 +129,14 @@ static bool has_plain_planes(const AVFrame& frame) noexcept {
 
 int allocate_frame_memory(AVCodecContext* codec, AVFrame* frame, int flags) try {
   int result = AVERROR(ENOSYS);
-  if (detail::call_memory::current == nullptr)
+  const auto* shared = static_cast<const thread_memory*>(codec->opaque);
+  auto pool = shared != nullptr ? shared->pool() : std::nullopt;
+  if (!pool && (shared != nullptr || detail::call_memory::current == nullptr))
     return avcodec_default_get_buffer2(codec, frame, flags);
   if (codec->codec_type == AVMEDIA_TYPE_AUDIO)
-    result = allocate_samples(*frame);
+    result = allocate_samples(*frame, pool);
   else if (has_plain_planes(*frame))
-    result = allocate_picture(*codec, *frame);
+    result = allocate_picture(*codec, *frame, pool);
   return result == AVERROR(ENOSYS) ? avcodec_default_get_buffer2(codec, frame, flags) : result;
 } catch (const std::bad_alloc&) {
   return AVERROR(ENOMEM);

@@ -20,6 +20,7 @@
 #include <lade/io/file.hpp>
 #include <lade/media/av/packet_index.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <random>
@@ -84,8 +85,10 @@ packet_index packet_index::parse(const buffer& bytes, std::string_view name) {
   std::vector<std::int64_t> times(from.count(sizeof(std::int64_t)));
   for (auto& each : times) each = from.number<std::int64_t>();
   from.end();
-  if (kind == index_is_sequential)
-    return {std::move(stream), std::move(packets), std::move(times), file_bytes};
+  const bool sequential = kind == index_is_sequential;
+  if (sequential ? times.empty() : std::ranges::none_of(packets, &indexed_packet::shown))
+    from.refuse("it has no frames");
+  if (sequential) return {std::move(stream), std::move(packets), std::move(times), file_bytes};
   if (!times.empty() || !packets_tell_frames(stream, packets))
     from.refuse("its packets do not tell the frames");
   return {std::move(stream), std::move(packets), kind == index_with_positions, file_bytes};

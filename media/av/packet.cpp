@@ -1,6 +1,8 @@
 #include <lade/error.hpp>
 #include <lade/media/av/packet.hpp>
 
+#include "stream_fields.hpp"
+
 #include <string>
 
 extern "C" {
@@ -49,6 +51,18 @@ std::size_t packets::data_bytes() const noexcept {
   return bytes;
 }
 
+std::size_t memory_of(const AVPacket& of) noexcept {
+  auto bytes = packets::packet_bytes + static_cast<std::size_t>(of.size);
+  for (int i = 0; i < of.side_data_elems; ++i) bytes += of.side_data[i].size;
+  return bytes;
+}
+
+std::size_t packets::memory_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& each : all_) bytes += memory_of(each.get());
+  return bytes;
+}
+
 packets packets::slice(std::size_t first, std::size_t count) const {
   if (first > size() || count > size() - first)
     throw error(errc::invalid_argument,
@@ -63,6 +77,8 @@ packets packets::slice(std::size_t first, std::size_t count) const {
 packets packets::clone() const {
   packets copy = *this;
   for (auto& each : copy.all_) each = each.clone();
+  copy.charges_.clear();
+  copy.attach(memory_charge(copy.memory_bytes()));
   return copy;
 }
 

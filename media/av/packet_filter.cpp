@@ -71,7 +71,7 @@ packets filter_packets(const packets& from, std::string_view filters) {
   check_av(av_bsf_send_packet(by.get(), nullptr), doing, said);
   receive_all();
   packets result(filtered_stream(from.stream(), *by), std::move(all), from.window());
-  result.attach(memory_charge(result.data_bytes()));
+  result.attach(memory_charge(result.memory_bytes()));
   return result;
 }
 

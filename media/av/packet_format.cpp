@@ -6,7 +6,8 @@
 //   2 fractions begin and end of the window, each behind a byte that says whether there is one
 //   u64         number of packets, and for each:
 //     i64 pts, i64 dts (-2^63 if unknown), i64 duration, i64 position (-1 if unknown), u32 flags,
-//     u64 length, bytes; u8 number of side data, and for each: u16 kind, u64 length, bytes
+//     u64 length, bytes; u8 number of side data, and for each: u16 kind, u64 length, bytes. Kinds
+//     whose bytes FFmpeg trusts are left out, and refused when they are parsed.
 //   u32         CRC-32C of everything before
 //
 // All numbers are little-endian.
@@ -15,6 +16,7 @@
 
 #include <lade/media/av/packet.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -24,6 +26,8 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavutil/mastering_display_metadata.h>
 #include <libavutil/replaygain.h>
+#include <libavutil/spherical.h>
+#include <libavutil/stereo3d.h>
 }
 
 namespace lade::media {
@@ -41,6 +45,44 @@ static std::span<const std::byte> stored_bytes(const std::uint8_t* data, std::si
 static constexpr std::uint32_t stored_flags =
     AV_PKT_FLAG_KEY | AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_DISPOSABLE;
 
+// The size of side data that is a structure or has a fixed layout; empty for others.
+static std::optional<std::size_t> fixed_side_data_bytes(AVPacketSideDataType type) noexcept {
+  switch (type) {
+    case AV_PKT_DATA_PALETTE: return AVPALETTE_SIZE;
+    case AV_PKT_DATA_REPLAYGAIN: return sizeof(AVReplayGain);
+    case AV_PKT_DATA_DISPLAYMATRIX: return 9 * sizeof(std::int32_t);
+    case AV_PKT_DATA_AUDIO_SERVICE_TYPE: return sizeof(AVAudioServiceType);
+    case AV_PKT_DATA_FALLBACK_TRACK: return sizeof(int);
+    case AV_PKT_DATA_SKIP_SAMPLES: return 10;
+    case AV_PKT_DATA_MASTERING_DISPLAY_METADATA: return sizeof(AVMasteringDisplayMetadata);
+    case AV_PKT_DATA_CONTENT_LIGHT_LEVEL: return sizeof(AVContentLightMetadata);
+    case AV_PKT_DATA_STEREO3D: return sizeof(AVStereo3D);
+    case AV_PKT_DATA_SPHERICAL: return sizeof(AVSphericalMapping);
+    case AV_PKT_DATA_CPB_PROPERTIES: return sizeof(AVCPBProperties);
+    case AV_PKT_DATA_PRFT: return sizeof(AVProducerReferenceTime);
+    case AV_PKT_DATA_S12M_TIMECODE: return 4 * sizeof(std::uint32_t);
+    case AV_PKT_DATA_JP_DUALMONO:
+    case AV_PKT_DATA_AFD: return 1;
+    default: return std::nullopt;
+  }
+}
+
+// Side data that is stored: bytes, whose readers check their length, and structures of a known
+// size. Other structures of FFmpeg have offsets and lengths inside, which their readers trust.
+static bool is_stored_side_data(AVPacketSideDataType type) noexcept {
+  switch (type) {
+    case AV_PKT_DATA_NEW_EXTRADATA:
+    case AV_PKT_DATA_PARAM_CHANGE:
+    case AV_PKT_DATA_STRINGS_METADATA:
+    case AV_PKT_DATA_METADATA_UPDATE:
+    case AV_PKT_DATA_MATROSKA_BLOCKADDITIONAL:
+    case AV_PKT_DATA_MPEGTS_STREAM_ID:
+    case AV_PKT_DATA_A53_CC:
+    case AV_PKT_DATA_ICC_PROFILE: return true;
+    default: return fixed_side_data_bytes(type).has_value();
+  }
+}
+
 static void store_packet(stored_writer& to, const AVPacket& of) {
   to.number(of.pts);
   to.number(of.dts);
@@ -48,8 +90,11 @@ static void store_packet(stored_writer& to, const AVPacket& of) {
   to.number(of.pos);
   to.number(static_cast<std::uint32_t>(of.flags) & stored_flags);
   to.bytes(stored_bytes(of.data, static_cast<std::size_t>(of.size)));
-  to.number(static_cast<std::uint8_t>(of.side_data_elems));
-  for (const auto& each : std::span(of.side_data, static_cast<std::size_t>(of.side_data_elems))) {
+  const std::span side_data(of.side_data, static_cast<std::size_t>(of.side_data_elems));
+  const auto is_stored = [](const auto& each) { return is_stored_side_data(each.type); };
+  to.number(static_cast<std::uint8_t>(std::ranges::count_if(side_data, is_stored)));
+  for (const auto& each : side_data) {
+    if (!is_stored(each)) continue;
     to.number(static_cast<std::uint16_t>(each.type));
     to.bytes(stored_bytes(each.data, each.size));
   }
@@ -66,21 +111,6 @@ buffer packets::serialise() const {
   return to.sealed(packets_signature, packets_version);
 }
 
-// The size of side data that is a structure or has a fixed layout; empty for others.
-static std::optional<std::size_t> fixed_side_data_bytes(AVPacketSideDataType type) noexcept {
-  switch (type) {
-    case AV_PKT_DATA_PALETTE: return AVPALETTE_SIZE;
-    case AV_PKT_DATA_REPLAYGAIN: return sizeof(AVReplayGain);
-    case AV_PKT_DATA_DISPLAYMATRIX: return 9 * sizeof(std::int32_t);
-    case AV_PKT_DATA_AUDIO_SERVICE_TYPE: return sizeof(AVAudioServiceType);
-    case AV_PKT_DATA_FALLBACK_TRACK: return sizeof(int);
-    case AV_PKT_DATA_SKIP_SAMPLES: return 10;
-    case AV_PKT_DATA_MASTERING_DISPLAY_METADATA: return sizeof(AVMasteringDisplayMetadata);
-    case AV_PKT_DATA_CONTENT_LIGHT_LEVEL: return sizeof(AVContentLightMetadata);
-    default: return std::nullopt;
-  }
-}
-
 static void load_side_data(stored_reader& from, AVPacket& to, bool known) {
   const auto count = from.number<std::uint8_t>();
   if (count > 0 && !known)
@@ -89,6 +119,7 @@ static void load_side_data(stored_reader& from, AVPacket& to, bool known) {
     const auto type =
         static_cast<AVPacketSideDataType>(from.number<std::uint16_t>(0, AV_PKT_DATA_NB - 1));
     const auto bytes = from.bytes();
+    if (!is_stored_side_data(type)) from.refuse("a packet has side data that is not stored");
     if (const auto size = fixed_side_data_bytes(type); size && bytes.size() != *size)
       from.refuse("side data has another size than its kind");
     auto* memory = check_av(av_packet_new_side_data(&to, type, bytes.size()));
@@ -128,7 +159,7 @@ packets packets::parse(const buffer& bytes, std::string_view name) {
   window.begin = from.optional_fraction();
   window.end = from.optional_fraction();
   const auto count = from.count(least_packet_bytes);
-  memory_charge charged(bytes.size());
+  memory_charge charged(bytes.size() + count * packet_bytes);
   std::vector<packet> all;
   all.reserve(count);
   for (std::size_t i = 0; i < count; ++i)

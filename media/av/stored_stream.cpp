@@ -1,5 +1,6 @@
 #include "stored_stream.hpp"
 
+#include "codec_pool.hpp"
 #include "stream_fields.hpp"
 
 #include <array>
@@ -52,13 +53,13 @@ static void for_each_number(Parameters& of, const Use& use) {
   use(of.color_trc, 0, AVCOL_TRC_NB - 1);
   use(of.color_space, 0, AVCOL_SPC_NB - 1);
   use(of.chroma_location, 0, AVCHROMA_LOC_NB - 1);
-  use(of.video_delay, 0, 1 << 16);
+  use(of.video_delay, 0, most_reordered_pictures);
   use(of.sample_rate, 0, 1 << 24);
   use(of.block_align, 0, INT32_MAX);
-  use(of.frame_size, 0, INT32_MAX);
-  use(of.initial_padding, 0, INT32_MAX);
-  use(of.trailing_padding, 0, INT32_MAX);
-  use(of.seek_preroll, 0, INT32_MAX);
+  use(of.frame_size, 0, 1 << 24);
+  use(of.initial_padding, 0, 1 << 24);
+  use(of.trailing_padding, 0, 1 << 24);
+  use(of.seek_preroll, 0, 1 << 24);
 }
 
 static void store_parameters(stored_writer& to, const AVCodecParameters& of) {
@@ -112,6 +113,8 @@ static av_codec_parameters load_parameters(stored_reader& from) {
   if (const auto layout = from.text(); !layout.empty())
     if (av_channel_layout_from_string(&made->ch_layout, layout.c_str()) < 0)
       from.refuse("a channel layout is unknown");
+  constexpr int most_channels = 512;  // that libavcodec opens a decoder for
+  if (made->ch_layout.nb_channels > most_channels) from.refuse("it has more than 512 channels");
   made->bit_rate = from.number<std::int64_t>(0, INT64_MAX);
   for_each_number(*made, [&](auto& value, int low, int high) {
     value =

@@ -27,6 +27,11 @@ struct stream_info::fields {
   bool headers_apart = false;
 };
 
+// Colours as files state them may be numbers that have no enumerator, which may not even be read as
+// such. They become "unspecified".
+void drop_unknown_colours(AVFrame& of) noexcept;
+void drop_unknown_colours(AVCodecParameters& of) noexcept;
+
 // FFmpeg's fraction; 0 if its denominator is 0.
 rational rational_of(AVRational from);
 
@@ -42,6 +47,9 @@ stream_info info_of(const AVStream& stream, std::string_view file);
 
 // FFmpeg's fraction of a time base, whose terms FFmpeg states in 32 bits.
 AVRational av_rational_of(const rational& from);
+
+// What a packet takes of memory; see packets::memory_bytes().
+std::size_t memory_of(const AVPacket& of) noexcept;
 
 // A copy of parameters.
 av_codec_parameters copy_parameters(const AVCodecParameters& from);

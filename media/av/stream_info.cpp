@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 extern "C" {
 #include <libavutil/display.h>
@@ -55,9 +56,36 @@ metadata metadata_of(const AVDictionary* from) {
   return result;
 }
 
+template <class E>
+static void drop_unknown(E& value, E unspecified, E count) noexcept {
+  int number = 0;
+  static_assert(sizeof value == sizeof number);
+  std::memcpy(&number, &value, sizeof number);
+  if (number < 0 || number >= int(count)) value = unspecified;
+}
+
+template <class Fields>
+static void drop_unknown_colours_but_matrix(Fields& of) noexcept {
+  drop_unknown(of.color_range, AVCOL_RANGE_UNSPECIFIED, AVCOL_RANGE_NB);
+  drop_unknown(of.color_primaries, AVCOL_PRI_UNSPECIFIED, AVCOL_PRI_NB);
+  drop_unknown(of.color_trc, AVCOL_TRC_UNSPECIFIED, AVCOL_TRC_NB);
+  drop_unknown(of.chroma_location, AVCHROMA_LOC_UNSPECIFIED, AVCHROMA_LOC_NB);
+}
+
+void drop_unknown_colours(AVFrame& of) noexcept {
+  drop_unknown_colours_but_matrix(of);
+  drop_unknown(of.colorspace, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
+}
+
+void drop_unknown_colours(AVCodecParameters& of) noexcept {
+  drop_unknown_colours_but_matrix(of);
+  drop_unknown(of.color_space, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
+}
+
 av_codec_parameters copy_parameters(const AVCodecParameters& from) {
   av_codec_parameters copy(check_av(avcodec_parameters_alloc()));
   check_av(avcodec_parameters_copy(copy.get(), &from), "copy codec parameters");
+  drop_unknown_colours(*copy);
   return copy;
 }
 

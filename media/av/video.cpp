@@ -6,6 +6,7 @@
 #include <lade/stop_requested.hpp>
 #include <lade/this_context.hpp>
 
+#include "frame_memory.hpp"
 #include "video_scan.hpp"
 
 #include <algorithm>
@@ -56,8 +57,11 @@ packet video::state::packet_at(std::size_t i) const {
   const auto& entry = scanned.index.packets()[i];
   const auto bytes = bytes_of(i);
   av_packet made(check_av(av_packet_alloc()));
-  check_av(av_new_packet(made.get(), static_cast<int>(entry.size)), "allocate a packet");
-  std::memcpy(made->data, bytes.data(), entry.size);
+  made->buf = allocate_av_buffer(entry.size + std::size_t{AV_INPUT_BUFFER_PADDING_SIZE});
+  made->data = made->buf->data;
+  made->size = static_cast<int>(entry.size);
+  if (entry.size > 0) std::memcpy(made->data, bytes.data(), entry.size);
+  std::memset(made->data + entry.size, 0, AV_INPUT_BUFFER_PADDING_SIZE);
   made->pts = entry.pts;
   made->dts = entry.dts == indexed_packet::no_timestamp ? AV_NOPTS_VALUE : entry.dts;
   made->duration = entry.duration;

@@ -1,6 +1,7 @@
 #include "video_scan.hpp"
 
 #include "format_reader.hpp"
+#include "stream_fields.hpp"
 
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
@@ -129,10 +130,18 @@ static std::vector<std::int64_t> decoded_times(const stream_info& stream,
   return times;
 }
 
-static std::vector<packet> read_to_end(format_reader& from, int stream) {
+static std::vector<packet> read_to_end(format_reader& from, int stream, packet_charges& charged) {
+  constexpr std::size_t step_bytes = std::size_t{1} << 20;
   from.select(std::array{stream});
   std::vector<packet> all;
-  while (auto next = from.read()) all.emplace_back(std::move(next));
+  std::size_t uncharged = 0;
+  while (auto next = from.read()) {
+    uncharged += memory_of(*next);
+    all.emplace_back(std::move(next));
+    if (uncharged < step_bytes) continue;
+    charged.emplace_back(std::exchange(uncharged, 0));
+  }
+  charged.emplace_back(uncharged);
   return all;
 }
 
@@ -140,9 +149,8 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
                                       const video_options& options) {
   format_reader opened(std::make_unique<memory_input>(file), std::string(name), options.demuxing);
   const auto& stream = chosen_stream(opened, options);
-  // The most that packets can have.
-  auto charged = std::make_shared<const memory_charge>(file.size());
-  auto all = read_to_end(opened, stream.index());
+  auto charged = std::make_shared<packet_charges>();
+  auto all = read_to_end(opened, stream.index(), *charged);
   auto damaged = opened.damaged();
   std::vector<indexed_packet> entries;
   for (const auto& each : all)
@@ -170,8 +178,8 @@ scanned_video scan_with_index(const buffer& file, std::string_view name, packet_
                               const demux_options& demuxing) {
   if (index.has_positions()) return {std::move(index), {}, {}};
   format_reader opened(std::make_unique<memory_input>(file), std::string(name), demuxing);
-  auto charged = std::make_shared<const memory_charge>(file.size());
-  auto all = read_to_end(opened, opened.stream(index.stream().index()).index());
+  auto charged = std::make_shared<packet_charges>();
+  auto all = read_to_end(opened, opened.stream(index.stream().index()).index(), *charged);
   if (all.size() != index.packets().size())
     throw error(errc::invalid_data, "open " + std::string(name), "the index is of another file");
   return {std::move(index), std::move(all), std::move(charged), opened.damaged()};

@@ -10,6 +10,7 @@
 #include <lade/media/av/packet_index.hpp>
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -17,13 +18,15 @@
 
 namespace lade::media {
 
+using packet_charges = std::list<memory_charge>;
+
 // The index of a video stream of a file, and all of its packets unless the index has their
 // positions.
 struct scanned_video {
   packet_index index;
   std::vector<packet> packets;
-  std::shared_ptr<const memory_charge> charged;  // for the packets, which FFmpeg allocates
-  std::uint64_t damaged = 0;                     // times that damage was tolerated
+  std::shared_ptr<const packet_charges> charged;  // for the packets, which FFmpeg allocates
+  std::uint64_t damaged = 0;                      // times that damage was tolerated
 };
 
 scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options);

@@ -1,5 +1,7 @@
 #include "window_reader.hpp"
 
+#include "stream_fields.hpp"
+
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -81,7 +83,7 @@ bool window_reader::is_leading(const AVPacket& next) const {
 void window_reader::keep(av_packet next) {
   if (is_leading(*next)) return;
   const auto stamp = next->pts;
-  bytes_ += static_cast<std::size_t>(next->size);
+  bytes_ += memory_of(*next);
   all_.emplace_back(std::move(next));
   if (stamp == AV_NOPTS_VALUE || stamp < end_) wanted_ = all_.size();
 }

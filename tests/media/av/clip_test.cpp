@@ -380,4 +380,18 @@ TEST(DecodeClip, OptionsThatCannotWorkAreNamed) {
               ThrowsMessage<error>(HasSubstr("threads")));
 }
 
+TEST(DecodeClip, ReservesMemoryForPicturesInFlightAndForPacketsThatAreCopied) {
+  const clip_options of{.sampling = {.frames = 2}, .width = 16, .height = 16};
+  const auto mp4 = sample("a.mp4").with_data(read_bytes(video_path(video_recipe("h264.mp4"))));
+  const auto matroska =
+      sample("a.mkv").with_data(read_bytes(video_path(video_recipe("h264-no-first-key.mkv"))));
+  constexpr std::size_t pictures = 12 * std::size_t{1280} * 720 * 3 / 2;
+  EXPECT_EQ(decode_clip(of).memory_to_write(mp4), pictures);
+  EXPECT_EQ(decode_clip(of).memory_to_write(matroska), pictures + matroska.data().size());
+  EXPECT_EQ(decode_clip(of).memory_needed(mp4), pictures + std::size_t{2} * 16 * 16 * 3);
+  auto small = of;
+  small.decoding.max_pixels = 1000;
+  EXPECT_EQ(decode_clip(small).memory_to_write(mp4), 12U * 1500);
+}
+
 }  // namespace lade::media

@@ -12,17 +12,24 @@
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
+#include "scripted_reader.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -170,6 +177,88 @@ TEST_F(Corrupt, AudioThatIsCutOffIsDecodedAndCountedIfThatIsTolerated) {
     EXPECT_GT(tolerant(part).spec().elements(), 10'000) << each;
     EXPECT_GE(tolerant.damaged(), 1U) << each;
   }
+}
+
+static std::size_t find_box(const buffer& file, std::string_view type) {
+  const auto at = file.text().find(type);
+  if (at == std::string_view::npos) throw std::runtime_error("no box " + std::string(type));
+  return at + type.size();
+}
+
+static void set_big_endian(buffer& file, std::size_t at, std::uint32_t value) {
+  for (std::size_t i = 0; i < 4; ++i)
+    file.data()[at + i] = static_cast<std::byte>(value >> (24 - 8 * i));
+}
+
+static std::uint32_t big_endian(const buffer& file, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    value = value << 8 | std::to_integer<std::uint32_t>(file.data()[at + i]);
+  return value;
+}
+
+// A video of MP4 with free space behind it.
+static buffer with_free_boxes(const buffer& file, std::size_t boxes, std::uint32_t box_bytes) {
+  buffer longer(file.size() + boxes * box_bytes);
+  std::fill_n(longer.data(), longer.size(), std::byte{});
+  std::memcpy(longer.data(), file.data(), file.size());
+  for (std::size_t i = 0; i < boxes; ++i) {
+    const auto at = file.size() + i * box_bytes;
+    set_big_endian(longer, at, box_bytes);
+    std::memcpy(longer.data() + at + 4, "free", 4);
+  }
+  return longer;
+}
+
+// A small file whose packets share their bytes: 1,500 of 60,000 bytes. Two streams alternate, so
+// that the file states where each packet begins.
+static buffer with_shared_bytes() {
+  const auto path = media_directory / "many.mp4";
+  media_files::run("-f lavfi -i color=s=16x16:r=1000 -t 1.5 -map 0 -map 0 -c:v mpeg4 " +
+                   std::string(path));
+  auto file = with_free_boxes(read_bytes(path), 1, 100'000);
+  const auto sizes = find_box(file, "stsz") + 4;  // behind version and flags
+  const auto count = big_endian(file, sizes + 4);
+  for (std::uint32_t i = 0; i < count; ++i) set_big_endian(file, sizes + 8 + 4 * i, 60'000);
+  return file;
+}
+
+template <class F>
+static error refusal_of(const F& call) {
+  try {
+    call();
+  } catch (const error& refused) {
+    return refused;
+  }
+  throw std::runtime_error("it is not refused");
+}
+
+TEST_F(Corrupt, PacketsOfManyTimesTheBytesOfTheirFileAreRefusedByName) {
+  const auto file = with_shared_bytes();
+  const auto check = [](const error& refused) {
+    EXPECT_EQ(refused.code(), errc::limit_exceeded) << refused.what();
+    EXPECT_NE(std::string_view(refused.what()).find("many.mp4"), std::string_view::npos);
+  };
+  check(refusal_of([&] { demux(file, "many.mp4", stream_kind::video); }));
+  check(refusal_of([&] { video(file, "many.mp4"); }));
+  check(refusal_of([&] { sync_wait(demuxer(file, "many.mp4").read(0)); }));
+  check(refusal_of([&] {
+    const auto read_all = [](demuxer from) -> task<> {
+      auto elements = from.stream(0, {.packets = 1});
+      while (const auto* element = co_await elements.next()) (void)element;
+    };
+    sync_wait(read_all(demuxer(file, "many.mp4")));
+  }));
+}
+
+TEST_F(Corrupt, ManySmallBoxesAreReadInFewPieces) {
+  constexpr std::size_t boxes = 50'000;
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto file = with_free_boxes(read_bytes(path), boxes, 8);
+  const auto from = std::make_shared<test::scripted_reader>(file);
+  runtime where({.threads = 1});
+  EXPECT_EQ(sync_wait(where, video::open(from)).size(), index_video(file, path).size());
+  EXPECT_LT(from->reads(), 200);
 }
 
 }  // namespace lade::media

@@ -1,18 +1,34 @@
+#include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 
 #include "media_files.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
 namespace lade::media {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 static std::vector<frame_digest> digests_of(const std::vector<frame>& frames) {
   std::vector<frame_digest> digests;
@@ -148,6 +164,87 @@ TEST_P(DecodeAudio, OfAWindowHasThoseSamplesOfTheWhole) {
         << "samples from " << first;
   }
 }
+
+// The packets of a video with another version of the one that is shown at a time.
+template <class F>
+static packets with_changed_packet(const packets& from, const rational& time, const F& change) {
+  std::vector<packet> all;
+  for (const auto& each : from) {
+    av_packet copy(av_packet_clone(&each.get()));
+    if (rational(*each.pts()) * from.stream().time_base() == time) {
+      EXPECT_GE(av_packet_make_writable(copy.get()), 0);
+      change(*copy);
+    }
+    all.emplace_back(std::move(copy));
+  }
+  return {from.stream(), std::move(all), from.window()};
+}
+
+static packets packets_of_h264() {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  return demux(read_bytes(path), path, stream_kind::video);
+}
+
+TEST(DecodeVideo, OfADamagedPacketThatIsRefusedNamesTheTime) {
+  const auto damaged = with_changed_packet(packets_of_h264(), rational(6, 5), [](AVPacket& of) {
+    std::memset(of.data, 0xff, static_cast<std::size_t>(of.size));
+  });
+  EXPECT_THAT([&] { decode(damaged); }, ThrowsMessage<error>(HasSubstr("at 1.2 s")));
+}
+
+TEST(DecodeVideo, OfAPacketThatIsFlaggedAsDamagedIsRefusedOrCounted) {
+  const auto flagged = with_changed_packet(packets_of_h264(), rational(6, 5),
+                                           [](AVPacket& of) { of.flags |= AV_PKT_FLAG_CORRUPT; });
+  EXPECT_THAT([&] { decode(flagged); },
+              ThrowsMessage<error>(AllOf(HasSubstr("at 1.2 s"), HasSubstr("not all there"))));
+  std::uint64_t damaged = 0;
+  EXPECT_EQ(decode(flagged, {.damage = damage_policy::tolerate}, &damaged).size(), flagged.size());
+  EXPECT_EQ(damaged, 1U);
+}
+
+TEST(Decoder, OfSubtitlesIsRefused) {
+  const auto texts = media_directory / "texts.srt";
+  std::ofstream(texts) << "1\n00:00:00,000 --> 00:00:01,000\ntext\n";
+  const auto path = media_directory / "texts.mkv";
+  media_files::run("-i " + std::string(texts) + " -c:s srt " + std::string(path));
+  const auto packets = demux(read_bytes(path), "texts.mkv", stream_kind::subtitle);
+  ASSERT_EQ(packets.size(), 1U);
+  try {
+    decode(packets);
+    FAIL() << "it decodes subtitles";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::unsupported);
+  }
+}
+
+// A stage's function that holds all frames of a video at once.
+struct hold_frames {
+  int threads = 1;
+
+  std::size_t operator()(const sample& video) const {
+    const auto packets = demux(video.data(), "video", stream_kind::video);
+    return decode(packets, {.threads = threads}).size();
+  }
+};
+
+class FrameMemory : public testing::TestWithParam<int> {};
+
+TEST_P(FrameMemory, CountsToTheBudgetOfTheRunWhoseStageDecodes) {
+  const auto file = read_bytes(video_path(video_recipe("h264.mp4")));
+  const auto frames = decode(demux(file, "video", stream_kind::video));
+  const auto picture_bytes = static_cast<std::size_t>(frames[0].width()) *
+                             static_cast<std::size_t>(frames[0].height()) * 3 / 2;
+  runtime where({.threads = 2});
+  const auto counts = from(std::vector<sample>(4, sample("video").with_data(file))) |
+                      map(hold_frames{GetParam()}, {.concurrency = 1});
+  for (const auto count : where.run(counts)) EXPECT_EQ(count, frames.size());
+  const auto used = where.memory().stats();
+  EXPECT_GE(used.peak_bytes, file.size() + frames.size() * picture_bytes);
+  EXPECT_LE(used.peak_bytes, 8 * (file.size() + frames.size() * picture_bytes));
+  EXPECT_EQ(where.memory().stats().used_bytes, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, FrameMemory, testing::Values(1, 2));
 
 INSTANTIATE_TEST_SUITE_P(Files, DecodeAudio, testing::ValuesIn(audio_recipes()), name_of_recipe);
 

@@ -1,8 +1,14 @@
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/packet.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 
+#include "../../fuzz/sealed.hpp"
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
 
@@ -10,7 +16,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -141,6 +149,56 @@ TEST(Packets, WithStructuresOfAnotherSizeAreRefused) {
   });
   EXPECT_THAT([&] { packets::parse(before.serialise(), "stored"); },
               ThrowsMessage<error>(HasSubstr("another size")));
+}
+
+TEST(Packets, DoNotKeepSideDataWhoseBytesFFmpegTrusts) {
+  const auto before = with_changed_first(short_packets(), [](AVPacket& first) {
+    av_packet_new_side_data(&first, AV_PKT_DATA_ENCRYPTION_INFO, 64);
+  });
+  EXPECT_EQ(packets::parse(before.serialise(), "stored")[0].get().side_data_elems, 0);
+}
+
+// The stored bytes with another number of pictures that are reordered: the eleventh number from the
+// width on.
+static buffer with_reordered(const buffer& stored, const stream_info& of, std::int32_t pictures) {
+  const std::int32_t size[] = {of.width(), of.height()};
+  const std::string_view wanted(reinterpret_cast<const char*>(size), sizeof size);
+  const auto at = stored.text().find(wanted);
+  EXPECT_NE(at, std::string_view::npos);
+  buffer copy(stored.size());
+  std::memcpy(copy.data(), stored.data(), stored.size());
+  std::memcpy(copy.data() + at + 10 * sizeof pictures, &pictures, sizeof pictures);
+  return test::sealed(reinterpret_cast<const std::uint8_t*>(copy.data()), copy.size(), "LADEPKTS");
+}
+
+TEST(Packets, ThatReorderMorePicturesThanACodecCanAreRefused) {
+  const auto before = short_packets();
+  const auto stored = before.serialise();
+  const auto& stream = before.stream();
+  EXPECT_EQ(packets::parse(with_reordered(stored, stream, 16), "stored")
+                .stream()
+                .parameters()
+                .video_delay,
+            16);
+  EXPECT_THROW(packets::parse(with_reordered(stored, stream, 17), "stored"), error);
+}
+
+TEST(Packets, CountToTheBudgetOfTheRunWhoseStageDemuxes) {
+  const auto all = short_packets();
+  const auto file = read_bytes(video_path(video_recipes()[0]));
+  runtime where({.threads = 1});
+  const auto held =
+      from(std::vector<sample>(1, sample("video").with_data(file))) |
+      map([](const sample& in) { return demux(in.data(), "video", stream_kind::video).clone(); });
+  {
+    std::optional<packets> kept;
+    for (auto& each : where.run(held)) kept = std::move(each);
+    ASSERT_TRUE(kept);
+    EXPECT_EQ(where.memory().stats().used_bytes, kept->memory_bytes());
+    EXPECT_GE(where.memory().stats().peak_bytes, 2 * kept->memory_bytes());
+    EXPECT_EQ(kept->memory_bytes(), kept->data_bytes() + kept->size() * packets::packet_bytes);
+  }
+  EXPECT_EQ(where.memory().stats().used_bytes, 0U);
 }
 
 TEST(FilterPackets, InAChainAreAppliedInOrder) {

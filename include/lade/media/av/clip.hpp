@@ -157,6 +157,13 @@ class decode_clip {
   // error(stopped) between two frames if the caller is cancelled.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
+  // For stages, which reserve memory before a call: what decoding takes besides the slot, and
+  // together with the tensor. The size of the pictures is not known before: they count as twelve of
+  // 1280 x 720 in YUV 4:2:0, or of decoding.max_pixels if that is less. Packets count as the bytes
+  // of the file, but not those of MP4, which are taken one after the other.
+  std::size_t memory_to_write(const sample& in) const;
+  std::size_t memory_needed(const sample& in) const;
+
  private:
   video_options opening() const;
   std::vector<std::int64_t> numbers_for(const packet_index& of, const sample* in,

@@ -40,8 +40,9 @@ struct decode_options {
 // parameters and options, and leaves it for the next.
 class decoder {
  public:
-  // Throws error(unsupported) if FFmpeg has no decoder for the stream, error(invalid_argument) for
-  // an option that the decoder does not have or cannot use.
+  // Throws error(unsupported) for a stream that is neither video nor audio, or that FFmpeg has no
+  // decoder for; error(invalid_argument) for an option that the decoder does not have or cannot
+  // use; error(invalid_data) for parameters that no stream has.
   explicit decoder(const stream_info& stream, const decode_options& options = {});
   decoder(decoder&&) noexcept;
   decoder& operator=(decoder&&) noexcept;

@@ -71,6 +71,10 @@ class packets {
 
   std::size_t data_bytes() const noexcept;  // of all packets together
 
+  // What all packets together take of memory: data, side data, and packet_bytes for each.
+  std::size_t memory_bytes() const noexcept;
+  static constexpr std::size_t packet_bytes = 512;  // FFmpeg's structures and padding, rounded up
+
   // The `count` packets from `first` on, sharing their bytes, with the same window. Throws
   // error(invalid_argument) if they are not all there.
   packets slice(std::size_t first, std::size_t count) const;
