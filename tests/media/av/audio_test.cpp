@@ -431,7 +431,7 @@ static const media_recipe untold_recipes[] = {
     {"untold.mkv", "-ac 1 -c:a flac"},
     {"untold-vorbis.mkv", "-ac 1 -c:a libvorbis -output_ts_offset 3"},
     {"padded.mp3", "-ac 1 -c:a libmp3lame"},
-    {"late.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"}};
+    {"untold.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"}};
 
 TEST(DecodeAudio, ARandomWindowIsInTheFileAlsoWhereItsDurationMustBeCounted) {
   const auto seed = test::new_seed();
