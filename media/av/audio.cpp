@@ -36,9 +36,10 @@ static void check_audio_options(const audio_options& options) {
   const auto in_range = [](double seconds) { return seconds >= 0 && seconds <= most_seconds; };
   require_audio_option(options.sample_rate >= 0 && options.sample_rate <= most_sample_rate,
                        "sample_rate must be 1 to 768000, or 0");
-  require_audio_option(options.type == element_type::f32 || options.type == element_type::f16 ||
-                           options.type == element_type::bf16 || options.type == element_type::i16,
-                       "type must be f32, f16, bf16 or i16");
+  require_audio_option(is_sample_type(options.type) || options.type == element_type::f16 ||
+                           options.type == element_type::bf16,
+                       "type must be f32, f64, f16, bf16, u8, i16 or i32");
+  require_audio_option(!options.stream || *options.stream >= 0, "stream must be 0 or above");
   require_audio_option(in_range(options.offset), "offset must be 0 to 1e9 seconds");
   require_audio_option(std::isinf(options.duration) || in_range(options.duration),
                        "duration must be 0 to 1e9 seconds");
@@ -70,9 +71,9 @@ decode_audio::decode_audio(const audio_options& options)
   spec_ = audio_spec(options_, options_.channels);
 }
 
-// libswresample writes f32 or i16.
+// libswresample does not write halves.
 static element_type converted_type(const audio_options& options) noexcept {
-  return options.type == element_type::i16 ? element_type::i16 : element_type::f32;
+  return is_sample_type(options.type) ? options.type : element_type::f32;
 }
 
 static void copy_audio_elements(const std::byte* from, std::byte* to, std::size_t count,
@@ -88,7 +89,7 @@ static void copy_audio_elements(const std::byte* from, std::byte* to, std::size_
 }
 
 // Copies audio into a slot of its own type or of halves, which has at least as many samples, and
-// zeros behind it.
+// silence behind it.
 static void copy_padded(const tensor& from, const tensor& slot, audio_layout layout) {
   const bool planar = layout == audio_layout::planar;
   const auto rows = static_cast<std::size_t>(planar ? slot.shape()[0] : 1);
@@ -102,7 +103,7 @@ static void copy_padded(const tensor& from, const tensor& slot, audio_layout lay
     auto* row = slot.bytes() + i * wanted * bytes;
     copy_audio_elements(from.bytes() + i * there * element_bytes(from.type()), row, there,
                         slot.type());
-    if (wanted > there) std::memset(row + there * bytes, 0, (wanted - there) * bytes);
+    if (wanted > there) write_silence(row + there * bytes, (wanted - there) * bytes, slot.type());
   }
 }
 
@@ -128,7 +129,7 @@ static tensor decode_all(const audio_options& options, const std::string& doing,
   return std::move(sink).take();
 }
 
-// Fills a slot of f32 or i16 with the beginning of the audio.
+// Fills a slot of a type that libswresample writes with the beginning of the audio.
 template <class Source>
 static void decode_beginning(const tensor& slot, const audio_options& options,
                              const std::string& doing, Source source) {
@@ -199,23 +200,30 @@ tensor decode_audio::operator()(const sample& in, random draw) const {
   });
 }
 
-// FFmpeg copies packets out of the file.
+// Floats that become halves.
+static std::size_t staged_bytes(const audio_options& options, const tensor_spec& spec) noexcept {
+  return options.type == converted_type(options) ? 0 : spec.elements() * sizeof(float);
+}
+
+// About what a decoder, its packet and its frames take.
+static constexpr std::size_t decoder_bytes = std::size_t{256} << 10;
+
 std::size_t decode_audio::memory_to_write(const sample& in) const {
   const auto& file = encoded_bytes(in, options_.field, "decode");
-  const bool narrows = options_.type != converted_type(options_);
-  const auto staged = narrows ? spec_.elements() * sizeof(float) : 0;
-  return staged + (find_wav(file.bytes(), in.name()) ? 0 : file.size());
+  const bool decodes = !find_wav(file.bytes(), in.name(), options_.damage);
+  return staged_bytes(options_, spec_) + (decodes ? decoder_bytes : 0);
 }
 
 std::size_t decode_audio::memory_needed(const sample& in) const {
   const auto needed = memory_to_write(in);
   if (options_.samples > 0) return spec_.bytes() + needed;
   const auto& file = encoded_bytes(in, options_.field, "decode");
-  const auto wav = find_wav(file.bytes(), in.name());
+  const auto wav = find_wav(file.bytes(), in.name(), options_.damage);
   if (!wav) return needed;
-  const double seconds = std::min(wav->seconds(), options_.duration);
-  const double rate = options_.sample_rate > 0 ? options_.sample_rate : wav->sample_rate;
-  const double channels = options_.channels > 0 ? options_.channels : wav->channels;
+  const auto& info = wav->info;
+  const double seconds = std::min(info.seconds(), options_.duration);
+  const double rate = options_.sample_rate > 0 ? options_.sample_rate : info.sample_rate;
+  const double channels = options_.channels > 0 ? options_.channels : info.channels;
   const double samples = std::min(seconds * rate, static_cast<double>(options_.max_samples));
   return needed + static_cast<std::size_t>(samples * channels) * element_bytes(options_.type);
 }
@@ -235,12 +243,26 @@ static tensor decode_from(const audio_options& options, const std::string& name,
   return decode_tensor(options, "decode " + name, [&](sample_sink& to) { source(to, stop); });
 }
 
+// Takes memory from the stage for which a coroutine runs.
+static tensor decode_within(const context& here, memory_charge reserved,
+                            const audio_options& options, const std::string& name,
+                            const decode_into_sink& source) {
+  if (here.memory == nullptr || here.stage == nullptr)
+    return decode_from(options, name, source, here.stop);
+  detail::call_memory memory(*here.memory, *here.stage);
+  memory.reserve(std::move(reserved));
+  const detail::call_memory::entered inside(memory);
+  return decode_from(options, name, source, here.stop);
+}
+
 // `source` must outlive the await.
 static task<tensor> decode_on_pool(audio_options options, std::string name,
                                    const decode_into_sink& source) {
   auto& here = co_await detail::this_context_reference();
+  const auto spec = audio_spec(options, options.channels);
+  auto reserved = co_await charge(decoder_bytes + spec.bytes() + staged_bytes(options, spec));
   if (here.runtime) co_await detail::continue_on(here.runtime->pool());
-  co_return decode_from(options, name, source, here.stop);
+  co_return decode_within(here, std::move(reserved), options, name, source);
 }
 
 static task<tensor> read_all_audio(audio_options options, std::shared_ptr<const byte_reader> from,
@@ -252,14 +274,54 @@ static task<tensor> read_all_audio(audio_options options, std::shared_ptr<const 
   co_return co_await decode_on_pool(options, from->name(), source);
 }
 
+static const stream_info& audio_stream_of(const demuxer& file, const audio_options& options) {
+  if (!options.stream) return file.best(stream_kind::audio);
+  const auto doing = "read " + file.name();
+  if (static_cast<std::size_t>(*options.stream) >= file.streams().size())
+    throw error(errc::invalid_argument, doing,
+                "it has no stream " + std::to_string(*options.stream));
+  const auto& stream = file.streams()[static_cast<std::size_t>(*options.stream)];
+  require_audio(stream, doing);
+  return stream;
+}
+
+// When the first sample of a stream is; 0 if there is none.
+static task<rational> first_sample_time(demuxer& file, const stream_info& stream,
+                                        const audio_options& options) {
+  if (const auto stated = stated_first_sample(stream)) co_return *stated;
+  constexpr std::size_t few = 8;
+  first_sample_finder finder(stream, options.damage);
+  auto beginning = file.stream(stream.index(), packet_stream_options{.packets = few});
+  while (auto* next = co_await beginning.next())
+    for (const auto& each : *next)
+      if (finder.send(each)) co_return *finder.time();
+  co_return finder.time().value_or(0);
+}
+
+// The same window in times of the stream, and a little more at its end where those are rounded.
+static time_window read_window_of(const time_window& from_first, const rational& first,
+                                  const stream_info& stream) {
+  time_window window;
+  if (from_first.begin && !needs_beginning(stream)) window.begin = first + *from_first.begin;
+  if (!from_first.end) return window;
+  window.end = first + *from_first.end;
+  if (has_rounded_times(stream)) *window.end = *window.end + stream.time_base() * 2;
+  return window;
+}
+
 static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const byte_reader> from,
                                     random draw, std::atomic<std::uint64_t>& damaged) {
-  auto file = co_await demuxer::open(from);
-  const auto& stream = file.best(stream_kind::audio);
+  const demux_options demuxing{.damage = options.damage};
+  auto file = co_await demuxer::open(from, demuxing);
+  const auto& stream = audio_stream_of(file, options);
+  if (options.random_offset && !stream.duration())
+    co_return co_await read_all_audio(options, from, draw, damaged);
   const auto window = audio_window_of(options, stream, draw, "decode " + from->name());
-  const auto read = co_await file.read(stream.index(), window);
+  const auto first = co_await first_sample_time(file, stream, options);
+  const auto read = co_await file.read(stream.index(), read_window_of(window, first, stream));
+  damaged += file.damaged();
   const decode_into_sink source = [&](sample_sink& to, const std::stop_token& stop) {
-    damaged += decode_samples(read, options, to, stop);
+    damaged += decode_samples(read, window, first, options, to, stop);
   };
   co_return co_await decode_on_pool(options, from->name(), source);
 }

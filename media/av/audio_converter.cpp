@@ -26,8 +26,23 @@ channel_layout wanted_channels(int channels, std::string_view layout, std::strin
   return named;
 }
 
+static AVSampleFormat packed_format_of(element_type type) noexcept {
+  switch (type) {
+    case element_type::u8: return AV_SAMPLE_FMT_U8;
+    case element_type::i16: return AV_SAMPLE_FMT_S16;
+    case element_type::i32: return AV_SAMPLE_FMT_S32;
+    case element_type::f32: return AV_SAMPLE_FMT_FLT;
+    case element_type::f64: return AV_SAMPLE_FMT_DBL;
+    default: return AV_SAMPLE_FMT_NONE;
+  }
+}
+
+bool is_sample_type(element_type type) noexcept {
+  return packed_format_of(type) != AV_SAMPLE_FMT_NONE;
+}
+
 static AVSampleFormat format_of_sink(const sample_sink& sink) noexcept {
-  const auto packed = sink.type() == element_type::i16 ? AV_SAMPLE_FMT_S16 : AV_SAMPLE_FMT_FLT;
+  const auto packed = packed_format_of(sink.type());
   return sink.layout() == audio_layout::planar ? av_get_planar_sample_fmt(packed) : packed;
 }
 

@@ -20,6 +20,9 @@ inline constexpr int most_sample_rate = 768'000;  // that options may ask for
 // error(invalid_argument) for options that cannot work.
 channel_layout wanted_channels(int channels, std::string_view layout, std::string_view doing);
 
+// Whether samples are converted to elements of this type: u8, i16, i32, f32, f64.
+bool is_sample_type(element_type type) noexcept;
+
 // Converts one stream after another. One thread at a time.
 class audio_converter {
  public:

@@ -5,12 +5,15 @@
 #include "window_cutter.hpp"
 #include "window_reader.hpp"
 
+#include <lade/detail/load_little.hpp>
 #include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,33 +70,79 @@ sample_range range_of(const audio_options& options, int rate, std::optional<std:
   return range;
 }
 
-time_window audio_window_of(const audio_options& options, const stream_info& stream, random draw,
-                            std::string_view doing) {
-  const int rate = stream.sample_rate();
-  if (rate <= 0) throw error(errc::unsupported, doing, "it does not state its sample rate");
-  std::optional<std::int64_t> total;
-  if (const auto duration = stream.duration()) total = (*duration * rate).floor();
-  const auto range = range_of(options, rate, total, draw, doing);
-  const auto start = stream.start_time().value_or(0);
+static int require_rate(const stream_info& stream, std::string_view doing) {
+  if (stream.sample_rate() > 0) return stream.sample_rate();
+  throw error(errc::unsupported, doing, "it does not state its sample rate");
+}
+
+static time_window window_of(const sample_range& range, int rate) {
   time_window window;
-  if (range.first > 0) window.begin = start + rational(range.first, rate);
-  if (range.end) window.end = start + rational(*range.end, rate);
+  if (range.first > 0) window.begin = rational(range.first, rate);
+  if (range.end) window.end = rational(*range.end, rate);
   return window;
 }
 
-std::optional<io::wav_info> find_wav(std::span<const std::byte> file, std::string_view name) {
+time_window audio_window_of(const audio_options& options, const stream_info& stream, random draw,
+                            std::string_view doing) {
+  const int rate = require_rate(stream, doing);
+  std::optional<std::int64_t> total;
+  if (const auto duration = stream.duration()) total = (*duration * rate).floor();
+  return window_of(range_of(options, rate, total, draw, doing), rate);
+}
+
+void require_audio(const stream_info& stream, std::string_view doing) {
+  if (stream.kind() == stream_kind::audio) return;
+  throw error(errc::invalid_argument, doing,
+              "its stream " + std::to_string(stream.index()) + " is " +
+                  std::string(name(stream.kind())) + ", not audio");
+}
+
+bool has_rounded_times(const stream_info& stream) {
+  return (stream.time_base() * stream.sample_rate()).numerator() != 1;
+}
+
+// Blocks of Vorbis have two lengths, so that a rounded time does not tell the number of a sample.
+bool needs_beginning(const stream_info& stream) {
+  return stream.parameters().codec_id == AV_CODEC_ID_VORBIS && has_rounded_times(stream);
+}
+
+static bool begins_as_wav(std::span<const std::byte> file) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const bool riff =
       text.starts_with("RIFF") || text.starts_with("RF64") || text.starts_with("BW64");
-  if (!riff || text.size() < 12 || text.substr(8, 4) != "WAVE") return std::nullopt;
+  return riff && text.size() >= 12 && text.substr(8, 4) == "WAVE";
+}
+
+// The header of a file that ends before its data do; empty if it ends before its header does.
+static std::optional<io::wav_info> find_cut_wav(std::span<const std::byte> file,
+                                                std::string_view name) {
+  io::wav_header header(std::numeric_limits<std::int64_t>::max(), name);
+  while (header.wants() && header.offset() < file.size()) {
+    const auto rest = file.subspan(static_cast<std::size_t>(header.offset()));
+    std::array<std::byte, io::wav_header::part_bytes> padded{};
+    std::copy_n(rest.begin(), std::min(rest.size(), padded.size()), padded.begin());
+    header.take(rest.size() < padded.size() ? padded : rest);
+  }
+  if (header.wants()) return std::nullopt;
+  auto info = header.info();
+  const auto there = file.size() - std::min<std::uint64_t>(file.size(), info.data_offset);
+  info.frames = std::min<std::uint64_t>(info.frames, there / io::wav_frame_bytes(info));
+  return info;
+}
+
+std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_view name,
+                                 damage_policy damage) {
+  if (!begins_as_wav(file)) return std::nullopt;
   io::wav_header header(file.size(), name);
   try {
     while (header.wants()) header.take(file.subspan(header.offset()));
   } catch (const error& refused) {
     if (refused.code() == errc::unsupported) return std::nullopt;  // FFmpeg knows more encodings
-    throw;
+    const auto cut = damage == damage_policy::tolerate ? find_cut_wav(file, name) : std::nullopt;
+    if (!cut) throw;
+    return wav_file{.info = *cut, .is_cut = true};
   }
-  return header.info();
+  return wav_file{.info = header.info()};
 }
 
 // Part of a WAV file.
@@ -135,7 +184,20 @@ static AVSampleFormat wav_sample_format(io::wav_encoding encoding) noexcept {
   return formats[static_cast<std::size_t>(encoding)];
 }
 
-// Whether samples are as they must be but for their type.
+// The type of the elements that are stored; that of none for 24 bits.
+static std::optional<element_type> plain_type_of(io::wav_encoding encoding) noexcept {
+  switch (encoding) {
+    case io::wav_encoding::u8: return element_type::u8;
+    case io::wav_encoding::i16: return element_type::i16;
+    case io::wav_encoding::i24: return std::nullopt;
+    case io::wav_encoding::i32: return element_type::i32;
+    case io::wav_encoding::f32: return element_type::f32;
+    case io::wav_encoding::f64: return element_type::f64;
+  }
+  return std::nullopt;
+}
+
+// Whether samples are as they must be, but for floats of 32 bits.
 static bool is_plain(const wav_part& part, const audio_options& options, const sample_sink& to) {
   const auto& info = part.info;
   const bool same_rate = options.sample_rate == 0 ||
@@ -143,7 +205,8 @@ static bool is_plain(const wav_part& part, const audio_options& options, const s
   const bool same_channels = (options.channels == 0 || options.channels == info.channels) &&
                              options.channel_layout.empty();
   const bool same_order = info.channels == 1 || to.layout() == audio_layout::interleaved;
-  const bool same_type = to.type() == element_type::f32 || info.encoding == io::wav_encoding::i16;
+  const bool same_type =
+      to.type() == element_type::f32 || to.type() == plain_type_of(info.encoding);
   return same_rate && same_channels && same_order && same_type;
 }
 
@@ -214,24 +277,25 @@ static void resample_wav(const wav_part& part, const audio_options& options, sam
   converter.finish(to);
 }
 
-// Packets of one stream to samples in a sink.
+// Packets of one stream to samples in a sink. `window` and `origin` as window_cutter has them.
 class audio_decoding {
  public:
-  audio_decoding(const stream_info& stream, const time_window& window, const audio_options& options,
-                 sample_sink& to, const std::stop_token& stop)
+  audio_decoding(const stream_info& stream, const time_window& window,
+                 std::optional<rational> origin, const audio_options& options, sample_sink& to,
+                 const std::stop_token& stop)
       : by_(stream, {.damage = options.damage}),
         converter_(options.sample_rate,
                    wanted_channels(options.channels, options.channel_layout, to.doing())),
-        cutter_(window),
+        cutter_(window, origin),
         to_(to),
         stop_(stop) {}
 
-  // Returns false once the sink is full.
+  // Returns false once the sink is full, or the window is.
   bool send(const packet& next) {
     if (stop_.stop_requested()) throw error(errc::stopped, to_.doing());
     by_.send(next);
     receive_all();
-    return !to_.is_full();
+    return !to_.is_full() && !cutter_.is_past_end();
   }
 
   // Returns how many packets and frames were damaged.
@@ -272,56 +336,146 @@ static std::int64_t expected_samples(const stream_info& stream, const time_windo
   return static_cast<std::int64_t>(std::clamp(samples, 4096.0, static_cast<double>(most)));
 }
 
-std::uint64_t decode_samples(const packets& from, const audio_options& options, sample_sink& to,
+std::uint64_t decode_samples(const packets& from, const time_window& window, const rational& origin,
+                             const audio_options& options, sample_sink& to,
                              const std::stop_token& stop) {
-  to.expect(expected_samples(from.stream(), from.window(), options));
-  audio_decoding decoding(from.stream(), from.window(), options, to, stop);
+  to.expect(expected_samples(from.stream(), window, options));
+  audio_decoding decoding(from.stream(), window, origin, options, to, stop);
   for (const auto& each : from)
     if (!decoding.send(each)) break;
   return decoding.finish();
 }
 
-// All of a stream, without its packets in memory at the same time.
-static std::uint64_t decode_stream(format_reader& file, const stream_info& stream,
-                                   const audio_options& options, sample_sink& to,
-                                   const std::stop_token& stop) {
-  to.expect(expected_samples(stream, {}, options));
-  audio_decoding decoding(stream, {}, options, to, stop);
-  file.select(std::array{stream.index()});
-  while (auto next = file.read())
-    if (!decoding.send(packet(std::move(next)))) break;
-  return decoding.finish();
+std::optional<rational> stated_first_sample(const stream_info& stream) {
+  const auto codec = stream.parameters().codec_id;
+  const bool may_skip = codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS;
+  return may_skip ? std::nullopt : stream.start_time();
 }
 
+bool first_sample_finder::send(const packet& next) {
+  by_.send(next);
+  while (const auto found = by_.receive()) {
+    if (!found->time() || found->samples() == 0) continue;
+    const rational before(samples_, found->sample_rate());
+    samples_ += found->samples();
+    const bool is_first = !std::exchange(time_, *found->time() - before).has_value();
+    if (!is_first || !has_rounded_times(found->stream())) return true;
+  }
+  return false;
+}
+
+// When the first sample of a stream is; empty if there is none.
+static std::optional<rational> first_sample_time(format_reader& file, const stream_info& stream,
+                                                 const audio_options& options) {
+  if (const auto stated = stated_first_sample(stream)) return stated;
+  file.rewind();
+  file.select(std::array{stream.index()});
+  first_sample_finder finder(stream, options.damage);
+  while (auto next = file.read())
+    if (finder.send(packet(std::move(next)))) break;
+  return finder.time();
+}
+
+// How many samples at the end of a packet are not of the audio.
+static std::int64_t discarded_at_end(const AVPacket& of) noexcept {
+  std::size_t size = 0;
+  const auto* data = av_packet_get_side_data(&of, AV_PKT_DATA_SKIP_SAMPLES, &size);
+  if (data == nullptr || size < 8) return 0;
+  return io::load_little<std::uint32_t>(reinterpret_cast<const std::byte*>(data) + 4);
+}
+
+// The samples of a stream by the times of its packets: all of them, or fewer by those of a packet.
+static std::int64_t count_samples(format_reader& file, const stream_info& stream,
+                                  const audio_options& options) {
+  const auto start = first_sample_time(file, stream, options);
+  if (!start) return 0;
+  file.rewind();
+  file.select(std::array{stream.index()});
+  std::int64_t end = std::numeric_limits<std::int64_t>::min();
+  std::int64_t discarded = 0;
+  while (const auto next = file.read()) {
+    std::int64_t behind = 0;
+    if (next->pts == AV_NOPTS_VALUE || __builtin_add_overflow(next->pts, next->duration, &behind) ||
+        behind < end)
+      continue;
+    end = behind;
+    discarded = discarded_at_end(*next);
+  }
+  if (has_rounded_times(stream)) --end;
+  const auto length = rational(end) * stream.time_base() - *start;
+  return std::max<std::int64_t>(0, (length * stream.sample_rate()).floor() - discarded);
+}
+
+// How many samples a stream has, for a random window. MP4 and FLAC state it; what Ogg and MP3 state
+// includes the encoder's padding.
+static std::optional<std::int64_t> samples_of(format_reader& file, const stream_info& stream,
+                                              const audio_options& options) {
+  if (!options.random_offset) return std::nullopt;
+  const bool stated = file.is_mov() || std::string_view(file.context().iformat->name) == "flac";
+  const auto duration = stream.duration();
+  if (stated && duration) return (*duration * stream.sample_rate()).floor();
+  return count_samples(file, stream, options);
+}
+
+static const stream_info& audio_stream_of(format_reader& file, const audio_options& options,
+                                          std::string_view doing) {
+  if (!options.stream) return require_stream(file, stream_kind::audio);
+  const auto& stream = file.stream(*options.stream);
+  require_audio(stream, doing);
+  return stream;
+}
+
+// Goes to where decoding must begin. Returns when the first sample of the stream is; empty if
+// decoding begins with it.
+static std::optional<rational> go_to(format_reader& file, const stream_info& stream,
+                                     const time_window& window, const audio_options& options) {
+  const bool seeks = window.begin && !needs_beginning(stream);
+  const auto start = seeks ? first_sample_time(file, stream, options) : stated_first_sample(stream);
+  if (!seeks) file.rewind();
+  file.select(std::array{stream.index()});
+  if (!seeks || !start) return start;
+  const auto target = ((*start + *window.begin) / stream.time_base()).floor();
+  file.seek(stream.index(), target - lead_in_of(stream));
+  return start;
+}
+
+// Without the packets in memory at the same time.
 static std::uint64_t decode_media(const buffer& file, std::string_view name,
                                   const audio_options& options, random draw, sample_sink& to,
                                   const std::stop_token& stop) {
-  constexpr std::size_t step_bytes = std::size_t{1} << 20;
   format_reader opened(std::make_unique<memory_input>(file), std::string(name),
                        {.damage = options.damage}, stop);
-  const auto& stream = require_stream(opened, stream_kind::audio);
-  const auto window = audio_window_of(options, stream, draw, to.doing());
-  if (window == time_window{}) {
-    const auto damaged = decode_stream(opened, stream, options, to, stop);
-    return damaged + opened.damaged();
-  }
-  window_reader reader(opened, stream.index(), window);
-  while (reader.step(step_bytes)) {}
-  const auto damaged = decode_samples(std::move(reader).take(), options, to, stop);
+  const auto& stream = audio_stream_of(opened, options, to.doing());
+  const int rate = require_rate(stream, to.doing());
+  const auto total = samples_of(opened, stream, options);
+  const auto window = window_of(range_of(options, rate, total, draw, to.doing()), rate);
+  const auto origin = go_to(opened, stream, window, options);
+  to.expect(expected_samples(stream, window, options));
+  audio_decoding decoding(stream, window, origin, options, to, stop);
+  while (auto next = opened.read())
+    if (!decoding.send(packet(std::move(next)))) break;
+  const auto damaged = decoding.finish();
   return damaged + opened.damaged();
+}
+
+static void require_wav_stream(const audio_options& options, std::string_view doing) {
+  if (options.stream.value_or(0) != 0)
+    throw error(errc::invalid_argument, doing,
+                "it has no stream " + std::to_string(*options.stream));
 }
 
 std::uint64_t decode_samples(const buffer& file, std::string_view name,
                              const audio_options& options, random draw, sample_sink& to,
                              const std::stop_token& stop) {
-  const auto wav = find_wav(file.bytes(), name);
+  const auto wav = find_wav(file.bytes(), name, options.damage);
   if (!wav) return decode_media(file, name, options, draw, to, stop);
-  const auto part = wav_part_of(*wav, file.bytes(), options, draw, to.doing());
+  require_wav_stream(options, to.doing());
+  const auto part = wav_part_of(wav->info, file.bytes(), options, draw, to.doing());
   if (is_plain(part, options, to))
     convert_plain(part, to);
   else
     resample_wav(part, options, to, stop);
-  return 0;
+  return wav->is_cut ? 1 : 0;
 }
 
 }  // namespace lade::media

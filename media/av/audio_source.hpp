@@ -7,6 +7,7 @@
 #include <lade/buffer.hpp>
 #include <lade/io/wav_header.hpp>
 #include <lade/media/av/audio.hpp>
+#include <lade/media/av/decoder.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/rational.hpp>
 #include <lade/media/av/stream_info.hpp>
@@ -35,20 +36,59 @@ struct sample_range {
 sample_range range_of(const audio_options& options, int rate, std::optional<std::int64_t> total,
                       random draw, std::string_view doing);
 
-// The same as a window of a stream.
+// The same as a window of a stream, in seconds from its first sample on.
 time_window audio_window_of(const audio_options& options, const stream_info& stream, random draw,
                             std::string_view doing);
 
-// The header of a WAV file that lade converts itself; empty for all other files. Throws
-// error(invalid_data) for a damaged one.
-std::optional<io::wav_info> find_wav(std::span<const std::byte> file, std::string_view name);
+// Throws error(invalid_argument) for a stream of another kind.
+void require_audio(const stream_info& stream, std::string_view doing);
 
-// Decode into `to`: a file, and the packets of a window. Check `stop` between frames. Return how
-// many packets and frames were damaged.
+// Whether timestamps are not in units of a sample, or of a part of it.
+bool has_rounded_times(const stream_info& stream);
+
+// Whether a window can only be found by decoding all that is before it.
+bool needs_beginning(const stream_info& stream);
+
+// The time of the first sample, as the file states it; empty if it does not. Of Vorbis and Opus it
+// may be that of a packet whose samples are not part of the audio.
+std::optional<rational> stated_first_sample(const stream_info& stream);
+
+// Finds the time of the first sample by decoding the first packets. If timestamps are rounded, that
+// of the second frame counts: FFmpeg rounds that of the first one twice.
+class first_sample_finder {
+ public:
+  first_sample_finder(const stream_info& stream, damage_policy damage)
+      : by_(stream, {.damage = damage}) {}
+
+  // Returns whether the time is known.
+  bool send(const packet& next);
+
+  // Empty if no samples have been decoded.
+  const std::optional<rational>& time() const noexcept { return time_; }
+
+ private:
+  decoder by_;
+  std::optional<rational> time_;
+  std::int64_t samples_ = 0;
+};
+
+struct wav_file {
+  io::wav_info info;    // without the frames that are missing
+  bool is_cut = false;  // whether it ends before its header says
+};
+
+// The header of a WAV file that lade converts itself; empty for all other files. Throws
+// error(invalid_data) for a damaged one, but for a missing end that is tolerated.
+std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_view name,
+                                 damage_policy damage);
+
+// Decode into `to`: a file, and the packets that a window needs, which is in seconds from `origin`
+// on. Check `stop` between frames. Return how many packets and frames were damaged.
 std::uint64_t decode_samples(const buffer& file, std::string_view name,
                              const audio_options& options, random draw, sample_sink& to,
                              const std::stop_token& stop);
-std::uint64_t decode_samples(const packets& from, const audio_options& options, sample_sink& to,
+std::uint64_t decode_samples(const packets& from, const time_window& window, const rational& origin,
+                             const audio_options& options, sample_sink& to,
                              const std::stop_token& stop);
 
 }  // namespace lade::media

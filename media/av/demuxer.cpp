@@ -110,7 +110,7 @@ metadata demuxer::metadata() const { return metadata_of(state_->file->context().
 
 std::optional<rational> demuxer::duration() const noexcept {
   const auto stated = state_->file->context().duration;
-  if (stated <= 0) return std::nullopt;
+  if (stated <= 0 || state_->file->estimates_duration()) return std::nullopt;
   return time_of(stated, rational(1, AV_TIME_BASE));
 }
 

@@ -152,6 +152,10 @@ void format_reader::open() {
 
 static constexpr std::string_view matroska = "matroska,webm";
 
+bool format_reader::estimates_duration() const noexcept {
+  return context_->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE;
+}
+
 bool format_reader::is_mov() const noexcept { return context_->iformat->name == mov; }
 
 bool format_reader::states_decoding_times() const noexcept {
@@ -182,8 +186,9 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
       damage_(options.damage),
       probes_(probes) {
   begin();
+  const bool states_duration = !estimates_duration();
   for (const auto* stream : std::span(context_->streams, context_->nb_streams))
-    streams_.push_back(info_of(*stream, name_));
+    streams_.push_back(info_of(*stream, name_, states_duration));
 }
 
 void format_reader::begin() {

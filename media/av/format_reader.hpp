@@ -51,6 +51,9 @@ class format_reader {
 
   bool is_mov() const noexcept;  // MP4 and QuickTime
 
+  // Whether FFmpeg computed durations from the bit rate, because the file does not state them.
+  bool estimates_duration() const noexcept;
+
   // Whether the headers state what decoders need.
   bool states_parameters() const noexcept;
 

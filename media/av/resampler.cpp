@@ -11,8 +11,8 @@ namespace lade::media {
 static void check_resampling(const resample_options& options, std::string_view doing) {
   if (options.sample_rate < 0 || options.sample_rate > most_sample_rate)
     throw error(errc::invalid_argument, doing, "sample_rate must be 1 to 768000, or 0");
-  if (options.type != element_type::f32 && options.type != element_type::i16)
-    throw error(errc::invalid_argument, doing, "type must be f32 or i16");
+  if (!is_sample_type(options.type))
+    throw error(errc::invalid_argument, doing, "type must be f32, f64, u8, i16 or i32");
 }
 
 class resampler::state {

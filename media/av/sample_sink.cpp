@@ -14,6 +14,10 @@ dimensions audio_shape(audio_layout layout, std::int64_t channels, std::int64_t 
   return {samples, channels};
 }
 
+void write_silence(std::byte* to, std::size_t bytes, element_type type) noexcept {
+  if (bytes > 0) std::memset(to, type == element_type::u8 ? 128 : 0, bytes);
+}
+
 sample_sink::sample_sink(const tensor& slot, audio_layout layout, std::string doing)
     : type_(slot.type()),
       layout_(layout),
@@ -65,8 +69,8 @@ sample_sink::place sample_sink::reserve(std::int64_t wanted) {
 
 void sample_sink::pad() noexcept {
   for (std::size_t i = 0; i < rows(); ++i)
-    std::memset(first_ + i * row_bytes(capacity_) + row_bytes(samples_), 0,
-                row_bytes(capacity_ - samples_));
+    write_silence(first_ + i * row_bytes(capacity_) + row_bytes(samples_),
+                  row_bytes(capacity_ - samples_), type_);
   samples_ = capacity_;
 }
 

@@ -14,7 +14,8 @@
 
 namespace lade::media {
 
-// The samples of a conversion to f32 or i16. One thread at a time.
+// The samples of a conversion to elements of is_sample_type() (audio_converter.hpp). One thread at
+// a time.
 class sample_sink {
  public:
   static constexpr int most_channels = 64;
@@ -51,7 +52,7 @@ class sample_sink {
   place reserve(std::int64_t wanted);
   void commit(std::int64_t written) noexcept { samples_ += written; }
 
-  // Zeros behind the samples, to the end of the slot.
+  // Silence behind the samples, to the end of the slot.
   void pad() noexcept;
 
   // All samples. Not of a slot.
@@ -75,6 +76,9 @@ class sample_sink {
   buffer memory_;               // rows of `capacity_` samples: a channel each, or all interleaved
   std::byte* first_ = nullptr;  // in memory_ or the slot
 };
+
+// Silence: 128 for u8, else zeros.
+void write_silence(std::byte* to, std::size_t bytes, element_type type) noexcept;
 
 // The shape of audio.
 dimensions audio_shape(audio_layout layout, std::int64_t channels, std::int64_t samples);

@@ -43,7 +43,8 @@ metadata metadata_of(const AVDictionary* from);
 // Whether headers of the stream are only in its parameters, and not in its packets.
 bool has_headers_apart(const stream_info& stream) noexcept;
 
-stream_info info_of(const AVStream& stream, std::string_view file);
+// `states_duration`: whether the duration is the file's own statement.
+stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration);
 
 // FFmpeg's fraction of a time base, whose terms FFmpeg states in 32 bits.
 AVRational av_rational_of(const rational& from);

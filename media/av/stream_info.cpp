@@ -109,14 +109,15 @@ static std::optional<rational> positive(AVRational value) {
   return rational_of(value);
 }
 
-stream_info info_of(const AVStream& stream, std::string_view file) {
+stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration) {
   auto fields = std::make_shared<stream_info::fields>();
   fields->file = file;
   fields->index = stream.index;
   fields->parameters = copy_parameters(*stream.codecpar);
   fields->time_base = rational_of(stream.time_base);
   fields->start_time = time_of(stream.start_time, fields->time_base);
-  if (stream.duration > 0) fields->duration = time_of(stream.duration, fields->time_base);
+  if (states_duration && stream.duration > 0)
+    fields->duration = time_of(stream.duration, fields->time_base);
   if (stream.nb_frames > 0) fields->stated_frames = stream.nb_frames;
   fields->frame_rate = positive(stream.avg_frame_rate);
   const auto aspect = positive(stream.sample_aspect_ratio);

@@ -18,7 +18,13 @@ namespace lade::media {
 // For the frames of one stream, in presentation order.
 class window_cutter {
  public:
-  explicit window_cutter(const time_window& window) : window_(window) {}
+  // `origin`: the time from which the window of audio counts; that of the first sample if empty,
+  // where decoding begins with it.
+  explicit window_cutter(const time_window& window, std::optional<rational> origin = rational(0))
+      : window_(window), origin_(origin) {}
+
+  // Whether audio has been cut up to the end of the window.
+  bool is_past_end() const noexcept { return past_end_; }
 
   // Appends what of the frame is in the window: all of a picture, some samples of audio.
   void append(frame&& next, std::vector<frame>& to) {
@@ -32,8 +38,11 @@ class window_cutter {
  private:
   void append_samples(frame&& next, const rational& time, std::vector<frame>& to) {
     const rational rate(next.sample_rate());
-    const auto start = position_of(next, time, rate);
+    if (!origin_) origin_ = time;
+    const auto start = position_of(next, time - *origin_, rate);
     next_position_ = start + next.samples();
+    if (is_rounded_twice(next, start)) next_position_.reset();
+    past_end_ = window_.end && (*window_.end * rate).ceil() <= start + next.samples();
     const auto inside = [&](const std::optional<rational>& edge, int otherwise) {
       if (!edge) return otherwise;
       const auto at = (*edge * rate).ceil() - start;
@@ -46,15 +55,43 @@ class window_cutter {
     to.push_back(whole ? std::move(next) : next.slice(first, last - first));
   }
 
-  // The number of a frame's first sample, counted from time 0. Timestamps are rounded, in Matroska
-  // to a millisecond: a frame that begins where the one before ended, but for that, follows it.
-  std::int64_t position_of(const frame& next, const rational& time, const rational& rate) const {
+  // The number of a frame's first sample, counted from the origin. Timestamps are rounded, in
+  // Matroska to a millisecond: a frame that begins where the one before ended, but for that,
+  // follows it. Not those in units of a sample or of a part of it.
+  std::int64_t position_of(const frame& next, const rational& time, const rational& rate) {
     const auto stated = (time * rate).round();
-    const auto tolerance = (next.time_base() * rate).ceil();
+    const auto unit = next.time_base() * rate;
+    const bool is_exact = unit.numerator() == 1;
+    if (is_exact && next.stream().parameters().codec_id == AV_CODEC_ID_VORBIS)
+      return steady_position(stated);
+    if (is_exact || (!next_position_ && stated == 0)) return stated;
+    const auto tolerance = unit < 1 ? 1 : (unit * 2).ceil();
     const auto expected = next_position_ ? *next_position_ : nearest_boundary(next, stated);
     std::int64_t difference = 0;
     if (__builtin_sub_overflow(stated, expected, &difference)) return stated;
     return -tolerance <= difference && difference <= tolerance ? expected : stated;
+  }
+
+  // FFmpeg's times of Vorbis in Ogg are wrong for single frames, by less than a block of 8,192. The
+  // frame behind one that is wrong ends the deviation, or has the same one: then both are right.
+  std::int64_t steady_position(std::int64_t stated) {
+    constexpr std::int64_t block = 8192;
+    const auto expected = next_position_.value_or(stated);
+    std::int64_t deviation = 0;
+    const bool jumps = __builtin_sub_overflow(stated, expected, &deviation) || deviation > block ||
+                       deviation < -block;
+    if (jumps || deviation == std::exchange(deviation_, deviation)) {
+      deviation_ = 0;
+      return stated;
+    }
+    return expected;
+  }
+
+  // A decoder of Opus drops the beginning of the first frame that it decodes, and FFmpeg rounds how
+  // long that is. Such a frame is not in the window.
+  bool is_rounded_twice(const frame& next, std::int64_t start) noexcept {
+    const bool is_first = !std::exchange(has_begun_, true);
+    return is_first && start != 0 && next.stream().parameters().codec_id == AV_CODEC_ID_OPUS;
   }
 
   // Frames of equal length end at multiples of it, from the encoder's padding on; those of Opus at
@@ -69,6 +106,10 @@ class window_cutter {
   }
 
   time_window window_;
+  std::optional<rational> origin_;
+  bool past_end_ = false;
+  std::int64_t deviation_ = 0;  // of the last time from the frames before
+  bool has_begun_ = false;
   std::optional<std::int64_t> next_position_;  // behind the last sample of audio
 };
 

@@ -25,7 +25,7 @@ static std::int64_t first_known(std::int64_t a, std::int64_t b) noexcept {
 
 // Lossy audio needs what came before: a frame to overlap with (AAC, Vorbis), a reservoir of bits
 // (MP3), 80 ms until the state has converged (Opus, RFC 7845, 4.2).
-static std::int64_t lead_in_of(const stream_info& stream) {
+std::int64_t lead_in_of(const stream_info& stream) {
   if (stream.kind() != stream_kind::audio) return 0;
   return (rational(1, 4) / stream.time_base()).ceil();
 }

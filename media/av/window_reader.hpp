@@ -13,6 +13,9 @@
 
 namespace lade::media {
 
+// How long before a window of audio decoding must begin, in units of the stream's time base.
+std::int64_t lead_in_of(const stream_info& stream);
+
 // Reads the window of one stream in steps. Uses the file alone until it is done.
 class window_reader {
  public:

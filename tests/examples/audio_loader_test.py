@@ -34,6 +34,30 @@ class AudioLoader(unittest.TestCase):
         self.assertRegex(result.stdout, r"files +6 in \d batches, 1[12]\.\d s of audio")
         self.assertRegex(result.stdout, r"speed +\d+ s of audio in a second")
 
+    def test_files_of_one_bucket_share_a_batch_and_are_padded_to_its_longest(self):
+        make_audio(self.root / "a.wav", 4)
+        make_audio(self.root / "b.flac", 8)
+        for mels in ([], ["log-mel"]):  # 401 and 801 frames
+            result = run(self.root, "16000", *mels)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stdout, r"files +2 in 1 batch, 12\.0 s of audio")
+            self.assertRegex(result.stdout, r"padding +25\.0 % of the batches")
+
+    def test_files_of_different_buckets_are_not_padded_to_each_other(self):
+        for name, seconds in [("a.wav", 4), ("b.wav", 12), ("c.wav", 4), ("d.wav", 12)]:
+            make_audio(self.root / name, seconds)
+        result = run(self.root)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"files +4 in 2 batches, 32\.0 s of audio")
+        self.assertRegex(result.stdout, r"padding +0\.0 % of the batches")
+
+    def test_batches_hold_at_most_sixty_seconds_with_padding(self):
+        for i in range(5):
+            make_audio(self.root / f"{i}.wav", 20)
+        result = run(self.root)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"files +5 in 2 batches, 100\.0 s of audio")
+
     def test_log_mel_spectrograms_have_as_much_audio(self):
         self.make_files()
         result = run(self.root, "16000", "log-mel")

@@ -6,6 +6,7 @@
 #include <lade/io/file.hpp>
 #include <lade/map.hpp>
 #include <lade/media/av/audio.hpp>
+#include <lade/media/av/demuxer.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
@@ -16,10 +17,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -228,7 +232,8 @@ TEST(DecodeAudio, OptionsThatCannotWorkAreRefused) {
     EXPECT_THAT([&] { decode_audio{options}; }, ThrowsMessage<error>(HasSubstr(why)));
   };
   refused({.sample_rate = 1'000'000}, "sample_rate");
-  refused({.type = element_type::u8}, "type");
+  refused({.type = element_type::u16}, "type");
+  refused({.stream = -1}, "stream");
   refused({.offset = -1}, "offset");
   refused({.offset = std::nan("")}, "offset");
   refused({.duration = 0}, "duration");
@@ -298,7 +303,8 @@ TEST(DecodeAudio, MemoryIsToldByTheHeaderOfWav) {
   EXPECT_EQ(decode_audio({.channels = 1, .samples = 100}).memory_to_write(in), 0U);
   EXPECT_EQ(decode_audio({.channels = 1, .samples = 100}).memory_needed(in), 400U);
   const auto compressed = sample_of(audio_path(speech_flac));
-  EXPECT_EQ(decode_audio().memory_needed(compressed), compressed.data().size());
+  EXPECT_EQ(decode_audio({.channels = 1, .samples = 100}).memory_needed(compressed),
+            400U + decode_audio().memory_to_write(compressed));
 }
 
 TEST(LoadAudio, LoadsAPathAndAReader) {
@@ -313,7 +319,8 @@ TEST(LoadAudio, LoadsAPathAndAReader) {
 // A reader that is not in memory, and counts.
 class counted_reader final : public byte_reader {
  public:
-  explicit counted_reader(buffer content) : all_(std::move(content), "long.flac") {}
+  explicit counted_reader(buffer content, std::string name = "long.flac")
+      : all_(std::move(content), std::move(name)) {}
 
   const std::string& name() const noexcept override { return all_.name(); }
   std::uint64_t size() const override { return all_.size(); }
@@ -343,6 +350,342 @@ TEST(LoadAudio, OfAWindowOfALargeFileOnlyAPartIsRead) {
   EXPECT_LT(reader->bytes_read, file.size() / 4);
   EXPECT_EQ(elements<float>(part),
             elements<float>(decode_audio(options)(sample("a").with_data(file))));
+}
+
+static std::string noise_path(const std::string& file, const std::string& arguments) {
+  const auto path = media_directory / file;
+  if (!std::filesystem::exists(path))
+    media_files::run("-f lavfi -i anoisesrc=r=44100:d=24:a=0.3:seed=5 -ac 2 " + arguments + " " +
+                     path);
+  return path;
+}
+
+static double largest_difference(const tensor& part, const tensor& whole, std::int64_t first) {
+  double largest = 0;
+  for (std::int64_t c = 0; c < part.shape()[0]; ++c)
+    for (std::int64_t i = 0; i < part.shape()[1]; ++i)
+      largest = std::max<double>(largest,
+                                 std::abs(part.data<float>()[c * part.shape()[1] + i] -
+                                          whole.data<float>()[c * whole.shape()[1] + first + i]));
+  return largest;
+}
+
+// Whether windows at milliseconds of a file, from memory and from a reader, are slices of all.
+static void expect_windows_are_slices(const std::string& path, double tolerance) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(path + ", seed " + std::to_string(seed));
+  std::mt19937_64 draw(seed);
+  const auto file = read_bytes(path);
+  const auto in = sample(path).with_data(file);
+  const auto whole = decode_audio()(in);
+  const auto stream = demux(file, path, stream_kind::audio, {.end = 1}).stream();
+  const std::int64_t rate = stream.sample_rate();
+  const auto samples_before = [&](std::int64_t ms) { return (ms * rate + 999) / 1000; };
+  runtime run({.threads = 1});
+  for (int i = 0; i < 40; ++i) {
+    const auto from = i == 0 ? 0 : static_cast<std::int64_t>(draw() % 23'000);
+    const auto length = static_cast<std::int64_t>(1 + draw() % 900);
+    const decode_audio decode({.offset = static_cast<double>(from) / 1000,
+                               .duration = static_cast<double>(length) / 1000});
+    const auto reader = std::make_shared<counted_reader>(file);
+    const auto part = i % 2 == 0 ? decode(in) : sync_wait(run, decode.read(reader));
+    const auto first = samples_before(from);
+    ASSERT_EQ(part.shape()[1], samples_before(from + length) - first) << from << " ms";
+    ASSERT_LE(largest_difference(part, whole, first), tolerance) << from << " ms";
+  }
+}
+
+TEST(DecodeAudio, AWindowCountsFromTheFirstSampleAlsoWhereTheFileStatesNoStart) {
+  const std::string late = " -output_ts_offset 5";
+  expect_windows_are_slices(noise_path("late-flac.mkv", "-c:a flac" + late), 0);
+  expect_windows_are_slices(noise_path("late-vorbis.mkv", "-c:a libvorbis -q:a 10" + late), 0);
+  expect_windows_are_slices(noise_path("late-opus.mkv", "-c:a libopus -b:a 510k" + late), 0.003);
+  expect_windows_are_slices(noise_path("late-aac.mkv", "-c:a aac -aac_pns 0 -b:a 400k" + late), 0);
+  expect_windows_are_slices(noise_path("late-mp3.mkv", "-c:a libmp3lame -b:a 320k" + late), 0);
+}
+
+TEST(DecodeAudio, AWindowIsASliceOfAllInOtherContainers) {
+  const std::string late = " -output_ts_offset 5";
+  expect_windows_are_slices(noise_path("flac.mkv", "-c:a flac"), 0);
+  expect_windows_are_slices(noise_path("vorbis.webm", "-c:a libvorbis -q:a 10"), 0);
+  expect_windows_are_slices(noise_path("late.ts", "-c:a libmp3lame -b:a 320k" + late), 0);
+  expect_windows_are_slices(noise_path("late.mp4", "-c:a libmp3lame -b:a 320k" + late), 0);
+  expect_windows_are_slices(noise_path("late.ogg", "-c:a libvorbis -q:a 10" + late), 0);
+  expect_windows_are_slices(noise_path("adts.aac", "-c:a aac -aac_pns 0 -b:a 400k"), 0);
+  expect_windows_are_slices(noise_path("alaw.wav", "-c:a pcm_alaw"), 0);
+}
+
+// Encoders of AAC may store the loudness of noise alone (perceptual noise substitution). A decoder
+// fills in random numbers, which depend on where it began.
+TEST(DecodeAudio, AWindowOfAacHasOtherNoiseWhereTheDecoderMakesIt) {
+  const auto path = noise_path("substituted.m4a", "-ac 1 -c:a aac -aac_pns 1 -b:a 32k");
+  const auto whole = audio_of_file(path, {});
+  const auto part = audio_of_file(path, {.offset = 10, .duration = 1});
+  ASSERT_EQ(part.shape(), (dimensions{1, 44'100}));
+  EXPECT_GT(largest_difference(part, whole, 441'000), 0.001);
+}
+
+static const media_recipe untold_recipes[] = {
+    {"untold.mp3", "-ac 1 -c:a libmp3lame -q:a 3 -write_xing 0"},
+    {"untold.aac", "-ac 1 -c:a aac -aac_pns 0"},
+    {"untold.mkv", "-ac 1 -c:a flac"},
+    {"untold-vorbis.mkv", "-ac 1 -c:a libvorbis -output_ts_offset 3"},
+    {"padded.mp3", "-ac 1 -c:a libmp3lame"},
+    {"untold.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"}};
+
+TEST(DecodeAudio, ARandomWindowIsInTheFileAlsoWhereItsDurationMustBeCounted) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  for (const auto& recipe : untold_recipes) {
+    SCOPED_TRACE(recipe.file);
+    const auto in = sample_of(audio_path(recipe));
+    const auto whole = elements<float>(decode_audio()(in));
+    const decode_audio decode({.channels = 1,
+                               .random_offset = true,
+                               .samples = static_cast<std::int64_t>(whole.size()) - 4'000,
+                               .fit = audio_fit::crop});
+    for (std::uint64_t i = 0; i < 30; ++i) {
+      const auto part = elements<float>(decode(in, random(seed, i)));
+      ASSERT_NE(std::search(whole.begin(), whole.end(), part.begin(), part.end()), whole.end());
+    }
+  }
+}
+
+TEST(DecodeAudio, ADurationThatFfmpegEstimatesIsNotOneThatTheFileStates) {
+  for (const auto& recipe : {untold_recipes[0], untold_recipes[1]}) {
+    const auto path = audio_path(recipe);
+    const demuxer file(read_bytes(path), path);
+    EXPECT_EQ(file.duration(), std::nullopt) << path;
+    EXPECT_EQ(file.best(stream_kind::audio).duration(), std::nullopt) << path;
+  }
+}
+
+TEST(DecodeAudio, ARandomWindowOfALargeFileIsTheSameFromMemoryAndFromAReader) {
+  const auto path = noise_path("adts.aac", "-c:a aac -aac_pns 0 -b:a 400k");
+  const auto file = read_bytes(path);
+  const decode_audio decode({.channels = 1, .random_offset = true, .samples = 8'000});
+  runtime run({.threads = 1});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const auto reader = std::make_shared<counted_reader>(file);
+    EXPECT_EQ(elements<float>(sync_wait(run, decode.read(reader, random(7, i)))),
+              elements<float>(decode(sample(path).with_data(file), random(7, i))));
+  }
+}
+
+TEST(DecodeAudio, AWavFileThatIsCutOffIsDecodedAsFarAsItGoesIfDamageIsTolerated) {
+  const auto path = audio_path(speech_wav);
+  const auto file = read_bytes(path);
+  const auto whole = elements<float>(audio_of_file(path, {}));
+  for (const std::size_t missing : {1, 2, 1'001, 63'900}) {
+    const auto cut = sample("cut.wav").with_data(file.slice(0, file.size() - missing));
+    const auto there = whole.size() - (missing + 1) / 2;
+    const std::vector expected(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(there));
+    const decode_audio decode({.damage = damage_policy::tolerate});
+    EXPECT_EQ(elements<float>(decode(cut)), expected);
+    EXPECT_EQ(decode.damaged(), 1U);
+    const decode_audio part(
+        {.channels = 1, .random_offset = true, .samples = 40, .damage = damage_policy::tolerate});
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      const auto window = elements<float>(part(cut, random(7, i)));
+      EXPECT_NE(std::search(whole.begin(), whole.end(), window.begin(), window.end()), whole.end());
+    }
+  }
+  const decode_audio decode({.damage = damage_policy::tolerate});
+  const auto header = sample("cut.wav").with_data(file.slice(0, 40));
+  EXPECT_THAT([&] { decode(header); }, ThrowsMessage<error>(HasSubstr("cut.wav")));
+}
+
+TEST(DecodeAudio, DamageOfALargeFileIsToleratedAndCountedAlsoFromAReader) {
+  const auto file = read_bytes(noise_path("flac.mkv", "-c:a flac"));
+  const auto reader = std::make_shared<counted_reader>(file.slice(0, file.size() / 4 * 3));
+  const audio_options options{.offset = 17, .duration = 6};
+  runtime run({.threads = 1});
+  EXPECT_THAT([&] { sync_wait(run, load_audio(reader, options)); },
+              ThrowsMessage<error>(HasSubstr("long.flac")));
+  auto tolerant = options;
+  tolerant.damage = damage_policy::tolerate;
+  const decode_audio decode(tolerant);
+  EXPECT_GT(sync_wait(run, decode.read(reader)).shape()[1], 0);
+  EXPECT_GT(decode.damaged(), 0U);
+}
+
+TEST(DecodeAudio, AStreamOfChoiceIsDecoded) {
+  const auto path = media_directory / "two.mkv";
+  media_files::run(
+      "-f lavfi -i testsrc2=size=64x48:rate=5:duration=10 -f lavfi -i "
+      "sine=frequency=440:duration=10 -f lavfi -i sine=frequency=700:duration=10 -map 0 -map 1 "
+      "-map 2 -c:v mpeg4 -c:a pcm_s16le " +
+      path);
+  const auto file = read_bytes(path);
+  const auto in = sample(path).with_data(file);
+  runtime run({.threads = 1});
+  for (const int stream : {1, 2}) {
+    const auto bytes = output_of_ffmpeg("-i " + path + " -map 0:" + std::to_string(stream) +
+                                        " -c:a pcm_f32le -f f32le -");
+    std::vector<float> expected(bytes.size() / sizeof(float));
+    std::memcpy(expected.data(), bytes.data(), bytes.size());
+    EXPECT_EQ(elements<float>(decode_audio({.stream = stream})(in)), expected);
+    const audio_options window{.stream = stream, .offset = 3, .duration = 1};
+    const auto part = elements<float>(sync_wait(run, load_audio(path, window)));
+    EXPECT_EQ(part, std::vector(expected.begin() + 132'300, expected.begin() + 176'400));
+  }
+  EXPECT_EQ(elements<float>(decode_audio()(in)), elements<float>(decode_audio({.stream = 1})(in)));
+}
+
+static void expect_no_such_audio(const std::string& path, int stream, const std::string& why) {
+  const auto invalid = testing::AllOf(
+      testing::Property(&error::code, errc::invalid_argument),
+      testing::Property(&error::what, testing::AllOf(HasSubstr(path), HasSubstr(why))));
+  EXPECT_THAT([&] { audio_of_file(path, {.stream = stream}); }, testing::Throws<error>(invalid));
+  const audio_options window{.stream = stream, .duration = 1};
+  const auto reader = std::make_shared<counted_reader>(read_bytes(path), path);
+  runtime run({.threads = 1});
+  EXPECT_THAT([&] { sync_wait(run, load_audio(reader, window)); }, testing::Throws<error>(invalid));
+}
+
+TEST(DecodeAudio, AStreamThatIsNotAudioIsRefused) {
+  const auto path = media_directory / "pictures.mkv";
+  media_files::run(
+      "-f lavfi -i testsrc2=size=640x480:rate=25:duration=2 -f lavfi -i sine=duration=2 -map 0 "
+      "-map 1 -c:v ffv1 -c:a pcm_s16le " +
+      path);
+  expect_no_such_audio(path, 0, "stream 0 is video, not audio");
+  expect_no_such_audio(path, 2, "stream 2");
+  expect_refused(audio_path(speech_wav), {.stream = 1}, "no stream 1");
+  EXPECT_EQ(audio_of_file(audio_path(speech_wav), {.stream = 0}).shape(), (dimensions{1, 32'000}));
+}
+
+// The words of bytes in another order: of interleaved channels, those of planar ones.
+static std::string planes_of(const std::string& interleaved, std::int64_t channels,
+                             std::size_t word) {
+  std::string planar;
+  const auto step = static_cast<std::size_t>(channels) * word;
+  for (std::size_t c = 0; c < step; c += word)
+    for (std::size_t i = c; i < interleaved.size(); i += step)
+      planar += interleaved.substr(i, word);
+  return planar;
+}
+
+static std::string bytes_of(const tensor& from) {
+  return {reinterpret_cast<const char*>(from.bytes()), from.spec().bytes()};
+}
+
+TEST_P(AudioOfFile, HasElementsOfEveryType) {
+  const auto path = audio_path(GetParam());
+  struct {
+    element_type type;
+    std::string format;
+  } const types[] = {{element_type::u8, "u8"},
+                     {element_type::i16, "s16le"},
+                     {element_type::i32, "s32le"},
+                     {element_type::f32, "f32le"},
+                     {element_type::f64, "f64le"}};
+  for (const auto& [type, format] : types)
+    for (const int rate : {0, 16'000}) {
+      const auto interleaved = audio_of_file(
+          path, {.sample_rate = rate, .layout = audio_layout::interleaved, .type = type});
+      const auto expected = output_of_ffmpeg("-i " + path + (rate > 0 ? " -ar 16000" : "") +
+                                             " -c:a pcm_" + format + " -f " + format + " -");
+      EXPECT_TRUE(bytes_of(interleaved) == expected) << format << ' ' << rate;
+      const auto planar = audio_of_file(path, {.sample_rate = rate, .type = type});
+      EXPECT_TRUE(bytes_of(planar) ==
+                  planes_of(expected, interleaved.shape()[1], element_bytes(type)))
+          << format << ' ' << rate;
+    }
+}
+
+TEST(DecodeAudio, ShorterAudioOfBytesIsPaddedWithSilence) {
+  const auto path = audio_path(speech_wav);
+  for (const auto fit : {audio_fit::pad_or_crop, audio_fit::pad}) {
+    const auto padded = audio_of_file(
+        path, {.channels = 1, .type = element_type::u8, .samples = 32'100, .fit = fit});
+    const auto* first = padded.data<std::uint8_t>();
+    EXPECT_TRUE(std::all_of(first + 32'000, first + 32'100, [](int each) { return each == 128; }));
+  }
+}
+
+// A reader that requests a stop while it reads.
+class stopping_reader final : public byte_reader {
+ public:
+  stopping_reader(buffer content, std::size_t reads, std::stop_source stop)
+      : all_(std::move(content), "stopped.flac"), reads_(reads), stop_(std::move(stop)) {}
+
+  const std::string& name() const noexcept override { return all_.name(); }
+  std::uint64_t size() const override { return all_.size(); }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    if (++count_ == reads_) stop_.request_stop();
+    return all_.read_at(into, offset);
+  }
+  using byte_reader::read_at;
+
+  std::size_t count() const noexcept { return count_; }
+
+ private:
+  memory_reader all_;
+  std::size_t reads_;
+  mutable std::stop_source stop_;
+  mutable std::atomic<std::size_t> count_ = 0;
+};
+
+// Returns how many reads there were.
+static std::size_t expect_stop(const buffer& file, std::size_t read, const audio_options& options) {
+  std::stop_source stop;
+  const auto reader = std::make_shared<stopping_reader>(file, read, stop);
+  runtime run({.threads = 1});
+  EXPECT_THAT([&] { sync_wait(run, load_audio(reader, options), stop.get_token()); },
+              testing::Throws<error>(testing::Property(&error::code, errc::stopped)));
+  return reader->count();
+}
+
+TEST(LoadAudio, AStopAtTheLastReadEndsTheDecoding) {
+  const auto file = read_bytes(noise_path("flac.mkv", "-c:a flac"));
+  const auto reads_of = [&](const audio_options& options) {
+    const auto reader = std::make_shared<stopping_reader>(file, 0, std::stop_source());
+    runtime run({.threads = 1});
+    sync_wait(run, load_audio(reader, options));
+    return reader->count();
+  };
+  const audio_options window{.offset = 20, .duration = 1};
+  for (const auto& options : {audio_options{}, window}) {
+    const auto reads = reads_of(options);
+    for (std::size_t read = 1; read <= reads; read += std::max<std::size_t>(1, reads / 10))
+      EXPECT_LE(expect_stop(file, read, options), read + 1);
+    expect_stop(file, reads, options);
+  }
+}
+
+// How much of the budget was used at once while a run loaded audio.
+template <class Load>
+static std::size_t peak_of(const std::string& path, Load load) {
+  runtime run({.threads = 1});
+  const auto loaded = from(std::vector<std::string>{path}) | map(load);
+  for (const auto& each : run.run(loaded)) EXPECT_GT(each.spec().elements(), 0U);
+  return run.memory().stats().peak_bytes;
+}
+
+TEST(LoadAudio, CountsWhatItHoldsToTheBudgetOfARun) {
+  const auto path = noise_path("flac.mkv", "-c:a flac");
+  const std::size_t second = std::size_t{44'100} * 2 * sizeof(float);
+  const auto file_bytes = std::filesystem::file_size(path);
+  const auto window = [](std::string from) {
+    return load_audio(std::move(from), {.offset = 2, .duration = 4});
+  };
+  EXPECT_GT(peak_of(path, window), 4 * second);
+  const auto all = [](std::string from) { return load_audio(std::move(from)); };
+  EXPECT_GT(peak_of(path, all), file_bytes + 24 * second);
+  const auto fixed = [](std::string from) {
+    return load_audio(std::move(from),
+                      {.channels = 2, .type = element_type::f16, .samples = 441'000});
+  };
+  EXPECT_GT(peak_of(path, fixed), 15 * second);  // the halves, and the floats before
+}
+
+TEST(DecodeAudio, HoldsOnePacketAtATime) {
+  const auto path = noise_path("flac.mkv", "-c:a flac");
+  const auto in = sample_of(path);
+  const decode_audio decode({.channels = 1, .offset = 1, .samples = 441'000});
+  EXPECT_LT(decode.memory_to_write(in), in.data().size() / 8);
+  EXPECT_EQ(decode.memory_needed(in), decode.memory_to_write(in) + 441'000 * sizeof(float));
 }
 
 }  // namespace lade::media

@@ -169,9 +169,14 @@ TEST(LogMel, WhatCannotWorkIsRefused) {
   const auto refused = [](const log_mel_options& options, const char* why) {
     EXPECT_THAT([&] { log_mel{options}; }, ThrowsMessage<error>(HasSubstr(why)));
   };
+  refused({.sample_rate = 0}, "sample_rate");
+  refused({.n_fft = 0}, "n_fft");
+  refused({.n_fft = 32'770}, "n_fft");
   refused({.n_fft = 401}, "n_fft");
   refused({.hop = 0}, "hop");
   refused({.n_mels = 0}, "n_mels");
+  refused({.n_mels = 1025}, "n_mels");
+  refused(whisper_options(0), "n_mels");
   refused({.f_max = 8001}, "f_max");
   refused({.f_min = 9000}, "f_min");
   refused({.power = 3}, "power");
@@ -180,6 +185,8 @@ TEST(LogMel, WhatCannotWorkIsRefused) {
               ThrowsMessage<error>(HasSubstr("200 samples")));
   EXPECT_THAT([] { log_mel()(tensor(element_type::f32, {2, 1000})); },
               ThrowsMessage<error>(HasSubstr("f32[2, 1000]")));
+  EXPECT_THAT([] { log_mel()(tensor(element_type::i16, {1000})); },
+              ThrowsMessage<error>(HasSubstr("i16[1000]")));
 }
 
 }  // namespace lade::media

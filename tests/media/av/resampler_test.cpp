@@ -100,8 +100,33 @@ TEST(Resampler, OptionsThatCannotWorkAreRefused) {
               ThrowsMessage<error>(HasSubstr("\"upside\"")));
   EXPECT_THAT([] { resampler({.channels = 2, .channel_layout = "5.1"}); },
               ThrowsMessage<error>(HasSubstr("channel_layout has 6")));
-  EXPECT_THAT([] { resampler({.type = element_type::f64}); },
+  EXPECT_THAT([] { resampler({.type = element_type::f16}); },
               ThrowsMessage<error>(HasSubstr("type")));
+}
+
+TEST(Resampler, OptionsOfResampleThatCannotWorkAreRefused) {
+  const auto refused = [](const resample_options& options, const std::string& why) {
+    EXPECT_THAT([&] { resample({}, options); }, ThrowsMessage<error>(HasSubstr(why)));
+  };
+  refused({.sample_rate = 768'001}, "sample_rate");
+  refused({.channels = -1}, "channels");
+  refused({.channel_layout = "upside"}, "\"upside\"");
+  refused({.type = element_type::bf16}, "type");
+}
+
+TEST(Resampler, PicturesAreRefused) {
+  const auto path = video_path({"picture.mkv", "-frames:v 1 -c:v ffv1"});
+  const auto pictures = decode(demux(read_bytes(path), path, stream_kind::video));
+  EXPECT_THAT([&] { resampler().convert(pictures.at(0)); },
+              ThrowsMessage<error>(HasSubstr("the frame is a picture")));
+  EXPECT_THAT([&] { resample(pictures); }, ThrowsMessage<error>(HasSubstr("is a picture")));
+}
+
+TEST(Resampler, RatesThatDifferTooMuchAreRefusedFrameByFrame) {
+  const auto path = audio_path({"fast.wav", "-ar 96000 -c:a pcm_s16le"});
+  resampler by({.sample_rate = 300});
+  EXPECT_THAT([&] { by.convert(decoded(path).at(0)); },
+              ThrowsMessage<error>(HasSubstr("factor of 256")));
 }
 
 TEST(Resampler, RatesThatDifferTooMuchAreRefused) {

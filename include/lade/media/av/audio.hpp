@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,8 +24,8 @@ namespace lade::media {
 
 // How audio is fitted to a fixed number of samples.
 enum class audio_fit : std::uint8_t {
-  pad_or_crop,  // zeros behind shorter audio; only the beginning of longer audio
-  pad,          // zeros behind shorter audio; longer audio is an error
+  pad_or_crop,  // silence behind shorter audio; only the beginning of longer audio
+  pad,          // silence behind shorter audio; longer audio is an error
   crop,         // only the beginning of longer audio; shorter audio is an error
   exact,        // audio of another length is an error
 };
@@ -33,16 +34,19 @@ struct audio_options {
   // The field of a sample that is decoded; its data if empty. Names the tensor of a batch.
   std::string_view field = {};
 
+  // The index of the audio stream in its file; FFmpeg's choice of one if empty. WAV has stream 0.
+  std::optional<int> stream = {};
+
   // As in resample_options; 0 and empty: the file's own.
   int sample_rate = 0;
   int channels = 0;
   std::string_view channel_layout = {};
 
   audio_layout layout = audio_layout::planar;
-  element_type type = element_type::f32;  // or f16, bf16, i16
+  element_type type = element_type::f32;  // or f64, f16, bf16, u8, i16, i32
 
-  // The window, in seconds from the first sample on, exact to a sample of the file. It may end
-  // behind the end of the file, where it is shorter.
+  // The window, in seconds from the first decoded sample on, whatever time the file gives that;
+  // exact to a sample of the file. It may end behind the end of the file, where it is shorter.
   double offset = 0;
   double duration = std::numeric_limits<double>::infinity();
 
@@ -64,20 +68,23 @@ struct audio_options {
 // Decodes audio files into tensors [channels, samples] or [samples, channels]. Small, copyable, and
 // usable by any number of threads at a time.
 //
-// - WAV with PCM or floats is converted by lade itself. It must be complete: a header that claims
-//   more data than there are is an error.
-// - Everything else is decoded by FFmpeg, the best audio stream of the file. The container is
-//   detected by the first bytes, never by the name.
+// - WAV with PCM or floats is converted by lade itself. A header that claims more data than there
+//   are is an error. If damage is tolerated, what there is is decoded, and counted as one damage.
+// - Everything else is decoded by FFmpeg: the stream that `stream` names, or the best audio stream.
+//   The container is detected by the first bytes, never by the name.
 // - Integers become floats in [-1, 1). The samples are those of the ffmpeg program with `-ar`,
-// `-ac`
-//   and, for a window, the filter atrim, bit for bit. f16 and bf16 are rounded from f32 to nearest.
-// - A random window needs the duration that the file states. If there is less audio, the result is
-//   shorter, or fitted.
+//   `-ac` and the encoder `pcm_` of the type, bit for bit. f16 and bf16 are rounded from f32 to
+//   nearest. Silence is 128 for u8, else 0.
+// - A window is a slice of all samples. docs/18-exactness.md lists codecs with differences.
+// - A random window needs the number of samples. MP4, FLAC and WAV state it. Of other files, the
+//   packets are counted, for which a reader's whole file is read if it states no duration.
+// - Vorbis in Matroska is decoded from the beginning of the file to the end of the window.
 //
 // Errors name the sample: invalid_data (damage, with the decoder's reason, no audio stream, no
 // samples in the window, another length than `fit` allows), unsupported, limit_exceeded
 // (max_samples, rates that differ by more than a factor of 256), invalid_argument (a slot of
-// another spec, a sample that has not been read).
+// another spec, a sample that has not been read, a `stream` that the file does not have or that is
+// not audio).
 class decode_audio {
  public:
   // Throws error(invalid_argument) naming an option that cannot work.
@@ -94,7 +101,8 @@ class decode_audio {
   // Whether the result depends on `draw`.
   bool is_random() const noexcept { return options_.random_offset; }
 
-  // How many damaged packets and frames this object and its copies have tolerated. Any thread.
+  // How many damaged packets and frames, and missing ends of files, this object and its copies have
+  // tolerated. Any thread.
   std::uint64_t damaged() const noexcept { return damaged_->load(std::memory_order_relaxed); }
 
   // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of spec(), which
@@ -106,8 +114,9 @@ class decode_audio {
 
   // Reads and decodes the audio of a reader. Of a window of a large file, only the packets that it
   // needs are read, if the container allows that; otherwise all bytes. Decodes on a thread of the
-  // CPU pool if there is a runtime. Throws what the reader throws, the errors above, which name the
-  // reader, and error(stopped) if the caller is cancelled, also between frames.
+  // CPU pool if there is a runtime. In a run, memory for the result is charged to the budget.
+  // Throws what the reader throws, the errors above, which name the reader, and error(stopped) if
+  // the caller is cancelled, also between frames.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
   // For stages, which reserve memory before a call: what decoding takes besides the slot, and

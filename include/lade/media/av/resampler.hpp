@@ -28,11 +28,12 @@ struct resample_options {
   std::string_view channel_layout = {};
 
   audio_layout layout = audio_layout::planar;
-  element_type type = element_type::f32;  // or i16
+  element_type type = element_type::f32;  // or f64, u8, i16, i32
 };
 
 // Converts the frames of one stream after another. The samples are those of the ffmpeg program with
-// `-ar`, `-ac` and `-c:a pcm_f32le` or `pcm_s16le`, bit for bit.
+// `-ar`, `-ac` and `-c:a pcm_f32le`, `pcm_f64le`, `pcm_u8`, `pcm_s16le` or `pcm_s32le`, bit for
+// bit.
 //
 // Frames of another format in mid-stream end the conversion of those before, whose last samples
 // are delivered, and begin a new one to the same result.

@@ -54,7 +54,8 @@ class stream_info {
   // The unit of the stream's timestamps, in seconds.
   rational time_base() const noexcept;
 
-  // Time of the first frame, and duration, in seconds; empty if the file does not state them.
+  // Time of the first frame, and duration, in seconds; empty if the file does not state them, as
+  // MP3 without a Xing header and AAC in ADTS.
   std::optional<rational> start_time() const noexcept;
   std::optional<rational> duration() const noexcept;
 
