@@ -189,14 +189,19 @@ class filter_graph::state {
 
   void push(input_state& to, const frame& next) {
     const auto shared = share_for_graph(next);
-    check_av(av_buffersrc_add_frame(to.source, shared.get()), doing);
+    check_input(av_buffersrc_add_frame(to.source, shared.get()));
+  }
+
+  // A graph may end before its input, by "trim". New releases of FFmpeg report that, older do not.
+  void check_input(int result) const {
+    if (result != AVERROR_EOF) check_av(result, doing);
   }
 
   // Tells the graph the end of an input, and when it is, which filters of rates need.
   void close(input_state& input) {
     if (std::exchange(input.closed, true)) return;
     const auto end = end_of(*input.format).value_or(AV_NOPTS_VALUE);
-    check_av(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), doing);
+    check_input(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH));
   }
 
   // Takes one frame from the graph.
