@@ -2,6 +2,7 @@
 
 #include "av_messages.hpp"
 #include "av_options.hpp"
+#include "compat.hpp"
 #include "frame_memory.hpp"
 
 #include <algorithm>
@@ -90,6 +91,7 @@ static std::string codec_key(const AVCodecParameters& of, const decode_options& 
   append_bytes(key, options.max_pixels);
   append_text(key, options.decoder);
   append_text(key, options.options);
+  append_newer_parameters(key, of);
   key.append(reinterpret_cast<const char*>(of.extradata),
              static_cast<std::size_t>(of.extradata_size));
   return key;
