@@ -157,7 +157,7 @@ static bool gif_decode(byte_view data, int literal_bits, std::span<std::uint8_t>
 static std::size_t gif_row(std::size_t i, std::size_t height, bool interlaced) {
   if (!interlaced) return i;
   static constexpr std::size_t passes[][2] = {{0, 8}, {4, 8}, {2, 4}, {1, 2}};
-  for (const auto [first, step] : passes) {
+  for (const auto& [first, step] : passes) {
     const auto rows = height > first ? (height - first + step - 1) / step : 0;
     if (i < rows) return first + i * step;
     i -= rows;

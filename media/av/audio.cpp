@@ -249,7 +249,7 @@ static tensor decode_within(const context& here, memory_charge reserved,
                             const decode_into_sink& source) {
   if (here.memory == nullptr || here.stage == nullptr)
     return decode_from(options, name, source, here.stop);
-  detail::call_memory memory(*here.memory, *here.stage);
+  detail::call_memory memory(*here.memory, *here.stage, here.stop);
   memory.reserve(std::move(reserved));
   const detail::call_memory::entered inside(memory);
   return decode_from(options, name, source, here.stop);

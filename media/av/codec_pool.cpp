@@ -92,6 +92,7 @@ static std::string codec_key(const AVCodecParameters& of, const decode_options& 
   append_bytes(key, options.max_pixels);
   append_text(key, options.decoder);
   append_text(key, options.options);
+  append_newer_parameters(key, of);
   key.append(reinterpret_cast<const char*>(of.extradata),
              static_cast<std::size_t>(of.extradata_size));
   return key;

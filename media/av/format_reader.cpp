@@ -131,9 +131,10 @@ format_reader::unopened_context format_reader::make_context(const AVInputFormat&
 void format_reader::open() {
   const av_messages said;
   const auto* format = find_format(format_, doing("open"));
+  // Newer releases detect playlists of HLS only by this ending as well. No other format has it.
   if (format == nullptr)
-    check(av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, 0), "detect the format of",
-          said);
+    check(av_probe_input_buffer2(io_.get(), &format, ".m3u8", nullptr, 0, 0),
+          "detect the format of", said);
   if (refers_to_others(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");

@@ -11,6 +11,14 @@ namespace lade::media {
 static constexpr std::size_t signature_bytes = 8;
 static constexpr std::size_t sum_bytes = 4;
 
+// Not by insert(), of which GCC 14 warns without a reason.
+void stored_writer::bytes(std::span<const std::byte> value) {
+  number(static_cast<std::uint64_t>(value.size()));
+  const auto before = bytes_.size();
+  bytes_.resize(before + value.size());
+  std::copy(value.begin(), value.end(), bytes_.data() + before);
+}
+
 buffer stored_writer::sealed(std::string_view signature, std::uint32_t version) const {
   stored_writer head;
   for (const char each : signature) head.number(each);

@@ -24,10 +24,7 @@ class stored_writer {
     for (std::size_t i = 0; i < sizeof(T); ++i)
       bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
   }
-  void bytes(std::span<const std::byte> value) {
-    number(static_cast<std::uint64_t>(value.size()));
-    bytes_.insert(bytes_.end(), value.begin(), value.end());
-  }
+  void bytes(std::span<const std::byte> value);
   void text(std::string_view value) { bytes(std::as_bytes(std::span(value))); }
   void fraction(const rational& value) {
     number(value.numerator());

@@ -205,7 +205,12 @@ class filter_graph::state {
   void push(input_state& to, const frame& next) {
     const auto shared = share_for_graph(next);
     const av_messages said;
-    check_av(av_buffersrc_add_frame(to.source, shared.get()), doing, said);
+    check_input(av_buffersrc_add_frame(to.source, shared.get()), said);
+  }
+
+  // A graph may end before its input, by "trim". New releases of FFmpeg report that, older do not.
+  void check_input(int result, const av_messages& said) const {
+    if (result != AVERROR_EOF) check_av(result, doing, said);
   }
 
   // Tells the graph the end of an input, and when it is, which filters of rates need.
@@ -213,7 +218,7 @@ class filter_graph::state {
     if (std::exchange(input.closed, true)) return;
     const auto end = end_of(*input.format).value_or(AV_NOPTS_VALUE);
     const av_messages said;
-    check_av(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), doing, said);
+    check_input(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), said);
   }
 
   // Takes one frame from the graph.

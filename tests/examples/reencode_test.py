@@ -19,7 +19,7 @@ def reencode(source, target):
 
 
 def grey(path, how="null"):
-    return ffmpeg("-i", path, "-vf", how, "-vsync", "passthrough", "-pix_fmt", "gray",
+    return ffmpeg("-i", path, "-vf", how, "-fps_mode", "passthrough", "-pix_fmt", "gray",
                   "-f", "rawvideo", "-")
 
 

@@ -76,8 +76,9 @@ TEST_P(TurnFrame, EqualsTheFfmpegProgram) {
   const auto upright = media_directory / "upright.mp4";
   const auto path = media_directory / ("turned" + std::to_string(GetParam()) + ".mp4");
   media_files::run(std::string(moving) + " -frames:v 1 -c:v libx264 -pix_fmt yuv444p " + upright);
-  media_files::run("-i " + upright + " -c copy -metadata:s:v rotate=" + std::to_string(GetParam()) +
-                   " " + path);
+  std::string copy = turned_copy;
+  copy.replace(copy.find("90"), 2, std::to_string(GetParam()));
+  media_files::run(copy.replace(copy.find("{}"), 2, upright) + " " + path);
   const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
   EXPECT_EQ(frames.at(0).stream().orientation().degrees % 180, GetParam() % 180);
   const auto ours = to_tensor(frames.at(0));

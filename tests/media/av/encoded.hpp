@@ -83,7 +83,7 @@ inline std::vector<std::uint8_t> rgb_of_ffmpeg(const std::string& path) {
   const auto text = output_of("ffmpeg -nostdin -v error -i " + path +
                               " -vf scale=in_h_chr_pos=0:in_v_chr_pos=128:flags=bilinear"
                               "+accurate_rnd+full_chroma_int+full_chroma_inp"
-                              " -vsync passthrough -pix_fmt rgb24 -f rawvideo -");
+                              " -fps_mode passthrough -pix_fmt rgb24 -f rawvideo -");
   return {text.begin(), text.end()};
 }
 

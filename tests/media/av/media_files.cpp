@@ -50,11 +50,14 @@ std::string output_of(const std::string& line) {
   return text;
 }
 
+// The time base of the input: a word from FFmpeg 6.1 on, and a number before 8.0.
+static constexpr const char* time_base_of_input = LIBAVFORMAT_VERSION_MAJOR >= 61 ? "demux" : "-1";
+
 // Lines are "stream, dts, pts, duration, size, md5", comments begin with "#".
 std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::string& stream) {
   const auto text =
       output_of("ffmpeg -nostdin -v error -copyts -noautorotate -i " + path + " -map " + stream +
-                " -vsync passthrough -enc_time_base -1 -f framemd5 -");
+                " -fps_mode passthrough -enc_time_base " + time_base_of_input + " -f framemd5 -");
   std::vector<frame_digest> frames;
   rational unit;
   std::istringstream lines(text);

@@ -23,6 +23,10 @@
 #include <type_traits>
 #include <vector>
 
+extern "C" {
+#include <libavformat/version.h>
+}
+
 namespace lade::media {
 
 // How ffmpeg makes a file: options and codecs of its command line.
@@ -39,6 +43,14 @@ struct media_recipe {
 // Videos of about two seconds with sizes that are no multiples of 16, some of them odd.
 inline constexpr const char* moving = "-f lavfi -i testsrc2=size=178x98:rate=25:duration=2.2";
 
+// A copy of "{}" that is shown turned. The ffmpeg program takes this as an option of its input from
+// 6.0 on, and as one of its output before 7.0.
+#if LIBAVFORMAT_VERSION_MAJOR >= 60
+inline constexpr const char* turned_copy = "-display_rotation 90 -i {} -c copy";
+#else
+inline constexpr const char* turned_copy = "-i {} -c copy -metadata:s:v rotate=90";
+#endif
+
 inline std::span<const media_recipe> video_recipes() {
   static constexpr media_recipe recipes[] = {
       {"h264.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
@@ -54,7 +66,7 @@ inline std::span<const media_recipe> video_recipes() {
        "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -movflags frag_keyframe+empty_moov"},
       {"h264-faststart.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -movflags faststart"},
       {"h264-variable.mkv",
-       "-vf select='not(mod(n\\,3))+not(mod(n\\,7))' -vsync vfr -c:v libx264 -g 12 -pix_fmt "
+       "-vf select='not(mod(n\\,3))+not(mod(n\\,7))' -fps_mode vfr -c:v libx264 -g 12 -pix_fmt "
        "yuv420p"},
       {"h264.avi", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
       {"hevc.mp4", "-c:v libx265 -x265-params log-level=none:keyint=14:bframes=3 -pix_fmt yuv420p"},
@@ -80,18 +92,18 @@ inline std::span<const media_recipe> video_recipes() {
       {"ffv1-grey-16.mkv", "-c:v ffv1 -pix_fmt gray16le"},
       {"theora.ogv", "-c:v libtheora -g 12"},
       {"h264-gap.mp4",
-       "-vf select='lt(t\\,0.5)+gt(t\\,1.4)' -vsync passthrough -c:v libx264 -g 12 -bf 2 -pix_fmt "
-       "yuv420p"},
+       "-vf select='lt(t\\,0.5)+gt(t\\,1.4)' -fps_mode passthrough -c:v libx264 -g 12 -bf 2 "
+       "-pix_fmt yuv420p"},
       {"h264-negative.mp4",
        "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -output_ts_offset -1 -avoid_negative_ts "
        "disabled"},
       // Times are stated in milliseconds, and repeat.
       {"h264-repeated-times.mkv",
-       "-vf settb=1/2500,setpts=N -enc_time_base 1:2500 -vsync passthrough -c:v libx264 -g 12 -bf "
-       "2 "
-       "-pix_fmt yuv420p"},
+       "-vf settb=1/2500,setpts=N -enc_time_base 1:2500 -fps_mode passthrough -c:v libx264 -g 12 "
+       "-bf 2 -pix_fmt yuv420p"},
       {"h264-one-time.mkv",
-       "-vf setpts=N/2500/TB -r 2500 -vsync passthrough -c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+       "-vf setpts=0 -enc_time_base 1:2500 -fps_mode passthrough -c:v libx264 -g 12 -bf 2 -pix_fmt "
+       "yuv420p"},
       // An edit list begins in the middle of the only group of pictures.
       {"h264-cut.mp4", "-ss 0.3 -i {} -c copy", "h264-long-gop.mp4"},
       // The first packets need a key frame that is not there, and have no frames.
@@ -100,7 +112,7 @@ inline std::span<const media_recipe> video_recipes() {
       {"av1-10.webm", "-c:v libsvtav1 -g 12 -preset 12 -pix_fmt yuv420p10le"},
       {"mpeg2-interlaced-422.mkv",
        "-vf scale=176:96 -c:v mpeg2video -g 12 -bf 2 -flags +ildct+ilme -pix_fmt yuv422p"},
-      {"h264-rotated.mov", "-i {} -c copy -metadata:s:v rotate=90", "h264.mp4"},
+      {"h264-rotated.mov", turned_copy, "h264.mp4"},
   };
   return recipes;
 }

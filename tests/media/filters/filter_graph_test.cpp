@@ -78,7 +78,7 @@ TEST_P(FilterVideo, EqualsTheFfmpegProgram) {
   const auto frames = filter_frames(video_frames(), GetParam());
   expect_same(pictures(frames),
               output_of_ffmpeg("-i " + video_path(filtered_video) + " -vf '" + GetParam() +
-                               "' -vsync passthrough -f rawvideo -"));
+                               "' -fps_mode passthrough -f rawvideo -"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -131,7 +131,7 @@ TEST(FilterGraph, JoinsSeveralInputs) {
   const auto path = video_path(filtered_video);
   expect_same(pictures(joined), output_of_ffmpeg("-i " + path + " -i " + path +
                                                  " -filter_complex '[0:v][1:v]hstack' "
-                                                 "-vsync passthrough -f rawvideo -"));
+                                                 "-fps_mode passthrough -f rawvideo -"));
 }
 
 TEST(FilterGraph, HasSeveralOutputs) {
