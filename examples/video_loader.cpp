@@ -56,7 +56,7 @@ static lade::media::clip_options clip_options(const options& wanted) {
   using enum lade::media::image_fit;
   lade::media::clip_options result{.sampling = {.frames = static_cast<int>(wanted.frames),
                                                 .position = wanted.train ? random : centre,
-                                                .fps = wanted.fps},
+                                                .fps = lade::media::rational::nearest(wanted.fps)},
                                    .width = static_cast<int>(wanted.size),
                                    .height = static_cast<int>(wanted.size),
                                    .fit = wanted.train ? random_crop : centre_crop};
