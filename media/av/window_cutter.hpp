@@ -3,6 +3,7 @@
 #pragma once
 
 #include "stream_fields.hpp"
+#include "timestamps.hpp"
 
 #include <lade/media/av/frame.hpp>
 #include <lade/media/av/rational.hpp>
@@ -18,15 +19,17 @@ namespace lade::media {
 // For the frames of one stream, in presentation order.
 class window_cutter {
  public:
-  explicit window_cutter(const time_window& window) : window_(window) {}
+  explicit window_cutter(const time_window& window) : window_(window), inside_(!window.begin) {}
 
-  // Appends what of the frame is in the window: all of a picture, some samples of audio.
+  // Appends what of the frame is in the window: all of a picture, some samples of audio. A picture
+  // without a time is where the one before it is.
   void append(frame&& next, std::vector<frame>& to) {
     const auto time = next.time();
     if (!window_.begin && !window_.end) return to.push_back(std::move(next));
-    if (!time) return;
-    if (next.kind() == stream_kind::audio) return append_samples(std::move(next), *time, to);
-    if (window_.contains(*time)) to.push_back(std::move(next));
+    const bool is_audio = next.kind() == stream_kind::audio;
+    if (is_audio && time) return append_samples(std::move(next), *time, to);
+    if (time) inside_ = window_.contains(*time);
+    if (inside_ && !is_audio) to.push_back(std::move(next));
   }
 
  private:
@@ -36,8 +39,8 @@ class window_cutter {
     next_position_ = start + next.samples();
     const auto inside = [&](const std::optional<rational>& edge, int otherwise) {
       if (!edge) return otherwise;
-      const auto at = (*edge * rate).ceil() - start;
-      return static_cast<int>(std::clamp<std::int64_t>(at, 0, next.samples()));
+      const auto at = std::clamp(ceil_timestamp(*edge, rate), start, next_position_.value());
+      return static_cast<int>(at - start);
     };
     const int first = inside(window_.begin, 0);
     const int last = inside(window_.end, next.samples());
@@ -69,6 +72,7 @@ class window_cutter {
   }
 
   time_window window_;
+  bool inside_;  // the last picture with a time
   std::optional<std::int64_t> next_position_;  // behind the last sample of audio
 };
 
