@@ -52,11 +52,11 @@ static task<> fill_some(shared_reads& work) {
     if (number >= work.reads.size()) co_return;
     auto [offset, into] = work.reads[number];
     auto done = co_await work.from.read_at(into, offset);
-    if (done < into.size())
+    if (done != into.size())
       throw error(errc::invalid_data,
                   "read " + std::to_string(into.size()) + " bytes at " + std::to_string(offset) +
                       " of " + work.from.name(),
-                  "it ended after " + std::to_string(done));
+                  (done < into.size() ? "it ended after " : "it returned ") + std::to_string(done));
   }
 }
 

@@ -29,9 +29,9 @@ task<buffer> byte_reader::read_at(std::uint64_t offset, std::size_t bytes) const
   require_inside(offset, bytes);
   auto content = co_await allocate(bytes);
   auto done = co_await read_at(content.bytes(), offset);
-  if (done < bytes)
+  if (done != bytes)
     throw error(errc::invalid_data, "read " + range_text(offset, bytes) + " of " + name(),
-                "it ended after " + std::to_string(done));
+                (done < bytes ? "it ended after " : "it returned ") + std::to_string(done));
   co_return content;
 }
 

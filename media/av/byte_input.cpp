@@ -1,9 +1,11 @@
 #include "byte_input.hpp"
 
+#include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace lade::media {
@@ -35,6 +37,10 @@ static T block_on_reactor(const context& of, task<T> work) {
 
 std::size_t blocking_input::read(std::span<std::byte> into, std::uint64_t offset) {
   const auto count = block_on_reactor(*context_, from_->read_at(into, offset));
+  if (count > into.size())
+    throw error(errc::invalid_data, "read " + from_->name(),
+                "its reader returned " + std::to_string(count) + " of " +
+                    std::to_string(into.size()) + " bytes");
   bytes_read_ += count;
   return count;
 }

@@ -26,6 +26,8 @@ struct demuxer::state {
   blocking_input* slow = nullptr;       // the input of `file`; null for a file in memory
   std::unique_ptr<format_reader> file;
   std::atomic<bool> busy = false;
+  std::vector<packet> held;     // read by stream(), not yet yielded; in the order of the file
+  bool was_read_apart = false;  // since stream() read: the file is elsewhere
 };
 
 // Held by the one coroutine that uses a demuxer.
@@ -125,12 +127,14 @@ const stream_info& demuxer::best(stream_kind kind) const {
 // Packets are charged to the budget before they are read, this many bytes at a time.
 static constexpr std::size_t step_bytes = std::size_t{1} << 20;
 
-task<packets> demuxer::read(int stream, time_window window) {
+template <class State>
+static task<packets> read_window(std::shared_ptr<State> kept, int stream, time_window window) {
   auto& here = co_await detail::this_context_reference();
-  const auto kept = state_;
-  const demuxer_use use(kept->busy, name());
+  const demuxer_use use(kept->busy, kept->file->name());
   kept->file->set_stop(here.stop);
   window_reader reader(*kept->file, stream, window);
+  kept->held.clear();
+  kept->was_read_apart = true;
   std::list<memory_charge> charges;
   bool more = true;
   const std::function<void()> step = [&] { more = reader.step(step_bytes); };
@@ -149,42 +153,94 @@ task<packets> demuxer::read(int stream, time_window window) {
   co_return result;
 }
 
-// Collects packets of several streams until those of one are an element.
+// The state is taken before the coroutine begins: until then, the demuxer may be moved.
+task<packets> demuxer::read(int stream, time_window window) {
+  return read_window(state_, stream, window);
+}
+
+// Collects packets of several streams until those of one are an element. What it has read stays in
+// `held` until it is taken, for the next collector.
 class packet_collector {
  public:
   packet_collector(format_reader& file, std::vector<int> streams,
-                   const packet_stream_options& options)
-      : file_(file), streams_(std::move(streams)), options_(options), held_(streams_.size()) {
-    for (const int each : streams_) info_.push_back(file.stream(each));
-    file_.select(streams_);
+                   const packet_stream_options& options, std::vector<packet>& held)
+      : file_(file), streams_(std::move(streams)), options_(options), held_(held) {
+    for (const int each : streams_) parts_.emplace_back(file.stream(each));
+    std::erase_if(held_, [&](const packet& each) { return place_of(each) == streams_.size(); });
   }
 
-  // The next element; empty at the end.
-  std::optional<packets> next() {
+  // Reads until there is an element. Returns false at the end.
+  bool read() {
+    file_.select(streams_);
     while (!ended_) {
-      auto read = file_.read();
-      if (!read) break;
-      const auto found = std::find(streams_.begin(), streams_.end(), read->stream_index);
-      const auto i = static_cast<std::size_t>(found - streams_.begin());
-      auto element = is_behind(i, *read) ? take(i) : std::nullopt;
-      held_[i].emplace_back(std::move(read));
-      if (!element && held_[i].size() == options_.packets) element = take(i);
-      if (element) return element;
+      if (examined_ == held_.size() && !read_packet()) break;
+      const auto i = place_of(held_[examined_]);
+      if (is_behind(parts_[i], held_[examined_])) return choose(i);
+      add(parts_[i], held_[examined_++]);
+      if (parts_[i].packets == options_.packets) return choose(i);
     }
     ended_ = true;
-    for (std::size_t i = 0; i < held_.size(); ++i)
-      if (!held_[i].empty()) return take(i);
-    return std::nullopt;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (parts_[i].packets > 0) return choose(i);
+    return false;
+  }
+
+  // The bytes of the element, and the element, which is then no longer held.
+  std::size_t bytes() const noexcept { return parts_[chosen_].bytes; }
+
+  packets take() {
+    std::vector<packet> element;
+    std::vector<packet> others;
+    element.reserve(parts_[chosen_].packets);
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      const bool is_of_it = i < examined_ && place_of(held_[i]) == chosen_;
+      (is_of_it ? element : others).push_back(std::move(held_[i]));
+    }
+    held_ = std::move(others);
+    examined_ -= element.size();
+    auto info = parts_[chosen_].info;
+    parts_[chosen_] = part(info);
+    return packets(std::move(info), std::move(element));
   }
 
  private:
+  // The packets of a stream among those that were examined.
+  struct part {
+    explicit part(stream_info of) : info(std::move(of)) {}
+
+    stream_info info;
+    std::size_t packets = 0;
+    std::size_t bytes = 0;
+    std::int64_t first = AV_NOPTS_VALUE;  // order_of the first one
+  };
+
+  std::size_t place_of(const packet& of) const {
+    const auto found = std::find(streams_.begin(), streams_.end(), of.get().stream_index);
+    return static_cast<std::size_t>(found - streams_.begin());
+  }
+
+  bool read_packet() {
+    auto next = file_.read();
+    if (next) held_.emplace_back(std::move(next));
+    return examined_ < held_.size();
+  }
+
+  bool choose(std::size_t i) {
+    chosen_ = i;
+    return true;
+  }
+
+  static void add(part& to, const packet& next) {
+    if (to.packets++ == 0) to.first = order_of(next.get());
+    to.bytes += memory_of(next.get());
+  }
+
   // Whether the packet is behind the duration of an element.
-  bool is_behind(std::size_t i, const AVPacket& next) const {
-    if (!options_.duration || held_[i].empty()) return false;
-    const auto first = order_of(held_[i].front().get());
-    const auto stamp = order_of(next);
-    if (first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return false;
-    return (rational(stamp) - rational(first)) * info_[i].time_base() >= *options_.duration;
+  bool is_behind(const part& of, const packet& next) const {
+    if (!options_.duration || of.packets == 0) return false;
+    const auto stamp = order_of(next.get());
+    if (of.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return false;
+    return (rational(stamp) - rational(of.first)) * of.info.time_base() >= *options_.duration;
   }
 
   // Matroska does not state decoding times.
@@ -192,40 +248,57 @@ class packet_collector {
     return of.dts != AV_NOPTS_VALUE ? of.dts : of.pts;
   }
 
-  std::optional<packets> take(std::size_t i) {
-    return packets(info_[i], std::exchange(held_[i], {}));
-  }
-
   format_reader& file_;
   std::vector<int> streams_;
-  std::vector<stream_info> info_;
   packet_stream_options options_;
-  std::vector<std::vector<packet>> held_;  // of each stream, not yet yielded
+  std::vector<packet>& held_;
+  std::size_t examined_ = 0;  // of the held packets
+  std::vector<part> parts_;   // of each stream
+  std::size_t chosen_ = 0;    // the stream of the element
   bool ended_ = false;
 };
 
-static void check_stream_options(const packet_stream_options& options) {
+static void check_streams(const format_reader& file, std::vector<int> streams,
+                          const packet_stream_options& options) {
+  const auto refuse = [&](const char* why) {
+    throw error(errc::invalid_argument, file.doing("stream packets of"), why);
+  };
   if (options.packets == 0 || (options.duration && *options.duration <= 0))
-    throw error(errc::invalid_argument, "stream packets", "packets and duration must be above 0");
+    refuse("packets and duration must be above 0");
+  if (streams.empty()) refuse("no stream is named");
+  for (const int each : streams) (void)file.stream(each);
+  std::sort(streams.begin(), streams.end());
+  if (std::adjacent_find(streams.begin(), streams.end()) != streams.end())
+    refuse("a stream is named twice");
 }
 
-async_generator<packets> demuxer::stream(std::vector<int> streams, packet_stream_options options) {
-  check_stream_options(options);
-  const auto kept = state_;
+template <class State>
+static async_generator<packets> stream_packets(std::shared_ptr<State> kept,
+                                               std::vector<int> streams,
+                                               packet_stream_options options) {
   const demuxer_use use(kept->busy, kept->file->name());
-  packet_collector collector(*kept->file, std::move(streams), options);
-  std::optional<packets> element;
-  const std::function<void()> next = [&] { element = collector.next(); };
+  packet_collector collector(*kept->file, std::move(streams), options, kept->held);
+  bool found = false;
+  const std::function<void()> read = [&] {
+    if (kept->was_read_apart) kept->file->rewind();
+    kept->was_read_apart = false;
+    found = collector.read();
+  };
   while (true) {
     auto& here = co_await detail::this_context_reference();
     kept->file->set_stop(here.stop);
-    co_await call_on(kept->thread.get(), kept->slow, next);
-    if (!element) co_return;
-    const auto bytes = element->memory_bytes();
-    auto charged = co_await charge(bytes);
-    element->attach(std::move(charged));
-    co_yield std::move(*element);
+    co_await call_on(kept->thread.get(), kept->slow, read);
+    if (!found) co_return;
+    auto charged = co_await charge(collector.bytes());
+    auto element = collector.take();
+    element.attach(std::move(charged));
+    co_yield std::move(element);
   }
+}
+
+async_generator<packets> demuxer::stream(std::vector<int> streams, packet_stream_options options) {
+  check_streams(*state_->file, streams, options);
+  return stream_packets(state_, std::move(streams), options);
 }
 
 async_generator<packets> demuxer::stream(int stream, packet_stream_options options) {

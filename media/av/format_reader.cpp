@@ -47,6 +47,7 @@ int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcep
     const auto room = std::as_writable_bytes(std::span(into, static_cast<std::size_t>(bytes)));
     const auto count = reader.input_->read(room, reader.position_);
     reader.position_ += count;
+    if (count == 0) reader.check_input_end();
     return count == 0 ? AVERROR_EOF : static_cast<int>(count);
   } catch (...) {
     reader.failure_ = std::current_exception();
@@ -185,6 +186,7 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
       format_(options.format),
       options_(options.options),
       damage_(options.damage),
+      trusts_times_(options.trust_times),
       probes_(probes) {
   begin();
   const bool states_duration = !estimates_duration();
@@ -207,6 +209,14 @@ void format_reader::report_missing(const std::string& what) {
   ++damaged_;
 }
 
+// An input that ends before its size says so for each read there: counted once.
+void format_reader::check_input_end() {
+  if (position_ >= input_->size() || input_ended_early_) return;
+  report_missing("its reader ends after " + std::to_string(position_) + " of " +
+                 std::to_string(input_->size()) + " bytes");
+  input_ended_early_ = true;
+}
+
 void format_reader::check_file_end() {
   if (!std::exchange(checked_file_end_, true)) report_missing(missing_end_of(*input_));
 }
@@ -216,7 +226,8 @@ void format_reader::check_last_packet() {
   if (std::string_view(context_->iformat->name) != "flac" || context_->nb_streams != 1) return;
   const auto samples = context_->streams[0]->duration;
   if (samples != AV_NOPTS_VALUE && last_end_ < samples)
-    report_missing("it ends before the last of its samples");
+    report_missing("its samples end at " + std::to_string(last_end_) + " of the " +
+                   std::to_string(samples) + " that its header states");
 }
 
 const stream_info& format_reader::stream(int index) const {
@@ -294,6 +305,60 @@ av_packet format_reader::read() {
   }
 }
 
+// Programs and transport streams are made to be joined, and so are Ogg files (ISO/IEC 13818-1,
+// 2.4.3.5; RFC 3533, 4).
+bool format_reader::may_step_back() {
+  if (trusts_times_ || (context_->iformat->flags & AVFMT_TS_DISCONT) == 0) return false;
+  return std::string_view(context_->iformat->name) != "ogg" || is_chained_ogg(*input_);
+}
+
+// Damage is passed over here: it is for those who read the packets.
+void format_reader::find_steps_back() {
+  rewind();
+  select({});
+  has_read_ = true;
+  const av_messages said;
+  const av_packet next(check_av(av_packet_alloc()));
+  std::vector<std::int64_t> latest(streams_.size(), INT64_MIN);
+  for (int result = 0; result >= 0 || result == AVERROR(EAGAIN); av_packet_unref(next.get())) {
+    result = av_read_frame(context_.get(), next.get());
+    const auto i = static_cast<std::size_t>(next->stream_index);
+    const auto time = next->dts != AV_NOPTS_VALUE ? next->dts : next->pts;
+    if (result < 0 || i >= latest.size() || time == AV_NOPTS_VALUE) continue;
+    auto& found = steps_back_[i];
+    if (time < latest[i] && (!found || time - latest[i] < found->to - found->from))
+      found = step_back{latest[i], time, next->pos};
+    latest[i] = std::max(latest[i], time);
+  }
+  const bool interrupted = failure_ || stop_.stop_requested();
+  if (interrupted) check(AVERROR_EXIT, "read", said);
+}
+
+const std::optional<step_back>& format_reader::find_step_back(int stream) {
+  if (!found_steps_back_) {
+    steps_back_.assign(streams_.size(), std::nullopt);
+    if (may_step_back()) find_steps_back();
+    found_steps_back_ = true;
+  }
+  return steps_back_[static_cast<std::size_t>(stream)];
+}
+
+// Times of broken writers waver by a little, which is no other part of the file.
+void format_reader::report_step_back(int stream, const step_back& where) {
+  const auto& of = this->stream(stream);
+  constexpr double wavering = 0.1;  // seconds
+  const auto step = static_cast<double>(where.from) - static_cast<double>(where.to);
+  if (step * of.time_base().to_double() <= wavering) return;
+  const auto seconds = [&](std::int64_t time) {
+    return std::to_string(static_cast<double>(time) * of.time_base().to_double());
+  };
+  auto text = "its times go back from " + seconds(where.from) + " s to " + seconds(where.to) + " s";
+  if (where.position >= 0) text += " at byte " + std::to_string(where.position);
+  if (damage_ == damage_policy::refuse)
+    throw error(errc::invalid_data, "read a window of " + of.name(), text);
+  ++damaged_;
+}
+
 void format_reader::seek(int stream, std::int64_t timestamp) {
   const av_messages said;
   packet_bytes_ = packet_count_ = 0;
@@ -306,11 +371,20 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
 }
 
 void format_reader::rewind() {
-  if (!std::exchange(has_read_, false)) return;
-  context_.reset();
-  packet_bytes_ = packet_count_ = 0;
-  position_ = 0;
-  begin();
+  if (!has_read_) return;
+  auto io = std::move(io_);
+  auto context = std::move(context_);
+  const auto position = std::exchange(position_, 0);
+  try {
+    packet_bytes_ = packet_count_ = 0;
+    begin();
+    has_read_ = false;
+  } catch (...) {
+    context_ = std::move(context);
+    io_ = std::move(io);
+    position_ = position;
+    throw;
+  }
 }
 
 }  // namespace lade::media

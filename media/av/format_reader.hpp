@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,13 @@ namespace lade::media {
 struct av_format_deleter {
   void operator()(AVFormatContext* freed) const noexcept;
   void operator()(AVIOContext* freed) const noexcept;
+};
+
+// Where the decoding times of a stream go back, in units of its time base.
+struct step_back {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  std::int64_t position = -1;  // of the packet in the file; below 0 if unknown
 };
 
 // An open media file. Blocks while its input does. Throws what demuxer throws, and what the input
@@ -78,8 +86,16 @@ class format_reader {
   void seek(int stream, std::int64_t timestamp);
 
   // Goes to the first packet of the file. Opens it anew if packets have been read: where timestamps
-  // repeat, a seek may end behind the first packets.
+  // repeat, a seek may end behind the first packets. If that fails, the file is where it was.
   void rewind();
+
+  // Where decoding times of the stream go back furthest, in files of joined parts. Of formats in
+  // which that can be anywhere, reads all of the file, once, unless times are trusted; of others,
+  // reads nothing. Leaves the file at its end if it reads.
+  const std::optional<step_back>& find_step_back(int stream);
+
+  // Refuses a stream whose times go back by more than a tenth of a second, or counts it.
+  void report_step_back(int stream, const step_back& where);
 
   std::string doing(std::string_view what) const;
 
@@ -99,6 +115,9 @@ class format_reader {
   void check_last_packet();
   void count(const AVPacket& next);
   void report_missing(const std::string& what);
+  void check_input_end();
+  bool may_step_back();
+  void find_steps_back();
   void begin();
   void open();
   int check(int result, std::string_view what, const av_messages& said);
@@ -111,10 +130,12 @@ class format_reader {
   std::string format_;          // of demux_options
   std::string options_;         // of demux_options
   damage_policy damage_ = damage_policy::refuse;
+  bool trusts_times_ = false;  // of demux_options
   bool probes_ = true;
   bool has_read_ = false;  // packets, since the file was opened
   std::uint64_t damaged_ = 0;
   bool checked_file_end_ = false;
+  bool input_ended_early_ = false;
   std::uint64_t packet_bytes_ = 0;  // of all packets since the last seek
   std::uint64_t packet_count_ = 0;
   std::int64_t last_end_ = 0;  // behind the last packet that was read, in units of its stream
@@ -122,6 +143,8 @@ class format_reader {
   std::unique_ptr<AVIOContext, av_format_deleter> io_;
   std::unique_ptr<AVFormatContext, av_format_deleter> context_;
   std::vector<stream_info> streams_;
+  bool found_steps_back_ = false;
+  std::vector<std::optional<step_back>> steps_back_;  // of each stream, once they have been found
 };
 
 // FFmpeg's choice of a stream. `best_stream` returns null if the file has none of the kind;

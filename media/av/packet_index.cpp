@@ -163,10 +163,15 @@ bool packets_tell_frames(const stream_info& stream, std::span<const indexed_pack
   if (!has_frame_in_each_packet(stream.parameters().codec_id)) return false;
   std::unordered_set<std::int64_t> seen;
   constexpr std::int64_t largest = std::int64_t{1} << 60;  // leaves room for arithmetic
+  std::int64_t last = INT64_MIN;                           // shown so far
+  std::int64_t last_before_group = INT64_MIN;
   for (const auto& each : packets) {
     if (each.pts < -largest || each.pts > largest) return false;  // or none
-    if (each.shown && (each.pts < packets.front().pts || !seen.insert(each.pts).second))
-      return false;
+    if (each.key) last_before_group = last;
+    if (!each.shown) continue;
+    if (each.pts < packets.front().pts || each.pts <= last_before_group) return false;
+    if (!seen.insert(each.pts).second) return false;
+    last = std::max(last, each.pts);
   }
   return true;
 }

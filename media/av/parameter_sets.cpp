@@ -1,5 +1,7 @@
 #include "parameter_sets.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace lade::media {
@@ -31,6 +33,30 @@ bool may_have_parameter_sets(const AVCodecParameters& of, std::span<const std::b
     packet = packet.subspan(length_bytes);
     if (is_parameter_set(of.codec_id, packet.front())) return true;
     if (length > packet.size()) return true;  // damaged
+    packet = packet.subspan(static_cast<std::size_t>(length));
+  }
+  return false;
+}
+
+// In Annex B format, a start code is in front of each NAL unit (ITU-T H.264, B.1).
+static std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes) {
+  constexpr std::array start_code{std::byte{0}, std::byte{0}, std::byte{1}};
+  const auto found = std::search(bytes.begin(), bytes.end(), start_code.begin(), start_code.end());
+  const auto at = static_cast<std::size_t>(found - bytes.begin());
+  return bytes.subspan(std::min(at + start_code.size(), bytes.size()));
+}
+
+bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet) {
+  constexpr unsigned idr = 5;  // of slices, whose types are 1 to 5 (ITU-T H.264, table 7-1)
+  const auto length_bytes = length_bytes_of(of);
+  while (packet.size() > length_bytes) {
+    std::uint64_t length = 0;
+    for (const auto byte : packet.first(length_bytes))
+      length = length << 8 | std::to_integer<std::uint64_t>(byte);
+    packet = length_bytes > 0 ? packet.subspan(length_bytes) : behind_start_code(packet);
+    if (packet.empty() || length > packet.size()) return false;
+    const auto type = std::to_integer<unsigned>(packet.front()) & 31;
+    if (type >= 1 && type <= idr) return type == idr;
     packet = packet.subspan(static_cast<std::size_t>(length));
   }
   return false;

@@ -1,4 +1,5 @@
-// Parameter sets of H.264 and HEVC, which a decoder keeps from one stream to the next.
+// What packets of H.264 and HEVC hold that decoders keep from one stream to the next, and where
+// they begin anew.
 
 #pragma once
 
@@ -14,5 +15,9 @@ namespace lade::media {
 // Whether a packet may have parameter sets (SPS, PPS, VPS) that the headers of its container do not
 // have: one of a stream in Annex B format, or one with such a NAL unit. False for other codecs.
 bool may_have_parameter_sets(const AVCodecParameters& of, std::span<const std::byte> packet);
+
+// Whether the first picture of an H.264 packet is an IDR picture: no picture behind it needs one
+// before it (ITU-T H.264, 3.69). False if the packet is damaged.
+bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet);
 
 }  // namespace lade::media

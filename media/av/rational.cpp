@@ -69,6 +69,11 @@ std::int64_t floor_units(const rational& time, const rational& unit) noexcept {
                                 wide{time.denominator()} * unit.numerator()));
 }
 
+std::int64_t ceil_units(const rational& time, const rational& unit) noexcept {
+  return clamped(-floor_quotient(-wide{time.numerator()} * unit.denominator(),
+                                 wide{time.denominator()} * unit.numerator()));
+}
+
 // Halves are compared with the rest: twice the numerator may not fit.
 std::int64_t nearest_units(const rational& time, const rational& unit) noexcept {
   const wide numerator = wide{time.numerator()} * unit.denominator();

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -96,34 +97,85 @@ static bool begins_with_box(const file_start& start) noexcept {
 }
 
 static std::uint64_t boxes_bytes(byte_input& file) {
+  const auto most = file.is_in_memory() ? SIZE_MAX : std::size_t{16};
+  constexpr std::size_t least_box = 8;
   std::uint64_t end = 0;
-  while (end < file.size()) {
+  for (std::size_t i = 0; i < most && end + least_box <= file.size(); ++i) {
     const auto start = read_file_start(file, end);
     const auto box = box_start_of(std::span(start.bytes).first(start.size), file.size() - end);
-    if (!box) return start.size < 8 ? end + 8 : end;
+    if (!box) return end;
     end += box->bytes;
     if (end < box->bytes) return file.size();  // no size that a file can have
   }
   return end;
 }
 
-// An Ogg file is a row of pages: a header of 27 bytes, of which the sixth has flags and the last
-// the number of segments, their lengths, a byte each, and their bytes. The last page of a stream
-// has flag 4 (RFC 3533, 6).
+// An Ogg file is a row of pages: a header of 27 bytes, the lengths of its segments, a byte each,
+// and their bytes (RFC 3533, 6).
+struct ogg_page {
+  static constexpr std::size_t header_bytes = 27;
+  static constexpr std::size_t most_bytes = header_bytes + 255 + 255 * 255;
+
+  unsigned flags = 0;
+  std::uint32_t stream = 0;
+  std::size_t bytes = 0;
+
+  bool is_first() const noexcept { return (flags & 2) != 0; }
+  bool is_last() const noexcept { return (flags & 4) != 0; }
+};
+
+// The page whose header begins there; empty if that is not all there.
+static std::optional<ogg_page> parse_ogg_page(std::span<const std::byte> from) {
+  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(from[i]); };
+  if (from.size() < ogg_page::header_bytes) return std::nullopt;
+  const std::size_t segments = byte_at(ogg_page::header_bytes - 1);
+  if (from.size() < ogg_page::header_bytes + segments) return std::nullopt;
+  ogg_page page;
+  page.flags = byte_at(5);
+  page.stream = byte_at(14) | byte_at(15) << 8 | byte_at(16) << 16 | byte_at(17) << 24;
+  page.bytes = ogg_page::header_bytes + segments;
+  for (std::size_t i = 0; i < segments; ++i) page.bytes += byte_at(ogg_page::header_bytes + i);
+  return page;
+}
+
+static std::vector<std::byte> read_at_most(byte_input& file, std::uint64_t offset,
+                                           std::size_t bytes) {
+  std::vector<std::byte> content(std::min<std::uint64_t>(file.size() - offset, bytes));
+  content.resize(file.read(content, offset));
+  return content;
+}
+
+static std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The last page, and whether all of its bytes are there.
+static std::optional<std::pair<ogg_page, bool>> last_ogg_page(byte_input& file) {
+  const auto bytes = std::min<std::uint64_t>(file.size(), ogg_page::most_bytes);
+  const auto tail = read_at_most(file, file.size() - bytes, ogg_page::most_bytes);
+  const auto at = text_of(tail).rfind("OggS");
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto page = parse_ogg_page(std::span(tail).subspan(at));
+  if (!page) return std::nullopt;
+  return std::pair(*page, page->bytes <= tail.size() - at);
+}
+
 static bool has_last_page(byte_input& file) {
-  constexpr std::size_t header_bytes = 27;
-  constexpr std::uint64_t largest_page = header_bytes + 255 + 255 * 255;
-  std::vector<std::byte> tail(std::min(file.size(), largest_page));
-  tail.resize(file.read(tail, file.size() - tail.size()));
-  const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
-  const auto page = text.rfind("OggS");
-  if (page == text.npos || text.size() - page < header_bytes) return false;
-  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::size_t>(tail[page + i]); };
-  const auto segments = byte_at(header_bytes - 1);
-  auto bytes = header_bytes + segments;
-  if (text.size() - page < bytes) return false;
-  for (std::size_t i = 0; i < segments; ++i) bytes += byte_at(header_bytes + i);
-  return (byte_at(5) & 4) != 0 && text.size() - page >= bytes;
+  const auto last = last_ogg_page(file);
+  return last && last->second && last->first.is_last();
+}
+
+// All streams of an Ogg file begin at its start, and each has a number of its own (RFC 3533, 4).
+bool is_chained_ogg(byte_input& file) {
+  const auto last = last_ogg_page(file);
+  const auto head = read_at_most(file, 0, ogg_page::most_bytes);
+  for (std::span rest(head); last && text_of(rest).starts_with("OggS");) {
+    const auto page = parse_ogg_page(rest);
+    if (!page || !page->is_first()) return true;
+    if (page->stream == last->first.stream) return false;
+    rest = rest.subspan(std::min(page->bytes, rest.size()));
+  }
+  return true;
 }
 
 static std::optional<std::uint64_t> stated_file_bytes(byte_input& file, const file_start& start) {

@@ -1,4 +1,4 @@
-// Whether a media file has its end, by its own headers.
+// Whether a media file has its end, by its own headers, and whether it has several.
 
 #pragma once
 
@@ -10,7 +10,13 @@ namespace lade::media {
 
 // What is missing of a file: that it is shorter than the headers of an MP4, QuickTime, Matroska,
 // WebM, AVI or WAV file state, or does not end as an Ogg or FLAC file must. Empty if nothing is,
-// and for files of other containers, and those that were written without knowing their length.
+// and for files of other containers, and those that were written without knowing their length. Of a
+// file of boxes, the first 16 boxes are looked at if it is not in memory, for each may cost a
+// request. Up to 7 bytes behind the last box, which are too few for another, are ignored.
 std::string missing_end_of(byte_input& file);
+
+// Whether the last page of an Ogg file is of a stream that does not begin at its start: parts have
+// been joined.
+bool is_chained_ogg(byte_input& file);
 
 }  // namespace lade::media

@@ -21,18 +21,20 @@ class window_cutter {
   // `origin`: the time from which the window of audio counts; that of the first sample if empty,
   // where decoding begins with it.
   explicit window_cutter(const time_window& window, std::optional<rational> origin = rational(0))
-      : window_(window), origin_(origin) {}
+      : window_(window), inside_(!window.begin), origin_(origin) {}
 
   // Whether audio has been cut up to the end of the window.
   bool is_past_end() const noexcept { return past_end_; }
 
-  // Appends what of the frame is in the window: all of a picture, some samples of audio.
+  // Appends what of the frame is in the window: all of a picture, some samples of audio. A picture
+  // without a time is where the one before it is.
   void append(frame&& next, std::vector<frame>& to) {
     const auto time = next.time();
     if (!window_.begin && !window_.end) return to.push_back(std::move(next));
-    if (!time) return;
-    if (next.kind() == stream_kind::audio) return append_samples(std::move(next), *time, to);
-    if (window_.contains(*time)) to.push_back(std::move(next));
+    const bool is_audio = next.kind() == stream_kind::audio;
+    if (is_audio && time) return append_samples(std::move(next), *time, to);
+    if (time) inside_ = window_.contains(*time);
+    if (inside_ && !is_audio) to.push_back(std::move(next));
   }
 
  private:
@@ -42,11 +44,13 @@ class window_cutter {
     const auto start = position_of(next, time - *origin_, rate);
     next_position_ = start + next.samples();
     if (is_rounded_twice(next, start)) next_position_.reset();
-    past_end_ = window_.end && (*window_.end * rate).ceil() <= start + next.samples();
+    past_end_ =
+        window_.end && ceil_units(*window_.end, rational(1) / rate) <= start + next.samples();
     const auto inside = [&](const std::optional<rational>& edge, int otherwise) {
       if (!edge) return otherwise;
-      const auto at = (*edge * rate).ceil() - start;
-      return static_cast<int>(std::clamp<std::int64_t>(at, 0, next.samples()));
+      const auto at =
+          std::clamp(ceil_units(*edge, rational(1) / rate), start, start + next.samples());
+      return static_cast<int>(at - start);
     };
     const int first = inside(window_.begin, 0);
     const int last = inside(window_.end, next.samples());
@@ -106,6 +110,7 @@ class window_cutter {
   }
 
   time_window window_;
+  bool inside_;  // the last picture with a time
   std::optional<rational> origin_;
   bool past_end_ = false;
   std::int64_t deviation_ = 0;  // of the last time from the frames before

@@ -1,11 +1,13 @@
 #include "window_reader.hpp"
 
+#include "parameter_sets.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace lade::media {
@@ -15,9 +17,13 @@ window_reader::window_reader(format_reader& file, int stream, const time_window&
   if (window.begin && window.end && *window.end < *window.begin)
     throw error(errc::invalid_argument, file.doing("read a window of"), "it ends before it begins");
   const auto unit = stream_.time_base();
-  if (window.begin) begin_ = (*window.begin / unit).floor();
-  if (window.end) end_ = (*window.end / unit).ceil();
+  if (window.begin) begin_ = floor_units(*window.begin, unit);
+  if (window.end) end_ = ceil_units(*window.end, unit);
 }
+
+// The most pictures that come before another in decoding order, and behind it in presentation order
+// (ITU-T H.264, A.3.1 and H.265, A.4.2).
+static constexpr std::size_t most_reordered = 16;
 
 static std::int64_t first_known(std::int64_t a, std::int64_t b) noexcept {
   return a != AV_NOPTS_VALUE ? a : b;
@@ -30,14 +36,29 @@ std::int64_t lead_in_of(const stream_info& stream) {
   return (rational(1, 4) / stream.time_base()).ceil();
 }
 
+// The first packet. If it does not state when its frame is shown, also those until which a decoder
+// may return frames of packets before it, as far as they are not behind the beginning.
+std::vector<av_packet> window_reader::read_first() {
+  std::vector<av_packet> first;
+  const bool is_video = stream_.kind() == stream_kind::video;
+  while (auto next = file_.read()) {
+    first.push_back(std::move(next));
+    const bool decides = !is_video || first.front()->pts != AV_NOPTS_VALUE;
+    if (decides || first.back()->dts > begin_ || first.size() > most_reordered) break;
+  }
+  return first;
+}
+
 // Frames of the window may come before the first key frame in presentation order, although a
 // container finds that by its decoding time. Matroska rounds times to milliseconds: frames before
-// the key frame may have its time.
-bool window_reader::starts_late(const AVPacket& first) const {
+// the key frame may have its time. A frame that is without a time gets the decoding time of the
+// packet after which the decoder returns it.
+bool window_reader::starts_late(const std::vector<av_packet>& first) const {
   if (stream_.kind() != stream_kind::video) return false;
-  const auto stamp = first_known(first.pts, first.dts);
-  const bool late = stamp > begin_ || (stamp == begin_ && !file_.states_decoding_times());
-  return (stamp != AV_NOPTS_VALUE && late) || (first.flags & AV_PKT_FLAG_KEY) == 0;
+  const auto& start = *first.front();
+  if ((start.flags & AV_PKT_FLAG_KEY) == 0) return true;
+  if (start.pts == AV_NOPTS_VALUE) return first.size() <= most_reordered;
+  return start.pts > begin_ || (start.pts == begin_ && !file_.states_decoding_times());
 }
 
 // Before all timestamps, but not so far that FFmpeg's arithmetic overflows.
@@ -45,55 +66,96 @@ static constexpr std::int64_t beginning = -(std::int64_t{1} << 40);
 
 void window_reader::go_to_begin() {
   const int index = stream_.index();
-  std::int64_t target = std::max(begin_, beginning) - lead_in_of(stream_);
+  constexpr std::int64_t last = std::int64_t{1} << 60;
+  std::int64_t target = std::clamp(begin_, beginning, last) - lead_in_of(stream_);
   std::optional<std::int64_t> earlier;  // first timestamp of the last try
   while (true) {
     file_.seek(index, target);
-    auto first = file_.read();
-    if (!first) return;
-    const auto stamp = first_known(first->dts, first->pts);
+    auto first = read_first();
+    if (first.empty()) return;
+    const auto stamp = first_known(first.front()->dts, first.front()->pts);
     const bool again =
-        target > beginning && starts_late(*first) && stamp != AV_NOPTS_VALUE && stamp != earlier;
-    if (!again) return keep(std::move(first));
+        target > beginning && starts_late(first) && stamp != AV_NOPTS_VALUE && stamp != earlier;
+    if (!again) {
+      for (auto& each : first) keep(std::move(each));
+      return;
+    }
     earlier = stamp;
     target = std::min(target, stamp) - 1;
   }
 }
 
+// How many packets behind the last one of the window are kept. Audio may begin a little before the
+// time of its packet, unless that is the number of its first sample. Decoders return some frames
+// only when they get more packets: those of which the packets do not state a time, and, of H.264,
+// those behind a key frame that is no IDR picture.
+std::size_t window_reader::spare() const {
+  if (stream_.kind() == stream_kind::video) return holds_back_ ? most_reordered : 0;
+  if (stream_.kind() != stream_kind::audio) return 0;
+  return stream_.time_base() * rational(stream_.sample_rate()) == 1 ? 0 : 1;
+}
+
 // No frame comes before its decoding time, so that none of the window follows a packet whose
-// decoding time is the end of the window. Matroska has no decoding times; there, no more packets
-// behind the window come before one inside of it than a decoder can reorder: 16 (ITU-T H.264, A.3.1
-// and H.265, A.4.2).
+// decoding time is the end of the window. Matroska has no decoding times.
 bool window_reader::is_behind(const AVPacket& next) const {
-  constexpr std::size_t most_reordered = 16;
-  if (end_ == INT64_MAX) return false;
-  if (!file_.states_decoding_times()) return all_.size() - wanted_ > most_reordered;
+  if (reads_all_ || end_ == INT64_MAX) return false;
+  const auto behind = all_.size() - wanted_;
+  if (!file_.states_decoding_times()) return behind > most_reordered;
   const auto stamp = first_known(next.dts, next.pts);
-  return stamp != AV_NOPTS_VALUE && stamp >= end_;
+  return stamp != AV_NOPTS_VALUE && stamp >= end_ && behind >= spare();
 }
 
 // Pictures that come after the first key frame, but are shown before it, may need pictures before
-// it. None of the window needs them.
+// it. None of the window needs them, unless it has them itself: at the beginning of the file.
 bool window_reader::is_leading(const AVPacket& next) const {
   if (!window_.begin || stream_.kind() != stream_kind::video || all_.empty()) return false;
   const auto first = all_.front().pts();
-  return first && next.pts != AV_NOPTS_VALUE && next.pts < *first;
+  return !reads_all_ && first && next.pts != AV_NOPTS_VALUE && next.pts < *first &&
+         next.pts < begin_;
+}
+
+// Whether decoders return all frames behind this packet without more packets than these.
+bool window_reader::starts_decoding(const packet& of) const {
+  return stream_.parameters().codec_id != AV_CODEC_ID_H264 ||
+         begins_with_idr(stream_.parameters(), of.data());
+}
+
+void window_reader::check_time(const AVPacket& next) {
+  const auto time = first_known(next.dts, next.pts);
+  if (time == AV_NOPTS_VALUE) return;
+  has_times_ = true;
+  const bool goes_back = time < latest_ && file_.states_decoding_times();
+  latest_ = std::max(latest_, time);
+  if (!goes_back || reads_all_ || !has_edges()) return;
+  file_.report_step_back(stream_.index(), {latest_, time, next.pos});
+  reads_all_ = true;
 }
 
 void window_reader::keep(av_packet next) {
+  check_time(*next);
   if (is_leading(*next)) return;
-  const auto stamp = next->pts;
+  const auto stamp = first_known(next->pts, next->dts);
   bytes_ += memory_of(*next);
   all_.emplace_back(std::move(next));
   if (stamp == AV_NOPTS_VALUE || stamp < end_) wanted_ = all_.size();
+  const auto& last = all_.back();
+  holds_back_ = holds_back_ || !last.pts() || (last.is_key() && !starts_decoding(last));
+}
+
+void window_reader::begin() {
+  const int index = stream_.index();
+  if (has_edges()) {
+    const auto& back = file_.find_step_back(index);
+    if (back) file_.report_step_back(index, *back);
+    reads_all_ = back.has_value();
+  }
+  if (!window_.begin || reads_all_) file_.rewind();
+  file_.select(std::array{index});
+  if (window_.begin && !reads_all_) go_to_begin();
 }
 
 bool window_reader::step(std::size_t bytes) {
-  if (!std::exchange(started_, true)) {
-    if (!window_.begin) file_.rewind();
-    file_.select(std::array{stream_.index()});
-    if (window_.begin) go_to_begin();
-  }
+  if (!std::exchange(started_, true)) begin();
   const auto until = bytes_ + bytes;
   while (bytes_ < until) {
     auto next = file_.read();
@@ -105,7 +167,7 @@ bool window_reader::step(std::size_t bytes) {
 
 // Drops the packets before the last key frame that the window can start from.
 void window_reader::drop_needless() {
-  if (!window_.begin || stream_.kind() != stream_kind::video) return;
+  if (!window_.begin || stream_.kind() != stream_kind::video || reads_all_) return;
   std::size_t start = 0;
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const auto stamp = all_[i].pts();
@@ -119,8 +181,15 @@ void window_reader::drop_needless() {
 }
 
 packets window_reader::take() && {
-  all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(wanted_), all_.end());
+  if (has_edges() && !all_.empty() && !has_times_)
+    throw error(errc::unsupported, "read a window of " + stream_.name(), "it states no times");
+  const auto behind = all_.size() - wanted_;
   drop_needless();
+  const bool has_all_times =
+      std::all_of(all_.begin(), all_.end(), [](const auto& each) { return each.pts(); });
+  if (has_all_times && (all_.empty() || starts_decoding(all_.front()))) holds_back_ = false;
+  const auto dropped = behind - std::min(behind, spare());
+  all_.erase(all_.end() - static_cast<std::ptrdiff_t>(dropped), all_.end());
   return {std::move(stream_), std::move(all_), window_};
 }
 

@@ -8,7 +8,7 @@
 #include <lade/media/av/rational.hpp>
 
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <vector>
 
 namespace lade::media {
@@ -24,16 +24,24 @@ class window_reader {
   window_reader(format_reader& file, int stream, const time_window& window);
 
   // Reads packets until they have `bytes` bytes more. Returns false at the end of the window.
+  // Throws error(invalid_data) where times go back, unless damage is tolerated.
   bool step(std::size_t bytes);
 
-  // The packets that were read, without those behind the last one of the window.
+  // The packets that were read, without those that decoding the window does not need. Throws
+  // error(unsupported) if none of them has a time.
   packets take() &&;
 
  private:
+  bool has_edges() const noexcept { return window_.begin || window_.end; }
+  void begin();
   void go_to_begin();
-  bool starts_late(const AVPacket& first) const;
+  std::vector<av_packet> read_first();
+  bool starts_late(const std::vector<av_packet>& first) const;
   bool is_behind(const AVPacket& next) const;
   bool is_leading(const AVPacket& next) const;
+  bool starts_decoding(const packet& of) const;
+  std::size_t spare() const;
+  void check_time(const AVPacket& next);
   void keep(av_packet next);
   void drop_needless();
 
@@ -43,6 +51,10 @@ class window_reader {
   std::int64_t begin_ = 0;  // in units of the stream's time base
   std::int64_t end_ = INT64_MAX;
   bool started_ = false;
+  bool reads_all_ = false;   // times go back: packets of the window may be anywhere
+  bool has_times_ = false;   // any packet
+  bool holds_back_ = false;  // the decoder may keep frames back until it has got more packets
+  std::int64_t latest_ = INT64_MIN;  // decoding time
   std::vector<packet> all_;
   std::size_t wanted_ = 0;  // packets up to the last one in the window
   std::size_t bytes_ = 0;

@@ -6,6 +6,7 @@
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
 
+#include "../../support/seed.hpp"
 #include "media_files.hpp"
 
 #include <gmock/gmock.h>
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,6 +109,60 @@ TEST(DecodeVideo, FramesHaveNoOrientationOfAFileThatWasDecodedBefore) {
     for (const auto& each : decode(demux(read_bytes(path), path, stream_kind::video)))
       EXPECT_FALSE(path == upright &&
                    av_frame_get_side_data(&each.get(), AV_FRAME_DATA_DISPLAYMATRIX) != nullptr);
+}
+
+// Every window of a stream has the frames of the whole whose time is in it.
+static void expect_windows_of_all(const std::string& path, int windows) {
+  const auto file = read_bytes(path);
+  const auto all = digests_of(decode(demux(file, path, stream_kind::video)));
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < windows; ++i) {
+    const rational begin(static_cast<std::int64_t>(random() % 4'000), 1'000);
+    const time_window window{
+        .begin = begin, .end = begin + rational(static_cast<std::int64_t>(random() % 900), 1'000)};
+    std::vector<frame_digest> expected;
+    for (const auto& each : all)
+      if (each.time && window.contains(*each.time)) expected.push_back(each);
+    std::vector<frame_digest> timed;
+    for (auto& each : digests_of(decode(demux(file, path, stream_kind::video, window))))
+      if (each.time) timed.push_back(std::move(each));
+    EXPECT_EQ(timed, expected) << path << ", from " << to_string(*window.begin) << " to "
+                               << to_string(*window.end);
+  }
+}
+
+TEST_P(DecodeVideo, OfRandomWindowsEqualsThoseFramesOfTheWhole) {
+  expect_windows_of_all(video_path(GetParam()), 30);
+}
+
+TEST(DecodeVideo, OfWindowsOfOpenGroupsOfPicturesHasAllFrames) {
+  for (const char* name : {"open.ts", "open.mkv"}) {
+    const std::string path = media_directory / name;
+    media_files::run("-i " + video_path(video_recipe("h264-open-gop.mp4")) + " -c copy " + path);
+    expect_windows_of_all(path, 60);
+  }
+}
+
+TEST(DecodeVideo, OfWindowsOfFilesThatStateDecodingTimesOnlyHasAllFrames) {
+  for (const char* name : {"mpeg4-b.avi", "h264-b.avi"})
+    for (const auto& recipe : untimed_recipes())
+      if (std::string_view(recipe.file) == name) expect_windows_of_all(video_path(recipe), 60);
+}
+
+TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
+  const auto path = joined_recordings();
+  const auto file = read_bytes(path);
+  const auto all = decode(demux(file, path, stream_kind::video));
+  const time_window window{.begin = all[20].time(), .end = all[30].time()};
+  EXPECT_THAT([&] { demux(file, path, stream_kind::video, window); },
+              ThrowsMessage<error>(HasSubstr("its times go back from")));
+  const auto part =
+      decode(demux(file, path, stream_kind::video, window, {.damage = damage_policy::tolerate}));
+  std::size_t expected = 0;
+  for (const auto& each : all) expected += window.contains(*each.time());
+  EXPECT_EQ(part.size(), expected);
 }
 
 static std::vector<float> interleaved(const std::vector<frame>& frames) {

@@ -1,4 +1,5 @@
 #include <lade/error.hpp>
+#include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/sync_wait.hpp>
 
@@ -159,6 +160,78 @@ TEST(DemuxedFile, CollectsThePacketsOfEachStreamApart) {
   EXPECT_EQ(file.best(stream_kind::video).index(), 0);
   EXPECT_EQ(file.best(stream_kind::audio).index(), 1);
   EXPECT_EQ(file.find_best(stream_kind::subtitle), nullptr);
+}
+
+static task<std::vector<packets>> take_elements(demuxer& from, std::vector<int> streams,
+                                                packet_stream_options options, std::size_t most) {
+  std::vector<packets> all;
+  auto elements = from.stream(std::move(streams), options);
+  while (all.size() < most) {
+    auto* next = co_await elements.next();
+    if (next == nullptr) break;
+    all.push_back(*next);
+  }
+  co_return all;
+}
+
+TEST(DemuxedFile, StreamsGoOnWhereTheLastGeneratorEnded) {
+  for (const std::size_t most : {1U, 2U, 5U}) {
+    auto file = opened(video_and_audio());
+    std::map<int, std::vector<packets>> by_stream;
+    while (true) {
+      const auto some = sync_wait(take_elements(file, {0, 1}, {.duration = rational(1, 7)}, most));
+      for (const auto& each : some) by_stream[each.stream().index()].push_back(each);
+      if (some.size() < most) break;
+    }
+    for (const int stream : {0, 1}) {
+      auto expected = records_of_ffmpeg(video_and_audio());
+      std::erase_if(expected,
+                    [&](const auto& each) { return !each.starts_with(std::to_string(stream)); });
+      EXPECT_EQ(records_of(by_stream[stream]), expected);
+    }
+  }
+}
+
+TEST(DemuxedFile, StreamsBeginAnewBehindARead) {
+  auto file = opened(video_and_audio());
+  const auto first = sync_wait(take_elements(file, {0}, {.packets = 3}, 1));
+  (void)sync_wait(file.read(1, {.begin = 1}));
+  const auto again = sync_wait(take_elements(file, {0}, {.packets = 3}, 1));
+  EXPECT_EQ(records_of(first), records_of(again));
+}
+
+TEST(DemuxedFile, AGeneratorOutlivesTheMoveOfItsDemuxer) {
+  auto file = opened(video_and_audio());
+  auto elements = file.stream(0, {.packets = 1});
+  const auto moved = std::move(file);
+  const auto count = [](auto& from) -> task<std::size_t> {
+    std::size_t all = 0;
+    while (co_await from.next()) ++all;
+    co_return all;
+  };
+  EXPECT_EQ(sync_wait(count(elements)), 50U);
+}
+
+TEST(DemuxedFile, RefusesStreamsThatAreNoneOrTwice) {
+  auto file = opened(video_and_audio());
+  EXPECT_THAT([&] { (void)file.stream(std::vector<int>()); },
+              ThrowsMessage<error>(HasSubstr("no stream is named")));
+  EXPECT_THAT([&] { (void)file.stream(std::vector<int>{1, 1}); },
+              ThrowsMessage<error>(HasSubstr("named twice")));
+}
+
+TEST(DemuxedFile, RefusesTimesThatNoTimestampHasOnlyIfTheWindowIsEmpty) {
+  auto file = opened(video_and_audio());
+  const auto all = sync_wait(file.read(0, {.begin = INT64_MIN, .end = INT64_MAX}));
+  EXPECT_EQ(all.size(), 50U);
+  EXPECT_TRUE(decode(sync_wait(file.read(0, {.begin = INT64_MAX}))).empty());
+}
+
+TEST(DemuxedFile, BytesBehindTheLastBoxAreIgnored) {
+  auto text = std::string(read_bytes(video_and_audio().path()).text());
+  const auto whole = demux(test::buffer_of(text), "a.mp4", stream_kind::video);
+  text += "junk";
+  EXPECT_EQ(demux(test::buffer_of(text), "a.mp4", stream_kind::video).size(), whole.size());
 }
 
 TEST(DemuxedFile, RefusesStreamsAndWindowsThatCannotBe) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -72,6 +73,30 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
       frames.push_back({rational(pts) * unit, md5});
   }
   return frames;
+}
+
+std::string joined_recordings() {
+  const std::string one = media_directory / "one.ts";
+  media_files::run("-i " + video_path(video_recipe("h264.mp4")) + " -c copy " + one);
+  const auto part = read_bytes(one);
+  std::string joined(part.text());
+  joined += part.text();
+  constexpr std::size_t packet_bytes = 188;
+  std::map<int, int> counters;  // by the packet identifier
+  for (std::size_t at = 0; at + packet_bytes <= joined.size(); at += packet_bytes) {
+    const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(joined[at + i]); };
+    const int stream = (byte_at(1) & 0x1f) << 8 | byte_at(2);
+    const bool has_payload = (byte_at(3) & 0x10) != 0;
+    if (!has_payload) continue;
+    const auto known = counters.find(stream);
+    const int counter = known == counters.end() ? byte_at(3) & 15 : (known->second + 1) & 15;
+    joined[at + 3] = static_cast<char>((byte_at(3) & 0xf0) | counter);
+    counters[stream] = counter;
+  }
+  std::string path = media_directory / "joined.ts";
+  std::ofstream(path, std::ios::binary)
+      .write(joined.data(), static_cast<std::streamsize>(joined.size()));
+  return path;
 }
 
 std::string output_of_ffmpeg(const std::string& arguments) {

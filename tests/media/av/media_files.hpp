@@ -216,6 +216,10 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
 // The samples that the ffmpeg program decodes, as interleaved f32.
 std::vector<float> samples_of_ffmpeg(const std::string& path);
 
+// Two recordings in one file, whose times overlap. Packets of MPEG-TS have a counter for each of
+// their streams, which goes on (ISO/IEC 13818-1, 2.4.3.3).
+std::string joined_recordings();
+
 // The bytes that the ffmpeg program writes to its standard output: "-i a.wav -f f32le -".
 std::string output_of_ffmpeg(const std::string& arguments);
 

@@ -111,6 +111,9 @@ TEST(Rational, TextIsAFractionOrAnInteger) {
 TEST(Rational, UnitsAreCountedExactlyAndClamped) {
   EXPECT_EQ(floor_units(rational(1, 3), rational(1, 1'000)), 333);
   EXPECT_EQ(floor_units(rational(-1, 3), rational(1, 1'000)), -334);
+  EXPECT_EQ(ceil_units(rational(1, 3), rational(1, 1'000)), 334);
+  EXPECT_EQ(ceil_units(rational(-1, 3), rational(1, 1'000)), -333);
+  EXPECT_EQ(ceil_units(INT64_MIN, rational(1, INT64_MAX)), INT64_MIN);
   EXPECT_EQ(nearest_units(rational(2, 3), rational(1, 1'000)), 667);
   EXPECT_EQ(nearest_units(rational(1, 2), 1), 1);
   EXPECT_EQ(nearest_units(rational(-1, 2), 1), 0);

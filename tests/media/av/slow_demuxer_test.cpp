@@ -11,14 +11,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
 
 using test::scripted_reader;
+using testing::HasSubstr;
 using testing::ThrowsMessage;
 using testing_support::code_of;
 using testing_support::reactor_name;
@@ -108,6 +114,67 @@ static task<std::error_code> read_during_a_read(std::shared_ptr<scripted_reader>
   from->during = [&] { return try_read(file, refused); };
   co_await file.read(0);
   co_return refused;
+}
+
+// A reader that claims more bytes than it has, or returns more than it is asked for.
+class lying_reader final : public byte_reader {
+ public:
+  lying_reader(buffer content, std::size_t missing, std::size_t surplus)
+      : content_(std::move(content)), missing_(missing), surplus_(surplus) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const override { return content_.size(); }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    const auto end = content_.size() - missing_;
+    const auto begin = std::min<std::size_t>(static_cast<std::size_t>(offset), end);
+    const auto count = std::min(into.size(), end - begin);
+    std::copy_n(content_.bytes().begin() + static_cast<std::ptrdiff_t>(begin), count, into.begin());
+    co_return count + surplus_;
+  }
+  using byte_reader::read_at;
+
+ private:
+  buffer content_;
+  std::size_t missing_;
+  std::size_t surplus_;
+  std::string name_ = "lying.ts";
+};
+
+static task<std::size_t> count_packets(std::shared_ptr<const byte_reader> from,
+                                       damage_policy damage, std::uint64_t& damaged) {
+  auto file = co_await demuxer::open(std::move(from), {.damage = damage});
+  const auto all = co_await file.read(0);
+  damaged = file.damaged();
+  co_return all.size();
+}
+
+// The container does not state its length.
+TEST_P(SlowDemuxer, NoticesAReaderThatEndsBeforeItsSize) {
+  runtime where(options());
+  const auto file = read_bytes(video_path(video_recipe("mpeg2.ts")));
+  const auto from = std::make_shared<const lying_reader>(file, file.size() / 3, 0);
+  std::uint64_t damaged = 0;
+  EXPECT_THAT([&] { sync_wait(where, count_packets(from, damage_policy::refuse, damaged)); },
+              ThrowsMessage<error>(HasSubstr("lying.ts")));
+  EXPECT_GT(sync_wait(where, count_packets(from, damage_policy::tolerate, damaged)), 10U);
+  EXPECT_GE(damaged, 1U);
+}
+
+TEST_P(SlowDemuxer, RefusesAReaderThatReturnsMoreThanItIsAskedFor) {
+  runtime where(options());
+  const auto file = read_bytes(video_path(video_recipe("mpeg2.ts")));
+  const auto from = std::make_shared<const lying_reader>(file, 0, 1'000'000);
+  std::uint64_t damaged = 0;
+  EXPECT_THAT([&] { sync_wait(where, count_packets(from, damage_policy::refuse, damaged)); },
+              ThrowsMessage<error>(HasSubstr("its reader returned")));
+}
+
+TEST_P(SlowDemuxer, OpensPaths) {
+  runtime where(options());
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto file = sync_wait(where, demuxer::open(path));
+  EXPECT_EQ(file.best(stream_kind::video).width(), 178);
+  EXPECT_THROW(sync_wait(where, demuxer::open(std::string("/no/such/file.mp4"))), error);
 }
 
 TEST_P(SlowDemuxer, RefusesASecondCoroutine) {

@@ -117,6 +117,18 @@ TEST(Video, FramesAtTimesAreThoseThatAreShown) {
   EXPECT_THROW(opened.frames_at(std::vector<rational>{5}), error);
 }
 
+TEST(Video, WhoseTimesGoBackHasTheFramesOfDecodingAll) {
+  const auto path = joined_recordings();
+  const auto file = read_bytes(path);
+  const auto all = decode(demux(file, path, stream_kind::video));
+  const video opened(file, path);
+  EXPECT_TRUE(opened.index().is_sequential());
+  ASSERT_EQ(opened.size(), static_cast<std::int64_t>(all.size()));
+  for (std::int64_t i = 0; i < opened.size(); i += 7)
+    EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]),
+              digest_of(all[static_cast<std::size_t>(i)]));
+}
+
 TEST(Video, IsOfTheStreamThatIsChosen) {
   const std::string path = media_directory / "two.mkv";
   media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +

@@ -32,6 +32,10 @@ struct demux_options {
   // Whether a file that is cut off or damaged is an error. If not, packets end where the demuxer
   // fails, and demuxer::damaged() counts it.
   damage_policy damage = damage_policy::refuse;
+
+  // Whether times are taken to rise through the file. If not, the first window of an MPEG-TS or
+  // MPEG-PS file reads all of it, and so does that of an Ogg file of joined parts.
+  bool trust_times = false;
 };
 
 struct packet_stream_options {
@@ -61,7 +65,16 @@ struct packet_stream_options {
 // A file that ends before its headers say is refused with error(invalid_data): of MP4, QuickTime,
 // Matroska, WebM, AVI, WAV, FLAC and Ogg. A file in memory is refused when it is opened, another
 // one when a read arrives at its end (and FLAC always then). Other containers do not state their
-// length.
+// length. Of MP4 and QuickTime, up to 7 bytes behind the last box are ignored. Behind a reader,
+// only the first 16 boxes are checked: more have files in fragments, whose cut packets are damaged.
+//
+// A reader that ends before its size is damage, too. One that returns more than it is asked for is
+// refused with error(invalid_data).
+//
+// Times that go back. In MPEG-TS, MPEG-PS and Ogg files that were joined of parts, a time may be in
+// several places. A window of them is refused with error(invalid_data), which says where times go
+// back. If damage is tolerated, that is counted, and the window has the frames of all places. Other
+// containers are checked as far as a window reads.
 class demuxer {
  public:
   // Opens a file in memory. Needs no runtime.
@@ -91,20 +104,25 @@ class demuxer {
   // The same; throws error(invalid_data) if there is none.
   const stream_info& best(stream_kind kind) const;
 
-  // The packets that decoding the window of a stream needs: from the key frame before it on, or for
-  // audio from a quarter of a second before it, to the last packet with a frame in it. Throws
+  // The packets that decoding the window of a stream needs. They begin with the key frame before
+  // it, of audio a quarter of a second before it. They end with the last packet that has a frame in
+  // it, or with those behind it without which the decoder does not return that frame. Throws
   // error(invalid_argument) for a stream that the file does not have, or a window that ends before
-  // it begins.
+  // it begins, error(unsupported) for a window of packets that have no times.
   task<packets> read(int stream, time_window window = {});
 
-  // The packets of a stream from where the last call ended; from the beginning at first.
+  // The packets of a stream. The first call begins at the first packet of the file, and so does the
+  // first one after a read(). Each other call goes on behind the last element that was returned.
   async_generator<packets> stream(int stream, packet_stream_options options = {});
 
   // The packets of several streams in the order of the file. Each element holds packets of one
-  // stream. Ends at the end of the file.
+  // stream. Ends at the end of the file. A later call goes on for each of the streams that it
+  // names; packets of others are passed over. Throws error(invalid_argument), at once, for no
+  // streams, one that is named twice or that the file does not have, and options that do not work.
   async_generator<packets> stream(std::vector<int> streams, packet_stream_options options = {});
 
-  // How many times damage was tolerated: an error that ended the packets, an end that is missing.
+  // How many times damage was tolerated: an error that ended the packets, an end that is missing,
+  // windows of times that go back.
   std::uint64_t damaged() const noexcept;
 
   // The number of bytes that were read from the file so far.
@@ -117,7 +135,7 @@ class demuxer {
   std::shared_ptr<state> state_;
 };
 
-// Reads the packets of a window from a file in memory. Any thread.
+// Reads the packets of a window from a file in memory, as demuxer::read() does. Any thread.
 packets demux(const buffer& file, std::string_view name, stream_kind kind,
               const time_window& window = {}, const demux_options& options = {});
 

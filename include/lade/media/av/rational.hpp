@@ -54,9 +54,10 @@ class rational {
   std::int64_t denominator_ = 1;
 };
 
-// How many whole units there are in `time`, and the nearest number of them, halves rounded up.
-// Exact; clamped to 64 bits. `unit` must be above 0.
+// A time in units: rounded down, up, or to the nearest number of them, halves up. Exact; clamped to
+// 64 bits. `unit` must be above 0.
 std::int64_t floor_units(const rational& time, const rational& unit) noexcept;
+std::int64_t ceil_units(const rational& time, const rational& unit) noexcept;
 std::int64_t nearest_units(const rational& time, const rational& unit) noexcept;
 
 std::string to_string(const rational& value);  // "1001/30000", "5"
