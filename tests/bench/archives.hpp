@@ -2,30 +2,14 @@
 
 #pragma once
 
-#include <sched.h>
-#include <sys/wait.h>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "bench.hpp"
+#include "processes.hpp"
 
 namespace bench {
-
-struct totals {
-  std::size_t items = 0;
-  std::size_t bytes = 0;
-
-  void add(std::size_t more) {
-    ++items;
-    bytes += more;
-  }
-  void add(const totals& other) {
-    items += other.items;
-    bytes += other.bytes;
-  }
-};
 
 struct archives {
   std::string directory;
@@ -40,16 +24,6 @@ struct archives {
     return list_files(directory + "/" + format + "-" + size);
   }
 };
-
-// Runs on as few CPUs as there are threads: those of the program's own count too.
-inline void use_cpus(std::size_t first, std::size_t count) {
-  cpu_set_t all, some;
-  CPU_ZERO(&some);
-  ::sched_getaffinity(0, sizeof all, &all);
-  for (std::size_t cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &all) && seen++ >= first && seen <= first + count) CPU_SET(cpu, &some);
-  if (CPU_COUNT(&some) > 0) ::sched_setaffinity(0, sizeof some, &some);
-}
 
 inline archives parse_archives(options& given) {
   archives all;
@@ -68,64 +42,11 @@ inline std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Reads all as often as was asked for, after a reading that is not measured: memory that is used
-// for the first time costs more than reading.
-struct one_process {
-  totals done;
-  double wall_s = 0;
-  double cpu_s = 0;
-};
-
-template <class Make>
-one_process read_in_process(Make make, int ready = -1, int go = -1) {
-  auto reader = make();
-  reader.warm_up();
-  char byte = 0;
-  if (ready >= 0 && (::write(ready, &byte, 1) != 1 || ::read(go, &byte, 1) != 1)) ::_exit(1);
-  stopwatch clock;
-  auto done = reader.read();
-  return {done, clock.wall_s(), clock.cpu_s()};
-}
-
-// The same in several processes, each on a CPU of its own, which begin at the same time.
-template <class Make>
-one_process read_in_processes(const archives& wanted, Make make) {
-  int results[2], ready[2], go[2];
-  if (::pipe(results) != 0 || ::pipe(ready) != 0 || ::pipe(go) != 0) fail("no pipes");
-  for (std::size_t i = 0; i < wanted.processes; ++i) {
-    if (::fork() != 0) continue;
-    use_cpus(i, 1);
-    auto mine = read_in_process(make, ready[1], go[0]);
-    ::_exit(::write(results[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);
-  }
-  char bytes[64] = {};
-  for (std::size_t i = 0; i < wanted.processes; ++i)
-    if (::read(ready[0], bytes, 1) != 1) fail("a process has failed");
-  if (::write(go[1], bytes, wanted.processes) < 0) fail("a process has failed");
-  one_process all;
-  for (std::size_t i = 0; i < wanted.processes; ++i) {
-    one_process one;
-    if (::read(results[0], &one, sizeof one) != sizeof one) fail("a process has failed");
-    all.done.add(one.done);
-    all.wall_s = std::max(all.wall_s, one.wall_s);
-    all.cpu_s += one.cpu_s;
-  }
-  for (int status = 0; ::wait(&status) > 0;)
-    if (status != 0) fail("a process has failed");
-  return all;
-}
-
 // Prints what the readers that `make` returns have done together.
 template <class Make>
 void measure_archives(std::string_view program, const archives& wanted, Make make) {
   for (auto& path : wanted.paths()) content_of(path);
-  one_process all;
-  if (wanted.processes == 1) {
-    use_cpus(0, wanted.threads);
-    all = read_in_process(make);
-  } else {
-    all = read_in_processes(wanted, make);
-  }
+  auto all = read_by(wanted.threads, wanted.processes, make);
   auto items = static_cast<double>(all.done.items);
   report(program)
       .add("format", wanted.format)

@@ -7,12 +7,7 @@
 namespace {
 
 lade::sample load(const std::string& path) {
-  lade::buffer content(std::filesystem::file_size(path));
-  std::ifstream file;
-  file.rdbuf()->pubsetbuf(nullptr, 0);
-  file.open(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
-  return lade::sample(path).with_data(std::move(content));
+  return lade::sample(path).with_data(bench::load<lade::buffer>(path));
 }
 
 bench::report sounds(const std::string& file, std::size_t items, const std::string& dump) {

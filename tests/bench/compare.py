@@ -81,7 +81,7 @@ def counted_ratio(row, counts):
     """As a ratio of speed: how many instructions theirs has for one of ours."""
     if row.counted is None or counts is None:
         return None
-    ours, theirs = (counts.figures(name, "instructions_per_image") for name in row.counted)
+    ours, theirs = (counts.figures(name, "instructions_per_item") for name in row.counted)
     return theirs[0] / ours[0]
 
 

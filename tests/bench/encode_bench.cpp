@@ -8,15 +8,8 @@
 
 namespace {
 
-lade::buffer load(const std::string& path) {
-  lade::buffer content(std::filesystem::file_size(path));
-  std::ifstream(path, std::ios::binary)
-      .read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
-  return content;
-}
-
 std::vector<lade::tensor> rgb_frames(const std::string& path, std::size_t count) {
-  const lade::media::video video(load(path), path);
+  const lade::media::video video(bench::load<lade::buffer>(path), path);
   std::vector<std::int64_t> numbers;
   for (std::size_t i = 0; i < count; ++i) numbers.push_back(static_cast<std::int64_t>(i));
   std::vector<lade::tensor> frames;

@@ -8,7 +8,7 @@ class Row:
     """A comparison. `ours` and `theirs` name commands, or a line of one as `command:line`; of
     several of theirs the best counts. Without theirs, the figure itself is held to the gate.
     `lower_end`: the gate is for the worst round, not the median. `counted`: two commands of the
-    group `instructions`, which decide where time cannot."""
+    group that counts instructions, which decide where time cannot."""
 
     name: str
     ours: str
@@ -32,7 +32,8 @@ class Group:
     """`base`: commands that are measured against themselves first, for the spread of equal
     programs. `once`: commands with one round, since they last long and compare within themselves.
     `same`: what compared lines must agree in. `memory`: whether the peak memory of each command is
-    measured. `deterministic`: one round says all."""
+    measured. `deterministic`: one round says all. `counted_by`: the group that counts instructions
+    for rows that are decided by them."""
 
     name: str
     about: str
@@ -43,3 +44,7 @@ class Group:
     same: tuple = ()
     memory: bool = False
     deterministic: bool = False
+    counted_by: str = "instructions"
+
+    def is_counted(self):
+        return any(row.counted for row in self.rows)

@@ -13,7 +13,7 @@ To add a group, write a function that returns a Group and put it into GROUPS:
 
 from data_groups import archives_group, network_group
 from group import Group, Row, lower
-from media_groups import audio_group, video_group
+from media_groups import audio_group, media_instructions_group, video_group
 
 IMAGES = 4096  # of each run of a loader
 LOADERS = {
@@ -38,11 +38,11 @@ def instructions_group():
     for name in ("val", "val fast", "train", "resize", "resize fast"):
         for who, program in {"lade": "loader_bench", "bare": "bare_loop_avx2"}.items():
             group.commands[f"{who} {name}"] = (
-                f"{{python}} {{here}}/instructions.py {{bin}}/{program} --dir {{corpus}}"
-                f" {LOADERS[name]} --threads 1 --batch 32"
+                f"{{python}} {{here}}/instructions.py --images 32 160 {{bin}}/{program}"
+                f" --dir {{corpus}} {LOADERS[name]} --threads 1 --batch 32"
             )
         group.rows.append(
-            lower(name, f"lade {name}", [f"bare {name}"], "instructions_per_image", 1.05)
+            lower(name, f"lade {name}", [f"bare {name}"], "instructions_per_item", 1.05)
         )
     return group
 
@@ -418,6 +418,7 @@ GROUPS = [
     stop_group(),
     archives_group(),
     network_group(),
+    media_instructions_group(),
     video_group(),
     audio_group(),
 ]

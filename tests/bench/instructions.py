@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Counts the instructions that a loader needs for an image, with callgrind: the same on every
-machine and with anything beside it. Two runs, of few images and of more: the difference is what
-the images took, without the program's start. Under valgrind there is neither AVX-512 nor, in this
+"""Counts the instructions that a program needs for an item, with callgrind: the same on every
+machine and with anything beside it. Two runs, of few items and of more: the difference is what
+the items took, without the program's start. Under valgrind there is neither AVX-512 nor, in this
 measurement, io_uring: all programs take their AVX2 path.
 
-Usage: instructions.py PROGRAM [ARGUMENT...], the arguments without --images. Prints a line of JSON.
-Ends with status 77 if valgrind is not installed."""
+Usage: instructions.py OPTION FEW MORE PROGRAM [ARGUMENT...]. OPTION tells the program how many
+items: --images or --items. Prints a line of JSON. Ends with status 77 if valgrind is not
+installed."""
 
 import json
 import os
@@ -15,8 +16,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-
-FEW, MORE = 32, 160
 
 
 def count(command):
@@ -36,9 +35,11 @@ def count(command):
 def main():
     if shutil.which("valgrind") is None:
         sys.exit(77)
-    few, more = (count([*sys.argv[1:], "--images", str(images)]) for images in (FEW, MORE))
-    counted = {"instructions_per_image": (more - few) / (MORE - FEW), "images": MORE - FEW}
-    print(json.dumps({"program": Path(sys.argv[1]).name, **counted}))
+    option, few, more, *command = sys.argv[1:]
+    fewest, most = (count([*command, option, items]) for items in (few, more))
+    items = int(more) - int(few)
+    counted = {"instructions_per_item": (most - fewest) / items, "items": items}
+    print(json.dumps({"program": Path(command[0]).name, **counted}))
 
 
 if __name__ == "__main__":

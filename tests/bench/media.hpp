@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -68,6 +69,17 @@ inline report items_report(std::string_view program, std::size_t items, std::siz
       .add("items_per_cpu_s", count / taken.cpu)
       .add("cpu_ms_per_item", taken.cpu / count * 1e3);
   return line;
+}
+
+// The content of a file, which is read past the stream's own memory.
+template <class Buffer>
+Buffer load(const std::string& path) {
+  Buffer content(std::filesystem::file_size(path));
+  std::ifstream file;
+  file.rdbuf()->pubsetbuf(nullptr, 0);
+  file.open(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
+  return content;
 }
 
 // Writes bytes to compare with another program's; nothing without a path.

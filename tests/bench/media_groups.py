@@ -5,17 +5,20 @@ from group import Group, Row, lower
 
 PEER = "{venvs}/video/bin/python {peers}/"
 AGREE = "{venvs}/video/bin/python {here}/media_agree.py"
-# All frames: the video, and how often.
+# All frames: the video, how often, and the shorter video of which the instructions are counted.
 DECODED = {
-    "h264 720p": ("h264-720p.mp4", 1),
-    "h264 454x256": ("h264-256p.mp4", 8),
-    "hevc 720p": ("hevc-720p.mp4", 1),
-    "vp9 720p": ("vp9-720p.webm", 1),
-    "av1 720p": ("av1-720p.mp4", 1),
+    "h264 720p": ("h264-720p.mp4", 1, "h264-short.mp4"),
+    "h264 454x256": ("h264-256p.mp4", 8, "h264-short.mp4"),
+    "hevc 720p": ("hevc-720p.mp4", 1, "hevc-short.mp4"),
+    "vp9 720p": ("vp9-720p.webm", 1, "vp9-short.webm"),
+    "av1 720p": ("av1-720p.mp4", 1, "av1-short.mp4"),
 }
+DEMUXED = {"mp4": ("h264-720p.mp4", 1000), "webm": ("vp9-720p.webm", 1000)}
 VIDEO_PEERS = ("torchcodec", "PyAV", "decord", "SPDL")
 # Clips of one video: how many, and the gate beside the best peer.
-PICKED = {"even": (4, 1.4), "contiguous": (8, 1.3)}
+PICKED = {"even": (2, 1.4), "contiguous": (4, 1.3)}
+FOLDER_CLIPS = 32
+ENCODED = {"ultrafast": 8, "medium": 1}
 # Sounds of ten seconds: how often each is decoded.
 SOUNDS = {"wav.wav": 100, "flac.flac": 40, "mp3.mp3": 50, "aac.m4a": 60, "opus.opus": 30,
           "wav-16k.wav": 1000}  # fmt: skip
@@ -32,6 +35,11 @@ def add_pair(group, what, program, options, base=True):
     return ours, bare
 
 
+def counted(what):
+    """The commands that decide by instructions."""
+    return f"lade, {what}", f"bare, {what}"
+
+
 def add_agreement(group, kind, path, what, ours, others, figure, gate):
     """Whether lade and the others decode a file as the ffmpeg command does."""
     for who, names in {"lade": [ours], "the others": others}.items():
@@ -43,10 +51,24 @@ def add_agreement(group, kind, path, what, ours, others, figure, gate):
 
 
 def add_decoding(group):
-    for name, (file, items) in DECODED.items():
+    for name, (file, items, short) in DECODED.items():
         options = f"--what decode --file {{media}}/{file} --items {items}"
         ours, bare = add_pair(group, f"all of {name}", "video", options)
-        group.rows.append(Row(f"all frames, {name}", ours, [bare], "items_per_cpu_s", 0.98))
+        row = Row(f"all frames, {name}", ours, [bare], "items_per_cpu_s", 0.98)
+        row.counted = counted(short)
+        group.rows.append(row)
+
+
+def add_demuxing(group):
+    for container, (file, items) in DEMUXED.items():
+        what = f"demux {container}, two"
+        options = f"--file {{media}}/{file} --items {items}"
+        for way in ("threads", "processes"):
+            group.commands[f"{what} {way}"] = f"{{bin}}/demux_bench {options} --{way} 2"
+        threads, processes = f"{what} threads", f"{what} processes"
+        group.base.append(processes)
+        group.rows.append(Row(threads, threads, [processes], "items_per_s", 0.9))
+        group.rows.append(lower(threads, threads, [processes], "cpu_ms_per_item"))
 
 
 def add_clips(group):
@@ -64,8 +86,9 @@ def add_clips(group):
         add_agreement(group, pick, path, what, ours, [bare, *peers], "wrong_frames", 0)
 
 
-def add_folder(group):
-    what, options = "folder of clips", "--dir {media}/clips --threads 2"
+def add_folder(group, threads):
+    what = f"folder of clips, {threads} thread{'s' * (threads > 1)}"
+    options = f"--dir {{media}}/clips --threads {threads} --items {FOLDER_CLIPS}"
     ours, bare = add_pair(group, what, "clips", options)
     peers = [f"{peer}, {what}" for peer in VIDEO_PEERS]
     for peer, name in zip(VIDEO_PEERS, peers):
@@ -76,9 +99,15 @@ def add_folder(group):
     group.rows.append(Row(best, ours, peers, "items_per_cpu_s", 1.4))
     group.rows.append(Row(best, ours, peers, "items_per_s"))
     group.rows.append(Row(f"{what}, the floor", bare, peers, "items_per_cpu_s"))
+    return ours, bare, peers
+
+
+def add_folders(group):
+    add_folder(group, 1)
+    ours, bare, peers = add_folder(group, 2)
     first = "{media}/clips/00.mp4"
-    add_agreement(group, "planes", first, what, ours, [bare, *peers], "wrong_frames", 0)
-    one = f"{options} --pick contiguous --items 1 --batch 1"
+    add_agreement(group, "planes", first, "folder of clips", ours, [bare, *peers], "wrong_frames", 0)
+    one = "--dir {media}/clips --threads 2 --pick contiguous --items 1 --batch 1"
     ours, bare = add_pair(group, "first clip", "clips", one, base=False)
     group.rows.append(lower("first clip", ours, [], "first_batch_ms", 60))
     group.rows.append(lower("first clip, bare", bare, [], "first_batch_ms"))
@@ -95,21 +124,49 @@ def add_remote(group):
     group.rows.append(lower("remote clip", "lade, remote clip", ["needed"], "bytes", 1.2))
 
 
+def add_encoding(group):
+    for preset, items in ENCODED.items():
+        options = f"--file {{media}}/h264-720p.mp4 --preset {preset} --items {items}"
+        ours, bare = add_pair(group, f"encode, {preset}", "encode", options)
+        row = Row(f"encode h264 720p, {preset}", ours, [bare], "items_per_cpu_s", 0.98)
+        row.counted = counted(f"encode, {preset}")
+        group.rows.append(row)
+
+
+COUNTED_BY = "media-instructions"
+
+
+def media_instructions_group():
+    """Files that are decoded once and three times. Those of video are short."""
+    about = "instructions by callgrind: AVX2, one thread"
+    group = Group(COUNTED_BY, about, deterministic=True)
+    commands = {short: ("video", f"--what decode --file {{media}}/{short}")
+                for _, _, short in DECODED.values()}  # fmt: skip
+    for preset in ENCODED:
+        options = f"--file {{media}}/h264-short.mp4 --preset {preset}"
+        commands[f"encode, {preset}"] = ("encode", options)
+    commands |= {file: ("audio", f"--file {{media}}/{file}") for file in SOUNDS}
+    count = "{python} {here}/instructions.py --items 1 3 "
+    for what, (program, options) in commands.items():
+        ours, bare = add_pair(group, what, program, options, base=False)
+        for name in (ours, bare):
+            group.commands[name] = count + group.commands[name]
+        group.rows.append(lower(what, ours, [bare], "instructions_per_item"))
+    return group
+
+
 def video_group():
     about = "frames, clips of 16 frames at 224x224, and batches of them"
-    group = Group("video", about, same=("item_frames",))
+    group = Group("video", about, same=("item_frames",), counted_by=COUNTED_BY)
     add_decoding(group)
+    add_demuxing(group)
     add_clips(group)
     options = "--what convert --file {media}/h264-720p.mp4 --items 1000"
     ours, bare = add_pair(group, "convert", "video", options)
     group.rows.append(lower("720p to 224x224 RGB", ours, [bare], "cpu_ms_per_item", 0.5))
-    add_folder(group)
+    add_folders(group)
     add_remote(group)
-    for preset, items in {"ultrafast": 8, "medium": 1}.items():
-        options = f"--file {{media}}/h264-720p.mp4 --preset {preset} --items {items}"
-        ours, bare = add_pair(group, f"encode, {preset}", "encode", options)
-        name = f"encode h264 720p, {preset}"
-        group.rows.append(Row(name, ours, [bare], "items_per_cpu_s", 0.98))
+    add_encoding(group)
     return group
 
 
@@ -124,7 +181,8 @@ def add_sound(group, file, items):
         peers.append(f"libsndfile, {format}")
         group.commands[peers[-1]] = f"{PEER}audio.py --reader libsndfile {options}"
         group.rows.append(Row(peers[-1], ours, [peers[-1]], "audio_s_per_cpu_s", 1))
-    group.rows.append(Row(format, ours, [bare], "audio_s_per_cpu_s", 0.98))
+    row = Row(format, ours, [bare], "audio_s_per_cpu_s", 0.98, counted=counted(file))
+    group.rows.append(row)
     group.rows.append(Row(f"{format}, the best of them", ours, peers, "audio_s_per_cpu_s"))
     group.rows.append(Row(f"{format}, the floor", bare, peers, "audio_s_per_cpu_s"))
     add_agreement(group, "sound", path, format, ours, [bare, *peers], "largest", 0.001)
@@ -132,7 +190,7 @@ def add_sound(group, file, items):
 
 def audio_group():
     about = "sounds of ten seconds to 16 kHz mono floats, and .wav files of one second"
-    group = Group("audio", about, same=("item_frames",))
+    group = Group("audio", about, same=("item_frames",), counted_by=COUNTED_BY)
     for file, items in SOUNDS.items():
         add_sound(group, file, items)
     what, directory = "wav of 1 s", "--dir {media}/wav-1s"

@@ -31,13 +31,13 @@ DOCUMENT = ROOT / "docs/benchmarks.md"
 
 def check_groups(groups):
     """Rows name commands that exist."""
-    counted = next((g.commands for g in groups if g.name == "instructions"), {})
+    commands = {group.name: group.commands for group in groups}
     for group in groups:
         for row in group.rows:
             for which in (row.ours, *row.theirs):
                 assert which.partition(":")[0] in group.commands, (group.name, row.name, which)
             for which in row.counted or ():
-                assert which in counted, (group.name, row.name, which)
+                assert which in commands[group.counted_by], (group.name, row.name, which)
         assert {*group.base, *group.once} <= {*group.commands}, group.name
 
 
@@ -221,9 +221,10 @@ def parse_arguments(arguments, groups):
 def chosen(groups, names):
     """The groups of those names, all without names, and what they are decided by."""
     wanted = {*names} or {group.name for group in groups}
-    if any(row.counted for group in groups if group.name in wanted for row in group.rows):
-        wanted.add("instructions")
-    return sorted((g for g in groups if g.name in wanted), key=lambda g: g.name != "instructions")
+    first = {g.counted_by for g in groups if g.name in wanted and g.is_counted()}
+    return sorted(
+        (g for g in groups if g.name in wanted | first), key=lambda g: g.name not in first
+    )
 
 
 def main(arguments=None, groups=GROUPS):
@@ -241,11 +242,10 @@ def main(arguments=None, groups=GROUPS):
     page = Page(
         parsed.page or build / "bench.md", build / "bench.json", about, [g.name for g in groups]
     )
-    counts = None
+    measured = {}
     for group in wanted:
-        section = Section(bench, group, parsed.rounds, counts)
-        if group.name == "instructions":
-            counts = section.results
+        section = Section(bench, group, parsed.rounds, measured.get(group.counted_by))
+        measured[group.name] = section.results
         page.add(section, other)
         print(section.text(), flush=True)
     print(f"\nAll figures: {page.json_path}; as a page: {page.path}")

@@ -185,8 +185,8 @@ class RunTest(unittest.TestCase):
     def instructions_group(self, ours, theirs):
         group = Group("instructions", "counted", deterministic=True)
         group.commands = {"count a": "{bin}/count_a", "count b": "{bin}/count_b"}
-        self.program("count_a", line(1, instructions_per_image=ours))
-        self.program("count_b", line(1, instructions_per_image=theirs))
+        self.program("count_a", line(1, instructions_per_item=ours))
+        self.program("count_b", line(1, instructions_per_item=theirs))
         self.group.base = ["b"]
         self.group.rows[0].counted = ("count a", "count b")
         return group

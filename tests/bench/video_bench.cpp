@@ -25,14 +25,8 @@ struct settings {
   std::size_t items;
 };
 
-// The files of the items, which the floor reads anew for each one, too.
-lade::buffer load(const std::string& path) {
-  lade::buffer content(std::filesystem::file_size(path));
-  std::ifstream file(path, std::ios::binary);
-  file.rdbuf()->pubsetbuf(nullptr, 0);
-  file.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
-  return content;
-}
+// The file of an item, which the floor reads anew for each one, too.
+lade::buffer load(const settings& with) { return bench::load<lade::buffer>(with.file); }
 
 std::size_t decode_all(const lade::buffer& file, const std::string& name) {
   const auto packets = media::demux(file, name, media::stream_kind::video);
@@ -53,7 +47,7 @@ std::size_t decode_all(const lade::buffer& file, const std::string& name) {
 bench::report decode(const settings& with) {
   std::size_t frames = 0;
   auto taken = bench::time_items(
-      with.items, [&](std::size_t) { frames = decode_all(load(with.file), with.file); });
+      with.items, [&](std::size_t) { frames = decode_all(load(with), with.file); });
   return bench::items_report("video_bench", with.items, frames, taken);
 }
 
@@ -78,7 +72,7 @@ void write_frames(const media::video& from, const std::vector<std::int64_t>& num
 bench::report clips(const settings& with) {
   auto clip = clip_tensor();
   auto decode = [&](std::size_t i) {
-    const media::video video(load(with.file), with.file);
+    const media::video video(load(with), with.file);
     write_frames(video, numbers_of(with, video.size(), i), clip);
   };
   auto taken = bench::time_items(with.items, decode);
@@ -88,7 +82,7 @@ bench::report clips(const settings& with) {
 }
 
 bench::report convert(const settings& with) {
-  const media::video video(load(with.file), with.file);
+  const media::video video(load(with), with.file);
   std::vector<std::int64_t> numbers;
   for (std::size_t i = 0; i < bench::clip_frames; ++i)
     numbers.push_back(static_cast<std::int64_t>(i));
