@@ -199,7 +199,6 @@ pooled_codec pooled_codec::acquire(const AVCodecParameters& parameters,
 pooled_codec::~pooled_codec() {
   if (!context_ || !reusable_) return;
   avcodec_flush_buffers(context_.get());
-  context_->skip_frame = AVDISCARD_DEFAULT;
   if (memory_) memory_->leave();
   auto& idle = store::instance();
   const std::lock_guard lock(idle.mutex);

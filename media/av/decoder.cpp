@@ -7,6 +7,7 @@
 #include "stream_fields.hpp"
 #include "window_cutter.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,11 @@ class decoder::state {
         damage(options.damage),
         skips(options.threads == 1 && can_skip_unreferenced(of.parameters())),
         codec(pooled_codec::acquire(of.parameters(), options, av_rational_of(of.time_base()),
-                                    "decode " + of.name())) {}
+                                    "decode " + of.name())),
+        stated_skip(codec->skip_frame) {}
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() { codec->skip_frame = stated_skip; }
 
   // Counts damage at the time of the last packet, or throws.
   void report(std::error_code code, std::string_view why) {
@@ -85,6 +90,7 @@ class decoder::state {
   std::int64_t last_pts = AV_NOPTS_VALUE;
   std::uint64_t damaged = 0;
   pooled_codec codec;
+  AVDiscard stated_skip;  // by the decoder's options
 };
 
 decoder::decoder(const stream_info& stream, const decode_options& options)
@@ -99,7 +105,8 @@ bool decoder::can_skip() const noexcept { return state_->skips; }
 
 void decoder::skip_unreferenced(bool skip) {
   const bool skips = skip && state_->skips;
-  state_->codec->skip_frame = skips ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
+  const auto stated = state_->stated_skip;
+  state_->codec->skip_frame = skips ? std::max(stated, AVDISCARD_NONREF) : stated;
 }
 
 void decoder::send(const packet& next) {

@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
   options.done();
 
   const auto file = bench::load<lade::buffer>(wanted.file);
-  auto all = bench::read_by(wanted.threads, wanted.processes,
-                            [&] { return demux_reader(wanted, file); });
+  auto all =
+      bench::read_by(wanted.threads, wanted.processes, [&] { return demux_reader(wanted, file); });
   bench::items_report("demux_bench", all.done.items, all.done.bytes / all.done.items,
                       {all.wall_s, all.cpu_s})
       .add("threads", wanted.threads)

@@ -46,8 +46,8 @@ std::size_t decode_all(const lade::buffer& file, const std::string& name) {
 
 bench::report decode(const settings& with) {
   std::size_t frames = 0;
-  auto taken = bench::time_items(
-      with.items, [&](std::size_t) { frames = decode_all(load(with), with.file); });
+  auto taken = bench::time_items(with.items,
+                                 [&](std::size_t) { frames = decode_all(load(with), with.file); });
   return bench::items_report("video_bench", with.items, frames, taken);
 }
 

@@ -111,6 +111,17 @@ TEST(DecodeVideo, FramesHaveNoOrientationOfAFileThatWasDecodedBefore) {
                    av_frame_get_side_data(&each.get(), AV_FRAME_DATA_DISPLAYMATRIX) != nullptr);
 }
 
+TEST(DecodeVideo, KeepsItsOptionsWhereADecoderIsUsedAgain) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  std::size_t keys = 0;
+  for (const auto& each : packets) keys += each.is_key();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(decode(packets, {.options = "skip_frame=nokey"}).size(), keys);
+    EXPECT_EQ(decode(packets).size(), 50U);
+  }
+}
+
 // Every window of a stream has the frames of the whole whose time is in it.
 static void expect_windows_of_all(const std::string& path, int windows) {
   const auto file = read_bytes(path);
