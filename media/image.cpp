@@ -40,6 +40,9 @@ static void check_options(const image_options& options) {
                  "min_aspect and max_aspect must be in order and above 0");
   require_option(between(0, options.flip, 1), "flip must be in [0, 1]");
   require_option(options.max_pixels > 0, "max_pixels must be above 0");
+  require_option(!options.square_pixels, "square_pixels is for frames of videos");
+  require_option(options.colour != image_colour::rgba,
+                 "images have no alpha: colour may not be rgba");
 }
 
 static void check_elements(const image_options& options) {
@@ -55,12 +58,8 @@ static void check_elements(const image_options& options) {
                    "mean and stddev must be finite, stddev not 0");
 }
 
-static int channels_of(const image_options& options) {
-  return options.colour == image_colour::grey ? 1 : 3;
-}
-
 static tensor_spec spec_of(const image_options& options, int width, int height) {
-  const int channels = channels_of(options);
+  const int channels = channels_of(options.colour);
   if (options.layout == image_layout::chw) return {options.type, {channels, height, width}};
   return {options.type, {height, width, channels}};
 }
@@ -70,7 +69,7 @@ static void begin_writing(decoders& worker, const image_crop& crop, const image_
   worker.writer.begin({.data = slot.bytes(),
                        .width = crop.width,
                        .height = crop.height,
-                       .channels = channels_of(options),
+                       .channels = channels_of(options.colour),
                        .bgr = options.colour == image_colour::bgr,
                        .type = options.type,
                        .layout = options.layout,
@@ -87,7 +86,7 @@ static void begin_writing(decoders& worker, const image_crop& crop, const image_
 static void decode_rows(decoders& worker, image_reader& reader, const image_crop& crop,
                         const image_options& options, const tensor& slot) {
   begin_writing(worker, crop, options, slot);
-  const int channels = reader.is_grey() ? 1 : channels_of(options);
+  const int channels = reader.is_grey() ? 1 : channels_of(options.colour);
   const auto& plan = worker.resize.luma();
   reader.start_rows(channels, {.low = plan.columns.first(), .high = plan.columns.last()},
                     {.low = plan.rows.first(), .high = plan.rows.last()},

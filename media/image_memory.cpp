@@ -260,7 +260,7 @@ static double pixels_of(const image_header& header, const image_options& options
 static double turned_bytes(byte_view file, const image_header& header,
                            const image_options& options) {
   if (!options.orient || (!header.turned && exif_orientation(file) <= 4)) return 0;
-  return options.colour == image_colour::grey ? 1 : 3;
+  return channels_of(options.colour);
 }
 
 // Of a sample that will be refused: none.
@@ -288,7 +288,7 @@ std::size_t decode_image::memory_to_write(const sample& in) const {
 std::size_t decode_image::memory_needed(const sample& in) const {
   if (options_.width > 0) return spec_.bytes() + memory_to_write(in);
   auto element = tensor_spec{options_.type, {}}.bytes();
-  auto channels = options_.colour == image_colour::grey ? 1u : 3u;
+  const auto channels = static_cast<unsigned>(channels_of(options_.colour));
   auto pixels = pixels_of(header_of(encoded_bytes_of(in, options_.field)), options_);
   return static_cast<std::size_t>(pixels) * element * channels + memory_to_write(in);
 }

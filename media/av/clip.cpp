@@ -8,6 +8,7 @@
 #include <lade/this_context.hpp>
 
 #include "codec_pool.hpp"
+#include "frame_options.hpp"
 
 #include <algorithm>
 #include <ranges>
@@ -161,12 +162,8 @@ std::vector<std::int64_t> clip_from(const packet_index& of, const clip_sampling&
   return frames.from(first);
 }
 
-static int clip_channels(const clip_options& options) {
-  return options.colour == image_colour::grey ? 1 : 3;
-}
-
 static dimensions clip_shape(const clip_options& options, std::int64_t t) {
-  const int c = clip_channels(options);
+  const int c = channels_of(options.colour);
   const int h = options.height;
   const int w = options.width;
   switch (options.layout) {
@@ -211,7 +208,8 @@ static image_options frame_options_of(const clip_options& options) {
           .type = options.type,
           .mean = options.mean,
           .stddev = options.stddev,
-          .orient = options.orient};
+          .orient = options.orient,
+          .square_pixels = options.square_pixels};
 }
 
 static void require_clip_slot(const clip_options& options, const tensor_spec& spec,
@@ -253,7 +251,7 @@ decode_clip::decode_clip(const clip_options& options)
   require_clip_option(options.width > 0 && options.height > 0, "width and height must be given");
   require_clip_option(options.start_field.empty() || options.sampling.clips == 1,
                       "several clips cannot start at one time");
-  (void)decode_image(image_);  // checks what the two have in common
+  check_frame_options(image_);
   check_decode_options(options.decoding, "make decode_clip");
 }
 

@@ -1,13 +1,19 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
+#include <lade/media/av.hpp>
 #include <lade/media/av/convert.hpp>
+#include <lade/media/slot.hpp>
 
+#include "frame_options.hpp"
+
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 extern "C" {
 #include <libavutil/frame.h>
+#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 }
 
@@ -130,6 +136,8 @@ picture picture_of(const frame& from) {
                           : !yuv || of.color_range == AVCOL_RANGE_JPEG;
   if (yuv && !grey) result.matrix = matrix_of(from);
   result.siting = siting_of(from);
+  constexpr double widest = 256;
+  result.pixel_aspect = std::clamp(from.sample_aspect().to_double(), 1 / widest, widest);
   return result;
 }
 
@@ -151,19 +159,52 @@ void write_frame(const frame& from, const image_options& how, const tensor& out,
 }
 
 tensor to_tensor(const frame& from, const image_options& how, random draw) {
-  if ((how.width == 0) != (how.height == 0))
-    throw error(errc::invalid_argument, "convert a frame of " + from.stream().name(),
-                "width and height must both be given, or neither");
   const int turn = how.orient ? exif_orientation_of(from.stream()) : 1;
-  auto width = how.width == 0 ? from.width() : how.width;
-  auto height = how.height == 0 ? from.height() : how.height;
-  if (how.width == 0 && turn >= 5) std::swap(width, height);
-  const int channels = how.colour == image_colour::grey ? 1 : 3;
-  const auto shape = how.layout == image_layout::chw ? dimensions{channels, height, width}
-                                                     : dimensions{height, width, channels};
-  const tensor_spec spec{how.type, shape};
+  const auto sized =
+      with_size(how, from.width(), from.height(), from.sample_aspect(), turn, from.stream().name());
+  const auto spec = frame_spec(sized);
   const tensor out(spec, allocate_now(spec.bytes()));
-  write_picture(picture_of(from), how, out, draw, turn);
+  write_picture(picture_of(from), sized, out, draw, turn);
+  return out;
+}
+
+tensor_spec planes_spec(const frame& of) {
+  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.get().format));
+  check_format(of, format);
+  if (!layout_of(*format)) refuse_conversion(of, "its planes lie in a way that is not handled");
+  const auto type = format->comp[0].depth > 8 ? element_type::u16 : element_type::u8;
+  const std::int64_t width = of.width();
+  const std::int64_t height = of.height();
+  const int shift_x = format->log2_chroma_w;
+  const int shift_y = format->log2_chroma_h;
+  const int planes = of.planes();
+  if (width % (1 << shift_x) != 0 || height % (1 << shift_y) != 0)
+    refuse_conversion(of, "its chroma does not fill whole rows");
+  if (planes == 1 && format->nb_components > 1)
+    return {type, {height, width, format->nb_components}};
+  if (planes == 1) return {type, {height, width}};
+  if (planes == format->nb_components && shift_x == 0 && shift_y == 0)
+    return {type, {planes, height, width}};
+  const bool has_alpha = format->nb_components % 2 == 0;
+  if (has_alpha || shift_x != 1 || shift_y > 1)
+    refuse_conversion(of, "its planes do not fill whole rows");
+  return {type, {shift_y == 1 ? height / 2 * 3 : height * 2, width}};
+}
+
+void write_planes(const frame& from, const tensor& out) {
+  const auto spec = planes_spec(from);
+  require_slot_of(spec, out, "copy the planes of a frame of " + from.stream().name());
+  const auto& of = from.get();
+  check_av(av_image_copy_to_buffer(reinterpret_cast<std::uint8_t*>(out.bytes()),
+                                   static_cast<int>(spec.bytes()), of.data, of.linesize,
+                                   static_cast<AVPixelFormat>(of.format), of.width, of.height, 1),
+           "copy the planes of a frame of " + from.stream().name());
+}
+
+tensor planes_to_tensor(const frame& from) {
+  const auto spec = planes_spec(from);
+  const tensor out(spec, allocate_now(spec.bytes()));
+  write_planes(from, out);
   return out;
 }
 

@@ -8,6 +8,8 @@
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
+#include "frame_options.hpp"
+
 #include <memory>
 #include <utility>
 
@@ -21,15 +23,6 @@ static std::vector<std::int64_t> frames_within(const packet_index& of, const tim
   if (numbers.empty())
     throw error(errc::invalid_data, "load a window of " + of.stream().name(), "it has no frames");
   return numbers;
-}
-
-// The size of the frames, and so of the tensor, that the options leave to the video.
-static image_options sized_for(const stream_info& stream, image_options how) {
-  if (how.width != 0 || how.height != 0) return how;
-  const bool sideways = how.orient && exif_orientation_of(stream) >= 5;
-  how.width = sideways ? stream.height() : stream.width();
-  how.height = sideways ? stream.width() : stream.height();
-  return how;
 }
 
 // Decodes into a tensor on the calling thread. Returns how many times damage was tolerated.
@@ -62,10 +55,12 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
   auto opened = co_await video::open(std::move(from), how);
   const auto numbers = frames_within(opened.index(), options.window);
   opened = co_await opened.fetch(numbers);
-  options.image = sized_for(opened.stream(), options.image);
-  const decode_image one(options.image);  // checks the options
-  const tensor_spec spec{one.spec().type,
-                         one.spec().shape.prepend(static_cast<std::int64_t>(numbers.size()))};
+  const auto& stream = opened.stream();
+  options.image = with_size(options.image, stream.width(), stream.height(), stream.sample_aspect(),
+                            exif_orientation_of(stream), stream.name());
+  check_frame_options(options.image);
+  const auto one = frame_spec(options.image);
+  const tensor_spec spec{one.type, one.shape.prepend(static_cast<std::int64_t>(numbers.size()))};
   const auto memory = co_await allocate(spec.bytes());
   const tensor frames(spec, memory);
   auto& here = co_await detail::this_context_reference();

@@ -139,7 +139,8 @@ void window_reader::keep(av_packet next) {
   all_.emplace_back(std::move(next));
   if (stamp == AV_NOPTS_VALUE || stamp < end_) wanted_ = all_.size();
   const auto& last = all_.back();
-  holds_back_ = holds_back_ || !last.pts() || (last.is_key() && !starts_decoding(last));
+  const bool starts = last.is_key() || all_.size() == 1;
+  holds_back_ = holds_back_ || !last.pts() || (starts && !starts_decoding(last));
 }
 
 void window_reader::begin() {
@@ -187,7 +188,7 @@ packets window_reader::take() && {
   drop_needless();
   const bool has_all_times =
       std::all_of(all_.begin(), all_.end(), [](const auto& each) { return each.pts(); });
-  if (has_all_times && (all_.empty() || starts_decoding(all_.front()))) holds_back_ = false;
+  holds_back_ = !has_all_times || (!all_.empty() && !starts_decoding(all_.front()));
   const auto dropped = behind - std::min(behind, spare());
   all_.erase(all_.end() - static_cast<std::ptrdiff_t>(dropped), all_.end());
   return {std::move(stream_), std::move(all_), window_};

@@ -24,7 +24,13 @@ enum class image_fit : std::uint8_t {
   random_crop,  // a random part of random proportions, flipped every other time: for training
 };
 
-enum class image_colour : std::uint8_t { rgb, grey, bgr };
+// rgba is for pictures, frames and clips of videos: alpha is opaque where they have none.
+enum class image_colour : std::uint8_t { rgb, grey, bgr, rgba };
+
+// How many channels pixels of a colour have.
+constexpr int channels_of(image_colour colour) noexcept {
+  return colour == image_colour::grey ? 1 : colour == image_colour::rgba ? 4 : 3;
+}
 
 struct image_options {
   // The field of a sample that is decoded; its data if empty. Gives the tensor of a batch its name.
@@ -51,7 +57,7 @@ struct image_options {
   image_layout layout = image_layout::hwc;
   element_type type = element_type::u8;  // or f16, bf16, f32
   std::array<float, 3> mean{0, 0, 0};    // floats are (x / 255 - mean) / stddev, in the order of
-  std::array<float, 3> stddev{1, 1, 1};  // the channels; grey uses the first of each
+  std::array<float, 3> stddev{1, 1, 1};  // the channels; grey uses the first of each, alpha none
 
   // Resizes JPEGs before their colours are converted, and decodes large ones at a half, quarter or
   // eighth of their size, where that is faster. Differs from the exact result by noise of about
@@ -61,6 +67,10 @@ struct image_options {
   // Turns images as their Exif data say, or their XMP data if those say nothing. AVIF images are
   // turned as their own properties say.
   bool orient = true;
+
+  // Of pictures, frames and clips of videos whose pixels are not square: crops have their
+  // proportions as they are shown, and so does the size of the result if none is given.
+  bool square_pixels = false;
 
   // Whether a JPEG that is cut off or damaged is an error; otherwise the result is what libjpeg
   // makes of it. A warning that leaves every pixel intact is no error, but is counted: see

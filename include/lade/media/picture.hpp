@@ -69,16 +69,21 @@ struct picture {
   int chroma_shift_y = 1;
   chroma_siting siting = left_siting;
 
+  double pixel_aspect = 1;  // width / height of a pixel as it is shown, 1/256 to 256
+
   colour_matrix matrix = colour_matrix::bt709;  // unused by layouts without chroma
   bool full_range = false;                      // 0..255 instead of 16..235 (chroma 16..240)
 };
 
+// The width in square pixels of a picture that is shown without changing its height; at least 1.
+int shown_width(int width, double pixel_aspect) noexcept;
+
 // Writes a picture into `out` as decode_image writes an image. `how` has the fit with its
-// parameters, the colour (rgb or bgr), `layout`, `mean` and `stddev`; its other members are
-// ignored. The size, the type and the number of channels (1, 3 or 4) are those of `out`: u8, f16,
-// bf16 or f32 [height, width, channels] or, for chw, [channels, height, width]. Pixels of hwc and
-// rows of chw lie side by side; the planes of chw may be parts of a larger tensor.
-// `exif_orientation`: 1 to 8, as Exif defines it; 1 is upright.
+// parameters, the colour (bgr or not), `square_pixels`, `layout`, `mean` and `stddev`; its other
+// members are ignored. The size, the type and the number of channels (1, 3 or 4) are those of
+// `out`: u8, f16, bf16 or f32 [height, width, channels] or, for chw, [channels, height, width].
+// Pixels of hwc and rows of chw lie side by side; the planes of chw may be parts of a larger
+// tensor. `exif_orientation`: 1 to 8, as Exif defines it; 1 is upright.
 //
 // - The filter is a triangle, antialiased, as for images. It works on the planes, before colours
 //   are converted. Rows and columns that no pixel of the result needs are not read.

@@ -237,6 +237,17 @@ TEST(DecodeClip, AllFramesOfAClipAreCroppedAlike) {
   EXPECT_FALSE(equal(clip, decode(in, random(8))));
 }
 
+TEST(DecodeClip, MayHaveAlpha) {
+  const decode_clip decode({.sampling = four_frames,
+                            .width = 8,
+                            .height = 8,
+                            .colour = image_colour::rgba,
+                            .layout = clip_layout::cthw});
+  EXPECT_EQ(decode(sample_of("h264.mp4")).shape(), (dimensions{4, 4, 8, 8}));
+  EXPECT_THROW(decode_image({.colour = image_colour::rgba}), error);
+  EXPECT_THROW(decode_image({.square_pixels = true}), error);
+}
+
 TEST(DecodeClip, SeveralClipsOfAVideoAreDecodedOnce) {
   const auto in = sample_of("h264.mp4");
   clip_options options{.sampling = {.frames = 4, .clips = 3, .position = clip_position::spaced},

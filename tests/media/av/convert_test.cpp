@@ -1,6 +1,7 @@
 #include <lade/media/av/convert.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/video.hpp>
 
 #include "media_files.hpp"
 
@@ -11,10 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
 namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 // The RGB pixels that swscale makes of a frame at full size. Chroma is sited left, in 1/256
 // of a luma sample; swscale reads it exactly where it writes planes.
@@ -88,6 +93,103 @@ TEST_P(TurnFrame, EqualsTheFfmpegProgram) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Degrees, TurnFrame, testing::Values(0, 90, 180, 270));
+
+static frame first_frame_of(const std::string& path) {
+  return video(read_bytes(path), path).frames(std::vector<std::int64_t>{0})[0];
+}
+
+// Raw pictures of a format, 64 x 48.
+static std::string raw_path(const std::string& format, const std::string& filter = "null") {
+  const auto path = media_directory / (format + ".raw");
+  media_files::run("-f lavfi -i testsrc2=size=64x48:rate=5:duration=1 -vf " + filter +
+                   ",format=" + format + " -f rawvideo " + path);
+  return path;
+}
+
+static frame raw_frame(const std::string& format, const std::string& filter = "null") {
+  const auto path = raw_path(format, filter);
+  const auto options = "video_size=64x48:pixel_format=" + format;
+  const video opened(read_bytes(path), path,
+                     {.demuxing = {.format = "rawvideo", .options = options}});
+  return opened.frames(std::vector<std::int64_t>{0})[0];
+}
+
+class FramePlanes : public testing::TestWithParam<const char*> {};
+
+TEST_P(FramePlanes, AreThoseThatTheFfmpegProgramWrites) {
+  const auto planes = planes_to_tensor(raw_frame(GetParam()));
+  const auto expected = read_bytes(raw_path(GetParam()));
+  ASSERT_EQ(planes.spec().bytes() * 5, expected.size());
+  EXPECT_EQ(std::memcmp(planes.bytes(), expected.data(), planes.spec().bytes()), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, FramePlanes,
+                         testing::Values("yuv420p", "yuv422p", "yuv444p", "nv12", "nv21", "p010le",
+                                         "yuv420p10le", "yuv422p12le", "yuv444p16le", "gray",
+                                         "gray16le", "rgb24", "bgr24", "rgba", "gbrp"),
+                         [](const auto& of) { return std::string(of.param); });
+
+TEST(FramePlanes, HaveTheShapeOfTheirFormat) {
+  const auto shape_of = [](const char* format) { return planes_spec(raw_frame(format)); };
+  EXPECT_EQ(shape_of("nv12"), (tensor_spec{element_type::u8, {72, 64}}));
+  EXPECT_EQ(shape_of("p010le"), (tensor_spec{element_type::u16, {72, 64}}));
+  EXPECT_EQ(shape_of("yuv422p"), (tensor_spec{element_type::u8, {96, 64}}));
+  EXPECT_EQ(shape_of("yuv444p"), (tensor_spec{element_type::u8, {3, 48, 64}}));
+  EXPECT_EQ(shape_of("rgba"), (tensor_spec{element_type::u8, {48, 64, 4}}));
+  EXPECT_EQ(shape_of("gray16le"), (tensor_spec{element_type::u16, {48, 64}}));
+}
+
+TEST(FramePlanes, ThatDoNotFillWholeRowsAreRefused) {
+  EXPECT_THAT([] { planes_spec(first_frame_of(video_path(video_recipe("vp9-odd.webm")))); },
+              ThrowsMessage<error>(HasSubstr("whole rows")));
+  const auto some = raw_frame("nv12");
+  EXPECT_THAT([&] { write_planes(some, tensor(element_type::u8, {48, 64})); },
+              ThrowsMessage<error>(HasSubstr("instead of contiguous u8[72, 64]")));
+}
+
+TEST(ConvertFrame, KeepsAlphaWhereItIsWanted) {
+  const auto with_alpha = raw_frame("rgba", "format=rgba,geq=r=X:g=Y:b=X+Y:a=3*X");
+  const auto rgba = to_tensor(with_alpha, {.colour = image_colour::rgba});
+  const auto rgb = to_tensor(with_alpha);
+  const auto stored = planes_to_tensor(with_alpha);
+  ASSERT_EQ(rgba.shape(), (dimensions{48, 64, 4}));
+  const auto* pixels = rgba.data<std::uint8_t>();
+  for (std::int64_t i = 0; i < 48 * 64; ++i) {
+    EXPECT_EQ(pixels[4 * i + 3], stored.data<std::uint8_t>()[4 * i + 3]);
+    for (std::int64_t c = 0; c < 3; ++c)
+      EXPECT_EQ(pixels[4 * i + c], rgb.data<std::uint8_t>()[3 * i + c]);
+  }
+  const auto opaque = to_tensor(first_frame_of(video_path(video_recipe("h264.mp4"))),
+                                {.colour = image_colour::rgba});
+  EXPECT_EQ(opaque.data<std::uint8_t>()[3], 255);
+}
+
+// A picture whose pixels are twice as wide as they are high.
+TEST(ConvertFrame, WithPixelsThatAreNotSquareIsAsItIsShown) {
+  const std::string path = media_directory / "wide-pixels.mp4";
+  media_files::run(std::string(moving) + " -t 0.2 -vf setsar=2 -c:v libx264 -pix_fmt yuv420p " +
+                   path);
+  const auto wide = first_frame_of(path);
+  EXPECT_EQ(to_tensor(wide).shape(), (dimensions{98, 178, 3}));
+  EXPECT_EQ(to_tensor(wide, {.square_pixels = true}).shape(), (dimensions{98, 356, 3}));
+  // The middle of a resize to 232 x 64, in which 356 x 98 has its proportions.
+  const auto cropped = to_tensor(wide, {.width = 64,
+                                        .height = 64,
+                                        .fit = image_fit::centre_crop,
+                                        .shorter_side = 64,
+                                        .square_pixels = true});
+  const auto whole = to_tensor(wide, {.width = 232, .height = 64});
+  for (std::int64_t y = 0; y < 64; ++y)
+    for (std::int64_t x = 0; x < 64 * 3; ++x)
+      ASSERT_NEAR(cropped.data<std::uint8_t>()[y * 64 * 3 + x],
+                  whole.data<std::uint8_t>()[(y * 232 + 84) * 3 + x], 1);
+}
+
+TEST(ConvertFrame, OfOneSideOnlyIsRefused) {
+  const auto some = first_frame_of(video_path(video_recipe("h264.mp4")));
+  EXPECT_THAT([&] { to_tensor(some, {.width = 80}); },
+              ThrowsMessage<error>(HasSubstr("width and height")));
+}
 
 TEST(ConvertFrame, AFormatThatIsNotHandledIsNamed) {
   const auto path = media_directory / "mono.nut";

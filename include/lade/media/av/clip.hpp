@@ -108,7 +108,8 @@ struct clip_options {
   element_type type = element_type::u8;  // or f16, bf16, f32
   std::array<float, 3> mean{0, 0, 0};
   std::array<float, 3> stddev{1, 1, 1};
-  bool orient = true;  // turns frames as their stream says
+  bool orient = true;          // turns frames as their stream says
+  bool square_pixels = false;  // crops have their proportions as they are shown
 
   // How the video is decoded. If damage is tolerated, that of the container is, too. Texts are
   // copied.

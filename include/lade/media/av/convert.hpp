@@ -31,7 +31,28 @@ int exif_orientation_of(const stream_info& stream) noexcept;
 void write_frame(const frame& from, const image_options& how, const tensor& out, random draw = {});
 
 // The same into a new tensor in memory of the calling stage. Its size is that of the options or, if
-// they have none, that of the frame.
+// they have none, that of the frame. Throws error(invalid_argument) if only one of width and height
+// is given.
 tensor to_tensor(const frame& from, const image_options& how = {}, random draw = {});
+
+// The planes of a frame without conversion, as the ffmpeg program writes raw video: u8, or u16 for
+// samples of more than 8 bits, in the order of the planes.
+//
+// - grey: [height, width]; RGB and RGBA side by side: [height, width, 3 or 4]
+// - 4:4:4 and planar RGB: [planes, height, width]
+// - 4:2:0, NV12, NV21, P010: [height * 3 / 2, width]; 4:2:2, NV16: [height * 2, width]. Rows of
+// luma,
+//   and behind them the chroma, whose rows are not those of the tensor.
+//
+// Throws error(unsupported) for other formats, and for odd sizes of those with fewer chroma
+// samples.
+tensor_spec planes_spec(const frame& of);
+
+// Copies the planes into `out`, a contiguous tensor of that spec in memory of the host, such as a
+// slot of a batch. Throws error(invalid_argument) for another.
+void write_planes(const frame& from, const tensor& out);
+
+// The same into a new tensor in memory of the calling stage.
+tensor planes_to_tensor(const frame& from);
 
 }  // namespace lade::media

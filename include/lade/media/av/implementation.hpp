@@ -27,6 +27,7 @@
 #include "../../../../media/av/format_writer.cpp"
 #include "../../../../media/av/frame.cpp"
 #include "../../../../media/av/frame_memory.cpp"
+#include "../../../../media/av/frame_options.cpp"
 #include "../../../../media/av/index_format.cpp"
 #include "../../../../media/av/lane_fft.cpp"
 #include "../../../../media/av/load_video.cpp"
