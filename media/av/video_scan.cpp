@@ -131,14 +131,14 @@ static std::vector<std::int64_t> decoded_times(const stream_info& stream,
 }
 
 static std::vector<packet> read_to_end(format_reader& from, int stream, packet_charges& charged) {
-  constexpr std::size_t step_bytes = std::size_t{1} << 20;
+  constexpr std::size_t charged_bytes = std::size_t{1} << 20;
   from.select(std::array{stream});
   std::vector<packet> all;
   std::size_t uncharged = 0;
   while (auto next = from.read()) {
     uncharged += memory_of(*next);
     all.emplace_back(std::move(next));
-    if (uncharged < step_bytes) continue;
+    if (uncharged < charged_bytes) continue;
     charged.emplace_back(std::exchange(uncharged, 0));
   }
   charged.emplace_back(uncharged);
