@@ -10,6 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "bench.hpp"
 
 namespace bench {
@@ -71,14 +75,15 @@ inline report items_report(std::string_view program, std::size_t items, std::siz
   return line;
 }
 
-// The content of a file, which is read past the stream's own memory.
+// The content of a file.
 template <class Buffer>
 Buffer load(const std::string& path) {
-  Buffer content(std::filesystem::file_size(path));
-  std::ifstream file;
-  file.rdbuf()->pubsetbuf(nullptr, 0);
-  file.open(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(content.size()));
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat about;
+  if (file < 0 || ::fstat(file, &about) != 0) fail(path);
+  Buffer content(static_cast<std::size_t>(about.st_size));
+  if (::pread(file, content.data(), content.size(), 0) != about.st_size) fail(path);
+  ::close(file);
   return content;
 }
 
