@@ -314,7 +314,7 @@ static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const
   const demux_options demuxing{.damage = options.damage};
   auto file = co_await demuxer::open(from, demuxing);
   const auto& stream = audio_stream_of(file, options);
-  if (options.random_offset && !stream.duration())
+  if (options.random_offset && !(states_samples(file.format()) && stream.duration()))
     co_return co_await read_all_audio(options, from, draw, damaged);
   const auto window = audio_window_of(options, stream, draw, "decode " + from->name());
   const auto first = co_await first_sample_time(file, stream, options);

@@ -134,7 +134,7 @@ class audio_encoder::state {
   void append(const Samples& from, std::int64_t count) {
     for (std::int64_t first = 0; first < count; first += source.piece()) {
       const auto part = static_cast<int>(std::min<std::int64_t>(source.piece(), count - first));
-      source.append(from, static_cast<int>(first), part);
+      source.append(from, first, part);
       *end += part;
       send_waiting(false);
     }

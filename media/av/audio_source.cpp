@@ -125,7 +125,8 @@ static std::optional<io::wav_info> find_cut_wav(std::span<const std::byte> file,
   }
   if (header.wants()) return std::nullopt;
   auto info = header.info();
-  const auto there = file.size() - std::min<std::uint64_t>(file.size(), info.data_offset);
+  info.data_offset = std::min<std::uint64_t>(info.data_offset, file.size());
+  const auto there = file.size() - info.data_offset;
   info.frames = std::min<std::uint64_t>(info.frames, there / io::wav_frame_bytes(info));
   return info;
 }
@@ -401,17 +402,21 @@ static std::int64_t count_samples(format_reader& file, const stream_info& stream
     end = behind;
     discarded = discarded_at_end(*next);
   }
+  if (end == std::numeric_limits<std::int64_t>::min()) return 0;
   if (has_rounded_times(stream)) --end;
   const auto length = rational(end) * stream.time_base() - *start;
   return std::max<std::int64_t>(0, (length * stream.sample_rate()).floor() - discarded);
 }
 
-// How many samples a stream has, for a random window. MP4 and FLAC state it; what Ogg and MP3 state
-// includes the encoder's padding.
+bool states_samples(std::string_view format) noexcept {
+  return format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "flac";
+}
+
+// How many samples a stream has, for a random window.
 static std::optional<std::int64_t> samples_of(format_reader& file, const stream_info& stream,
                                               const audio_options& options) {
   if (!options.random_offset) return std::nullopt;
-  const bool stated = file.is_mov() || std::string_view(file.context().iformat->name) == "flac";
+  const bool stated = states_samples(file.context().iformat->name);
   const auto duration = stream.duration();
   if (stated && duration) return (*duration * stream.sample_rate()).floor();
   return count_samples(file, stream, options);

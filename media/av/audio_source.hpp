@@ -43,6 +43,10 @@ time_window audio_window_of(const audio_options& options, const stream_info& str
 // Throws error(invalid_argument) for a stream of another kind.
 void require_audio(const stream_info& stream, std::string_view doing);
 
+// Whether files of a container state how many samples they have. What Ogg and MP3 state includes
+// the encoder's padding.
+bool states_samples(std::string_view format) noexcept;
+
 // Whether timestamps are not in units of a sample, or of a part of it.
 bool has_rounded_times(const stream_info& stream);
 

@@ -50,6 +50,7 @@ void take_av_message(void* source, int level, const char* format, va_list argume
       taker->warnings_.emplace_back(message);
       return;
     }
+    if (message.starts_with("Could not find ref with POC")) taker->names_missing_reference_ = true;
     if (taker->first_error_.empty()) taker->first_error_ = message;
     taker->last_error_ = message;
   } catch (const std::bad_alloc&) {}

@@ -26,6 +26,10 @@ class av_messages {
   // The first one, which is the cause where FFmpeg's layers report an error one after the other.
   const std::string& first_error() const noexcept { return first_error_; }
 
+  // Whether an error said that a picture to which others refer is missing. FFmpeg's HEVC decoder
+  // then invents it, and does not flag the frames that are made of it.
+  bool names_missing_reference() const noexcept { return names_missing_reference_; }
+
   // Keeps warnings as well from now on.
   void keep_warnings() noexcept { keeps_warnings_ = true; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
@@ -41,6 +45,7 @@ class av_messages {
   av_messages* outer_;
   std::string first_error_;
   std::string last_error_;
+  bool names_missing_reference_ = false;
   bool keeps_warnings_ = false;
   std::vector<std::string> warnings_;
 };

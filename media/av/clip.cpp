@@ -11,6 +11,7 @@
 #include "frame_options.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <ranges>
 #include <string>
 #include <utility>
@@ -90,6 +91,7 @@ class clip_frames {
     return of_.frame_at(rational(pts) * of_.stream().time_base());
   }
   std::int64_t at_time(std::int64_t start, int i) const {
+    if (i == 0) return start;
     return frame_at(of_.pts(start) + units_of(i)).value_or(of_.size());
   }
 
@@ -219,18 +221,18 @@ static void require_clip_slot(const clip_options& options, const tensor_spec& sp
   require_slot_of(spec, slot, doing);
 }
 
-// Where in the clips a frame is, counted over all of them.
+// Where in the clips a frame is, counted over all of them. In order of the frames.
 struct clip_place {
   std::int64_t frame = 0;
   std::int64_t place = 0;
+  auto operator<=>(const clip_place&) const = default;
 };
 
-// Sorted by the number of the frame.
 static std::vector<clip_place> places_of(std::span<const std::int64_t> numbers) {
   std::vector<clip_place> places;
   for (std::size_t i = 0; i < numbers.size(); ++i)
     places.push_back({numbers[i], static_cast<std::int64_t>(i)});
-  std::ranges::stable_sort(places, {}, &clip_place::frame);
+  std::ranges::sort(places);
   return places;
 }
 
@@ -264,7 +266,9 @@ bool decode_clip::is_random() const noexcept {
 }
 
 video_options decode_clip::opening() const {
-  return {.stream = options_.stream, .demuxing = {.damage = options_.decoding.damage}};
+  return {.stream = options_.stream,
+          .demuxing = {.damage = options_.decoding.damage},
+          .max_pixels = options_.decoding.max_pixels};
 }
 
 // `in`: null if there is none.

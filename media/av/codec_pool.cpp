@@ -201,8 +201,12 @@ pooled_codec::~pooled_codec() {
   avcodec_flush_buffers(context_.get());
   if (memory_) memory_->leave();
   auto& idle = store::instance();
+  store::idle closed;  // behind the lock, for closing may wait for threads
   const std::lock_guard lock(idle.mutex);
-  if (idle.contexts.size() == store::capacity) idle.contexts.erase(idle.contexts.begin());
+  if (idle.contexts.size() == store::capacity) {
+    closed = std::move(idle.contexts.front());
+    idle.contexts.erase(idle.contexts.begin());
+  }
   idle.contexts.push_back({std::move(key_), std::move(memory_), std::move(context_)});
 }
 

@@ -64,11 +64,9 @@ class decoder::state {
     report(code, code.message() + said.addition());
   }
 
-  // FFmpeg's HEVC decoder invents a picture that others refer to but that is not there. It does not
-  // flag the frames that are made of it, but says so.
   void report_missing_reference(const av_messages& said) {
-    if (said.last_error().starts_with("Could not find ref with POC"))
-      report(errc::invalid_data, said.last_error());
+    if (said.names_missing_reference())
+      report(errc::invalid_data, "a picture to which others refer is missing");
   }
 
   std::string doing() const {

@@ -125,7 +125,7 @@ const stream_info& demuxer::best(stream_kind kind) const {
 }
 
 // Packets are charged to the budget before they are read, this many bytes at a time.
-static constexpr std::size_t step_bytes = std::size_t{1} << 20;
+static constexpr std::size_t step_bytes = std::size_t{1} << 16;
 
 template <class State>
 static task<packets> read_window(std::shared_ptr<State> kept, int stream, time_window window) {
@@ -239,7 +239,7 @@ class packet_collector {
   bool is_behind(const part& of, const packet& next) const {
     if (!options_.duration || of.packets == 0) return false;
     const auto stamp = order_of(next.get());
-    if (of.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return false;
+    if (of.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return true;
     return (rational(stamp) - rational(of.first)) * of.info.time_base() >= *options_.duration;
   }
 
@@ -277,12 +277,14 @@ static async_generator<packets> stream_packets(std::shared_ptr<State> kept,
                                                std::vector<int> streams,
                                                packet_stream_options options) {
   const demuxer_use use(kept->busy, kept->file->name());
+  if (kept->was_read_apart) kept->held.clear();
   packet_collector collector(*kept->file, std::move(streams), options, kept->held);
   bool found = false;
   const std::function<void()> read = [&] {
     if (kept->was_read_apart) kept->file->rewind();
-    kept->was_read_apart = false;
+    kept->was_read_apart = true;  // if this fails, the next call begins anew
     found = collector.read();
+    kept->was_read_apart = false;
   };
   while (true) {
     auto& here = co_await detail::this_context_reference();

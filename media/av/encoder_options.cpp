@@ -80,13 +80,23 @@ static bool is_nested(std::string_view key) noexcept {
   return key.ends_with("-params") || key == "x264opts";
 }
 
+// A key as FFmpeg passes it on: without blanks, quotes and escapes.
+static std::string plain_key(std::string_view key) {
+  std::string plain;
+  for (const char each : key)
+    if (std::string_view(" \t\n\r\\'\"").find(each) == std::string_view::npos) plain += each;
+  return plain;
+}
+
 // Libraries read and write files by these names, whose '_' and '-' are one.
 static bool is_refused_in_library(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   constexpr auto names = std::to_array<std::string_view>(
-      {"pass", "stats", "cqm", "scaling-list", "fps", "input-res", "input-csp", "input-depth",
-       "timebase", "sar", "colormatrix", "colorprim", "transfer", "fullrange", "range", "width",
-       "height"});
+      {"pass",      "stats",       "cqm",      "scaling-list", "fps",         "input-res",
+       "input-csp", "input-depth", "timebase", "sar",          "colormatrix", "colorprim",
+       "transfer",  "fullrange",   "range",    "width",        "height",      "keyint",
+       "bframes",   "bitrate",     "crf",      "dhdr10-info",  "film-grain",  "film-grain-table",
+       "fgs-table", "roi"});
   constexpr auto parts = std::to_array<std::string_view>(
       {"file", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
   return std::find(names.begin(), names.end(), key) != names.end() ||
@@ -99,7 +109,7 @@ static void check_nested(std::string_view option, const char* value, std::string
   for (std::size_t first = 0; first <= text.size();) {
     const auto end = std::min(text.find(':', first), text.size());
     const auto one = text.substr(first, end - first);
-    const auto key = one.substr(0, one.find('='));
+    const auto key = plain_key(one.substr(0, one.find('=')));
     if (is_refused_in_library(key))
       refuse_option(std::string(option) + " " + key,
                     "is refused: it opens a file, or states what a member states", doing);

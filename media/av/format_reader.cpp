@@ -5,6 +5,7 @@
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
+#include <lade/stop_requested.hpp>
 
 #include <algorithm>
 #include <array>
@@ -277,7 +278,9 @@ bool format_reader::is_end(int result) {
 void format_reader::count(const AVPacket& next) {
   const auto file_bytes = input_->size();
   packet_bytes_ += static_cast<std::uint64_t>(next.size);
-  const bool many = ++packet_count_ > (1 << 16) && packet_count_ - (1 << 16) > file_bytes / 8;
+  // Of MP4, a table lists the packets. Others have each of them, of silence in a few bytes.
+  const auto most = file_bytes / (is_mov() ? 8 : 1);
+  const bool many = ++packet_count_ > (1 << 16) && packet_count_ - (1 << 16) > most;
   constexpr std::uint64_t compressed = 16 << 20;
   const bool large = packet_bytes_ > compressed && (packet_bytes_ - compressed) / 4 > file_bytes;
   if (many || large)
@@ -288,8 +291,8 @@ void format_reader::count(const AVPacket& next) {
 }
 
 av_packet format_reader::read() {
-  if (stop_.stop_requested()) throw error(errc::stopped, doing("read"));
   has_read_ = true;
+  if (stop_.stop_requested() || stop_requested()) throw error(errc::stopped, doing("read"));
   const av_messages said;
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
@@ -297,8 +300,12 @@ av_packet format_reader::read() {
     if (result == AVERROR(EAGAIN)) continue;
     if (is_end(result)) return nullptr;
     check(result, "read", said);
+    const bool is_cut = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    if (is_cut && stop_.stop_requested()) throw error(errc::stopped, doing("read"));
     count(*next);
-    if (next->pts != AV_NOPTS_VALUE) last_end_ = next->pts + next->duration;
+    if (next->pts == AV_NOPTS_VALUE ||
+        __builtin_add_overflow(next->pts, next->duration, &last_end_))
+      last_end_ = 0;
     const auto index = static_cast<std::size_t>(next->stream_index);
     if (index < streams_.size() && context_->streams[index]->discard != AVDISCARD_ALL) return next;
     av_packet_unref(next.get());
@@ -321,13 +328,14 @@ void format_reader::find_steps_back() {
   const av_packet next(check_av(av_packet_alloc()));
   std::vector<std::int64_t> latest(streams_.size(), INT64_MIN);
   for (int result = 0; result >= 0 || result == AVERROR(EAGAIN); av_packet_unref(next.get())) {
+    if (stop_requested()) throw error(errc::stopped, doing("read"));
     result = av_read_frame(context_.get(), next.get());
     const auto i = static_cast<std::size_t>(next->stream_index);
     const auto time = next->dts != AV_NOPTS_VALUE ? next->dts : next->pts;
     if (result < 0 || i >= latest.size() || time == AV_NOPTS_VALUE) continue;
     auto& found = steps_back_[i];
-    if (time < latest[i] && (!found || time - latest[i] < found->to - found->from))
-      found = step_back{latest[i], time, next->pos};
+    const step_back step{latest[i], time, next->pos};
+    if (time < latest[i] && (!found || step.length() > found->length())) found = step;
     latest[i] = std::max(latest[i], time);
   }
   const bool interrupted = failure_ || stop_.stop_requested();
@@ -344,11 +352,9 @@ const std::optional<step_back>& format_reader::find_step_back(int stream) {
 }
 
 // Times of broken writers waver by a little, which is no other part of the file.
-void format_reader::report_step_back(int stream, const step_back& where) {
+bool format_reader::report_step_back(int stream, const step_back& where) {
   const auto& of = this->stream(stream);
-  constexpr double wavering = 0.1;  // seconds
-  const auto step = static_cast<double>(where.from) - static_cast<double>(where.to);
-  if (step * of.time_base().to_double() <= wavering) return;
+  if (where.length() * of.time_base().to_double() <= most_wavering.to_double()) return false;
   const auto seconds = [&](std::int64_t time) {
     return std::to_string(static_cast<double>(time) * of.time_base().to_double());
   };
@@ -357,10 +363,12 @@ void format_reader::report_step_back(int stream, const step_back& where) {
   if (damage_ == damage_policy::refuse)
     throw error(errc::invalid_data, "read a window of " + of.name(), text);
   ++damaged_;
+  return true;
 }
 
 void format_reader::seek(int stream, std::int64_t timestamp) {
   const av_messages said;
+  has_read_ = true;
   packet_bytes_ = packet_count_ = 0;
   io_->error = 0;
   int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);

@@ -37,7 +37,12 @@ struct step_back {
   std::int64_t from = 0;
   std::int64_t to = 0;
   std::int64_t position = -1;  // of the packet in the file; below 0 if unknown
+
+  double length() const noexcept { return static_cast<double>(from) - static_cast<double>(to); }
 };
+
+// How far, in seconds, decoding times may go back within one part of a file.
+inline const rational most_wavering(1, 10);
 
 // An open media file. Blocks while its input does. Throws what demuxer throws, and what the input
 // throws. One thread at a time.
@@ -94,8 +99,9 @@ class format_reader {
   // reads nothing. Leaves the file at its end if it reads.
   const std::optional<step_back>& find_step_back(int stream);
 
-  // Refuses a stream whose times go back by more than a tenth of a second, or counts it.
-  void report_step_back(int stream, const step_back& where);
+  // Refuses a stream whose times go back by more than most_wavering, or counts it. Returns whether
+  // they do.
+  bool report_step_back(int stream, const step_back& where);
 
   std::string doing(std::string_view what) const;
 

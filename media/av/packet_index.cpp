@@ -27,6 +27,7 @@ struct packet_index::state {
   std::vector<std::size_t> starts;    // of each packet: the key frame that its decoding starts from
   bool has_positions = false;
   bool sequential = false;
+  bool ascends = true;  // the times of the frames
   std::uint64_t file_bytes = 0;
 
   const indexed_frame& frame(std::int64_t number) const {
@@ -81,6 +82,7 @@ packet_index::packet_index(stream_info stream, std::vector<indexed_packet> packe
                                             .sequential = true,
                                             .file_bytes = file_bytes});
   for (const auto time : frame_times) made->frames.push_back({time, 0});
+  made->ascends = std::is_sorted(frame_times.begin(), frame_times.end());
   state_ = std::move(made);
 }
 
@@ -102,13 +104,17 @@ rational packet_index::time(std::int64_t frame) const {
 rational packet_index::end() const {
   const auto& frames = state_->frames;
   if (frames.empty()) return {};
-  const auto last = rational(frames.back().pts);
+  const auto last = rational(std::ranges::max(frames, {}, &state::indexed_frame::pts).pts);
   rational duration(state_->sequential ? 0 : state_->packets[frames.back().packet].duration);
   if (duration <= 0 && frames.size() > 1) duration = last - rational(frames[frames.size() - 2].pts);
   return (last + std::max<rational>(1, duration)) * stream().time_base();
 }
 
 std::optional<std::int64_t> packet_index::frame_at(const rational& time) const {
+  if (!state_->ascends)
+    throw error(errc::unsupported,
+                "find the frame at " + to_string(time) + " s of " + stream().name(),
+                "its times go back: frames are found by their numbers only");
   const auto stamp = floor_units(time, stream().time_base());
   const auto& frames = state_->frames;
   const auto after =

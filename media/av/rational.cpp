@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace lade::media {
 
@@ -45,10 +47,34 @@ rational::rational(std::int64_t numerator, std::int64_t denominator)
   *this = reduced(numerator, denominator, "reduce a rational");
 }
 
+// The first convergent of a continued fraction that converts to `value`, which is not negative
+// (Hardy and Wright, An Introduction to the Theory of Numbers, 10.2 and 10.5).
+static std::optional<rational> first_convergent(double value) {
+  constexpr std::int64_t largest = std::int64_t{1} << 32;
+  std::int64_t p = 1;
+  std::int64_t q = 0;
+  std::int64_t p_before = 0;
+  std::int64_t q_before = 1;
+  for (double rest = value; rest <= 0x1p33; rest = 1 / (rest - std::floor(rest))) {
+    const auto term = static_cast<std::int64_t>(rest);
+    std::int64_t next_p = 0;
+    std::int64_t next_q = 0;
+    if (__builtin_mul_overflow(term, p, &next_p) || __builtin_mul_overflow(term, q, &next_q) ||
+        __builtin_add_overflow(next_p, p_before, &next_p) ||
+        __builtin_add_overflow(next_q, q_before, &next_q) || next_q > largest)
+      return std::nullopt;
+    p_before = std::exchange(p, next_p);
+    q_before = std::exchange(q, next_q);
+    if (static_cast<double>(p) / static_cast<double>(q) == value) return rational(p, q);
+  }
+  return std::nullopt;
+}
+
 rational rational::nearest(double value) {
   constexpr double limit = 0x1p33;
   if (!(std::abs(value) <= limit))
     throw error(errc::invalid_argument, "make a rational", "the value is not finite or too large");
+  if (const auto found = first_convergent(std::abs(value))) return value < 0 ? 0 - *found : *found;
   constexpr std::int64_t unit = 1'000'000'000;
   return {std::llround(value * unit), unit};
 }

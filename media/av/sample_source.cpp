@@ -93,14 +93,13 @@ void sample_source::append_rows(const std::uint8_t** planes, AVSampleFormat form
            "keep samples");
 }
 
-void sample_source::append(const AVFrame& from, int first, int count) {
+void sample_source::append(const AVFrame& from, std::int64_t first, int count) {
   const auto format = static_cast<AVSampleFormat>(from.format);
   const bool planar = av_sample_fmt_is_planar(format) != 0;
   const int channels = from.ch_layout.nb_channels;
   const int step = av_get_bytes_per_sample(format) * (planar ? 1 : channels);
   std::vector<const std::uint8_t*> planes(static_cast<std::size_t>(planar ? channels : 1));
-  for (std::size_t i = 0; i < planes.size(); ++i)
-    planes[i] = from.extended_data[i] + std::ptrdiff_t{first} * step;
+  for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = from.extended_data[i] + first * step;
   append_rows(planes.data(), format, count);
 }
 

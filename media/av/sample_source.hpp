@@ -31,7 +31,7 @@ class sample_source {
   explicit sample_source(AVCodecContext& encoder);
 
   // Appends samples [first, first + count) of a frame, which has the encoder's rate and channels.
-  void append(const AVFrame& from, int first, int count);
+  void append(const AVFrame& from, std::int64_t first, int count);
 
   // Appends samples of f32 or i16 [samples, channels].
   void append(const tensor& from, std::int64_t first, int count);

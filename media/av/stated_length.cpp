@@ -35,11 +35,17 @@ static file_start read_file_start(byte_input& file, std::uint64_t offset) {
   return start;
 }
 
+// How many parts of a file are looked at, of which each may cost a request.
+static std::size_t most_parts(const byte_input& file) noexcept {
+  return file.is_in_memory() ? SIZE_MAX : 16;
+}
+
 // An AVI file of more than 1 GiB is a row of RIFF chunks, which begin with the size of what follows
 // (Microsoft, "AVI RIFF File Reference"; OpenDML AVI 1.02).
 static std::optional<std::uint64_t> riff_bytes(byte_input& file) {
+  const auto most = most_parts(file);
   std::uint64_t end = 0;
-  while (end < file.size()) {
+  for (std::size_t i = 0; i < most && end < file.size(); ++i) {
     const auto start = read_file_start(file, end);
     if (start.size < 8 || start.text().substr(0, 4) != "RIFF") break;
     const auto size = start.at(4) | start.at(5) << 8 | start.at(6) << 16 | start.at(7) << 24;
@@ -97,7 +103,7 @@ static bool begins_with_box(const file_start& start) noexcept {
 }
 
 static std::uint64_t boxes_bytes(byte_input& file) {
-  const auto most = file.is_in_memory() ? SIZE_MAX : std::size_t{16};
+  const auto most = most_parts(file);
   constexpr std::size_t least_box = 8;
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < most && end + least_box <= file.size(); ++i) {

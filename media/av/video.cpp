@@ -105,7 +105,10 @@ task<video> video::open(std::shared_ptr<const byte_reader> from, video_options o
   }
   auto content = co_await from->read_at(0, whole_size(*from));
   if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  co_return video(std::move(content), from->name(), options);
+  auto scanned = scan_video(content, from->name(), options, here.stop);
+  auto name = from->name();
+  co_return video(std::make_shared<const state>(
+      state{std::move(name), std::move(scanned), std::move(content), nullptr, {}}));
 }
 
 task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index index,
@@ -122,13 +125,14 @@ task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index in
 }
 
 // How many packets behind a range a decoder may need before it returns the last frames: none if it
-// starts at a key frame that no other group of pictures refers to.
+// starts at a key frame behind which no picture is shown before it.
 static std::size_t packets_behind(std::span<const indexed_packet> entries,
                                   const packet_range& range) {
   constexpr std::size_t most_reordered = 16;  // ITU-T H.264, A.3.1
   const auto& key = entries[range.first];
+  const auto behind = std::min(entries.size(), range.last + most_reordered);
   const auto first = entries.begin() + static_cast<std::ptrdiff_t>(range.first);
-  const auto last = entries.begin() + static_cast<std::ptrdiff_t>(range.last);
+  const auto last = entries.begin() + static_cast<std::ptrdiff_t>(behind);
   const bool is_open = range.first > 0 && std::any_of(first, last, [&](const auto& each) {
                          return each.pts < key.pts;
                        });
@@ -191,6 +195,13 @@ class range_decoder {
     return is_done();
   }
 
+  // Options of the decoder that leave out frames would number the others anew.
+  [[noreturn]] void refuse_other(std::int64_t number) const {
+    throw error(errc::invalid_data,
+                "decode frame " + std::to_string(number) + " of " + index_.stream().name(),
+                "the decoder returns other frames than when the video was indexed");
+  }
+
   [[noreturn]] void refuse_missing() const {
     const auto number = range_.frames[next_];
     throw error(errc::invalid_data,
@@ -223,8 +234,9 @@ class range_decoder {
       if (!decoded) return;
       ++counted_.frames;
       const auto wanted = range_.frames[next_];
-      if (index_.is_sequential() ? wanted != position_++ : decoded->pts() != index_.pts(wanted))
-        continue;
+      const bool has_its_time = decoded->pts() == index_.pts(wanted);
+      if (index_.is_sequential() ? wanted != position_++ : !has_its_time) continue;
+      if (decoded->pts() && !has_its_time) refuse_other(wanted);
       ++next_;
       use_(wanted, *decoded);
     }

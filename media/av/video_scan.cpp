@@ -5,9 +5,11 @@
 
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
+#include <lade/stop_requested.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,11 +59,17 @@ static indexed_packet index_entry(const AVPacket& of, AVCodecID codec, bool has_
           .shown = shows_picture(of, codec, has_data)};
 }
 
+// Whether a decoder needs more of a packet than its bytes.
+static bool has_more_than_bytes(const AVPacket& of) noexcept {
+  for (const auto type : {AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE, AV_PKT_DATA_PARAM_CHANGE,
+                          AV_PKT_DATA_ENCRYPTION_INFO, AV_PKT_DATA_MATROSKA_BLOCKADDITIONAL})
+    if (av_packet_get_side_data(&of, type, nullptr) != nullptr) return true;
+  return false;
+}
+
 // Whether the file has the bytes of the packet as the decoder wants them.
 static bool is_stored(const AVPacket& of, std::uint64_t file_bytes) noexcept {
-  for (const auto type : {AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE, AV_PKT_DATA_PARAM_CHANGE,
-                          AV_PKT_DATA_ENCRYPTION_INFO})
-    if (av_packet_get_side_data(&of, type, nullptr) != nullptr) return false;
+  if (has_more_than_bytes(of)) return false;
   const auto end = static_cast<std::uint64_t>(of.pos) + static_cast<std::uint64_t>(of.size);
   return of.pos >= 0 && end <= file_bytes;
 }
@@ -92,7 +100,7 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
     if (!is_stored(*next, file_bytes)) return std::nullopt;
     entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
   }
-  if (!packets_tell_frames(stream, entries)) return std::nullopt;
+  if (opened.damaged() > 0 || !packets_tell_frames(stream, entries)) return std::nullopt;
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
@@ -111,16 +119,19 @@ static std::int64_t following(std::int64_t time, std::int64_t duration) noexcept
 
 // The times of the frames that decoding returns. A frame without a time follows the one before.
 static std::vector<std::int64_t> decoded_times(const stream_info& stream,
-                                               const std::vector<packet>& all, damage_policy damage,
-                                               std::uint64_t& damaged) {
+                                               const std::vector<packet>& all,
+                                               const video_options& options, std::uint64_t& damaged,
+                                               const std::stop_token& stop) {
   std::vector<std::int64_t> times;
-  decoder by(stream, {.damage = damage});
+  decoder by(stream, {.damage = options.demuxing.damage, .max_pixels = options.max_pixels});
   const auto duration = usual_duration(stream);
   const auto receive_all = [&] {
     while (const auto next = by.receive())
       times.push_back(next->pts().value_or(times.empty() ? 0 : following(times.back(), duration)));
   };
   for (const auto& each : all) {
+    if (stop.stop_requested() || stop_requested())
+      throw error(errc::stopped, "index " + stream.name());
     by.send(each);
     receive_all();
   }
@@ -145,9 +156,35 @@ static std::vector<packet> read_to_end(format_reader& from, int stream, packet_c
   return all;
 }
 
+// Where the bytes of a packet are in a file. FFmpeg tells where the header in front of them begins,
+// of a block of Matroska or a chunk of AVI. Empty if they are not there in one piece.
+static std::optional<std::uint64_t> find_bytes(const buffer& file, const AVPacket& of) noexcept {
+  constexpr std::uint64_t longest_header = 32;
+  const auto bytes = static_cast<std::uint64_t>(of.size);
+  if (of.pos < 0 || bytes == 0 || bytes > file.size() || has_more_than_bytes(of))
+    return std::nullopt;
+  const auto first = static_cast<std::uint64_t>(of.pos);
+  const auto last = std::min(first + longest_header, file.size() - bytes);
+  for (auto at = first; at <= last; ++at)
+    if (std::memcmp(file.data() + at, of.data, bytes) == 0) return at;
+  return std::nullopt;
+}
+
+// Sets the positions of the entries. Returns whether all packets have one.
+static bool find_positions(const buffer& file, const std::vector<packet>& all,
+                           std::vector<indexed_packet>& entries) noexcept {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto at = find_bytes(file, all[i].get());
+    if (!at) return false;
+    entries[i].position = *at;
+  }
+  return true;
+}
+
 static scanned_video index_by_packets(const buffer& file, std::string_view name,
-                                      const video_options& options) {
-  format_reader opened(std::make_unique<memory_input>(file), std::string(name), options.demuxing);
+                                      const video_options& options, const std::stop_token& stop) {
+  format_reader opened(std::make_unique<memory_input>(file), std::string(name), options.demuxing,
+                       stop);
   const auto& stream = chosen_stream(opened, options);
   auto charged = std::make_shared<packet_charges>();
   auto all = read_to_end(opened, stream.index(), *charged);
@@ -156,19 +193,23 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
   for (const auto& each : all)
     entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
   // Of a damaged file, some packets may have no frame.
-  if (damaged == 0 && packets_tell_frames(stream, entries))
-    return {packet_index(stream, std::move(entries), false, file.size()), std::move(all),
-            std::move(charged)};
-  auto times = decoded_times(stream, all, options.demuxing.damage, damaged);
+  if (damaged == 0 && packets_tell_frames(stream, entries)) {
+    const bool found = find_positions(file, all, entries);
+    packet_index index(stream, std::move(entries), found, file.size());
+    if (found) return {std::move(index), {}, {}};
+    return {std::move(index), std::move(all), std::move(charged)};
+  }
+  auto times = decoded_times(stream, all, options, damaged, stop);
   return {packet_index(stream, std::move(entries), std::move(times), file.size()), std::move(all),
           std::move(charged), damaged};
 }
 
-scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options) {
+scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options,
+                         const std::stop_token& stop) {
   auto headers = box_headers::of(file);
   auto by_headers = headers ? index_by_headers(std::move(*headers), name, options) : std::nullopt;
   auto scanned = by_headers ? scanned_video{std::move(*by_headers), {}, {}}
-                            : index_by_packets(file, name, options);
+                            : index_by_packets(file, name, options, stop);
   if (scanned.index.size() == 0)
     throw error(errc::invalid_data, "index " + scanned.index.stream().name(), "it has no frames");
   return scanned;

@@ -13,6 +13,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -29,7 +30,9 @@ struct scanned_video {
   std::uint64_t damaged = 0;                      // times that damage was tolerated
 };
 
-scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options);
+// Throws error(stopped) between two packets when `stop` is requested.
+scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options,
+                         const std::stop_token& stop = {});
 
 // The index by the headers of a file of boxes alone; empty if that is not possible.
 std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name,

@@ -64,24 +64,30 @@ bool window_reader::starts_late(const std::vector<av_packet>& first) const {
 // Before all timestamps, but not so far that FFmpeg's arithmetic overflows.
 static constexpr std::int64_t beginning = -(std::int64_t{1} << 40);
 
+static std::optional<std::int64_t> first_time_of(const std::vector<av_packet>& packets) noexcept {
+  for (const auto& each : packets)
+    if (const auto time = first_known(each->dts, each->pts); time != AV_NOPTS_VALUE) return time;
+  return std::nullopt;
+}
+
 void window_reader::go_to_begin() {
   const int index = stream_.index();
   constexpr std::int64_t last = std::int64_t{1} << 60;
   std::int64_t target = std::clamp(begin_, beginning, last) - lead_in_of(stream_);
-  std::optional<std::int64_t> earlier;  // first timestamp of the last try
-  while (true) {
+  std::optional<std::int64_t> earlier;  // time of the last try's first packet
+  // Some containers seek to any packet, not only to key frames: steps double.
+  for (std::int64_t step = 1;; step *= 2) {
     file_.seek(index, target);
     auto first = read_first();
     if (first.empty()) return;
-    const auto stamp = first_known(first.front()->dts, first.front()->pts);
-    const bool again =
-        target > beginning && starts_late(first) && stamp != AV_NOPTS_VALUE && stamp != earlier;
-    if (!again) {
+    const auto time = first_time_of(first);
+    const bool is_first_of_file = time && time == earlier;
+    if (target <= beginning || is_first_of_file || !starts_late(first)) {
       for (auto& each : first) keep(std::move(each));
       return;
     }
-    earlier = stamp;
-    target = std::min(target, stamp) - 1;
+    earlier = time;
+    target = std::max(beginning, std::min(target, time.value_or(target)) - step);
   }
 }
 
@@ -102,7 +108,8 @@ bool window_reader::is_behind(const AVPacket& next) const {
   const auto behind = all_.size() - wanted_;
   if (!file_.states_decoding_times()) return behind > most_reordered;
   const auto stamp = first_known(next.dts, next.pts);
-  return stamp != AV_NOPTS_VALUE && stamp >= end_ && behind >= spare();
+  const auto margin = wavers_ ? ceil_units(most_wavering, stream_.time_base()) : 0;
+  return stamp != AV_NOPTS_VALUE && stamp >= end_ && stamp - margin >= end_ && behind >= spare();
 }
 
 // Pictures that come after the first key frame, but are shown before it, may need pictures before
@@ -127,8 +134,9 @@ void window_reader::check_time(const AVPacket& next) {
   const bool goes_back = time < latest_ && file_.states_decoding_times();
   latest_ = std::max(latest_, time);
   if (!goes_back || reads_all_ || !has_edges()) return;
-  file_.report_step_back(stream_.index(), {latest_, time, next.pos});
-  reads_all_ = true;
+  const bool is_other_part = file_.report_step_back(stream_.index(), {latest_, time, next.pos});
+  reads_all_ = is_other_part;
+  wavers_ = wavers_ || !is_other_part;
 }
 
 void window_reader::keep(av_packet next) {
@@ -147,8 +155,8 @@ void window_reader::begin() {
   const int index = stream_.index();
   if (has_edges()) {
     const auto& back = file_.find_step_back(index);
-    if (back) file_.report_step_back(index, *back);
-    reads_all_ = back.has_value();
+    reads_all_ = back && file_.report_step_back(index, *back);
+    wavers_ = back && !reads_all_;
   }
   if (!window_.begin || reads_all_) file_.rewind();
   file_.select(std::array{index});

@@ -51,6 +51,7 @@ class window_reader {
   std::int64_t begin_ = 0;  // in units of the stream's time base
   std::int64_t end_ = INT64_MAX;
   bool started_ = false;
+  bool wavers_ = false;      // times go back by a little
   bool reads_all_ = false;   // times go back: packets of the window may be anywhere
   bool has_times_ = false;   // any packet
   bool holds_back_ = false;  // the decoder may keep frames back until it has got more packets

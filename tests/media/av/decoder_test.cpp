@@ -50,6 +50,12 @@ TEST_P(DecodeVideo, EqualsTheFramesOfTheFfmpegProgram) {
   EXPECT_EQ(digests_of(frames), expected);
 }
 
+TEST_P(DecodeVideo, WithSeveralThreadsHasTheSameFrames) {
+  const auto path = video_path(GetParam());
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  EXPECT_EQ(digests_of(decode(packets, {.threads = 4})), digests_of(decode(packets)));
+}
+
 TEST_P(DecodeVideo, OfTheSamePacketsAgainHasTheSameFrames) {
   const auto path = video_path(GetParam());
   const auto packets = demux(read_bytes(path), path, stream_kind::video);

@@ -667,12 +667,13 @@ struct lossy_audio {
   std::int64_t bit_rate;
   std::optional<double> quality;
   double signal_to_noise;  // in decibels
+  std::size_t delay = 0;   // samples of each channel before the first, which MPEG-TS does not state
 };
 
 TEST(AudioEncoder, WithLossStaysAboveItsQualityAndInTime) {
   const auto samples = sweep(50'000, 2);
   for (const auto& each : {lossy_audio{"lossy.m4a", "aac", 44100, 192'000, {}, 25},
-                           lossy_audio{"aac.ts", "aac", 44100, 192'000, {}, -100},
+                           lossy_audio{"aac.ts", "aac", 44100, 192'000, {}, 25, 1024},
                            lossy_audio{"lossy.mp3", "libmp3lame", 44100, 0, 2, 20},
                            lossy_audio{"lossy.ogg", "libvorbis", 44100, 0, 8, 20},
                            lossy_audio{"opus.ogg", "libopus", 48000, 192'000, {}, 20},
@@ -684,7 +685,9 @@ TEST(AudioEncoder, WithLossStaysAboveItsQualityAndInTime) {
                                        .quality = each.quality};
     const auto decoded = encoded_samples(media_directory / each.file, options, samples);
     EXPECT_NEAR(static_cast<double>(decoded.size()), 100'000, 2 * 2 * 2048) << each.file;
-    EXPECT_GT(signal_to_noise(decoded, values_of(samples)), each.signal_to_noise) << each.file;
+    const std::vector<float> shown(decoded.begin() + static_cast<std::ptrdiff_t>(2 * each.delay),
+                                   decoded.end());
+    EXPECT_GT(signal_to_noise(shown, values_of(samples)), each.signal_to_noise) << each.file;
   }
 }
 

@@ -131,6 +131,21 @@ TEST(PacketIndex, OfKeyFramesInDescendingOrderIsMadeInOnePass) {
   EXPECT_EQ(index.ranges(std::vector<std::int64_t>{1}).at(0).first, 0U);
 }
 
+TEST(PacketIndex, FramesAreFoundByTheirTimesAsFloatingPointNumbers) {
+  const auto stream = indexed(video_recipes()[0]).stream();
+  const auto unit = stream.time_base();
+  for (const auto& rate : {rational(24'000, 1'001), rational(30), rational(30'000, 1'001)}) {
+    std::vector<indexed_packet> packets(2'000);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      packets[i].pts = nearest_units(rational(static_cast<std::int64_t>(i)) / rate, unit);
+      packets[i].key = true;
+    }
+    const packet_index index(stream, std::move(packets), false);
+    for (std::int64_t i = 0; i < index.size(); ++i)
+      ASSERT_EQ(index.frame_at(rational::nearest(index.time(i).to_double())), i);
+  }
+}
+
 TEST(PacketIndex, RangesStartAtKeyFramesAndDoNotOverlap) {
   const auto index = indexed(video_recipes()[0]);  // groups of 12
   const auto ranges = index.ranges(std::vector<std::int64_t>{3, 1, 30, 3});

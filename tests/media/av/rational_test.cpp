@@ -108,6 +108,22 @@ TEST(Rational, TextIsAFractionOrAnInteger) {
   EXPECT_EQ(to_string(rational(-4, 2)), "-2");
 }
 
+TEST(Rational, TimesComeBackFromFloatingPointNumbers) {
+  for (const auto& unit :
+       {rational(1, 90'000), rational(1, 12'800), rational(1, 48'000), rational(1, 44'100),
+        rational(1'001, 30'000), rational(1'001, 24'000), rational(1, 1'000), rational(1, 30)})
+    for (std::int64_t i = 0; i < 86'400; i += 7) {
+      const auto time = rational(i) + rational(i * 13) * unit;
+      ASSERT_EQ(rational::nearest(time.to_double()), time);
+      ASSERT_EQ(rational::nearest(-time.to_double()), 0 - time);
+    }
+  EXPECT_EQ(rational::nearest(1.0 / 30), rational(1, 30));
+  EXPECT_EQ(rational::nearest(24'000.0 / 1'001), rational(24'000, 1'001));
+  EXPECT_EQ(rational::nearest(29.97), rational(2'997, 100));
+  EXPECT_EQ(rational::nearest(3.14159265358979312), rational::nearest(3.14159265358979312));
+  EXPECT_NEAR(rational::nearest(3.14159265358979312).to_double(), 3.14159265358979312, 1e-9);
+}
+
 TEST(Rational, UnitsAreCountedExactlyAndClamped) {
   EXPECT_EQ(floor_units(rational(1, 3), rational(1, 1'000)), 333);
   EXPECT_EQ(floor_units(rational(-1, 3), rational(1, 1'000)), -334);

@@ -1,3 +1,4 @@
+#include <lade/media/av/clip.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/video.hpp>
 #include <lade/runtime.hpp>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <span>
@@ -97,6 +99,38 @@ TEST(Video, SelectionSkipsFramesThatNobodyNeeds) {
   opened.frames(std::vector<std::int64_t>{45}, {}, &counted);
   EXPECT_GE(counted.packets, 40U);
   EXPECT_LE(counted.frames, 36U);
+}
+
+// 300 frames of which every 250th is a key frame, most of them B-frames.
+static video open_long_video() {
+  const std::string path = media_directory / "long.mp4";
+  if (!std::filesystem::exists(path))
+    media_files::run(
+        "-f lavfi -i testsrc2=size=178x98:rate=25:duration=12 -c:v libx264 -g 250 -bf 3 "
+        "-sc_threshold 0 -pix_fmt yuv420p " +
+        path);
+  return video(read_bytes(path), path);
+}
+
+static selection_statistics statistics_of(const video& of,
+                                          const std::vector<std::int64_t>& numbers) {
+  selection_statistics counted;
+  of.frames(numbers, {}, &counted);
+  return counted;
+}
+
+TEST(Video, SelectionOfALongGroupOfPicturesDecodesWhatItNeeds) {
+  const auto opened = open_long_video();
+  ASSERT_EQ(opened.size(), 300);
+  const auto contiguous = statistics_of(opened, {100, 101, 102, 103});
+  EXPECT_LE(contiguous.packets, 112U);
+  EXPECT_LE(contiguous.frames, 70U);
+  random draw(1);
+  const auto even = sample_clip(opened.index(), {.position = clip_position::spread}, draw);
+  EXPECT_LE(statistics_of(opened, even).frames, 180U);
+  const clip_sampling three{.frames = 4, .clips = 3, .position = clip_position::random};
+  const auto clips = sample_clip(opened.index(), three, draw);
+  EXPECT_LE(statistics_of(opened, clips).packets, 300U);  // not three times
 }
 
 TEST(Video, SelectionStartsAtTheKeyFrameBefore) {
@@ -216,6 +250,28 @@ TEST(Video, ByRangesReadsTheHeadersAndThePacketsOfTheFrames) {
   for (const auto& range : opened.index().ranges(std::vector<std::int64_t>{24, 25, 26}))
     for (auto i = range.first; i < range.last; ++i) needed += opened.index().packets()[i].size;
   EXPECT_EQ(from->bytes() - headers, needed);
+}
+
+// So that later epochs read the packets of their frames only, of any container whose packets lie in
+// one piece.
+TEST(Video, WithAKnownIndexReadsTheWantedPacketsOnly) {
+  runtime runs;
+  for (const char* name : {"h264.mp4", "hevc-closed.mkv", "vp8.webm", "av1-10.webm", "mpeg4.avi"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto file = read_bytes(path);
+    const auto index = packet_index::parse(index_video(file, path).serialise(), "kept");
+    ASSERT_TRUE(index.has_positions()) << name;
+    const auto from = std::make_shared<const counting_reader>(file, path);
+    auto opened = sync_wait(runs, video::open(from, index));
+    EXPECT_EQ(from->bytes(), 0U) << name;
+    const std::vector<std::int64_t> numbers{2, 3};
+    opened = sync_wait(runs, opened.fetch(numbers));
+    EXPECT_LT(from->bytes(), file.size() / 2) << name;
+    const auto frames = opened.frames(numbers);
+    const auto expected = video(file, path).frames(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), digest_of(expected[i])) << name;
+  }
 }
 
 TEST(Video, AFrameThatHasNotBeenFetchedIsRefused) {

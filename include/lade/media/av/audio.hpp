@@ -77,7 +77,7 @@ struct audio_options {
 //   nearest. Silence is 128 for u8, else 0.
 // - A window is a slice of all samples. docs/18-exactness.md lists codecs with differences.
 // - A random window needs the number of samples. MP4, FLAC and WAV state it. Of other files, the
-//   packets are counted, for which a reader's whole file is read if it states no duration.
+//   packets are counted, for which a reader's whole file is read.
 // - Vorbis in Matroska is decoded from the beginning of the file to the end of the window.
 //
 // Errors name the sample: invalid_data (damage, with the decoder's reason, no audio stream, no

@@ -12,10 +12,10 @@ namespace lade::media {
 
 // The planes of a frame, which must outlive the result, as write_picture takes them.
 //
-// - Formats: grey, planar YUV and RGB, NV12, NV16, NV21, P010 and its kin, packed RGB and RGBA; 8
-// to
-//   16 bits.
-// - Matrix: as the frame states; if it does not, BT.709 from 1280 x 577 pixels on, else BT.601.
+// - Formats: grey, planar YUV and RGB, NV12, NV16, NV21, P010 and its kin, packed RGB and RGBA; of
+//   8 to 16 bits.
+// - Matrix: as the frame states; if it does not, BT.709 for a width of at least 1280 or a height
+//   above 576, else BT.601.
 // - Range: as the frame states; if it does not, limited, but full for JPEG's formats, grey and RGB.
 // - Chroma siting: as the frame states; if it does not, left, but centre for JPEG's formats.
 //

@@ -23,10 +23,11 @@ struct decode_options {
   // Options of the decoder as "key=value:key=value". Unknown ones are refused.
   std::string_view options = {};
 
-  // Threads of the decoder beside the calling one. One clip per worker is faster than several
+  // Threads that decode; with 1, the calling one. One clip per worker is faster than several
   // threads for one clip; more threads suit a program that decodes a single stream.
   int threads = 1;
 
+  // Of HEVC, decoders of several threads do not notice pictures that are missing.
   damage_policy damage = damage_policy::refuse;
 
   // The most pixels a picture may have; checked before memory is allocated.
@@ -65,6 +66,8 @@ class decoder {
 
   // Until the next call: whether frames that no other frame needs are left out, which saves their
   // decoding. Only streams where can_skip() is true skip; others decode everything.
+  // These are H.264, MPEG-1, -2 and -4, and HEVC of MP4 and Matroska without temporal sub-layers;
+  // and only decoders of one thread skip.
   void skip_unreferenced(bool skip);
   bool can_skip() const noexcept;
 

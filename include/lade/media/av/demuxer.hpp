@@ -40,7 +40,8 @@ struct demux_options {
 
 struct packet_stream_options {
   // What each element holds at most: packets, and seconds by decoding time, or by presentation time
-  // where the file does not state that; the rest of the stream if neither is given.
+  // where the file does not state that; the rest of the stream if neither is given. With a
+  // duration, a packet without a time is an element of its own.
   std::optional<std::size_t> packets = {};
   std::optional<rational> duration = {};
 };
@@ -112,7 +113,8 @@ class demuxer {
   task<packets> read(int stream, time_window window = {});
 
   // The packets of a stream. The first call begins at the first packet of the file, and so does the
-  // first one after a read(). Each other call goes on behind the last element that was returned.
+  // first one after a read() or an exception. Each other call goes on behind the last element that
+  // was returned.
   async_generator<packets> stream(int stream, packet_stream_options options = {});
 
   // The packets of several streams in the order of the file. Each element holds packets of one

@@ -49,7 +49,7 @@ struct video_encode_options {
 
   rational sample_aspect = 1;  // width / height of a pixel
 
-  int threads = 1;  // of the encoder, beside the calling one
+  int threads = 1;  // that encode; with 1, the calling one
 
   // Further options of the encoder as "key=value:key=value"; a backslash before a colon makes it
   // part of a value. Refused by name are unknown ones, also those in x264-params and the like that

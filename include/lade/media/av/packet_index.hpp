@@ -54,8 +54,8 @@ struct packet_range {
 // Immutable. Copies share. Any thread.
 class packet_index {
  public:
-  // `packets`: all of a stream, in decoding order. `has_positions`: whether each one's bytes lie in
-  // one piece at its position.
+  // `packets`: all of a stream, in decoding order, for which packets_tell_frames() is true.
+  // `has_positions`: whether each one's bytes lie in one piece at its position.
   // `file_bytes`: the length of the file; 0 if unknown.
   packet_index(stream_info stream, std::vector<indexed_packet> packets, bool has_positions,
                std::uint64_t file_bytes = 0);
@@ -83,7 +83,8 @@ class packet_index {
   rational end() const;
 
   // The frame that is shown at a time: the last one that begins at or before it. Empty if that is
-  // before the first frame, or at or behind the end of the last.
+  // before the first frame, or at or behind the end of the last. Throws error(unsupported) if times
+  // go back, as in files that were joined of parts.
   std::optional<std::int64_t> frame_at(const rational& time) const;
 
   // Whether decoding can start at a frame.
@@ -122,6 +123,9 @@ struct video_options {
   // The container. If damage is tolerated, the frames of a file that is cut off or damaged are
   // those that decoding it tolerantly returns: it is decoded once when it is opened.
   demux_options demuxing = {};
+
+  // The most pixels a picture may have, of files that are decoded when they are opened.
+  std::int64_t max_pixels = 89'478'485;
 };
 
 // Indexes a video stream of a file in memory. Of MP4 and QuickTime only the headers are looked at.

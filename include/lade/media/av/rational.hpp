@@ -23,8 +23,11 @@ class rational {
   // Throws error(invalid_argument) if `denominator` is 0.
   rational(std::int64_t numerator, std::int64_t denominator);
 
-  // The multiple of a nanosecond that is nearest to `value`. Throws error(invalid_argument) for a
-  // value that is not finite, or exceeds 2^33 in magnitude.
+  // The fraction that a floating-point number stands for: 1.0 / 30 is 1/30, 29.97 is 2997/100. It
+  // is the first convergent of its continued fraction that converts to the same number; if its
+  // denominator would exceed 2^32, the nearest nanosecond. Times up to a day come back exactly from
+  // to_double() if their denominator is at most 200,000, as those of nearly all files are. Throws
+  // error(invalid_argument) for a value that is not finite, or exceeds 2^33 in magnitude.
   static rational nearest(double value);
 
   constexpr std::int64_t numerator() const noexcept { return numerator_; }

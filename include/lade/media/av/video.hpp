@@ -52,7 +52,8 @@ class video {
   // live until the video is open. Throws what the reader throws, too.
   static task<video> open(std::shared_ptr<const byte_reader> from, video_options options = {});
 
-  // The same with an index that is known; reads nothing if it has positions.
+  // The same with an index that is known; reads nothing if it has positions. Only the length of the
+  // file is compared with the index.
   static task<video> open(std::shared_ptr<const byte_reader> from, packet_index index,
                           demux_options demuxing = {});
 
