@@ -237,9 +237,10 @@ static std::vector<clip_place> places_of(std::span<const std::int64_t> numbers) 
 }
 
 decode_clip::decode_clip(const clip_options& options)
-    : texts_(std::make_shared<const std::array<std::string, 4>>(std::array<std::string, 4>{
+    : texts_(std::make_shared<const std::array<std::string, 5>>(std::array<std::string, 5>{
           std::string(options.field), std::string(options.decoding.decoder),
-          std::string(options.decoding.options), std::string(options.start_field)})),
+          std::string(options.decoding.options), std::string(options.start_field),
+          std::string(options.index_directory)})),
       options_(options),
       image_(frame_options_of(options)),
       spec_(clip_spec(options,
@@ -249,6 +250,7 @@ decode_clip::decode_clip(const clip_options& options)
   options_.decoding.decoder = (*texts_)[1];
   options_.decoding.options = (*texts_)[2];
   options_.start_field = (*texts_)[3];
+  options_.index_directory = (*texts_)[4];
   check_sampling(options.sampling);
   require_clip_option(options.width > 0 && options.height > 0, "width and height must be given");
   require_clip_option(options.start_field.empty() || options.sampling.clips == 1,
@@ -268,7 +270,8 @@ bool decode_clip::is_random() const noexcept {
 video_options decode_clip::opening() const {
   return {.stream = options_.stream,
           .demuxing = {.damage = options_.decoding.damage},
-          .max_pixels = options_.decoding.max_pixels};
+          .max_pixels = options_.decoding.max_pixels,
+          .index_directory = options_.index_directory};
 }
 
 // `in`: null if there is none.

@@ -44,6 +44,7 @@ static std::uint64_t write_video(const video& from, const std::vector<std::int64
 struct loading_texts {
   std::string decoder;
   std::string options;
+  std::string index_directory;
 };
 
 // `texts`: what the options refer to.
@@ -52,7 +53,8 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
   auto from = co_await io::open_reader(std::move(path));
   const video_options how{.stream = options.stream,
                           .demuxing = {.damage = options.decoding.damage},
-                          .max_pixels = options.decoding.max_pixels};
+                          .max_pixels = options.decoding.max_pixels,
+                          .index_directory = options.index_directory};
   auto opened = co_await video::open(std::move(from), how);
   const auto numbers = frames_within(opened.index(), options.window);
   opened = co_await opened.fetch(numbers);
@@ -74,11 +76,13 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
 
 task<loaded_video> load_video(std::string path, const load_video_options& options) {
   auto texts = std::make_shared<const loading_texts>(
-      loading_texts{std::string(options.decoding.decoder), std::string(options.decoding.options)});
+      loading_texts{std::string(options.decoding.decoder), std::string(options.decoding.options),
+                    std::string(options.index_directory)});
   auto kept = options;
   kept.image.field = {};
   kept.decoding.decoder = texts->decoder;
   kept.decoding.options = texts->options;
+  kept.index_directory = texts->index_directory;
   return load_video_of(std::move(path), kept, std::move(texts));
 }
 

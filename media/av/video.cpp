@@ -7,6 +7,7 @@
 #include <lade/this_context.hpp>
 
 #include "frame_memory.hpp"
+#include "kept_index.hpp"
 #include "video_scan.hpp"
 
 #include <algorithm>
@@ -95,6 +96,18 @@ static std::size_t whole_size(const byte_reader& from) {
 
 task<video> video::open(std::shared_ptr<const byte_reader> from, video_options options) {
   if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
+  std::string path;
+  if (!options.index_directory.empty() && !from->is_in_memory())
+    path = co_await path_of_kept_index(from, options);
+  if (path.empty()) co_return co_await open_anew(std::move(from), options);
+  if (auto kept = co_await load_kept_index(path))
+    co_return co_await open(std::move(from), std::move(*kept), options.demuxing);
+  auto opened = co_await open_anew(std::move(from), options);
+  if (opened.damaged() == 0) keep_index(opened.index(), path);
+  co_return opened;
+}
+
+task<video> video::open_anew(std::shared_ptr<const byte_reader> from, video_options options) {
   auto& here = co_await detail::this_context_reference();
   std::optional<box_headers> headers;
   if (!from->is_in_memory()) headers = co_await box_headers::read(from);

@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -272,6 +274,74 @@ TEST(Video, WithAKnownIndexReadsTheWantedPacketsOnly) {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       EXPECT_EQ(digest_of(frames[i]), digest_of(expected[i])) << name;
   }
+}
+
+// A directory of indexes, and a file whose index it may keep.
+class KeptIndex : public testing::Test {
+ protected:
+  KeptIndex() {
+    std::filesystem::copy_file(video_path(video_recipe("vp8.webm")), path_);
+    file_ = read_bytes(path_);
+  }
+
+  // Returns how many bytes opening the file reads.
+  std::uint64_t bytes_to_open(const buffer& file) {
+    const auto from = std::make_shared<const counting_reader>(file, path_);
+    opened_ = sync_wait(runs_, video::open(from, {.index_directory = directory_}));
+    return from->bytes();
+  }
+
+  std::vector<std::filesystem::path> kept() const {
+    std::vector<std::filesystem::path> found;
+    for (const auto& each : std::filesystem::directory_iterator(directory_))
+      found.push_back(each.path());
+    return found;
+  }
+
+  testing_support::temp_dir files_;
+  const std::string directory_ = files_ / "indexes";
+  const std::string path_ = files_ / "a.webm";
+  buffer file_;
+  runtime runs_;
+  std::optional<video> opened_;
+};
+
+TEST_F(KeptIndex, IsUsedByTheNextCall) {
+  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_EQ(kept().size(), 1U);
+  EXPECT_EQ(bytes_to_open(file_), 0U);
+  const std::vector<std::int64_t> numbers{7, 3};
+  const auto frames = sync_wait(runs_, opened_->fetch(numbers)).frames(numbers);
+  const auto expected = video(file_, path_).frames(numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    EXPECT_EQ(digest_of(frames[i]), digest_of(expected[i]));
+}
+
+TEST_F(KeptIndex, OfAFileThatWasModifiedIsNotUsed) {
+  bytes_to_open(file_);
+  std::filesystem::last_write_time(
+      path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
+  EXPECT_GE(bytes_to_open(file_), file_.size());
+}
+
+TEST_F(KeptIndex, ThatIsDamagedIsReplaced) {
+  bytes_to_open(file_);
+  std::filesystem::resize_file(kept().at(0), 100);
+  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_EQ(bytes_to_open(file_), 0U);
+}
+
+TEST_F(KeptIndex, IsNotMadeOfFilesOfWhichNothingTellsThatTheyChange) {
+  std::filesystem::remove(path_);
+  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_EQ(kept().size(), 0U);
+}
+
+TEST_F(KeptIndex, OfADirectoryThatCannotBeCreatedIsAnError) {
+  const auto from = std::make_shared<const counting_reader>(file_, path_);
+  const auto missing = files_ / "no/indexes";
+  EXPECT_THAT([&] { sync_wait(runs_, video::open(from, {.index_directory = missing})); },
+              testing::ThrowsMessage<error>(testing::HasSubstr(missing)));
 }
 
 TEST(Video, AFrameThatHasNotBeenFetchedIsRefused) {

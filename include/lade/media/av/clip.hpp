@@ -114,6 +114,9 @@ struct clip_options {
   // How the video is decoded. If damage is tolerated, that of the container is, too. Texts are
   // copied.
   decode_options decoding = {};
+
+  // Of read and load_clip: where indexes of videos are kept for later epochs; see video_options.
+  std::string_view index_directory = {};
 };
 
 // Decodes clips of videos in memory into tensors of one kind: a function for map and a writer for
@@ -175,7 +178,7 @@ class decode_clip {
   static task<tensor> read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                 random draw);
 
-  std::shared_ptr<const std::array<std::string, 4>> texts_;  // what options_ refers to
+  std::shared_ptr<const std::array<std::string, 5>> texts_;  // what options_ refers to
   clip_options options_;
   image_options image_;
   tensor_spec spec_;

@@ -29,6 +29,7 @@
 #include "../../../../media/av/frame_memory.cpp"
 #include "../../../../media/av/frame_options.cpp"
 #include "../../../../media/av/index_format.cpp"
+#include "../../../../media/av/kept_index.cpp"
 #include "../../../../media/av/lane_fft.cpp"
 #include "../../../../media/av/load_video.cpp"
 #include "../../../../media/av/log_mel.cpp"

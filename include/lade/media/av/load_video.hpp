@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct load_video_options {
 
   // If damage is tolerated, that of the container is, too.
   decode_options decoding = {};
+
+  // Where the indexes of videos are kept for later calls; see video_options.
+  std::string_view index_directory = {};
 };
 
 // Frames of a video, and when they are shown.
@@ -56,9 +60,9 @@ class loaded_video {
 //   auto video = co_await lade::media::load_video("cat.mp4", {.window = {.begin = 2, .end = 3}});
 //
 // Only the packets that the window needs are read, where the file has an index of them (MP4,
-// QuickTime). Decodes on the CPU pool. Texts of the options are copied. Requires a runtime. Throws
-// error(stopped) between two frames if the caller is cancelled, error(invalid_data) if the window
-// has no frames, and what video and write_frame throw.
+// QuickTime) or one is kept. Decodes on the CPU pool. Texts of the options are copied. Requires a
+// runtime. Throws error(stopped) between two frames if the caller is cancelled, error(invalid_data)
+// if the window has no frames, and what video and write_frame throw.
 task<loaded_video> load_video(std::string path, const load_video_options& options = {});
 
 // Reads a path or URL and decodes a clip, as decode_clip(options).read(...) does. Requires a

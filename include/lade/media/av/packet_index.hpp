@@ -126,6 +126,13 @@ struct video_options {
 
   // The most pixels a picture may have, of files that are decoded when they are opened.
   std::int64_t max_pixels = 89'478'485;
+
+  // Where video::open keeps the indexes of files that it reads by ranges, so that it need not index
+  // them again: a directory, which is created if its parent exists. An index holds for the name of
+  // the file, its length, and its entity tag or, of a path, its time of modification; files of
+  // which none of these is known, such as members of archives, are indexed each time. An index that
+  // is damaged is replaced; one that cannot be saved is used all the same. None is kept if empty.
+  std::string_view index_directory = {};
 };
 
 // Indexes a video stream of a file in memory. Of MP4 and QuickTime only the headers are looked at.

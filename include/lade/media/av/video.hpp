@@ -49,7 +49,8 @@ class video {
   // Opens a file that is read by ranges. Of MP4 and QuickTime only the headers are read, on the
   // reactor; frames must be fetched before they are decoded. Other files are read into memory of
   // the caller's pool. Indexes on the CPU pool if there is a runtime. Texts of the options must
-  // live until the video is open. Throws what the reader throws, too.
+  // live until the video is open. Throws what the reader throws, too, and error with the system's
+  // reason for an index_directory that cannot be created.
   static task<video> open(std::shared_ptr<const byte_reader> from, video_options options = {});
 
   // The same with an index that is known; reads nothing if it has positions. Only the length of the
@@ -92,6 +93,7 @@ class video {
 
  private:
   struct state;
+  static task<video> open_anew(std::shared_ptr<const byte_reader> from, video_options options);
   explicit video(std::shared_ptr<const state> of) noexcept : state_(std::move(of)) {}
 
   std::shared_ptr<const state> state_;

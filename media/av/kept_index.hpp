@@ -1,0 +1,26 @@
+// Indexes of videos that are kept in a directory for later runs.
+
+#pragma once
+
+#include <lade/byte_reader.hpp>
+#include <lade/media/av/packet_index.hpp>
+#include <lade/task.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lade::media {
+
+// Where the index of a file is kept: a file of `options.index_directory`, whose name is made of all
+// that decides what the index is. Creates the directory. Empty if nothing tells whether the file
+// has changed. Throws error with the system's reason for a directory that cannot be created.
+task<std::string> path_of_kept_index(std::shared_ptr<const byte_reader> of, video_options options);
+
+// Empty if there is none, or it is damaged.
+task<std::optional<packet_index>> load_kept_index(std::string path);
+
+// Does nothing if the directory cannot be written. Blocks.
+void keep_index(const packet_index& index, const std::string& path);
+
+}  // namespace lade::media
