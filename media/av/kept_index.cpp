@@ -5,7 +5,6 @@
 #include <lade/io/file.hpp>
 #include <lade/url.hpp>
 
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -15,16 +14,14 @@
 extern "C" {
 #include <libavformat/avformat.h>
 }
-#include <sys/stat.h>
 
 namespace lade::media {
 
 // One level: a mistyped name creates no tree of directories.
 static void make_directory_of_indexes(const std::string& path) {
-  const int failure = mkdir(path.c_str(), 0755) == 0 ? 0 : errno;
-  std::error_code ignored;
-  if (failure == 0 || std::filesystem::is_directory(path, ignored)) return;
-  raise(failure == EEXIST ? ENOTDIR : failure, "create the directory of indexes " + path);
+  std::error_code code;
+  std::filesystem::create_directory(path, code);
+  if (code) throw error(code, "create the directory of indexes " + path, code.message());
 }
 
 // What tells the bytes of a file from others of its name: of an object its entity tag, of a path
