@@ -35,7 +35,7 @@ static loader describe_program() {
   return self;
 }
 
-static const loader program = describe_program();
+static const loader image_loader = describe_program();
 
 static lade::media::image_options image_options(const options& wanted) {
   using enum lade::media::image_fit;
@@ -55,12 +55,12 @@ static lade::media::image_options image_options(const options& wanted) {
 static void load(const options& wanted) {
   const auto image = image_options(wanted);
   const auto bad = wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
-  report result(program, wanted.contact_sheet, image);
+  report result(image_loader, wanted.contact_sheet, image);
   skipped without(wanted.failure_log);
   const auto images = find_files(
-      program, wanted, "**/*.{jpg,jpeg,png,webp,avif,gif,bmp,tif,tiff,ppm,pgm,pbm}", without);
+      image_loader, wanted, "**/*.{jpg,jpeg,png,webp,avif,gif,bmp,tif,tiff,ppm,pgm,pbm}", without);
   lade::runtime runtime(runtime_options(wanted));
-  print_heading(wanted, describe_files(program, images), runtime);
+  print_heading(wanted, describe_files(image_loader, images), runtime);
 
   // clang-format off
   auto order = lade::from(images);
@@ -72,7 +72,7 @@ static void load(const options& wanted) {
       | lade::batch_into(lade::media::decode_image(image), {.size = wanted.batch, .on_error = bad});
   // clang-format on
 
-  run_loader(program, wanted, runtime, batches, images.size(), result, without);
+  run_loader(image_loader, wanted, runtime, batches, images.size(), result, without);
 }
 
-int main(int argc, char** argv) { return run_program(program, argc, argv, load); }
+int main(int argc, char** argv) { return run_program(image_loader, argc, argv, load); }

@@ -49,7 +49,7 @@ static loader describe_program() {
   return self;
 }
 
-static const loader program = describe_program();
+static const loader video_loader = describe_program();
 
 static lade::media::clip_options clip_options(const options& wanted) {
   using enum lade::media::clip_position;
@@ -104,13 +104,13 @@ static lade::pipeline<lade::sample> videos_of(const std::vector<lade::sample>& f
 static void load(const options& wanted, const lade::pipeline<lade::sample>& videos,
                  const std::string& what, std::size_t files, skipped& without) {
   const auto clip = clip_options(wanted);
-  report result(program, wanted.contact_sheet, picture_options(clip));
+  report result(video_loader, wanted.contact_sheet, picture_options(clip));
   lade::runtime runtime(runtime_options(wanted));
   print_heading(wanted, what, runtime);
   const auto batches =
       videos | lade::batch_into(lade::media::decode_clip(clip),
                                 {.size = wanted.batch, .on_error = on_bad(wanted)});
-  run_loader(program, wanted, runtime, batches, files, result, without);
+  run_loader(video_loader, wanted, runtime, batches, files, result, without);
 }
 
 static void load(const options& wanted) {
@@ -120,10 +120,11 @@ static void load(const options& wanted) {
     load(wanted, videos_of(shards, wanted), count_of(shards.names().size(), "shard", "shards"), 0,
          without);
   } else {
-    const auto files =
-        find_files(program, wanted, "**/*.{mp4,m4v,mov,mkv,webm,avi,ts,mpg,mpeg,wmv,flv}", without);
-    load(wanted, videos_of(files, wanted), describe_files(program, files), files.size(), without);
+    const auto files = find_files(video_loader, wanted,
+                                  "**/*.{mp4,m4v,mov,mkv,webm,avi,ts,mpg,mpeg,wmv,flv}", without);
+    load(wanted, videos_of(files, wanted), describe_files(video_loader, files), files.size(),
+         without);
   }
 }
 
-int main(int argc, char** argv) { return run_program(program, argc, argv, load); }
+int main(int argc, char** argv) { return run_program(video_loader, argc, argv, load); }

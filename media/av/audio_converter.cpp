@@ -1,6 +1,7 @@
 #include "audio_converter.hpp"
 
 #include <lade/error.hpp>
+#include <lade/stop_requested.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -67,6 +68,7 @@ void audio_converter::begin(const sample_layout& from, sample_sink& to) {
 
 void audio_converter::convert(const sample_layout& from, const std::uint8_t* const* planes,
                               int count, sample_sink& to) {
+  if (stop_requested()) throw error(errc::stopped, to.doing());
   if (!swr_ || from != from_) begin(from, to);
   const int most = check_av(swr_get_out_samples(swr_->get(), count), to.doing());
   auto place = to.reserve(most);

@@ -1,5 +1,6 @@
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
+#include <lade/stop_requested.hpp>
 
 #include "av_messages.hpp"
 #include "codec_pool.hpp"
@@ -108,6 +109,7 @@ void decoder::skip_unreferenced(bool skip) {
 }
 
 void decoder::send(const packet& next) {
+  if (stop_requested()) throw error(errc::stopped, state_->doing());
   if (state_->finished) state_->reset();
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)

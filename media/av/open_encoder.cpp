@@ -7,6 +7,7 @@
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
+#include <lade/stop_requested.hpp>
 
 #include <algorithm>
 #include <array>
@@ -144,6 +145,7 @@ void open_encoder::require_unfinished() const {
 
 void open_encoder::send(const AVFrame& next) {
   require_unfinished();
+  if (stop_requested()) throw error(errc::stopped, doing_);
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), &next), doing_, said);

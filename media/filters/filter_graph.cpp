@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/media/av.hpp>
 #include <lade/media/filters/filter_graph.hpp>
+#include <lade/stop_requested.hpp>
 
 #include "../av/av_messages.hpp"
 #include "compat.hpp"
@@ -110,6 +111,7 @@ class filter_graph::state {
   void send(const frame& next, std::size_t i) {
     const av_messages said;
     require_input(i);
+    if (stop_requested()) throw error(errc::stopped, doing);
     if (next.kind() != input_ends[i].kind)
       throw error(errc::invalid_argument, doing,
                   "input " + std::to_string(i) + " takes " + std::string(name(input_ends[i].kind)));

@@ -33,6 +33,12 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
+TEST(Decoder, EndsBetweenTwoPacketsWhenItsRunIsStopped) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto all = demux(read_bytes(path), path, stream_kind::video);
+  EXPECT_EQ(error_in_a_stopped_stage([&] { decode(all); }), errc::stopped);
+}
+
 static std::vector<frame_digest> digests_of(const std::vector<frame>& frames) {
   std::vector<frame_digest> digests;
   for (const auto& each : frames) digests.push_back(digest_of(each));

@@ -314,6 +314,12 @@ TEST(VideoEncoder, RefusesChannelsThatDoNotFit) {
   expect(hwc, channels_first(random_pictures({1, 16, 16, 3}, 1))[0], "not u8 [3, 16, 16]");
 }
 
+TEST(VideoEncoder, EndsBetweenTwoFramesWhenItsRunIsStopped) {
+  const auto pictures = random_pictures({8, 16, 16, 3}, 1);
+  video_encoder encoder(small_video());
+  EXPECT_EQ(error_in_a_stopped_stage([&] { encoder.send(pictures); }), errc::stopped);
+}
+
 TEST(VideoEncoder, RefusesFramesOfSound) {
   const auto sound = frames_of_file(media_files::path(all_sounds[0], sounding), stream_kind::audio);
   video_encoder encoder(small_video());

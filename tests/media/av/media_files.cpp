@@ -1,11 +1,20 @@
 #include "media_files.hpp"
 
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/stop_requested.hpp>
+
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 extern "C" {
 #include <libavutil/frame.h>
@@ -109,6 +118,29 @@ std::string probe(const std::string& path, const std::string& arguments) {
 
 std::vector<float> samples_of_ffmpeg(const std::string& path) {
   return converted_by_ffmpeg<float>(path, "");
+}
+
+std::error_code error_in_a_stopped_stage(const std::function<void()>& call) {
+  runtime runs({.threads = 1});
+  std::atomic<bool> called = false;
+  std::error_code found;
+  auto items = runs.run(from(std::vector<int>(1)) | map([&](int) {
+                          called = true;
+                          while (!stop_requested()) std::this_thread::yield();
+                          try {
+                            call();
+                          } catch (const error& failure) {
+                            found = failure.code();
+                          }
+                          return 0;
+                        }));
+  std::thread stopping([&] {
+    while (!called) std::this_thread::yield();
+    items.stop();
+  });
+  EXPECT_THROW(while (items.wait_next()){}, error);
+  stopping.join();
+  return found;
 }
 
 }  // namespace lade::media

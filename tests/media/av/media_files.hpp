@@ -14,12 +14,14 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -239,6 +241,10 @@ std::string output_of(const std::string& line);
 
 // What the ffprobe program prints of a file, by the arguments given: values line by line.
 std::string probe(const std::string& path, const std::string& arguments);
+
+// Calls a function in a stage that is being stopped. Returns the code of the error that it throws,
+// none if it throws nothing.
+std::error_code error_in_a_stopped_stage(const std::function<void()>& call);
 
 inline std::string name_of_recipe(const testing::TestParamInfo<media_recipe>& info) {
   std::string name;

@@ -114,6 +114,11 @@ TEST(Resampler, OptionsOfResampleThatCannotWorkAreRefused) {
   refused({.type = element_type::bf16}, "type");
 }
 
+TEST(Resampler, EndsBetweenTwoFramesWhenItsRunIsStopped) {
+  const auto frames = decoded(audio_path({"stopped.wav", "-c:a pcm_s16le"}));
+  EXPECT_EQ(error_in_a_stopped_stage([&] { resample(frames); }), errc::stopped);
+}
+
 TEST(Resampler, PicturesAreRefused) {
   const auto path = video_path({"picture.mkv", "-frames:v 1 -c:v ffv1"});
   const auto pictures = decode(demux(read_bytes(path), path, stream_kind::video));

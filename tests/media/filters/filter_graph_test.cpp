@@ -306,6 +306,11 @@ TEST(FilterGraph, WordsOfFfmpegArePartOfTheErrorAndNothingIsPrinted) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+TEST(FilterGraph, EndsBetweenTwoFramesWhenItsRunIsStopped) {
+  const auto frames = video_frames();
+  EXPECT_EQ(error_in_a_stopped_stage([&] { filter_frames(frames, "hflip"); }), errc::stopped);
+}
+
 TEST(FilterGraph, MisuseIsRefused) {
   filter_graph graph("hflip");
   const auto audio = audio_frames();

@@ -52,7 +52,8 @@ class decoder {
   const stream_info& stream() const noexcept;
 
   // Decodes a packet. Call receive() until it returns nothing before the next send(). Throws
-  // error(invalid_data), or what FFmpeg says of it, if the packet is damaged and damage is refused.
+  // error(invalid_data), or what FFmpeg says of it, if the packet is damaged and damage is refused;
+  // error(stopped) if the stage that calls is being stopped.
   void send(const packet& next);
 
   // Ends the stream: receive() returns the frames that the decoder still holds. The next send()

@@ -66,7 +66,8 @@ struct video_encode_options {
 //
 // Packets wait in memory until they are received, so that the calls may come in any order.
 //
-// One thread at a time. After an exception of FFmpeg, only destruction is left.
+// One thread at a time. After an exception of FFmpeg, only destruction is left. send() throws
+// error(stopped) if the stage that calls is being stopped.
 class video_encoder {
  public:
   // Throws error(unsupported) if FFmpeg has no such encoder, error(invalid_argument) naming an

@@ -42,7 +42,8 @@ struct resample_options {
 // equal formats, and leaves it for the next. Memory of tensors is that of the calling stage.
 //
 // Throws error(invalid_argument) for options that cannot work, error(unsupported) for channels that
-// FFmpeg cannot mix, and error(limit_exceeded) if one rate is more than 256 times the other.
+// FFmpeg cannot mix, error(limit_exceeded) if one rate is more than 256 times the other, and
+// error(stopped) if the stage that calls is being stopped.
 class resampler {
  public:
   explicit resampler(const resample_options& options = {});

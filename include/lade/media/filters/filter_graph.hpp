@@ -37,9 +37,9 @@ struct graph_end {
 //
 // Errors name the graph's text, and the filter where that is known: error(invalid_argument) for an
 // unknown filter or option, error(unsupported) for a filter that could open files, a library or a
-// socket, such as movie, subtitles or drawtext, and FFmpeg's error if a graph fails. A filter is
-// refused if it has an option whose value is a text that is not known to be harmless, even if the
-// option is not used.
+// socket, such as movie, subtitles or drawtext, FFmpeg's error if a graph fails, and error(stopped)
+// if the stage that sends a frame is being stopped. A filter is refused if it has an option whose
+// value is a text that is not known to be harmless, even if the option is not used.
 //
 // Graphs without end. A graph may return frames for ever ("loop=-1:2"): the caller of receive()
 // bounds their number. If the format changes or a new stream begins, the graph must end within
