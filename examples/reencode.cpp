@@ -40,7 +40,8 @@ class reencoder {
                   .height = from.height(),
                   .frame_rate = from.frame_rate().value_or(25),
                   .time_base = from.time_base(),
-                  .quality = 20}) {}
+                  .quality = 20,
+                  .sample_aspect = from.sample_aspect()}) {}
 
   const av::stream_info& stream() const { return encoder_.stream(); }
 

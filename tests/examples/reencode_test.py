@@ -35,7 +35,7 @@ class Reencode(unittest.TestCase):
         self.source = self.path / "source.mp4"
         ffmpeg("-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=2",
                "-f", "lavfi", "-i", "sine=440:duration=2", "-c:v", "libx264", "-bf", "2",
-               "-pix_fmt", "yuv420p", "-c:a", "aac", "-metadata", "title=two seconds", self.source)
+               "-vf", "setsar=4/3", "-pix_fmt", "yuv420p", "-c:a", "aac", "-metadata", "title=two seconds", self.source)
 
     def tearDown(self):
         self.directory.cleanup()
@@ -50,13 +50,14 @@ class Reencode(unittest.TestCase):
             errors = sum(abs(a - b) for a, b in zip(mirrored, expected))
             self.assertLess(errors / len(mirrored), 4)
 
-    def test_sound_and_times_stay(self):
+    def test_sound_times_and_proportions_stay(self):
         target = self.path / "target.mp4"
         reencode(self.source, target)
         sound = [ffmpeg("-i", path, "-map", "a", "-c", "copy", "-f", "md5", "-")
                  for path in (self.source, target)]
         self.assertEqual(sound[0], sound[1])
-        for what in ["packet=stream_index,pts_time", "format_tags=title"]:
+        for what in ["packet=stream_index,pts_time", "format_tags=title",
+                     "stream=sample_aspect_ratio"]:
             both = [sorted(probe(path, what).splitlines()) for path in (self.source, target)]
             self.assertEqual(both[0], both[1])
 
