@@ -58,8 +58,8 @@ static axis_range to_stored(const axis_range& part, int shown, int stored) {
 
 void write_picture(const picture& from, const image_options& how, const tensor& out, random draw,
                    int exif_orientation) {
-  require_slot(from.pixel_aspect >= 1.0 / 256 && from.pixel_aspect <= 256, out,
-               "pixel_aspect must be 1/256 to 256");
+  const bool has_shape = from.pixel_aspect >= 1.0 / 256 && from.pixel_aspect <= 256;
+  require_slot(has_shape || !how.square_pixels, out, "pixel_aspect must be 1/256 to 256");
   const auto target = slot_target(out, how);
   auto options = how;
   options.width = target.width;

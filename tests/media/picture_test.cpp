@@ -296,6 +296,18 @@ static std::string failure_of(F change) {
   return "nothing";
 }
 
+TEST(PictureErrors, ProportionsThatNoPixelsHaveAreRefusedWhereTheyAreUsed) {
+  std::vector<std::uint8_t> samples(16 * 16, 99);
+  const tensor out(element_type::u8, {4, 4, 3});
+  for (const double aspect : {std::nan(""), 0.0, -1.0, 1e9}) {
+    picture from{.width = 16, .height = 16, .pixel_aspect = aspect};
+    for (auto& plane : from.planes) plane = {samples.data(), 16};
+    EXPECT_THAT([&] { write_picture(from, {.square_pixels = true}, out); },
+                testing::ThrowsMessage<error>(testing::HasSubstr("pixel_aspect must be")));
+    write_picture(from, {}, out);
+  }
+}
+
 TEST(PictureErrors, UnsupportedKindsAreNamed) {
   EXPECT_EQ(failure_of([](auto& from, auto&, auto&) { from.bits = 17; }),
             "unsupported: write picture: 17 bits per sample");

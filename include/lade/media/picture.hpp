@@ -69,7 +69,8 @@ struct picture {
   int chroma_shift_y = 1;
   chroma_siting siting = left_siting;
 
-  double pixel_aspect = 1;  // width / height of a pixel as it is shown, 1/256 to 256
+  double pixel_aspect =
+      1;  // width / height of a pixel as it is shown; square_pixels takes 1/256 to 256
 
   colour_matrix matrix = colour_matrix::bt709;  // unused by layouts without chroma
   bool full_range = false;                      // 0..255 instead of 16..235 (chroma 16..240)

@@ -490,6 +490,7 @@ TEST(VideoEncoder, RefusesOptionsThatOpenFiles) {
         {"libx264", "flags=512:stats=" + stats, "two passes"},
         {"libx264", "stats=" + stats, "the option stats names a file"},
         {"libx264", "x264-params=pass=1\\:stats=" + stats, "the option x264-params pass"},
+        {"libx264", "x264-params=ref=1\\: 'pass'=1", "the option x264-params pass"},
         {"libx264", "x264opts=dump_yuv=" + stats, "the option x264opts dump_yuv"},
         {"libx265", "x265-params=csv=" + stats, "the option x265-params csv"},
         {"mpeg4", std::string("flags=+pass2"), "two passes"}}) {

@@ -100,6 +100,40 @@ TEST_P(SlowDemuxer, PassesOnTheErrorOfAnyRead) {
   }
 }
 
+// Streams a video whose reader fails once, and streams it again.
+static task<std::vector<std::int64_t>> stream_after_a_failure(std::shared_ptr<scripted_reader> from,
+                                                              int failing) {
+  auto file = co_await demuxer::open(from);
+  bool failed = false;
+  from->before = [&](int number) {
+    if (number >= failing && !std::exchange(failed, true))
+      throw error(errc::changed, "read", "it broke");
+  };
+  while (true) {
+    try {
+      std::vector<std::int64_t> sizes;
+      auto parts = file.stream(0, {.packets = 5});
+      while (auto* part = co_await parts.next())
+        for (const auto& each : *part) sizes.push_back(each.get().size);
+      co_return sizes;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::changed);
+    }
+  }
+}
+
+TEST_P(SlowDemuxer, StreamsFromTheBeginningAfterAnError) {
+  runtime where(options());
+  const auto content = read_bytes(video_and_audio().path());
+  const auto whole = std::make_shared<scripted_reader>(content);
+  const auto expected = sync_wait(where, stream_after_a_failure(whole, 1 << 20));
+  for (int failing = 2; failing < whole->reads(); ++failing)
+    EXPECT_EQ(sync_wait(where, stream_after_a_failure(std::make_shared<scripted_reader>(content),
+                                                      failing)),
+              expected)
+        << "read " << failing;
+}
+
 static task<> try_read(demuxer& file, std::error_code& refused) {
   try {
     co_await file.read(0);

@@ -165,6 +165,23 @@ TEST(Video, WhoseTimesGoBackHasTheFramesOfDecodingAll) {
               digest_of(all[static_cast<std::size_t>(i)]));
 }
 
+TEST(Video, WhoseTimesGoBackHasNoFramesAtTimes) {
+  const auto path = joined_recordings();
+  const video opened(read_bytes(path), path);
+  random draw(1);
+  for (const auto end : {clip_end::loop, clip_end::repeat_last, clip_end::shorten})
+    EXPECT_THAT(
+        [&] {
+          sample_clip(opened.index(),
+                      {.frames = 500, .position = clip_position::first, .fps = 10, .end = end},
+                      draw);
+        },
+        testing::ThrowsMessage<error>(testing::HasSubstr("its times go back")));
+  EXPECT_THROW(opened.frames_at(std::vector<rational>{1}), error);
+  EXPECT_EQ(sample_clip(opened.index(), {.frames = 3, .position = clip_position::first}, draw),
+            (std::vector<std::int64_t>{0, 1, 2}));
+}
+
 TEST(Video, IsOfTheStreamThatIsChosen) {
   const std::string path = media_directory / "two.mkv";
   media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +
