@@ -185,7 +185,7 @@ void format_writer::state_orientation(int stream) {
                     " files do not state an orientation; set_orientation() to upright drops it");
   std::array<std::int32_t, 9> matrix;
   av_display_rotation_set(matrix.data(), of.orientation.degrees);
-  if (of.orientation.mirrored) av_display_matrix_flip(matrix.data(), 1, 0);
+  if (of.orientation.mirrored) mirror_before_turning(matrix.data());
   check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
 }
 

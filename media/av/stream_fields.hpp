@@ -4,6 +4,8 @@
 
 #include <lade/media/av/stream_info.hpp>
 
+#include <cstdint>
+
 extern "C" {
 #include <libavformat/avformat.h>
 }
@@ -51,6 +53,10 @@ AVRational av_rational_of(const rational& from);
 
 // What a packet takes of memory; see packets::memory_bytes().
 std::size_t memory_of(const AVPacket& of) noexcept;
+
+// Makes a display matrix mirror the picture from left to right before it does what it did; a second
+// call undoes that. The first two numbers are the factors of the picture's x (libavutil/display.h).
+void mirror_before_turning(std::int32_t* matrix) noexcept;
 
 // A copy of parameters.
 av_codec_parameters copy_parameters(const AVCodecParameters& from);

@@ -89,14 +89,19 @@ av_codec_parameters copy_parameters(const AVCodecParameters& from) {
   return copy;
 }
 
-// FFmpeg states the turn counterclockwise, and mirrors before it turns (libavutil/display.h). Only
-// multiples of 90 degrees are orientations; others are ignored.
+void mirror_before_turning(std::int32_t* matrix) noexcept {
+  for (auto* each = matrix; each < matrix + 2; ++each)
+    *each = static_cast<std::int32_t>(-std::int64_t{*each});
+}
+
+// FFmpeg states the turn counterclockwise. Only multiples of 90 degrees are orientations; others
+// are ignored.
 static display_orientation orientation_of_matrix(const std::int32_t* matrix) noexcept {
   if (matrix == nullptr) return {};
   std::int32_t plain[9];
   std::copy_n(matrix, 9, plain);
   const bool mirrored = double(plain[0]) * plain[4] < double(plain[1]) * plain[3];
-  if (mirrored) av_display_matrix_flip(plain, 1, 0);
+  if (mirrored) mirror_before_turning(plain);
   const double turn = -av_display_rotation_get(plain);
   if (!std::isfinite(turn)) return {};
   const int quarters = static_cast<int>(std::lround(turn / 90));

@@ -1,6 +1,7 @@
 #include <lade/media/av/convert.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/muxer.hpp>
 #include <lade/media/av/video.hpp>
 
 #include "media_files.hpp"
@@ -97,6 +98,23 @@ INSTANTIATE_TEST_SUITE_P(Degrees, TurnFrame, testing::Values(0, 90, 180, 270));
 static frame first_frame_of(const std::string& path) {
   return video(read_bytes(path), path).frames(std::vector<std::int64_t>{0})[0];
 }
+
+class MirrorFrame : public testing::TestWithParam<int> {};
+
+TEST_P(MirrorFrame, EqualsTheFfmpegProgram) {
+  const auto upright = media_directory / "upright.mkv";
+  const auto path = media_directory / ("mirrored" + std::to_string(GetParam()) + ".mp4");
+  media_files::run(std::string(moving) + " -frames:v 1 -c:v libx264 -pix_fmt yuv444p " + upright);
+  const auto packets = demux(read_bytes(upright), upright, stream_kind::video);
+  muxer to(path);
+  to.set_orientation(to.add(packets.stream()), {.degrees = GetParam(), .mirrored = true});
+  for (const auto& each : packets) to.write(0, each);
+  to.finish();
+  const auto ours = to_tensor(first_frame_of(path));
+  EXPECT_LE(largest_difference(ours, swscale_rgb("-i " + path, false)), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Degrees, MirrorFrame, testing::Values(0, 90, 180, 270));
 
 // Raw pictures of a format, 64 x 48.
 static std::string raw_path(const std::string& format, const std::string& filter = "null") {
