@@ -53,6 +53,23 @@ static AVBufferRef* make_av_buffer(buffer from) {
 
 AVBufferRef* allocate_av_buffer(std::size_t bytes) { return make_av_buffer(allocate_now(bytes)); }
 
+void charge_frame(AVFrame& frame) {
+  std::size_t bytes = 0;
+  for (const auto* each : frame.buf)
+    if (each != nullptr) bytes += each->size;
+  for (int i = 0; i < frame.nb_extended_buf; ++i) bytes += frame.extended_buf[i]->size;
+  auto charged = std::make_unique<memory_charge>(bytes);
+  // FFmpeg hands it from copy to copy and never looks at it.
+  auto* first = reinterpret_cast<std::uint8_t*>(charged.get());
+  auto* owner = check_av(av_buffer_create(
+      first, sizeof(memory_charge),
+      [](void* kept, std::uint8_t*) { delete static_cast<memory_charge*>(kept); }, charged.get(),
+      0));
+  (void)charged.release();
+  av_buffer_unref(&frame.opaque_ref);
+  frame.opaque_ref = owner;
+}
+
 // From the pool, or the calling stage.
 static AVBufferRef* allocate_from(std::optional<buffer_pool>& pool, std::size_t bytes) {
   return pool ? make_av_buffer(pool->allocate_now(bytes)) : allocate_av_buffer(bytes);

@@ -30,6 +30,10 @@ class thread_memory {
 // Memory of the calling stage as FFmpeg's buffer.
 AVBufferRef* allocate_av_buffer(std::size_t bytes);
 
+// Charges the memory of a frame that FFmpeg allocated to the calling stage, for as long as it or a
+// copy of it is kept. Replaces what was charged for it before.
+void charge_frame(AVFrame& frame);
+
 // The `get_buffer2` of decoders that allow one (AV_CODEC_CAP_DR1). Any thread of theirs. Uses
 // FFmpeg's own, which keeps a pool for each decoder, outside of a stage, and for formats of
 // hardware and palettes.

@@ -4,6 +4,7 @@
 #include <lade/stop_requested.hpp>
 
 #include "../av/av_messages.hpp"
+#include "../av/frame_memory.hpp"
 #include "compat.hpp"
 #include "filter_check.hpp"
 #include "graph_pointers.hpp"
@@ -232,6 +233,7 @@ class filter_graph::state {
     const int result = av_buffersink_get_frame(sink, next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return false;
     check_av(result, doing, said);
+    charge_frame(*next);
     const auto unit = av_buffersink_get_time_base(sink);
     const auto info = stream_info::of_frames(
         "filter graph, output " + std::to_string(i), output_ends[i].kind,

@@ -1,10 +1,14 @@
 #include "../av/media_files.hpp"
 
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/filters/filter_graph.hpp>
 #include <lade/media/filters/filter_text.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -304,6 +308,24 @@ TEST(FilterGraph, WordsOfFfmpegArePartOfTheErrorAndNothingIsPrinted) {
               ThrowsMessage<error>(HasSubstr("(Invalid too big or non positive size")));
   EXPECT_EQ(filter_frames(frames, "scale=8:8,showinfo").size(), frames.size());
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(FilterGraph, FramesCountForTheBudgetOfTheRunWhoseStageReceivesThem) {
+  const auto frames = video_frames();
+  runtime where({.threads = 1});
+  const auto filtered =
+      from(std::vector<int>(1)) | map([&](int) { return filter_frames(frames, "scale=640:480"); });
+  const std::size_t expected = frames.size() * 640 * 480 * 3 / 2;
+  {
+    std::vector<frame> kept;
+    for (auto& each : where.run(filtered)) kept = std::move(each);
+    ASSERT_EQ(kept.size(), frames.size());
+    EXPECT_GE(where.memory().stats().used_bytes, expected);
+    EXPECT_LE(where.memory().stats().used_bytes, 2 * expected);
+    const auto again = filter_frames(kept, "hflip");
+    EXPECT_GE(where.memory().stats().used_bytes, expected);
+  }
+  EXPECT_EQ(where.memory().stats().used_bytes, 0U);
 }
 
 TEST(FilterGraph, EndsBetweenTwoFramesWhenItsRunIsStopped) {

@@ -33,7 +33,8 @@ struct graph_end {
 // begin it anew. Contexts of filters are not kept from one stream to the next: FFmpeg cannot reset
 // them.
 //
-// One thread at a time. Memory of frames is FFmpeg's, and is not counted to a budget.
+// One thread at a time. Memory of frames is FFmpeg's; those that receive() returns count for the
+// budget of the run whose stage calls it.
 //
 // Errors name the graph's text, and the filter where that is known: error(invalid_argument) for an
 // unknown filter or option, error(unsupported) for a filter that could open files, a library or a
