@@ -6,6 +6,7 @@
 #include <lade/stop_requested.hpp>
 #include <lade/this_context.hpp>
 
+#include "byte_counter.hpp"
 #include "frame_memory.hpp"
 #include "kept_index.hpp"
 #include "video_scan.hpp"
@@ -28,12 +29,13 @@ namespace lade::media {
 struct video::state {
   std::string name;
   scanned_video scanned;
-  buffer file;                              // empty if it is read by ranges
-  std::shared_ptr<const byte_reader> from;  // null if the file is in memory
-  std::map<std::size_t, buffer> fetched;    // packets by number
+  buffer file;                               // empty if it is read by ranges
+  std::shared_ptr<const byte_counter> from;  // null if it was opened in memory
+  std::map<std::size_t, buffer> fetched;     // packets by number
 
+  bool by_ranges() const noexcept { return from && file.size() == 0; }
   bool has_packet(std::size_t i) const {
-    return i < scanned.index.packets().size() && (!from || fetched.contains(i));
+    return i < scanned.index.packets().size() && (!by_ranges() || fetched.contains(i));
   }
   buffer bytes_of(std::size_t i) const;
   packet packet_at(std::size_t i) const;
@@ -42,7 +44,7 @@ struct video::state {
 buffer video::state::bytes_of(std::size_t i) const {
   const auto doing = [&] { return "read packet " + std::to_string(i) + " of " + name; };
   const auto& entry = scanned.index.packets()[i];
-  if (from) {
+  if (by_ranges()) {
     const auto found = fetched.find(i);
     if (found != fetched.end()) return found->second;
     throw error(errc::invalid_argument, doing(), "its frame has not been fetched");
@@ -94,47 +96,57 @@ static std::size_t whole_size(const byte_reader& from) {
   return static_cast<std::size_t>(from.size());
 }
 
-task<video> video::open(std::shared_ptr<const byte_reader> from, video_options options) {
+static std::shared_ptr<const byte_counter> count_bytes(std::shared_ptr<const byte_reader> from) {
   if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
+  return std::make_shared<const byte_counter>(std::move(from));
+}
+
+task<video> video::open(std::shared_ptr<const byte_reader> from, video_options options) {
+  const auto counted = count_bytes(std::move(from));
   std::string path;
-  if (!options.index_directory.empty() && !from->is_in_memory())
-    path = co_await path_of_kept_index(from, options);
-  if (path.empty()) co_return co_await open_anew(std::move(from), options);
+  if (!options.index_directory.empty() && !counted->is_in_memory())
+    path = co_await path_of_kept_index(counted, options);
+  if (path.empty()) co_return co_await open_anew(counted, options);
   if (auto kept = co_await load_kept_index(path))
-    co_return co_await open(std::move(from), std::move(*kept), options.demuxing);
-  auto opened = co_await open_anew(std::move(from), options);
+    co_return co_await open_with(counted, std::move(*kept), options.demuxing);
+  auto opened = co_await open_anew(counted, options);
   if (opened.damaged() == 0) keep_index(opened.index(), path);
   co_return opened;
 }
 
-task<video> video::open_anew(std::shared_ptr<const byte_reader> from, video_options options) {
+task<video> video::open_anew(std::shared_ptr<const byte_counter> from, video_options options) {
   auto& here = co_await detail::this_context_reference();
   std::optional<box_headers> headers;
   if (!from->is_in_memory()) headers = co_await box_headers::read(from);
   if (headers) {
     if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
     auto index = index_by_headers(std::move(*headers), from->name(), options);
-    if (index) co_return co_await open(std::move(from), std::move(*index), options.demuxing);
+    if (index) co_return co_await open_with(std::move(from), std::move(*index), options.demuxing);
   }
   auto content = co_await from->read_at(0, whole_size(*from));
   if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
   auto scanned = scan_video(content, from->name(), options, here.stop);
   auto name = from->name();
   co_return video(std::make_shared<const state>(
-      state{std::move(name), std::move(scanned), std::move(content), nullptr, {}}));
+      state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
 }
 
 task<video> video::open(std::shared_ptr<const byte_reader> from, packet_index index,
                         demux_options demuxing) {
-  if (!from) throw error(errc::invalid_argument, "open a video", "the reader is null");
-  require_index_of(index, from->size(), from->name());
-  if (from->is_in_memory() || !index.has_positions()) {
-    auto content = co_await from->read_at(0, whole_size(*from));
-    co_return video(std::move(content), from->name(), std::move(index), demuxing);
-  }
+  return open_with(count_bytes(std::move(from)), std::move(index), demuxing);
+}
+
+task<video> video::open_with(std::shared_ptr<const byte_counter> from, packet_index index,
+                             demux_options demuxing) {
   auto name = from->name();
+  require_index_of(index, from->size(), name);
+  buffer content;
+  const bool by_ranges = index.has_positions() && !from->is_in_memory();
+  if (!by_ranges) content = co_await from->read_at(0, whole_size(*from));
+  auto scanned = by_ranges ? scanned_video{std::move(index), {}, nullptr}
+                           : scan_with_index(content, name, std::move(index), demuxing);
   co_return video(std::make_shared<const state>(
-      state{std::move(name), {std::move(index), {}, nullptr}, {}, std::move(from), {}}));
+      state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
 }
 
 // How many packets behind a range a decoder may need before it returns the last frames: none if it
@@ -154,7 +166,7 @@ static std::size_t packets_behind(std::span<const indexed_packet> entries,
 
 task<video> video::fetch(std::vector<std::int64_t> numbers) const {
   const auto kept = state_;
-  if (!kept->from) co_return video(kept);
+  if (!kept->by_ranges()) co_return video(kept);
   const auto entries = kept->scanned.index.packets();
   std::vector<std::size_t> packets;
   std::vector<io::object_range> ranges;
@@ -175,6 +187,9 @@ task<video> video::fetch(std::vector<std::int64_t> numbers) const {
 const std::string& video::name() const noexcept { return state_->name; }
 const packet_index& video::index() const noexcept { return state_->scanned.index; }
 std::uint64_t video::damaged() const noexcept { return state_->scanned.damaged; }
+std::uint64_t video::bytes_read() const noexcept {
+  return state_->from ? state_->from->bytes_read() : 0;
+}
 
 // Decodes one range of packets and passes on the frames that are wanted of it.
 class range_decoder {

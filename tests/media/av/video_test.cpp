@@ -269,6 +269,7 @@ TEST(Video, ByRangesReadsTheHeadersAndThePacketsOfTheFrames) {
   for (const auto& range : opened.index().ranges(std::vector<std::int64_t>{24, 25, 26}))
     for (auto i = range.first; i < range.last; ++i) needed += opened.index().packets()[i].size;
   EXPECT_EQ(from->bytes() - headers, needed);
+  EXPECT_EQ(opened.bytes_read(), from->bytes());
 }
 
 // So that later epochs read the packets of their frames only, of any container whose packets lie in
@@ -286,6 +287,7 @@ TEST(Video, WithAKnownIndexReadsTheWantedPacketsOnly) {
     const std::vector<std::int64_t> numbers{2, 3};
     opened = sync_wait(runs, opened.fetch(numbers));
     EXPECT_LT(from->bytes(), file.size() / 2) << name;
+    EXPECT_EQ(opened.bytes_read(), from->bytes()) << name;
     const auto frames = opened.frames(numbers);
     const auto expected = video(file, path).frames(numbers);
     for (std::size_t i = 0; i < numbers.size(); ++i)

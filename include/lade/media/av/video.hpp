@@ -21,6 +21,8 @@
 
 namespace lade::media {
 
+class byte_counter;
+
 // How much a selection of frames has decoded.
 struct selection_statistics {
   std::uint64_t packets = 0;  // taken by a decoder, which may have skipped their pictures
@@ -71,6 +73,10 @@ class video {
   // How many times damage was tolerated when the file was opened and indexed.
   std::uint64_t damaged() const noexcept;
 
+  // How many bytes of its reader were read to open it, and to fetch frames of it and its copies. 0
+  // for a video that was opened in memory.
+  std::uint64_t bytes_read() const noexcept;
+
   // The frames of these numbers, in this order; a number may occur several times. Throws
   // error(invalid_argument) for a number that is not in [0, size()) or a frame that has not been
   // fetched, error(invalid_data) if a frame cannot be decoded, naming its time, and what decoder
@@ -93,7 +99,9 @@ class video {
 
  private:
   struct state;
-  static task<video> open_anew(std::shared_ptr<const byte_reader> from, video_options options);
+  static task<video> open_anew(std::shared_ptr<const byte_counter> from, video_options options);
+  static task<video> open_with(std::shared_ptr<const byte_counter> from, packet_index index,
+                               demux_options demuxing);
   explicit video(std::shared_ptr<const state> of) noexcept : state_(std::move(of)) {}
 
   std::shared_ptr<const state> state_;
