@@ -33,13 +33,16 @@ struct pooled_codec::store {
 
 // Decoders that are as new after avcodec_flush_buffers. FFmpeg's decoders of images keep palettes
 // and pixels, that of AAC the state of its noise; that of Opus drops the samples before a stream's
-// first one (its pre-skip, RFC 7845, 4.2) only when it is new.
+// first one (its pre-skip, RFC 7845, 4.2) only when it is new. Those of MPEG-1, -2 and -4 keep what
+// headers of an earlier stream said.
 static bool flushes_completely(AVCodecID codec) noexcept {
-  constexpr std::array known{AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,   AV_CODEC_ID_VP8,
-                             AV_CODEC_ID_VP9,       AV_CODEC_ID_AV1,    AV_CODEC_ID_MP3,
-                             AV_CODEC_ID_VORBIS,    AV_CODEC_ID_FLAC,   AV_CODEC_ID_PCM_S16LE,
-                             AV_CODEC_ID_PCM_F32LE, AV_CODEC_ID_PCM_U8, AV_CODEC_ID_PCM_S24LE,
-                             AV_CODEC_ID_PCM_S32LE};
+  constexpr std::array known{
+      AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,      AV_CODEC_ID_VP8,       AV_CODEC_ID_VP9,
+      AV_CODEC_ID_AV1,       AV_CODEC_ID_MP3,       AV_CODEC_ID_VORBIS,    AV_CODEC_ID_FLAC,
+      AV_CODEC_ID_ALAC,      AV_CODEC_ID_PCM_U8,    AV_CODEC_ID_PCM_S8,    AV_CODEC_ID_PCM_S16LE,
+      AV_CODEC_ID_PCM_S16BE, AV_CODEC_ID_PCM_S24LE, AV_CODEC_ID_PCM_S24BE, AV_CODEC_ID_PCM_S32LE,
+      AV_CODEC_ID_PCM_S32BE, AV_CODEC_ID_PCM_F32LE, AV_CODEC_ID_PCM_F32BE, AV_CODEC_ID_PCM_F64LE,
+      AV_CODEC_ID_PCM_F64BE, AV_CODEC_ID_PCM_MULAW, AV_CODEC_ID_PCM_ALAW};
   return std::find(known.begin(), known.end(), codec) != known.end();
 }
 

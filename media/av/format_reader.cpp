@@ -165,6 +165,8 @@ bool format_reader::states_decoding_times() const noexcept {
   return context_->iformat->name != matroska;
 }
 
+// AVI states them, too, but not how many pictures its streams reorder, without which FFmpeg makes
+// up wrong times.
 bool format_reader::states_parameters() const noexcept {
   constexpr std::array<std::string_view, 5> known{mov, matroska, "wav", "flac", "ogg"};
   if (std::find(known.begin(), known.end(), context_->iformat->name) == known.end()) return false;

@@ -21,6 +21,10 @@
 #include <utility>
 #include <vector>
 
+extern "C" {
+#include <libavcodec/codec_par.h>
+}
+
 namespace lade::media {
 
 using testing::HasSubstr;
@@ -109,6 +113,25 @@ TEST(Demuxer, WhatCannotWorkIsNamed) {
   demuxer opened(file, "a.mp4");
   EXPECT_THAT([&] { sync_wait(opened.read(2)); }, ThrowsMessage<error>(HasSubstr("stream 2")));
   EXPECT_THROW(sync_wait(opened.read(0, {.begin = 2, .end = 1})), error);
+}
+
+// FFmpeg states the pixel format of H.264 and others, and the sample format of audio, only once it
+// has decoded some of them.
+TEST(Demuxer, DecodesNothingOfAFileThatStatesItsParameters) {
+  for (const char* name :
+       {"h264.mp4", "hevc.mp4", "h264-fragmented.mp4", "vp8.webm", "av1.mp4", "hevc-closed.mkv"}) {
+    const auto path = video_path(video_recipe(name));
+    EXPECT_EQ(demuxer(read_bytes(path), path).best(stream_kind::video).parameters().format, -1)
+        << name;
+  }
+  for (const auto& recipe : audio_recipes()) {
+    const std::string_view name = recipe.file;
+    // MP3 and MPEG-TS state too little, and the header of FLAC states even that.
+    if (name.ends_with(".mp3") || name.ends_with(".ts") || name.ends_with(".flac")) continue;
+    const auto path = audio_path(recipe);
+    EXPECT_EQ(demuxer(read_bytes(path), path).best(stream_kind::audio).parameters().format, -1)
+        << name;
+  }
 }
 
 TEST(Demuxer, FilesThatReferToOthersAreRefused) {

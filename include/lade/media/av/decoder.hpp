@@ -37,8 +37,9 @@ struct decode_options {
 // Decodes one stream. Takes its memory for frames from the stage that calls, so that the budget of
 // a run sees it.
 //
-// One thread at a time. Contexts of FFmpeg are reused: a decoder takes one that was made for equal
-// parameters and options, and leaves it for the next.
+// One thread at a time. Contexts of FFmpeg are reused where a flush makes them as new, as those of
+// H.264, HEVC, VP8, VP9, AV1, MP3, Vorbis, FLAC, ALAC and PCM: a decoder takes one that was made
+// for equal parameters and options, and leaves it for the next.
 class decoder {
  public:
   // Throws error(unsupported) for a stream that is neither video nor audio, or that FFmpeg has no
