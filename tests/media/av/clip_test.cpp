@@ -313,6 +313,40 @@ TEST(DecodeClip, EndsBetweenTwoFramesWhenItsRunIsStopped) {
   waiting.join();
 }
 
+// A program's own writer: the planes of the first frame as they are stored.
+struct first_planes {
+  tensor_spec of;
+  tensor_spec spec() const { return of; }
+  void operator()(const sample& in, const tensor& slot) const {
+    const video opened(in.data(), in.name());
+    write_planes(opened.frames(std::vector<std::int64_t>{0})[0], slot);
+  }
+};
+
+TEST(WritePlanes, FillsTheSlotsOfABatch) {
+  const auto first_of = [](const std::string& path) {
+    return video(read_bytes(path), path).frames(std::vector<std::int64_t>{0})[0];
+  };
+  for (const char* format : {"yuv420p", "yuv422p", "yuv444p", "yuv420p10le", "nv12"}) {
+    const std::string suffix = std::string(" -frames:v 2 -pix_fmt ") + format;
+    std::vector<std::string> paths;
+    for (const char* filter : {"null", "hflip", "vflip", "negate"}) {
+      paths.push_back(media_directory / (std::string(format) + filter + ".nut"));
+      media_files::run("-f lavfi -i testsrc2=size=32x24 -vf " + std::string(filter) + suffix +
+                       " -c:v rawvideo " + paths.back());
+    }
+    runtime runs;
+    const first_planes write{planes_spec(first_of(paths[0]))};
+    auto batches = from(paths) | map([](const std::string& path) { return sample(path); }) |
+                   map(io::read) | batch_into(write, {.size = 2});
+    std::size_t next = 0;
+    for (auto& batch : runs.run(batches))
+      for (std::int64_t i = 0; i < 2; ++i, ++next)
+        EXPECT_TRUE(equal(batch.tensor()[i], planes_to_tensor(first_of(paths[next])))) << format;
+    EXPECT_EQ(next, 4U);
+  }
+}
+
 TEST(DecodeClip, BatchesOfAPipelineHaveTheClipsInOrder) {
   std::vector<std::string> paths;
   for (const char* file : {"h264.mp4", "vp9.webm", "mpeg2.ts", "av1.mp4"})

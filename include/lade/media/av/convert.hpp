@@ -40,9 +40,8 @@ tensor to_tensor(const frame& from, const image_options& how = {}, random draw =
 //
 // - grey: [height, width]; RGB and RGBA side by side: [height, width, 3 or 4]
 // - 4:4:4 and planar RGB: [planes, height, width]
-// - 4:2:0, NV12, NV21, P010: [height * 3 / 2, width]; 4:2:2, NV16: [height * 2, width]. Rows of
-// luma,
-//   and behind them the chroma, whose rows are not those of the tensor.
+// - 4:2:0, NV12, NV21, P010: [height * 3 / 2, width]; 4:2:2, NV16: [height * 2, width]. These are
+//   rows of luma, and behind them the chroma, whose rows are not those of the tensor.
 //
 // Throws error(unsupported) for other formats, and for odd sizes of those with fewer chroma
 // samples.
