@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -57,6 +60,29 @@ seconds time_items(std::size_t items, F work) {
   work(std::size_t{0});
   stopwatch clock;
   for (std::size_t i = 0; i < items; ++i) work(i);
+  return {clock.wall_s(), clock.cpu_s()};
+}
+
+// The same on several threads, which take the items in turn: calls `work(i, thread)`. Before the
+// clock starts, each thread makes a call that is not measured.
+template <class F>
+seconds time_items(std::size_t items, std::size_t threads, F work) {
+  if (threads == 0) fail("--threads wants at least 1");
+  if (threads == 1) return time_items(items, [&](std::size_t i) { work(i, std::size_t{0}); });
+  std::atomic<std::size_t> next = 0;
+  std::latch warm(static_cast<std::ptrdiff_t>(threads)), begin(1);
+  std::vector<std::jthread> workers;
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    workers.emplace_back([&, thread] {
+      work(std::size_t{0}, thread);
+      warm.count_down();
+      begin.wait();
+      for (std::size_t i = next++; i < items; i = next++) work(i, thread);
+    });
+  warm.wait();
+  stopwatch clock;
+  begin.count_down();
+  workers.clear();
   return {clock.wall_s(), clock.cpu_s()};
 }
 
