@@ -1,6 +1,7 @@
 #include "video_scan.hpp"
 
 #include "format_reader.hpp"
+#include "picture_order.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
@@ -101,6 +102,7 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
     entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
   }
   if (opened.damaged() > 0 || !packets_tell_frames(stream, entries)) return std::nullopt;
+  if (may_have_times_of_decoding(stream, entries)) return std::nullopt;
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
@@ -193,7 +195,8 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
   for (const auto& each : all)
     entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
   // Of a damaged file, some packets may have no frame.
-  if (damaged == 0 && packets_tell_frames(stream, entries)) {
+  if (damaged == 0 && packets_tell_frames(stream, entries) &&
+      (!may_have_times_of_decoding(stream, entries) || shows_packets_in_order(stream, all))) {
     const bool found = find_positions(file, all, entries);
     packet_index index(stream, std::move(entries), found, file.size());
     if (found) return {std::move(index), {}, {}};

@@ -165,6 +165,115 @@ TEST(Video, WhoseTimesGoBackHasTheFramesOfDecodingAll) {
               digest_of(all[static_cast<std::size_t>(i)]));
 }
 
+// A file that counts the bytes that are read of it.
+class counting_reader final : public byte_reader {
+ public:
+  counting_reader(buffer file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const override { return file_.size(); }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    const auto rest = file_.bytes().subspan(std::min<std::size_t>(offset, file_.size()));
+    const auto count = std::min(rest.size(), into.size());
+    std::copy_n(rest.begin(), count, into.begin());
+    bytes_ += count;
+    co_return count;
+  }
+  using byte_reader::read_at;
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  buffer file_;
+  std::string name_;
+  mutable std::atomic<std::uint64_t> bytes_ = 0;
+};
+
+// A copy of a stream without timestamps, made of "{}" by ffmpeg.
+struct timeless_copy {
+  const char* from;      // file
+  const char* encoding;  // arguments that make it
+  const char* copying;   // arguments that copy it
+  const char* to;
+
+  std::string path() const {
+    const std::string source = media_directory / from;
+    const std::string target = media_directory / to;
+    media_files::run(std::string(moving) + " " + encoding + " " + source);
+    std::string arguments = copying;
+    media_files::run(arguments.replace(arguments.find("{}"), 2, source) + " " + target);
+    return target;
+  }
+};
+
+static void expect_frames_of_decoding_all(const video& opened, const buffer& file) {
+  const auto all = decode(demux(file, opened.name(), stream_kind::video));
+  ASSERT_EQ(opened.size(), static_cast<std::int64_t>(all.size()));
+  for (std::int64_t i = 0; i < opened.size(); i += 3)
+    EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]).md5,
+              digest_of(all[static_cast<std::size_t>(i)]).md5)
+        << opened.name() << ", frame " << i;
+}
+
+TEST(Video, WhoseTimesAreThoseOfDecodingHasTheFramesOfDecodingAll) {
+  const char* h264 = "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p";
+  for (const auto& copy :
+       {timeless_copy{"t.avi", h264, "-i {} -c copy", "t-h264-avi.mp4"},
+        {"t.h264", h264, "-r 25 -i {} -c copy", "t-h264.mp4"},
+        {"t.avi", h264, "-fflags +genpts -i {} -c copy", "t-h264.mkv"},
+        {"t.hevc", "-c:v libx265 -x265-params log-level=none -pix_fmt yuv420p",
+         "-r 25 -i {} -c copy", "t-hevc.mp4"},
+        {"u.avi", "-c:v mpeg4 -g 12 -bf 2", "-i {} -c copy", "t-mpeg4.mp4"},
+        {"t.m2v", "-c:v mpeg2video -g 12 -bf 2", "-r 25 -i {} -c copy", "t-mpeg2.mp4"}}) {
+    const auto path = copy.path();
+    const auto file = read_bytes(path);
+    const video opened(file, path);
+    EXPECT_TRUE(opened.index().is_sequential()) << path;
+    expect_frames_of_decoding_all(opened, file);
+    runtime runs;
+    const auto from = std::make_shared<const memory_reader>(file, path);
+    EXPECT_TRUE(sync_wait(runs, video::open(from)).index().is_sequential()) << path;
+  }
+}
+
+TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
+  for (const auto& recipe :
+       {media_recipe{"plain-h264.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-hevc.mp4",
+         "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"},
+        {"plain-h264.mkv", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-hevc.mkv",
+         "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"},
+        {"plain-h264.ts", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-mpeg4.mp4", "-c:v mpeg4 -g 12 -bf 0"},
+        {"plain-mpeg4.avi", "-c:v mpeg4 -g 12 -bf 0"},
+        {"plain-mpeg2.ts", "-c:v mpeg2video -g 12 -bf 0"}}) {
+    const auto path = video_path(recipe);
+    const auto file = read_bytes(path);
+    const video opened(file, path);
+    EXPECT_FALSE(opened.index().is_sequential()) << path;
+    expect_frames_of_decoding_all(opened, file);
+  }
+}
+
+// Parameter sets in the headers say so.
+TEST(Video, WithoutBFramesIsReadByRangesAsOthersAre) {
+  for (const auto& recipe :
+       {media_recipe{"plain-h264.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-422.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv422p10le"},
+        {"plain-scaled.mp4", "-c:v libx264 -g 12 -bf 0 -x264-params cqm=jvt -pix_fmt yuv420p"},
+        {"plain-hevc.mp4",
+         "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"}}) {
+    const auto path = video_path(recipe);
+    const auto file = read_bytes(path);
+    const auto from = std::make_shared<const counting_reader>(file, path);
+    runtime runs;
+    const auto opened = sync_wait(runs, video::open(from));
+    EXPECT_LT(from->bytes(), file.size() / 2) << path;
+    EXPECT_FALSE(opened.index().is_sequential());
+  }
+}
+
 TEST(Video, WhoseTimesGoBackHasNoFramesAtTimes) {
   const auto path = joined_recordings();
   const video opened(read_bytes(path), path);
@@ -208,30 +317,6 @@ TEST(Video, ANumberThatItDoesNotHaveIsRefused) {
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{50}), error);
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{-1}), error);
 }
-
-// A file that counts the bytes that are read of it.
-class counting_reader final : public byte_reader {
- public:
-  counting_reader(buffer file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
-
-  const std::string& name() const noexcept override { return name_; }
-  std::uint64_t size() const override { return file_.size(); }
-  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
-    const auto rest = file_.bytes().subspan(std::min<std::size_t>(offset, file_.size()));
-    const auto count = std::min(rest.size(), into.size());
-    std::copy_n(rest.begin(), count, into.begin());
-    bytes_ += count;
-    co_return count;
-  }
-  using byte_reader::read_at;
-
-  std::uint64_t bytes() const noexcept { return bytes_; }
-
- private:
-  buffer file_;
-  std::string name_;
-  mutable std::atomic<std::uint64_t> bytes_ = 0;
-};
 
 class ReadFrames : public SampleFrames {};
 

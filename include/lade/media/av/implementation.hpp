@@ -43,6 +43,7 @@
 #include "../../../../media/av/packet_index.cpp"
 #include "../../../../media/av/parameter_sets.cpp"
 #include "../../../../media/av/picture_converter.cpp"
+#include "../../../../media/av/picture_order.cpp"
 #include "../../../../media/av/picture_source.cpp"
 #include "../../../../media/av/rational.cpp"
 #include "../../../../media/av/resampler.cpp"
