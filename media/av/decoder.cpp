@@ -9,6 +9,7 @@
 #include "window_cutter.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -65,9 +66,19 @@ class decoder::state {
     report(code, code.message() + said.addition());
   }
 
-  void report_missing_reference(const av_messages& said) {
-    if (said.names_missing_reference())
-      report(errc::invalid_data, "a picture to which others refer is missing");
+  // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
+  // list pictures before it, whether they use them or not.
+  void suspect_last(const av_messages& said) {
+    const bool from_here = begins_anew || stream.parameters().codec_id != AV_CODEC_ID_H264;
+    if (!said.names_missing_reference() || last_is_key || !from_here) return;
+    if (last_pts == AV_NOPTS_VALUE)
+      report(errc::invalid_data, "a picture to which it refers is missing");
+    else
+      suspects.insert(last_pts);
+  }
+  void report_suspect(std::int64_t pts) {
+    if (suspects.erase(pts) > 0)
+      report(errc::invalid_data, "a picture to which it refers is missing");
   }
 
   std::string doing() const {
@@ -79,6 +90,8 @@ class decoder::state {
 
   void reset() noexcept {
     avcodec_flush_buffers(codec.get());
+    suspects.clear();
+    begins_anew = false;
     finished = false;
   }
 
@@ -87,6 +100,9 @@ class decoder::state {
   bool skips;
   bool finished = false;
   std::int64_t last_pts = AV_NOPTS_VALUE;
+  bool last_is_key = false;
+  bool begins_anew = false;         // an IDR picture has come: no picture refers to one before it
+  std::set<std::int64_t> suspects;  // times of packets whose pictures refer to missing ones
   std::uint64_t damaged = 0;
   pooled_codec codec;
   AVDiscard stated_skip;  // by the decoder's options
@@ -112,6 +128,8 @@ void decoder::send(const packet& next) {
   if (stop_requested()) throw error(errc::stopped, state_->doing());
   if (state_->finished) state_->reset();
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
+  state_->last_is_key = next.is_key();
+  state_->begins_anew |= next.is_key() && begins_with_idr(state_->stream.parameters(), next.data());
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
   if (may_have_parameter_sets(state_->stream.parameters(), next.data())) state_->codec.discard();
@@ -121,7 +139,7 @@ void decoder::send(const packet& next) {
   if (result == AVERROR(EAGAIN))
     throw error(errc::invalid_argument, state_->doing(), "call receive() until it is empty");
   if (result < 0) state_->report(result, said);
-  state_->report_missing_reference(said);
+  state_->suspect_last(said);
 }
 
 void decoder::finish() {
@@ -140,7 +158,7 @@ std::optional<frame> decoder::receive() {
   for (int errors = 0; errors < most_errors; ++errors) {
     av_frame next(check_av(av_frame_alloc()));
     const int result = avcodec_receive_frame(state_->codec.get(), next.get());
-    state_->report_missing_reference(said);
+    state_->suspect_last(said);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;
     if (result < 0) {
       state_->report(result, said);
@@ -148,6 +166,7 @@ std::optional<frame> decoder::receive() {
     }
     if ((next->flags & AV_FRAME_FLAG_CORRUPT) != 0 || next->decode_error_flags != 0)
       state_->report(errc::invalid_data, "the decoder had to repair the frame");
+    state_->report_suspect(next->pts);
     return frame(std::move(next), state_->stream);
   }
   return std::nullopt;

@@ -33,6 +33,26 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
+// The packets of a video without one, which others refer to.
+static packets without_packet(const packets& of, std::size_t missing) {
+  std::vector<packet> rest;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    if (i != missing) rest.push_back(of[i]);
+  return packets(of.stream(), std::move(rest), of.window());
+}
+
+TEST(Decoder, WithoutAPictureToWhichOthersReferIsAnErrorOrCounted) {
+  for (const char* name : {"h264.mp4", "hevc.mp4"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto all = demux(read_bytes(path), path, stream_kind::video);
+    const auto cut = without_packet(all, 1);  // a P-picture, behind the key frame
+    EXPECT_THAT([&] { decode(cut); }, ThrowsMessage<error>(HasSubstr("missing"))) << name;
+    std::uint64_t damaged = 0;
+    EXPECT_GT(decode(cut, {.damage = damage_policy::tolerate}, &damaged).size(), 40U) << name;
+    EXPECT_GT(damaged, 0U) << name;
+  }
+}
+
 TEST(Decoder, EndsBetweenTwoPacketsWhenItsRunIsStopped) {
   const auto path = video_path(video_recipe("h264.mp4"));
   const auto all = demux(read_bytes(path), path, stream_kind::video);
