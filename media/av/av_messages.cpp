@@ -37,9 +37,8 @@ static bool is_printed(int level) noexcept {
 // What the decoders of HEVC and H.264 say of a picture that is not there, some of it only to those
 // who debug. `format`: that of the message.
 static bool tells_missing_reference(std::string_view format) noexcept {
-  constexpr std::array<std::string_view, 4> begins{"Could not find ref with POC",
-                                                   "reference picture missing during reorder",
-                                                   "Missing reference picture", "Frame num gap"};
+  constexpr std::array<std::string_view, 3> begins{
+      "Could not find ref with POC", "reference picture missing during reorder", "Frame num gap"};
   return std::any_of(begins.begin(), begins.end(),
                      [&](auto each) { return format.starts_with(each); });
 }

@@ -27,7 +27,7 @@ struct decode_options {
   // threads for one clip; more threads suit a program that decodes a single stream.
   int threads = 1;
 
-  // Of HEVC, decoders of several threads do not notice pictures that are missing.
+  // Of H.264 and HEVC, decoders of several threads do not notice pictures that are missing.
   damage_policy damage = damage_policy::refuse;
 
   // The most pixels a picture may have; checked before memory is allocated.
