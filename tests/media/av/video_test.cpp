@@ -1,3 +1,4 @@
+#include <lade/io/file.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/video.hpp>
@@ -388,11 +389,16 @@ class KeptIndex : public testing::Test {
     file_ = read_bytes(path_);
   }
 
-  // Returns how many bytes opening the file reads.
-  std::uint64_t bytes_to_open(const buffer& file) {
-    const auto from = std::make_shared<const counting_reader>(file, path_);
-    opened_ = sync_wait(runs_, video::open(from, {.index_directory = directory_}));
-    return from->bytes();
+  // Returns how many bytes of the file are read to open it.
+  std::uint64_t bytes_to_open() {
+    opened_ = sync_wait(runs_, open_with_directory(path_, directory_));
+    return opened_->bytes_read();
+  }
+
+  static task<video> open_with_directory(std::string path, std::string directory) {
+    const auto from = co_await io::open_reader(path);
+    const video_options options{.index_directory = directory};
+    co_return co_await video::open(from, options);
   }
 
   std::vector<std::filesystem::path> kept() const {
@@ -411,9 +417,9 @@ class KeptIndex : public testing::Test {
 };
 
 TEST_F(KeptIndex, IsUsedByTheNextCall) {
-  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_GE(bytes_to_open(), file_.size());
   EXPECT_EQ(kept().size(), 1U);
-  EXPECT_EQ(bytes_to_open(file_), 0U);
+  EXPECT_EQ(bytes_to_open(), 0U);
   const std::vector<std::int64_t> numbers{7, 3};
   const auto frames = sync_wait(runs_, opened_->fetch(numbers)).frames(numbers);
   const auto expected = video(file_, path_).frames(numbers);
@@ -422,29 +428,45 @@ TEST_F(KeptIndex, IsUsedByTheNextCall) {
 }
 
 TEST_F(KeptIndex, OfAFileThatWasModifiedIsNotUsed) {
-  bytes_to_open(file_);
+  bytes_to_open();
   std::filesystem::last_write_time(
       path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
-  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_GE(bytes_to_open(), file_.size());
 }
 
 TEST_F(KeptIndex, ThatIsDamagedIsReplaced) {
-  bytes_to_open(file_);
+  bytes_to_open();
   std::filesystem::resize_file(kept().at(0), 100);
-  EXPECT_GE(bytes_to_open(file_), file_.size());
-  EXPECT_EQ(bytes_to_open(file_), 0U);
+  EXPECT_GE(bytes_to_open(), file_.size());
+  EXPECT_EQ(bytes_to_open(), 0U);
 }
 
-TEST_F(KeptIndex, IsNotMadeOfFilesOfWhichNothingTellsThatTheyChange) {
-  std::filesystem::remove(path_);
-  EXPECT_GE(bytes_to_open(file_), file_.size());
+// The file that was opened is another than that of its name.
+TEST_F(KeptIndex, OfAFileThatIsReplacedWhileItIsOpenIsNotThatOfTheNewOne) {
+  const auto replace = [](std::string path, std::string other,
+                          std::string directory) -> task<video> {
+    const auto from = co_await io::open_reader(path);
+    std::filesystem::rename(other, path);
+    const video_options options{.index_directory = directory};
+    co_return co_await video::open(from, options);
+  };
+  const auto other = files_ / "b.webm";
+  std::filesystem::copy_file(path_, other);
+  std::filesystem::last_write_time(
+      other, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
+  sync_wait(runs_, replace(path_, other, directory_));
+  EXPECT_GE(bytes_to_open(), file_.size());
+}
+
+TEST_F(KeptIndex, IsNotMadeOfReadersOfWhichNothingTellsThatTheyChange) {
+  const auto from = std::make_shared<const counting_reader>(file_, path_);
+  sync_wait(runs_, video::open(from, {.index_directory = directory_}));
   EXPECT_EQ(kept().size(), 0U);
 }
 
 TEST_F(KeptIndex, OfADirectoryThatCannotBeCreatedIsAnError) {
-  const auto from = std::make_shared<const counting_reader>(file_, path_);
   const auto missing = files_ / "no/indexes";
-  EXPECT_THAT([&] { sync_wait(runs_, video::open(from, {.index_directory = missing})); },
+  EXPECT_THAT([&] { sync_wait(runs_, open_with_directory(path_, missing)); },
               testing::ThrowsMessage<error>(testing::HasSubstr(missing)));
 }
 

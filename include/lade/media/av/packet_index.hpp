@@ -131,8 +131,8 @@ struct video_options {
 
   // Where video::open keeps the indexes of files that it reads by ranges, so that it need not index
   // them again: a directory, which is created if its parent exists. An index holds for the name of
-  // the file, its length, and its entity tag or, of a path, its time of modification; files of
-  // which none of these is known, such as members of archives, are indexed each time. An index that
+  // the file, its length, and its entity tag or, of an io::file, its time of modification; others,
+  // such as members of archives, are indexed each time. An index that
   // is damaged is replaced; one that cannot be saved is used all the same. None is kept if empty.
   std::string_view index_directory = {};
 };
