@@ -237,6 +237,17 @@ TEST(Video, WhoseTimesAreThoseOfDecodingHasTheFramesOfDecodingAll) {
   }
 }
 
+// Only the first packet has the palette.
+TEST(Video, WithAPaletteHasTheFramesOfDecodingAll) {
+  for (const auto* file : {"palette.avi", "palette.mov"}) {
+    const auto path = video_path({file, "-c:v rawvideo -pix_fmt pal8"});
+    const auto content = read_bytes(path);
+    const video opened(content, path);
+    EXPECT_EQ(opened.frames(std::vector<std::int64_t>{9})[0].pixel_format(), "pal8");
+    expect_frames_of_decoding_all(opened, content);
+  }
+}
+
 TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
   for (const auto& recipe :
        {media_recipe{"plain-h264.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
