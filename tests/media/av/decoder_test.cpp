@@ -176,6 +176,11 @@ static void expect_windows_of_all(const std::string& path, int windows) {
   }
 }
 
+// NUT states no decoding times.
+TEST(DecodeVideo, OfRandomWindowsOfNutEqualsThoseFramesOfTheWhole) {
+  expect_windows_of_all(video_path({"b.nut", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"}), 60);
+}
+
 TEST_P(DecodeVideo, OfRandomWindowsEqualsThoseFramesOfTheWhole) {
   expect_windows_of_all(video_path(GetParam()), 30);
 }
