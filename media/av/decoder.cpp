@@ -66,6 +66,12 @@ class decoder::state {
     report(code, code.message() + said.addition());
   }
 
+  void note_idr(const packet& sent) {
+    const auto& parameters = stream.parameters();
+    if (parameters.codec_id == AV_CODEC_ID_H264 && !begins_anew && sent.is_key())
+      begins_anew = begins_with_idr(parameters, sent.data());
+  }
+
   // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
   // list pictures before it, whether they use them or not.
   void suspect_last(const av_messages& said) {
@@ -104,6 +110,7 @@ class decoder::state {
   bool begins_anew = false;         // an IDR picture has come: no picture refers to one before it
   std::set<std::int64_t> suspects;  // times of packets whose pictures refer to missing ones
   std::uint64_t damaged = 0;
+  av_frame next;  // that is received into; kept while there is none
   pooled_codec codec;
   AVDiscard stated_skip;  // by the decoder's options
 };
@@ -129,7 +136,7 @@ void decoder::send(const packet& next) {
   if (state_->finished) state_->reset();
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
   state_->last_is_key = next.is_key();
-  state_->begins_anew |= next.is_key() && begins_with_idr(state_->stream.parameters(), next.data());
+  state_->note_idr(next);
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
   if (may_have_parameter_sets(state_->stream.parameters(), next.data())) state_->codec.discard();
@@ -156,7 +163,8 @@ std::optional<frame> decoder::receive() {
   const av_messages said;
   constexpr int most_errors = 64;  // without a frame, which ends a loop in FFmpeg
   for (int errors = 0; errors < most_errors; ++errors) {
-    av_frame next(check_av(av_frame_alloc()));
+    auto& next = state_->next;
+    if (!next) next.reset(check_av(av_frame_alloc()));
     const int result = avcodec_receive_frame(state_->codec.get(), next.get());
     state_->suspect_last(said);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;

@@ -113,6 +113,16 @@ Buffer load(const std::string& path) {
   return content;
 }
 
+// Reads a file of known length into memory that had it before.
+template <class Buffer>
+void load_again(const std::string& path, Buffer& into) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail(path);
+  const auto bytes = static_cast<ssize_t>(into.size());
+  if (::pread(file, into.data(), into.size(), 0) != bytes) fail(path);
+  ::close(file);
+}
+
 // Writes bytes to compare with another program's; nothing without a path.
 inline void dump(const std::string& path, const void* data, std::size_t bytes) {
   if (path.empty()) return;
