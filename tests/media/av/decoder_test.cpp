@@ -134,6 +134,40 @@ TEST(DecodeVideo, KeepsItsOptionsWhereADecoderIsUsedAgain) {
   }
 }
 
+TEST(DecodeVideo, AnOptionThatTheDecoderDoesNotHaveIsRefusedByItsName) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  for (const char* options : {"no_such_option=1", "skip_frame=nokey:no_such_option=1"}) {
+    try {
+      decode(packets, {.options = options});
+      ADD_FAILURE() << "it decodes with " << options;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::invalid_argument);
+      EXPECT_THAT(refused.what(), HasSubstr("no_such_option"));
+    }
+  }
+}
+
+// FFmpeg chooses decoders of its own for these codecs.
+TEST(DecodeVideo, ByADecoderThatIsNamedHasTheSameFrames) {
+  int decoders = 0;
+  for (const auto& [file, name] : {std::pair("vp8.webm", "libvpx"), {"vp9.webm", "libvpx-vp9"}}) {
+    if (avcodec_find_decoder_by_name(name) == nullptr) continue;
+    const auto path = video_path(video_recipe(file));
+    const auto packets = demux(read_bytes(path), path, stream_kind::video);
+    const auto named = decode(packets, {.decoder = name});
+    EXPECT_EQ(digests_of(named), digests_of(decode(packets))) << name;
+    ++decoders;
+  }
+  if (decoders == 0) GTEST_SKIP() << "FFmpeg has no decoder of libvpx";
+}
+
+TEST(DecodeVideo, ByADecoderOfAnotherCodecIsRefused) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  EXPECT_THROW(decode(packets, {.decoder = "mpeg2video"}), error);
+}
+
 // Every window of a stream has the frames of the whole whose time is in it.
 static void expect_windows_of_all(const std::string& path, int windows) {
   const auto file = read_bytes(path);
