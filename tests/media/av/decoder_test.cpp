@@ -320,6 +320,24 @@ TEST(DecodeVideo, OfADamagedPacketThatIsRefusedNamesTheTime) {
   EXPECT_THAT([&] { decode(damaged); }, ThrowsMessage<error>(HasSubstr("at 1.2 s")));
 }
 
+TEST(DecodeVideo, OfADamagedPacketIsRefusedBySeveralThreads) {
+  for (const char* file : {"mpeg4.avi", "mpeg4-b.mp4"}) {
+    const auto path = video_path(video_recipe(file));
+    const auto damaged = with_changed_packet(
+        demux(read_bytes(path), path, stream_kind::video), rational(6, 5), [](AVPacket& of) {
+          const auto half = of.size / 2;  // the picture's header stays
+          std::memset(of.data + half, 0x55, static_cast<std::size_t>(of.size - half));
+        });
+    EXPECT_THROW(decode(damaged, {.threads = 2}), error) << file;
+    std::uint64_t count = 0;
+    EXPECT_GE(decode(damaged, {.threads = 2, .damage = damage_policy::tolerate}, &count).size(),
+              49U)
+        << file;
+    EXPECT_GE(count, 1U) << file;
+    EXPECT_THROW(decode(damaged, {.options = "threads=2"}), error) << file;
+  }
+}
+
 TEST(DecodeVideo, OfAPacketThatIsFlaggedAsDamagedIsRefusedOrCounted) {
   const auto flagged = with_changed_packet(packets_of_h264(), rational(6, 5),
                                            [](AVPacket& of) { of.flags |= AV_PKT_FLAG_CORRUPT; });
