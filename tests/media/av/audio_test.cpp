@@ -477,7 +477,7 @@ TEST(DecodeAudio, AWavFileThatIsCutOffIsDecodedAsFarAsItGoesIfDamageIsTolerated)
   const auto path = audio_path(speech_wav);
   const auto file = read_bytes(path);
   const auto whole = elements<float>(audio_of_file(path, {}));
-  for (const std::size_t missing : {1, 2, 1'001, 63'900}) {
+  for (const std::size_t missing : {1U, 2U, 1'001U, 63'900U}) {
     const auto cut = sample("cut.wav").with_data(file.slice(0, file.size() - missing));
     const auto there = whole.size() - (missing + 1) / 2;
     const std::vector expected(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(there));

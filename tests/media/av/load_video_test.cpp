@@ -86,7 +86,7 @@ TEST(LoadClip, CopiesTheTextsOfItsOptions) {
         {.sampling = {.frames = 2}, .width = 8, .height = 8, .decoding = {.decoder = decoder}});
   };
   EXPECT_EQ(sync_wait(runs, later(std::string("h264"))).shape()[0], 2);
-  EXPECT_THROW(later("no_such_decoder_of_a_long_name"), error);
+  EXPECT_THROW((void)later("no_such_decoder_of_a_long_name"), error);
 }
 
 TEST(LoadVideo, CopiesTheTextsOfItsOptions) {
