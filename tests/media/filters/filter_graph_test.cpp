@@ -1,3 +1,4 @@
+#include "../../support/resident_memory.hpp"
 #include "../../support/seed.hpp"
 #include "../av/damaged_files.hpp"
 #include "../av/media_files.hpp"
@@ -20,6 +21,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <malloc.h>
 
 extern "C" {
 #include <libavfilter/avfilter.h>
@@ -317,6 +320,10 @@ TEST(FilterGraph, EndsBetweenTwoFramesWhenItsRunIsStopped) {
   EXPECT_EQ(error_in_a_stopped_stage([&] { filter_frames(frames, "hflip"); }), errc::stopped);
 }
 
+// 50 frames and a decoder's references, 16 at most, each of 2^18 pixels with 6 bytes: 104 MB. The
+// results are small.
+static constexpr std::size_t most_memory = std::size_t{128} << 20;
+
 // The frames that decoding a damaged file leaves.
 static std::vector<frame> damaged_frames(const buffer& file, std::string_view name,
                                          stream_kind kind) {
@@ -331,13 +338,20 @@ static void use_damaged(std::span<const media_recipe> recipes, const char* input
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
+  const bool measures_memory = test::memory_can_be_measured() && mallopt(M_PERTURB, 0) == 1;
   const int rounds = corrupt_rounds(2);
   for (const auto& recipe : recipes) {
     const auto path = media_files::path(recipe, input);
     const auto file = read_bytes(path);
-    for (int i = 0; i < rounds; ++i)
-      succeeds([&] { use(damaged_frames(with_flips(file, random), path, kind)); });
-    succeeds([&] { use(damaged_frames(copy_of(file, random() % file.size()), path, kind)); });
+    const auto filter = [&](const buffer& damaged) {
+      const auto call = [&] { use(damaged_frames(damaged, path, kind)); };
+      const auto growth = test::growth_during([&] { succeeds(call); });
+      if (measures_memory) {
+        EXPECT_LE(growth, most_memory) << path;
+      }
+    };
+    for (int i = 0; i < rounds; ++i) filter(with_flips(file, random));
+    filter(copy_of(file, random() % file.size()));
   }
 }
 
