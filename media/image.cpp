@@ -216,6 +216,7 @@ static task<tensor> read_image(decode_image decode, std::shared_ptr<const byte_r
   auto content = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
   auto& here = co_await detail::this_context_reference();
   if (here.runtime) co_await detail::continue_on(here.runtime->pool());
+  if (here.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
   co_return decode(sample(from->name()).with_data(std::move(content)), draw);
 }
 

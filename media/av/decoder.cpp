@@ -42,15 +42,35 @@ static std::string seconds_text(const rational& time) {
   return text;
 }
 
+// FFmpeg's decoder of MPEG-4 Part 2 with several threads ends the process at the first damaged
+// picture that it is to refuse: its thread drops the picture, and reports that there is one.
+static decode_options survivable(const stream_info& of, decode_options options) {
+  check_decode_options(options, "decode " + of.name());
+  const bool refuses = options.damage == damage_policy::refuse;
+  if (of.parameters().codec_id == AV_CODEC_ID_MPEG4 && refuses) options.threads = 1;
+  return options;
+}
+
+// Options as text may ask for the same.
+static void require_survivable(const AVCodecContext& of, const std::string& doing) {
+  const bool threaded = (of.active_thread_type & FF_THREAD_FRAME) != 0;
+  const bool refuses = (of.err_recognition & AV_EF_EXPLODE) != 0;
+  if (of.codec_id == AV_CODEC_ID_MPEG4 && threaded && refuses)
+    throw error(errc::unsupported, doing,
+                "FFmpeg's decoder with several threads cannot refuse damage");
+}
+
 class decoder::state {
  public:
   state(const stream_info& of, const decode_options& options)
       : stream(of),
         damage(options.damage),
         skips(options.threads == 1 && can_skip_unreferenced(of.parameters())),
-        codec(pooled_codec::acquire(of.parameters(), options, av_rational_of(of.time_base()),
-                                    "decode " + of.name())),
-        stated_skip(codec->skip_frame) {}
+        codec(pooled_codec::acquire(of.parameters(), survivable(of, options),
+                                    av_rational_of(of.time_base()), "decode " + of.name())),
+        stated_skip(codec->skip_frame) {
+    require_survivable(*codec.get(), doing());
+  }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
   ~state() { codec->skip_frame = stated_skip; }

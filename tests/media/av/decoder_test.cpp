@@ -154,6 +154,40 @@ TEST(DecodeVideo, KeepsItsOptionsWhereADecoderIsUsedAgain) {
   }
 }
 
+TEST(DecodeVideo, AnOptionThatTheDecoderDoesNotHaveIsRefusedByItsName) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  for (const char* options : {"no_such_option=1", "skip_frame=nokey:no_such_option=1"}) {
+    try {
+      decode(packets, {.options = options});
+      ADD_FAILURE() << "it decodes with " << options;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::invalid_argument);
+      EXPECT_THAT(refused.what(), HasSubstr("no_such_option"));
+    }
+  }
+}
+
+// FFmpeg chooses decoders of its own for these codecs.
+TEST(DecodeVideo, ByADecoderThatIsNamedHasTheSameFrames) {
+  int decoders = 0;
+  for (const auto& [file, name] : {std::pair("vp8.webm", "libvpx"), {"vp9.webm", "libvpx-vp9"}}) {
+    if (avcodec_find_decoder_by_name(name) == nullptr) continue;
+    const auto path = video_path(video_recipe(file));
+    const auto packets = demux(read_bytes(path), path, stream_kind::video);
+    const auto named = decode(packets, {.decoder = name});
+    EXPECT_EQ(digests_of(named), digests_of(decode(packets))) << name;
+    ++decoders;
+  }
+  if (decoders == 0) GTEST_SKIP() << "FFmpeg has no decoder of libvpx";
+}
+
+TEST(DecodeVideo, ByADecoderOfAnotherCodecIsRefused) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  EXPECT_THROW(decode(packets, {.decoder = "mpeg2video"}), error);
+}
+
 // Every window of a stream has the frames of the whole whose time is in it.
 static void expect_windows_of_all(const std::string& path, int windows) {
   const auto file = read_bytes(path);
@@ -309,6 +343,24 @@ TEST(DecodeVideo, OfADamagedPacketThatIsRefusedNamesTheTime) {
     std::memset(of.data, 0xff, static_cast<std::size_t>(of.size));
   });
   EXPECT_THAT([&] { decode(damaged); }, ThrowsMessage<error>(HasSubstr("at 1.2 s")));
+}
+
+TEST(DecodeVideo, OfADamagedPacketIsRefusedBySeveralThreads) {
+  for (const char* file : {"mpeg4.avi", "mpeg4-b.mp4"}) {
+    const auto path = video_path(video_recipe(file));
+    const auto damaged = with_changed_packet(
+        demux(read_bytes(path), path, stream_kind::video), rational(6, 5), [](AVPacket& of) {
+          const auto half = of.size / 2;  // the picture's header stays
+          std::memset(of.data + half, 0x55, static_cast<std::size_t>(of.size - half));
+        });
+    EXPECT_THROW(decode(damaged, {.threads = 2}), error) << file;
+    std::uint64_t count = 0;
+    EXPECT_GE(decode(damaged, {.threads = 2, .damage = damage_policy::tolerate}, &count).size(),
+              49U)
+        << file;
+    EXPECT_GE(count, 1U) << file;
+    EXPECT_THROW(decode(damaged, {.options = "threads=2"}), error) << file;
+  }
 }
 
 TEST(DecodeVideo, OfAPacketThatIsFlaggedAsDamagedIsRefusedOrCounted) {

@@ -154,6 +154,45 @@ TEST(Video, FramesAtTimesAreThoseThatAreShown) {
   EXPECT_THROW(opened.frames_at(std::vector<rational>{5}), error);
 }
 
+// The number of the frame of the ffmpeg program that is shown at a time.
+static std::size_t shown_at(const std::vector<frame_digest>& frames, const rational& time) {
+  std::size_t shown = 0;
+  while (shown + 1 < frames.size() && *frames[shown + 1].time <= time) ++shown;
+  return shown;
+}
+
+// At the beginning of each frame, right before its end, and in between; also in the gap of a file.
+TEST(Video, FramesAtTimesOfVariableRatesAndGapsAreThoseOfTheFfmpegProgram) {
+  for (const char* file : {"h264-variable.mkv", "h264-gap.mp4", "h264-cut.mp4", "vp8.webm"}) {
+    const auto path = video_path(video_recipe(file));
+    const video opened(read_bytes(path), path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    std::vector<rational> times;
+    for (std::size_t i = 0; i + 1 < expected.size(); ++i) {
+      const auto begin = *expected[i].time;
+      const auto length = *expected[i + 1].time - begin;
+      for (const auto& part : {rational(0), rational(1, 3), rational(999, 1'000)})
+        times.push_back(begin + length * part);
+    }
+    times.push_back(*expected.back().time);
+    const auto frames = opened.frames_at(times);
+    ASSERT_EQ(frames.size(), times.size()) << file;
+    for (std::size_t i = 0; i < times.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), expected[shown_at(expected, times[i])])
+          << file << " at " << to_string(times[i]);
+    const auto before = *expected[0].time - rational(1, 1'000);
+    EXPECT_THROW(opened.frames_at(std::vector{before}), error) << file;
+    EXPECT_THROW(opened.frames_at(std::vector{opened.index().end()}), error) << file;
+  }
+}
+
+TEST(Video, AFrameBeforeAGapIsShownUntilTheNext) {
+  const auto opened = open_recipe("h264-gap.mp4");  // nothing begins from 0.5 s to 1.4 s
+  const auto frames = opened.frames_at(std::vector<rational>{rational(13, 10), rational(1, 2)});
+  EXPECT_EQ(frames[0].time(), rational(12, 25));
+  EXPECT_EQ(frames[1].time(), rational(12, 25));
+}
+
 TEST(Video, WhoseTimesGoBackHasTheFramesOfDecodingAll) {
   const auto path = joined_recordings();
   const auto file = read_bytes(path);

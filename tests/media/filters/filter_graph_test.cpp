@@ -1,3 +1,6 @@
+#include "../../support/resident_memory.hpp"
+#include "../../support/seed.hpp"
+#include "../av/damaged_files.hpp"
 #include "../av/media_files.hpp"
 
 #include <lade/error.hpp>
@@ -14,10 +17,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <random>
 #include <regex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <malloc.h>
 
 extern "C" {
 #include <libavfilter/avfilter.h>
@@ -331,6 +340,82 @@ TEST(FilterGraph, FramesCountForTheBudgetOfTheRunWhoseStageReceivesThem) {
 TEST(FilterGraph, EndsBetweenTwoFramesWhenItsRunIsStopped) {
   const auto frames = video_frames();
   EXPECT_EQ(error_in_a_stopped_stage([&] { filter_frames(frames, "hflip"); }), errc::stopped);
+}
+
+// 50 frames and a decoder's references, 16 at most, each of 2^18 pixels with 6 bytes: 104 MB. The
+// results are small.
+static constexpr std::size_t most_memory = std::size_t{128} << 20;
+
+// The frames that decoding a damaged file leaves.
+static std::vector<frame> damaged_frames(const buffer& file, std::string_view name,
+                                         stream_kind kind) {
+  const auto packets = demux(file, name, kind, {}, {.damage = damage_policy::tolerate});
+  return decode(packets, {.damage = damage_policy::tolerate, .max_pixels = 1 << 18});
+}
+
+// Damages each file in turn, and calls `use` with the frames, which may throw an error.
+template <class F>
+static void use_damaged(std::span<const media_recipe> recipes, const char* input, stream_kind kind,
+                        const F& use) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const bool measures_memory = test::memory_can_be_measured() && mallopt(M_PERTURB, 0) == 1;
+  const int rounds = corrupt_rounds(2);
+  for (const auto& recipe : recipes) {
+    const auto path = media_files::path(recipe, input);
+    const auto file = read_bytes(path);
+    const auto filter = [&](const buffer& damaged) {
+      const auto call = [&] { use(damaged_frames(damaged, path, kind)); };
+      const auto growth = test::growth_during([&] { succeeds(call); });
+      if (measures_memory) {
+        EXPECT_LE(growth, most_memory) << path;
+      }
+    };
+    for (int i = 0; i < rounds; ++i) filter(with_flips(file, random));
+    filter(copy_of(file, random() % file.size()));
+  }
+}
+
+TEST(FilterFrames, OfDamagedVideosAreScaledOrErrorsOfOurs) {
+  static constexpr media_recipe recipes[] = {
+      {"damaged.ts", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"damaged.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"damaged.mkv", "-c:v libx265 -x265-params log-level=none:keyint=14 -pix_fmt yuv420p10le"},
+      {"damaged.avi", "-c:v mpeg4 -g 12 -bf 0"},
+      {"damaged.mpg", "-c:v mpeg2video -g 12 -bf 2"},
+      {"damaged.webm", "-c:v libvpx-vp9 -g 12 -b:v 200k -cpu-used 8"},
+      {"damaged.nut", "-c:v ffv1 -pix_fmt yuv444p"},
+      {"damaged.mov", "-c:v mjpeg -pix_fmt yuvj420p"},
+  };
+  std::size_t filtered = 0;
+  use_damaged(recipes, moving, stream_kind::video, [&](const std::vector<frame>& frames) {
+    for (const auto& each : filter_frames(frames, "scale=64:64")) {
+      EXPECT_EQ(each.width(), 64);
+      EXPECT_EQ(each.height(), 64);
+      ++filtered;
+    }
+  });
+  EXPECT_GT(filtered, 0U);
+}
+
+TEST(FilterFrames, OfDamagedAudioAreResampledOrErrorsOfOurs) {
+  static constexpr media_recipe recipes[] = {
+      {"damaged.m4a", "-c:a aac"},     {"damaged.mp3", "-c:a libmp3lame"},
+      {"damaged.ogg", "-c:a libopus"}, {"damaged.oga", "-c:a libvorbis"},
+      {"damaged.flac", "-c:a flac"},   {"damaged.wav", "-c:a pcm_s16le"},
+      {"damaged.aac", "-c:a aac"},
+  };
+  const std::string graph = "aresample=16000,aformat=sample_fmts=flt:channel_layouts=mono";
+  std::size_t samples = 0;
+  use_damaged(recipes, sounding, stream_kind::audio, [&](const std::vector<frame>& frames) {
+    for (const auto& each : filter_frames(frames, graph)) {
+      EXPECT_EQ(each.sample_rate(), 16'000);
+      EXPECT_EQ(each.channels(), 1);
+      samples += static_cast<std::size_t>(each.samples());
+    }
+  });
+  EXPECT_GT(samples, 0U);
 }
 
 TEST(FilterGraph, MisuseIsRefused) {
