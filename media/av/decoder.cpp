@@ -61,8 +61,7 @@ class decoder::state {
     ++damaged;
   }
   void report(int result, const av_messages& said) {
-    const std::error_code code(result, av_category());
-    report(code, code.message() + said.addition());
+    report(av_error_code(result), av_category().message(result) + said.addition());
   }
 
   void report_missing_reference(const av_messages& said) {

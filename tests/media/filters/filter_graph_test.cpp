@@ -272,6 +272,7 @@ TEST(FilterGraph, PartsBeyondThePictureOrBetweenItsChromaAreRefused) {
       (void)filter_frames(picture_of_format(format), text);
       ADD_FAILURE() << format << " " << text;
     } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), std::errc::invalid_argument);
       EXPECT_THAT(refused.what(), HasSubstr(text));
     }
   };

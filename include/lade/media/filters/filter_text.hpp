@@ -48,8 +48,8 @@ struct scale_options {
 std::string scale_filter(const scale_options& options);
 
 // A part of the picture, and a picture with black around it; in pixels. Pictures of all pixel
-// formats have exactly this size. The graph fails with an error of FFmpeg, rather than move the
-// part or the picture, if
+// formats have exactly this size. The graph fails with std::errc::invalid_argument, rather than
+// move the part or the picture, if
 // - the part is not inside of the picture, or the picture not inside of the result
 // - `x` or `y` lies between two samples of chroma: of 4:2:0 both are even, of 4:2:2 `x` is
 struct picture_area {
