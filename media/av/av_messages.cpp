@@ -78,8 +78,7 @@ std::string av_messages::addition() const {
 int check_av(int result, std::string_view doing, const av_messages& said) {
   if (result >= 0 || result == AVERROR_EXIT || said.last_error().empty())
     return check_av(result, doing);
-  const std::error_code code(result, av_category());
-  throw error(code, doing, code.message() + said.addition());
+  throw error(av_error_code(result), doing, av_category().message(result) + said.addition());
 }
 
 }  // namespace lade::media

@@ -82,8 +82,7 @@ class decoder::state {
     ++damaged;
   }
   void report(int result, const av_messages& said) {
-    const std::error_code code(result, av_category());
-    report(code, code.message() + said.addition());
+    report(av_error_code(result), av_category().message(result) + said.addition());
   }
 
   void note_idr(const packet& sent) {
@@ -108,10 +107,13 @@ class decoder::state {
   }
 
   std::string doing() const {
-    auto text = "decode " + stream.name();
-    if (const auto time = time_of(last_pts, stream.time_base()))
-      text += " at " + seconds_text(*time) + " s";
-    return text;
+    const auto text = "decode " + stream.name();
+    try {
+      const auto time = time_of(last_pts, stream.time_base());
+      return time ? text + " at " + seconds_text(*time) + " s" : text;
+    } catch (const error&) {
+      return text + " at a time that does not fit into 64 bits";
+    }
   }
 
   void reset() noexcept {

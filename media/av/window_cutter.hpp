@@ -4,6 +4,7 @@
 
 #include "stream_fields.hpp"
 
+#include <lade/error.hpp>
 #include <lade/media/av/frame.hpp>
 #include <lade/media/av/rational.hpp>
 
@@ -32,12 +33,24 @@ class window_cutter {
     const auto time = next.time();
     if (!window_.begin && !window_.end) return to.push_back(std::move(next));
     const bool is_audio = next.kind() == stream_kind::audio;
-    if (is_audio && time) return append_samples(std::move(next), *time, to);
+    if (is_audio && time) return append_named(std::move(next), *time, to);
     if (time) inside_ = window_.contains(*time);
     if (inside_ && !is_audio) to.push_back(std::move(next));
   }
 
  private:
+  // Times of a file may be so large that sums of them do not fit: the error names the stream.
+  void append_named(frame&& next, const rational& time, std::vector<frame>& to) {
+    const auto stream = next.stream();
+    try {
+      append_samples(std::move(next), time, to);
+    } catch (const error& failed) {
+      if (failed.code() != errc::limit_exceeded) throw;
+      throw error(failed.code(), "cut a frame of " + stream.name() + " to its window",
+                  failed.what());
+    }
+  }
+
   void append_samples(frame&& next, const rational& time, std::vector<frame>& to) {
     const rational rate(next.sample_rate());
     if (!origin_) origin_ = time;

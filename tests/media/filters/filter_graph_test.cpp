@@ -17,8 +17,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <regex>
 #include <span>
@@ -106,7 +108,11 @@ INSTANTIATE_TEST_SUITE_P(
                       .height = 64,
                       .algorithm = scale_algorithm::lanczos,
                       .fit = scale_fit::crop}),
+        scale_filter({.width = 33, .height = 97, .fit = scale_fit::pad}),
+        scale_filter({.width = 33, .height = 97, .fit = scale_fit::crop}),
         crop_filter({.x = 10, .y = 4, .width = 32, .height = 20}),
+        crop_filter({.x = 10, .y = 4, .width = 33, .height = 21}),
+        pad_filter({.x = 4, .y = 2, .width = 201, .height = 121}),
         pad_filter({.x = 2, .y = 4, .width = 200, .height = 120}), pixel_format_filter("rgb24"),
         filter_chain({rate_filter(5), "", scale_filter({.width = 32, .height = 32}),
                       pixel_format_filter("gray")})));
@@ -200,6 +206,102 @@ TEST(FilterGraph, AChangeOfFormatRebuildsItAndLosesNoFrame) {
   }
   EXPECT_EQ(count, frames.size() + smaller.size());
   EXPECT_EQ(graph.rebuilds(), 1U);
+}
+
+// Formats with and without chroma of fewer rows and columns, in planes and packed.
+static constexpr std::array pixel_formats_to_filter{
+    "yuv420p", "yuv422p", "yuv444p", "yuv411p",     "yuv410p", "yuv440p", "nv12", "nv21",
+    "p010le",  "rgb24",   "gray",    "yuv420p10le", "gbrp",    "bgra",    "pal8", "yuyv422"};
+
+// The first frame of the video in a pixel format, 178 x 98.
+static std::vector<frame> picture_of_format(std::string_view format) {
+  return filter_frames(std::vector{video_frames()[0]}, pixel_format_filter(format));
+}
+
+TEST(FilterGraph, PicturesAreScaledToExactlyTheSizeOfAnyFormat) {
+  for (const std::string format : pixel_formats_to_filter)
+    for (const auto fit : {scale_fit::stretch, scale_fit::pad, scale_fit::crop})
+      for (const auto& [width, height] :
+           {std::pair{33, 97}, {1, 1}, {7, 500}, {224, 2}, {64, 48}, {178, 98}, {179, 99}}) {
+        const auto text = scale_filter({.width = width, .height = height, .fit = fit});
+        const auto scaled = filter_frames(picture_of_format(format), text);
+        ASSERT_EQ(scaled.size(), 1U) << format << " " << text;
+        EXPECT_EQ(scaled[0].width(), width) << format << " " << text;
+        EXPECT_EQ(scaled[0].height(), height) << format << " " << text;
+      }
+}
+
+TEST(FilterGraph, PaddedPicturesHaveExactlyTheSizeOfAnyFormat) {
+  for (const std::string format : pixel_formats_to_filter) {
+    const auto padded = filter_frames(picture_of_format(format),
+                                      pad_filter({.x = 4, .y = 8, .width = 183, .height = 107}));
+    EXPECT_EQ(padded[0].width(), 183) << format;
+    EXPECT_EQ(padded[0].height(), 107) << format;
+  }
+}
+
+static std::string luma_of(const frame& of, int x, int y, int width, int height) {
+  std::string rows;
+  for (int row = y; row < y + height; ++row)
+    rows.append(reinterpret_cast<const char*>(of.plane(0)[row].bytes()) + x,
+                static_cast<std::size_t>(width));
+  return rows;
+}
+
+TEST(FilterGraph, PartsAreExactlyThoseThatAreAskedFor) {
+  for (const std::string format : {"yuv420p", "nv12", "yuv444p", "gray", "yuv422p"}) {
+    const auto source = picture_of_format(format);
+    for (const auto& part : {picture_area{.x = 10, .y = 4, .width = 33, .height = 21},
+                             picture_area{.x = 0, .y = 0, .width = 178, .height = 98},
+                             picture_area{.x = 162, .y = 90, .width = 16, .height = 8},
+                             picture_area{.x = 176, .y = 96, .width = 1, .height = 1}}) {
+      const auto text = crop_filter(part);
+      const auto cropped = filter_frames(source, text);
+      ASSERT_EQ(cropped[0].width(), part.width) << format << " " << text;
+      ASSERT_EQ(cropped[0].height(), part.height) << format << " " << text;
+      EXPECT_TRUE(luma_of(cropped[0], 0, 0, part.width, part.height) ==
+                  luma_of(source[0], part.x, part.y, part.width, part.height))
+          << format << " " << text;
+    }
+  }
+}
+
+TEST(FilterGraph, PaddedPicturesLieWhereTheyAreAskedFor) {
+  for (const std::string format : {"yuv420p", "yuv444p", "gray"}) {
+    const auto source = picture_of_format(format);
+    const auto padded =
+        filter_frames(source, pad_filter({.x = 6, .y = 2, .width = 185, .height = 101}));
+    EXPECT_TRUE(luma_of(padded[0], 6, 2, 178, 98) == luma_of(source[0], 0, 0, 178, 98)) << format;
+  }
+}
+
+TEST(FilterGraph, PartsBeyondThePictureOrBetweenItsChromaAreRefused) {
+  const auto refuse = [](const std::string& format, const std::string& text) {
+    try {
+      (void)filter_frames(picture_of_format(format), text);
+      ADD_FAILURE() << format << " " << text;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), std::errc::invalid_argument);
+      EXPECT_THAT(refused.what(), HasSubstr(text));
+    }
+  };
+  constexpr int most = std::numeric_limits<int>::max();
+  for (const std::string format : {"yuv420p", "yuv444p", "nv12", "rgb24"}) {
+    refuse(format, crop_filter({.x = 164, .y = 0, .width = 16, .height = 16}));
+    refuse(format, crop_filter({.x = 0, .y = 84, .width = 16, .height = 16}));
+    refuse(format, crop_filter({.x = 0, .y = 0, .width = 179, .height = 16}));
+    refuse(format, crop_filter({.x = most, .y = 0, .width = 16, .height = 16}));
+    refuse(format, pad_filter({.x = 0, .y = 0, .width = 177, .height = 98}));
+    refuse(format, pad_filter({.x = 4, .y = 0, .width = 181, .height = 98}));
+    refuse(format, pad_filter({.x = 0, .y = 4, .width = 178, .height = 100}));
+    refuse(format, pad_filter({.x = most, .y = 0, .width = 200, .height = 100}));
+  }
+  refuse("yuv420p", crop_filter({.x = 1, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv420p", crop_filter({.x = 0, .y = 1, .width = 16, .height = 16}));
+  refuse("nv12", crop_filter({.x = 3, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv411p", crop_filter({.x = 2, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv420p", pad_filter({.x = 1, .y = 0, .width = 200, .height = 100}));
+  refuse("yuv422p", pad_filter({.x = 1, .y = 0, .width = 200, .height = 100}));
 }
 
 TEST(FilterGraph, FramesKeepTheirTimes) {

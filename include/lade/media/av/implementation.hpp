@@ -22,6 +22,7 @@
 #include "../../../../media/av/decoding_times.cpp"
 #include "../../../../media/av/demuxer.cpp"
 #include "../../../../media/av/encoder_options.cpp"
+#include "../../../../media/av/encoder_quality.cpp"
 #include "../../../../media/av/ffmpeg.cpp"
 #include "../../../../media/av/format_reader.cpp"
 #include "../../../../media/av/format_writer.cpp"
