@@ -95,6 +95,8 @@ static packet encode_to(std::string_view format, const frame& picture,
 
 static packet encode_to(std::string_view format, const tensor& picture,
                         const save_image_options& options, const std::string& doing) {
+  if (options.tensor_layout > image_layout::chw)
+    throw error(errc::invalid_argument, doing, "tensor_layout is none of image_layout");
   const auto axes = axes_of(options.tensor_layout);
   const bool rows = picture.rank() == 3;  // others are refused by picture_source
   return encode_sized(

@@ -495,6 +495,8 @@ TEST(VideoEncoder, RefusesOptionsByName) {
   expect([](options& o) { o.colour.matrix = "bt999"; }, "FFmpeg has no colour matrix bt999");
   expect([](options& o) { o.colour.matrix = "gbr"; }, "the colour matrix gbr does not fit yuv420p");
   expect([](options& o) { o.threads = 0; }, "threads must be 1 to 64");
+  expect([](options& o) { o.tensor_layout = image_layout{2}; },
+         "tensor_layout is none of image_layout");
   expect([](options& o) { o.b_frames = 17; }, "b_frames must be 0 to 16");
   expect([](options& o) { o.bit_rate = -1; }, "bit_rate must not be negative");
   expect(
@@ -931,6 +933,8 @@ TEST(AudioEncoder, RefusesOptionsByName) {
          "the encoder does not have the sample format fltp");
   expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .options = "nosuch=1"},
          "unknown option nosuch");
+  expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .tensor_layout = audio_layout{2}},
+         "tensor_layout is none of audio_layout");
   expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .quality = 3},
          "the encoder has no such quality");
 }

@@ -37,8 +37,8 @@ struct video_encode_options {
   std::int64_t bit_rate = 0;  // bits per second; the encoder's default if 0
 
   // In the unit of the encoder, which refuses numbers outside of its range and has a default:
-  // - crf, the lower the better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx, libvpx-vp9,
-  //   libaom-av1 and libsvtav1
+  // - crf, the lower the better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx-vp9, libaom-av1
+  //   and libsvtav1, 4 to 63 of libvpx
   // - quantizer (FFmpeg's -q:v), the lower the better: 2 to 31 of MPEG-1, 2 and 4, libxvid, MJPEG,
   //   H.263, Flash video and Windows Media Video
   // - quality, the higher the better: 0 to 10 of libtheora, 0 to 100 of libwebp
