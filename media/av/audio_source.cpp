@@ -3,7 +3,7 @@
 #include "audio_converter.hpp"
 #include "format_reader.hpp"
 #include "window_cutter.hpp"
-#include "window_reader.hpp"
+#include "window_start.hpp"
 
 #include <lade/detail/load_little.hpp>
 #include <lade/error.hpp>
@@ -95,15 +95,6 @@ void require_audio(const stream_info& stream, std::string_view doing) {
   throw error(errc::invalid_argument, doing,
               "its stream " + std::to_string(stream.index()) + " is " +
                   std::string(name(stream.kind())) + ", not audio");
-}
-
-bool has_rounded_times(const stream_info& stream) {
-  return (stream.time_base() * stream.sample_rate()).numerator() != 1;
-}
-
-// Blocks of Vorbis have two lengths, so that a rounded time does not tell the number of a sample.
-bool needs_beginning(const stream_info& stream) {
-  return stream.parameters().codec_id == AV_CODEC_ID_VORBIS && has_rounded_times(stream);
 }
 
 static bool begins_as_wav(std::span<const std::byte> file) noexcept {
@@ -337,9 +328,9 @@ static std::int64_t expected_samples(const stream_info& stream, const time_windo
   return static_cast<std::int64_t>(std::clamp(samples, 4096.0, static_cast<double>(most)));
 }
 
-std::uint64_t decode_samples(const packets& from, const time_window& window, const rational& origin,
-                             const audio_options& options, sample_sink& to,
-                             const std::stop_token& stop) {
+std::uint64_t decode_samples(const packets& from, const time_window& window,
+                             std::optional<rational> origin, const audio_options& options,
+                             sample_sink& to, const std::stop_token& stop) {
   to.expect(expected_samples(from.stream(), window, options));
   audio_decoding decoding(from.stream(), window, origin, options, to, stop);
   for (const auto& each : from)
@@ -430,15 +421,22 @@ static const stream_info& audio_stream_of(format_reader& file, const audio_optio
   return stream;
 }
 
+// Whether a time may be in several parts of a file.
+static bool is_of_parts(format_reader& file, const stream_info& stream) {
+  const auto& back = file.find_step_back(stream.index());
+  return back && file.begins_part(stream.index(), *back);
+}
+
 // Goes to where decoding must begin. Returns when the first sample of the stream is; empty if
 // decoding begins with it.
 static std::optional<rational> go_to(format_reader& file, const stream_info& stream,
                                      const time_window& window, const audio_options& options) {
-  const bool seeks = window.begin && !needs_beginning(stream);
-  const auto start = seeks ? first_sample_time(file, stream, options) : stated_first_sample(stream);
-  if (!seeks) file.rewind();
+  const bool seeks =
+      window.begin && !needs_beginning(stream, file.format()) && !is_of_parts(file, stream);
+  const auto start = seeks ? first_sample_time(file, stream, options) : std::nullopt;
+  if (!start) file.rewind();
   file.select(std::array{stream.index()});
-  if (!seeks || !start) return start;
+  if (!start) return start;
   const auto target = ((*start + *window.begin) / stream.time_base()).floor();
   file.seek(stream.index(), target - lead_in_of(stream));
   return start;

@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -371,20 +372,22 @@ static double largest_difference(const tensor& part, const tensor& whole, std::i
 }
 
 // Whether windows at milliseconds of a file, from memory and from a reader, are slices of all.
-static void expect_windows_are_slices(const std::string& path, double tolerance) {
+static void expect_windows_are_slices(const std::string& path, double tolerance, int windows = 40) {
   const auto seed = test::new_seed();
   SCOPED_TRACE(path + ", seed " + std::to_string(seed));
   std::mt19937_64 draw(seed);
   const auto file = read_bytes(path);
   const auto in = sample(path).with_data(file);
   const auto whole = decode_audio()(in);
-  const auto stream = demux(file, path, stream_kind::audio, {.end = 1}).stream();
-  const std::int64_t rate = stream.sample_rate();
+  const std::int64_t rate = demuxer(file, path).best(stream_kind::audio).sample_rate();
   const auto samples_before = [&](std::int64_t ms) { return (ms * rate + 999) / 1000; };
+  const auto all = whole.shape()[1] * 1000 / rate;
   runtime run({.threads = 1});
-  for (int i = 0; i < 40; ++i) {
-    const auto from = i == 0 ? 0 : static_cast<std::int64_t>(draw() % 23'000);
+  for (int i = 0; i < windows; ++i) {
+    // At the beginning, at the end, and anywhere.
     const auto length = static_cast<std::int64_t>(1 + draw() % 900);
+    const auto latest = static_cast<std::uint64_t>(all - length);
+    const auto from = static_cast<std::int64_t>(i < 2 ? 0 : i < 4 ? latest : draw() % latest);
     const decode_audio decode({.offset = static_cast<double>(from) / 1000,
                                .duration = static_cast<double>(length) / 1000});
     const auto reader = std::make_shared<counted_reader>(file);
@@ -413,6 +416,103 @@ TEST(DecodeAudio, AWindowIsASliceOfAllInOtherContainers) {
   expect_windows_are_slices(noise_path("late.ogg", "-c:a libvorbis -q:a 10" + late), 0);
   expect_windows_are_slices(noise_path("adts.aac", "-c:a aac -aac_pns 0 -b:a 400k"), 0);
   expect_windows_are_slices(noise_path("alaw.wav", "-c:a pcm_alaw"), 0);
+}
+
+// Decoders return several frames of a packet, of which only the first has a time, or the last one
+// without a packet.
+TEST(DecodeAudio, AWindowHasTheFramesThatHaveNoTime) {
+  expect_windows_are_slices(noise_path("ima.wav", "-c:a adpcm_ima_wav"), 0, 12);
+  expect_windows_are_slices(noise_path("ms.wav", "-c:a adpcm_ms"), 0, 12);
+  expect_windows_are_slices(noise_path("wmav2.wma", "-c:a wmav2 -b:a 128k"), 0, 12);
+}
+
+TEST(DecodeAudio, AWindowIsASliceOfAllWhereSeeksEndElsewhere) {
+  expect_windows_are_slices(noise_path("flac.ogg", "-c:a flac"), 0, 12);
+  expect_windows_are_slices(noise_path("speex.ogg", "-ar 16000 -ac 1 -c:a libspeex"), 0, 12);
+  expect_windows_are_slices(noise_path("mp2.mpg", "-c:a mp2"), 0, 12);
+  expect_windows_are_slices(noise_path("mp3.mpg", "-c:a libmp3lame -b:a 320k"), 0, 12);
+}
+
+// Decoders that remember more than the quarter of a second before a window.
+TEST(DecodeAudio, AWindowIsASliceOfAllWhereDecodersRemember) {
+  expect_windows_are_slices(noise_path("raw.ac3", "-c:a ac3 -b:a 192k"), 0, 12);
+  expect_windows_are_slices(noise_path("ac3.ts", "-c:a ac3 -b:a 192k"), 0, 12);
+  expect_windows_are_slices(noise_path("eac3.mp4", "-c:a eac3 -b:a 192k"), 0, 12);
+  expect_windows_are_slices(noise_path("raw.mp2", "-c:a mp2"), 0, 12);
+  expect_windows_are_slices(noise_path("truehd.mka", "-c:a truehd -strict -2"), 0, 12);
+  expect_windows_are_slices(noise_path("ima.mov", "-c:a adpcm_ima_qt"), 0, 12);
+  expect_windows_are_slices(noise_path("g726.wav", "-ar 8000 -ac 1 -c:a g726"), 0, 12);
+}
+
+// Frames of low bit rates may begin many frames earlier.
+TEST(DecodeAudio, AWindowOfMp3HasTheBitsOfEarlierFrames) {
+  const std::string mp3 = " -c:a libmp3lame -reservoir 1 -b:a ";
+  expect_windows_are_slices(noise_path("reservoir.mp3", "-ar 48000" + mp3 + "32k"), 0);
+  expect_windows_are_slices(noise_path("mono.mp3", "-ar 24000 -ac 1" + mp3 + "8k"), 0);
+  expect_windows_are_slices(noise_path("stereo.mp3", "-ar 24000" + mp3 + "8k"), 0);
+}
+
+TEST(DecodeAudio, AWindowIsASliceOfAllInContainersOfVideo) {
+  expect_windows_are_slices(noise_path("pcm.mkv", "-c:a pcm_s16le"), 0, 12);
+  expect_windows_are_slices(noise_path("alac.mkv", "-c:a alac"), 0, 12);
+  expect_windows_are_slices(noise_path("alac.caf", "-c:a alac"), 0, 12);
+  expect_windows_are_slices(noise_path("pcm.mov", "-c:a pcm_s24le"), 0, 12);
+  expect_windows_are_slices(noise_path("pcm.avi", "-c:a pcm_s16le"), 0, 12);
+  expect_windows_are_slices(noise_path("flac.mp4", "-c:a flac -strict -2"), 0, 12);
+  expect_windows_are_slices(noise_path("aac.flv", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
+  expect_windows_are_slices(noise_path("aac.ts", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
+  expect_windows_are_slices(noise_path("lossless.wv", "-c:a wavpack"), 0, 12);
+  expect_windows_are_slices(noise_path("lossless.tta", "-c:a tta"), 0, 12);
+}
+
+// Two files in one, whose times overlap.
+static std::string joined_path(const std::string& from, const std::string& file) {
+  const auto path = media_directory / file;
+  const auto part = read_bytes(from);
+  std::ofstream out(path, std::ios::binary);
+  out << part.text() << part.text();
+  return path;
+}
+
+// Whether windows of a second, one behind the other, have all samples together.
+static void expect_windows_have_all(const std::string& path) {
+  SCOPED_TRACE(path);
+  const auto file = read_bytes(path);
+  std::int64_t all = 0;
+  std::int64_t sum = 0;
+  for (const auto& each : decode(demux(file, path, stream_kind::audio))) all += each.samples();
+  for (int i = -1; i < 26; ++i) {
+    time_window window;
+    if (i >= 0) window.begin = i;
+    if (i < 25) window.end = i + 1;
+    for (const auto& each : decode(demux(file, path, stream_kind::audio, window)))
+      sum += each.samples();
+  }
+  EXPECT_EQ(sum, all);
+}
+
+TEST(DecodeAudio, WindowsOfPacketsHaveAllSamplesTogether) {
+  expect_windows_have_all(noise_path("ima.wav", "-c:a adpcm_ima_wav"));
+  expect_windows_have_all(noise_path("wmav2.wma", "-c:a wmav2 -b:a 128k"));
+  expect_windows_have_all(noise_path("flac.ogg", "-c:a flac"));
+  expect_windows_have_all(noise_path("speex.ogg", "-ar 16000 -ac 1 -c:a libspeex"));
+  expect_windows_have_all(noise_path("mp2.mpg", "-c:a mp2"));
+  expect_windows_have_all(noise_path("raw.ac3", "-c:a ac3 -b:a 192k"));
+  expect_windows_have_all(noise_path("vorbis.webm", "-c:a libvorbis -q:a 10"));
+  expect_windows_have_all(noise_path("truehd.mka", "-c:a truehd -strict -2"));
+}
+
+TEST(DecodeAudio, WindowsOfPacketsOfJoinedFilesAreRefused) {
+  const auto path = joined_path(noise_path("one.ogg", "-t 14 -c:a libvorbis"), "joined.ogg");
+  EXPECT_THAT([&] { demux(read_bytes(path), path, stream_kind::audio, {.begin = 10}); },
+              ThrowsMessage<error>(HasSubstr("its times go back")));
+}
+
+TEST(DecodeAudio, AWindowOfJoinedFilesIsASliceOfAll) {
+  const auto vorbis = noise_path("one.ogg", "-t 14 -c:a libvorbis");
+  const auto aac = noise_path("one.ts", "-t 14 -c:a aac -aac_pns 0 -b:a 400k");
+  expect_windows_are_slices(joined_path(vorbis, "joined.ogg"), 0, 12);
+  expect_windows_are_slices(joined_path(aac, "joined-aac.ts"), 0, 12);
 }
 
 // Encoders of AAC may store the loudness of noise alone (perceptual noise substitution). A decoder
