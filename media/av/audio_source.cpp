@@ -403,6 +403,31 @@ bool states_samples(std::string_view format) noexcept {
   return format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "flac";
 }
 
+// Whether a time may be in several parts of a file.
+static bool is_of_parts(format_reader& file, const stream_info& stream) {
+  const auto& back = file.find_step_back(stream.index());
+  return back && file.begins_part(stream.index(), *back);
+}
+
+// The samples of a stream by decoding it.
+static std::int64_t decode_to_count(format_reader& file, const stream_info& stream,
+                                    const audio_options& options) {
+  file.rewind();
+  file.select(std::array{stream.index()});
+  decoder by(stream, {.damage = options.damage});
+  std::int64_t samples = 0;
+  const auto receive_all = [&] {
+    while (const auto next = by.receive()) samples += next->samples();
+  };
+  while (auto next = file.read()) {
+    by.send(packet(std::move(next)));
+    receive_all();
+  }
+  by.finish();
+  receive_all();
+  return samples;
+}
+
 // How many samples a stream has, for a random window.
 static std::optional<std::int64_t> samples_of(format_reader& file, const stream_info& stream,
                                               const audio_options& options) {
@@ -410,6 +435,8 @@ static std::optional<std::int64_t> samples_of(format_reader& file, const stream_
   const bool stated = states_samples(file.context().iformat->name);
   const auto duration = stream.duration();
   if (stated && duration) return (*duration * stream.sample_rate()).floor();
+  if (!forgets(stream.parameters()) || is_of_parts(file, stream))
+    return decode_to_count(file, stream, options);
   return count_samples(file, stream, options);
 }
 
@@ -421,18 +448,18 @@ static const stream_info& audio_stream_of(format_reader& file, const audio_optio
   return stream;
 }
 
-// Whether a time may be in several parts of a file.
-static bool is_of_parts(format_reader& file, const stream_info& stream) {
-  const auto& back = file.find_step_back(stream.index());
-  return back && file.begins_part(stream.index(), *back);
+// Whether decoding of a window does not begin with the first packets, over which a seek near them
+// may pass.
+static bool begins_late(const stream_info& stream, const time_window& window) {
+  return window.begin && *window.begin > stream.time_base() * lead_in_of(stream);
 }
 
 // Goes to where decoding must begin. Returns when the first sample of the stream is; empty if
 // decoding begins with it.
 static std::optional<rational> go_to(format_reader& file, const stream_info& stream,
                                      const time_window& window, const audio_options& options) {
-  const bool seeks =
-      window.begin && !needs_beginning(stream, file.format()) && !is_of_parts(file, stream);
+  const bool seeks = begins_late(stream, window) && !needs_beginning(stream, file.format()) &&
+                     !is_of_parts(file, stream);
   const auto start = seeks ? first_sample_time(file, stream, options) : std::nullopt;
   if (!start) file.rewind();
   file.select(std::array{stream.index()});

@@ -67,6 +67,12 @@ static std::optional<std::int64_t> first_time_of(const std::vector<av_packet>& p
   return std::nullopt;
 }
 
+void window_reader::go_to_start() {
+  file_.rewind();
+  file_.select(std::array{stream_.index()});
+}
+
+// Near its beginning, a seek may pass over the first packets of audio.
 void window_reader::go_to_begin() {
   const int index = stream_.index();
   constexpr std::int64_t last = std::int64_t{1} << 60;
@@ -78,6 +84,7 @@ void window_reader::go_to_begin() {
     auto first = read_first();
     if (first.empty()) return;
     const auto time = first_time_of(first);
+    if (stream_.kind() == stream_kind::audio && time && *time > target) return go_to_start();
     const bool is_first_of_file = time && time == earlier;
     if (target <= beginning || is_first_of_file || !starts_late(first)) {
       for (auto& each : first) keep(std::move(each));
@@ -156,9 +163,9 @@ void window_reader::begin() {
     reads_all_ = back && file_.report_step_back(index, *back);
     wavers_ = back && !reads_all_;
   }
-  if (!seeks()) file_.rewind();
+  if (!seeks()) return go_to_start();
   file_.select(std::array{index});
-  if (seeks()) go_to_begin();
+  go_to_begin();
 }
 
 bool window_reader::step(std::size_t bytes) {

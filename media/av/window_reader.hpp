@@ -32,7 +32,8 @@ class window_reader {
   bool has_edges() const noexcept { return window_.begin || window_.end; }
   bool seeks() const noexcept { return window_.begin && !needs_beginning_ && !reads_all_; }
   void begin();
-  void go_to_begin();
+  void go_to_start();  // of the file
+  void go_to_begin();  // of the window
   std::vector<av_packet> read_first();
   bool starts_late(const std::vector<av_packet>& first) const;
   bool is_behind(const AVPacket& next) const;

@@ -459,8 +459,8 @@ TEST(DecodeAudio, AWindowIsASliceOfAllInContainersOfVideo) {
   expect_windows_are_slices(noise_path("pcm.mov", "-c:a pcm_s24le"), 0, 12);
   expect_windows_are_slices(noise_path("pcm.avi", "-c:a pcm_s16le"), 0, 12);
   expect_windows_are_slices(noise_path("flac.mp4", "-c:a flac -strict -2"), 0, 12);
-  expect_windows_are_slices(noise_path("aac.flv", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
-  expect_windows_are_slices(noise_path("aac.ts", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
+  expect_windows_are_slices(noise_path("lossy.flv", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
+  expect_windows_are_slices(noise_path("lossy.ts", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
   expect_windows_are_slices(noise_path("lossless.wv", "-c:a wavpack"), 0, 12);
   expect_windows_are_slices(noise_path("lossless.tta", "-c:a tta"), 0, 12);
 }
@@ -500,6 +500,8 @@ TEST(DecodeAudio, WindowsOfPacketsHaveAllSamplesTogether) {
   expect_windows_have_all(noise_path("raw.ac3", "-c:a ac3 -b:a 192k"));
   expect_windows_have_all(noise_path("vorbis.webm", "-c:a libvorbis -q:a 10"));
   expect_windows_have_all(noise_path("truehd.mka", "-c:a truehd -strict -2"));
+  expect_windows_have_all(
+      noise_path("long-frames.webm", "-c:a libopus -b:a 510k -frame_duration 60"));
 }
 
 TEST(DecodeAudio, WindowsOfPacketsOfJoinedFilesAreRefused) {
@@ -531,7 +533,9 @@ static const media_recipe untold_recipes[] = {
     {"untold.mkv", "-ac 1 -c:a flac"},
     {"untold-vorbis.mkv", "-ac 1 -c:a libvorbis -output_ts_offset 3"},
     {"padded.mp3", "-ac 1 -c:a libmp3lame"},
-    {"untold.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"}};
+    {"untold.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"},
+    {"untold.wma", "-ac 1 -c:a wmav1 -b:a 128k"},
+    {"untold-ima.wav", "-ac 1 -c:a adpcm_ima_wav"}};
 
 TEST(DecodeAudio, ARandomWindowIsInTheFileAlsoWhereItsDurationMustBeCounted) {
   const auto seed = test::new_seed();
