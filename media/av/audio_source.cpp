@@ -279,6 +279,7 @@ class audio_decoding {
         converter_(options.sample_rate,
                    wanted_channels(options.channels, options.channel_layout, to.doing())),
         cutter_(window, origin),
+        counts_(window.begin && !origin),
         to_(to),
         stop_(stop) {}
 
@@ -301,15 +302,27 @@ class audio_decoding {
  private:
   void receive_all() {
     while (auto next = by_.receive()) {
+      if (counts_) check_rate(*next);
       cut_.clear();
       cutter_.append(std::move(*next), cut_);
       for (const auto& each : cut_) converter_.convert(each.get(), to_);
     }
   }
 
+  // Samples of several rates tell no time.
+  void check_rate(const frame& next) {
+    const int rate = std::exchange(rate_, next.sample_rate());
+    if (rate == 0 || rate == rate_) return;
+    throw error(errc::unsupported, to_.doing(),
+                "its sample rate changes from " + std::to_string(rate) + " to " +
+                    std::to_string(rate_) + ", so that it has no windows behind that");
+  }
+
   decoder by_;
   audio_converter converter_;
   window_cutter cutter_;
+  bool counts_;   // samples, from the first one on
+  int rate_ = 0;  // of the last frame
   std::vector<frame> cut_;
   sample_sink& to_;
   const std::stop_token& stop_;

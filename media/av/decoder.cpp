@@ -41,6 +41,14 @@ static std::string seconds_text(const rational& time) {
   return text;
 }
 
+// Whether a packet brings parameters of its own, as those of joined Ogg files do. Of Vorbis, the
+// lowest bit says that a packet is a header (Vorbis I, 4.2.1 and 4.3.1).
+static bool changes_parameters(AVCodecID codec, const AVPacket& of) noexcept {
+  if (codec == AV_CODEC_ID_VORBIS && of.size > 0 && (of.data[0] & 1) != 0) return true;
+  return av_packet_get_side_data(&of, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr ||
+         av_packet_get_side_data(&of, AV_PKT_DATA_PARAM_CHANGE, nullptr) != nullptr;
+}
+
 class decoder::state {
  public:
   state(const stream_info& of, const decode_options& options)
@@ -114,7 +122,9 @@ void decoder::send(const packet& next) {
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
-  if (may_have_parameter_sets(state_->stream.parameters(), next.data())) state_->codec.discard();
+  if (may_have_parameter_sets(state_->stream.parameters(), next.data()) ||
+      changes_parameters(state_->stream.parameters().codec_id, next.get()))
+    state_->codec.discard();
   state_->codec.enter();
   const av_messages said;
   const int result = avcodec_send_packet(state_->codec.get(), &next.get());

@@ -474,6 +474,29 @@ static std::string joined_path(const std::string& from, const std::string& file)
   return path;
 }
 
+// One file behind another of equal streams, but for the rate.
+static std::string joined_path_of_rates() {
+  const auto path = joined_path(noise_path("one.ogg", "-t 14 -c:a libvorbis"), "rates.ogg");
+  const auto other = read_bytes(noise_path("other.ogg", "-t 14 -ar 48000 -c:a libvorbis"));
+  const auto size = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, size / 2);
+  std::ofstream(path, std::ios::binary | std::ios::app) << other.text();
+  return path;
+}
+
+TEST(DecodeAudio, DecodersThatAFileHasChangedAreNotReused) {
+  const auto path = noise_path("one.ogg", "-t 14 -c:a libvorbis");
+  const auto expected = elements<float>(audio_of_file(path, {}));
+  EXPECT_GT(audio_of_file(joined_path_of_rates(), {}).shape()[1], 0);
+  EXPECT_EQ(elements<float>(audio_of_file(path, {})), expected);
+}
+
+TEST(DecodeAudio, AWindowBehindAChangeOfTheRateIsRefused) {
+  const auto path = joined_path_of_rates();
+  EXPECT_EQ(audio_of_file(path, {.offset = 13, .duration = 0.5}).shape()[1], 22'050);
+  expect_refused(path, {.offset = 14.5, .duration = 0.5}, "sample rate changes");
+}
+
 // Whether windows of a second, one behind the other, have all samples together.
 static void expect_windows_have_all(const std::string& path) {
   SCOPED_TRACE(path);
