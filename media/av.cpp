@@ -31,15 +31,31 @@ const std::error_category& av_category() noexcept {
       av_strerror(code, text, sizeof text);
       return text;
     }
+    // AVERROR(errno) is a small number; FFmpeg's own codes are four letters each.
+    std::error_condition default_error_condition(int code) const noexcept override {
+      constexpr int largest_errno = 4095;
+      const int system = AVUNERROR(code);
+      if (system > 0 && system <= largest_errno) return {system, std::generic_category()};
+      return {code, *this};
+    }
   };
   static const category instance;
   return instance;
 }
 
+std::error_code av_error_code(int result) noexcept {
+  switch (result) {
+    case AVERROR_EXIT: return errc::stopped;
+    case AVERROR_INVALIDDATA: return errc::invalid_data;
+    case AVERROR_PATCHWELCOME: return errc::unsupported;
+    default: return {result, av_category()};
+  }
+}
+
 int check_av(int result, std::string_view doing) {
   if (result >= 0) return result;
   if (result == AVERROR_EXIT) throw error(errc::stopped, doing);
-  throw error(std::error_code(result, av_category()), doing);
+  throw error(av_error_code(result), doing, av_category().message(result));
 }
 
 }  // namespace lade::media

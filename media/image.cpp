@@ -2,6 +2,7 @@
 #include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
+#include <lade/media/picture.hpp>
 #include <lade/media/slot.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
@@ -16,46 +17,71 @@
 
 namespace lade::media {
 
-static void require_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "make decode_image", why);
-}
+// Refuses options, naming what they are for.
+class option_check {
+ public:
+  explicit option_check(std::string_view doing) noexcept : doing_(doing) {}
+  void operator()(bool condition, std::string_view why) const {
+    if (!condition) throw error(errc::invalid_argument, doing_, why);
+  }
+
+ private:
+  std::string_view doing_;
+};
 
 static bool between(double low, double value, double high) { return low <= value && value <= high; }
 
-static void check_options(const image_options& options) {
-  constexpr int most = 1 << 15;
-  const bool own_size = options.width == 0 && options.height == 0;
-  require_option(own_size || (between(1, options.width, most) && between(1, options.height, most)),
-                 "width and height must both be given, up to 32768, or neither");
-  require_option(!own_size || options.fit == image_fit::stretch,
-                 "fit needs a width and a height to crop to");
-  require_option(options.shorter_side == 0 ||
-                     between(std::max(options.width, options.height), options.shorter_side, most),
-                 "shorter_side must be at least width and height, up to 32768");
-  require_option(
-      0 < options.min_area && options.min_area <= options.max_area && options.max_area <= 1,
-      "min_area and max_area must be in order and in (0, 1]");
-  require_option(0 < options.min_aspect && options.min_aspect <= options.max_aspect &&
-                     std::isfinite(options.max_aspect),
-                 "min_aspect and max_aspect must be in order and above 0");
-  require_option(between(0, options.flip, 1), "flip must be in [0, 1]");
-  require_option(options.max_pixels > 0, "max_pixels must be above 0");
-  require_option(!options.square_pixels, "square_pixels is for frames of videos");
-  require_option(options.colour != image_colour::rgba,
-                 "images have no alpha: colour may not be rgba");
+static void check_enums(const image_options& options, const option_check& require) {
+  require(options.fit <= image_fit::random_crop, "fit is none of image_fit");
+  require(options.colour <= image_colour::rgba, "colour is none of image_colour");
+  require(options.layout <= image_layout::chw, "layout is none of image_layout");
 }
 
-static void check_elements(const image_options& options) {
+static void check_fit(const image_options& options, const option_check& require) {
+  constexpr int most = 1 << 15;
+  const bool own_size = options.width == 0 && options.height == 0;
+  require(own_size || (between(1, options.width, most) && between(1, options.height, most)),
+          "width and height must both be given, up to 32768, or neither");
+  require(!own_size || options.fit == image_fit::stretch,
+          "fit needs a width and a height to crop to");
+  require(options.shorter_side == 0 ||
+              between(std::max(options.width, options.height), options.shorter_side, most),
+          "shorter_side must be at least width and height, up to 32768");
+  require(0 < options.min_area && options.min_area <= options.max_area && options.max_area <= 1,
+          "min_area and max_area must be in order and in (0, 1]");
+  require(0 < options.min_aspect && options.min_aspect <= options.max_aspect &&
+              std::isfinite(options.max_aspect),
+          "min_aspect and max_aspect must be in order and above 0");
+  require(between(0, options.flip, 1), "flip must be in [0, 1]");
+}
+
+static void check_elements(const image_options& options, const option_check& require) {
   const auto type = options.type;
   const bool floats =
       type == element_type::f16 || type == element_type::bf16 || type == element_type::f32;
-  require_option(floats || type == element_type::u8, "type must be u8, f16, bf16 or f32");
+  require(floats || type == element_type::u8, "type must be u8, f16, bf16 or f32");
   const image_options defaults;
-  require_option(floats || (options.mean == defaults.mean && options.stddev == defaults.stddev),
-                 "mean and stddev need the type f16, bf16 or f32");
+  require(floats || (options.mean == defaults.mean && options.stddev == defaults.stddev),
+          "mean and stddev need the type f16, bf16 or f32");
   for (std::size_t c = 0; c < 3; ++c)
-    require_option(std::isfinite(options.mean[c]) && std::isnormal(options.stddev[c]),
-                   "mean and stddev must be finite, stddev not 0");
+    require(std::isfinite(options.mean[c]) && std::isnormal(options.stddev[c]),
+            "mean and stddev must be finite, stddev not 0");
+}
+
+void check_picture_options(const image_options& options, std::string_view doing) {
+  const option_check require(doing);
+  check_enums(options, require);
+  check_fit(options, require);
+  check_elements(options, require);
+}
+
+static void check_options(const image_options& options) {
+  constexpr std::string_view doing = "make decode_image";
+  check_picture_options(options, doing);
+  const option_check require(doing);
+  require(options.max_pixels > 0, "max_pixels must be above 0");
+  require(!options.square_pixels, "square_pixels is for frames of videos");
+  require(options.colour != image_colour::rgba, "images have no alpha: colour may not be rgba");
 }
 
 static tensor_spec spec_of(const image_options& options, int width, int height) {
@@ -193,7 +219,6 @@ decode_image::decode_image(const image_options& options)
       warnings_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   options_.field = *field_;
   check_options(options);
-  check_elements(options);
   options_.shorter_side = resolved_shorter_side(options);
 }
 
@@ -216,6 +241,7 @@ static task<tensor> read_image(decode_image decode, std::shared_ptr<const byte_r
   auto content = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
   auto& here = co_await detail::this_context_reference();
   if (here.runtime) co_await detail::continue_on(here.runtime->pool());
+  if (here.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
   co_return decode(sample(from->name()).with_data(std::move(content)), draw);
 }
 

@@ -34,6 +34,7 @@ static task<> load_slot(image_list& list, std::size_t i) {
   auto content = co_await io::read_file(list.paths[i]);
   auto& here = co_await detail::this_context_reference();
   if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+  if (here.stop.stop_requested()) throw error(errc::stopped, "decode " + list.paths[i]);
   auto keyed = list.draw;
   list.decode(sample(list.paths[i]).with_data(std::move(content)),
               list.images[static_cast<std::int64_t>(i)], random(keyed(), i));

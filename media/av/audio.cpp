@@ -42,6 +42,9 @@ static void check_audio_options(const audio_options& options) {
   require_audio_option(is_sample_type(options.type) || options.type == element_type::f16 ||
                            options.type == element_type::bf16,
                        "type must be f32, f64, f16, bf16, u8, i16 or i32");
+  require_audio_option(options.layout <= audio_layout::interleaved,
+                       "layout is none of audio_layout");
+  require_audio_option(options.fit <= audio_fit::exact, "fit is none of audio_fit");
   require_audio_option(!options.stream || *options.stream >= 0, "stream must be 0 or above");
   require_audio_option(in_range(options.offset), "offset must be 0 to 1e9 seconds");
   require_audio_option(std::isinf(options.duration) || in_range(options.duration),

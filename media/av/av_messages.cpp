@@ -3,6 +3,7 @@
 #include <lade/media/av.hpp>
 #include <lade/media/av/ffmpeg.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdarg>
@@ -33,10 +34,20 @@ static bool is_printed(int level) noexcept {
   return false;
 }
 
+// What the decoders of HEVC and H.264 say of a picture that is not there, some of it only to those
+// who debug. `format`: that of the message.
+static bool tells_missing_reference(std::string_view format) noexcept {
+  constexpr std::array<std::string_view, 3> begins{
+      "Could not find ref with POC", "reference picture missing during reorder", "Frame num gap"};
+  return std::any_of(begins.begin(), begins.end(),
+                     [&](auto each) { return format.starts_with(each); });
+}
+
 // FFmpeg's callback, which must not throw.
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
   auto* taker = av_messages::current;
   if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
+  if (tells_missing_reference(format)) taker->names_missing_reference_ = true;
   const bool is_kept = level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && taker->keeps_warnings_);
   if (!is_kept && !is_printed(level)) return;
   std::array<char, 512> text{};
@@ -50,7 +61,6 @@ void take_av_message(void* source, int level, const char* format, va_list argume
       taker->warnings_.emplace_back(message);
       return;
     }
-    if (message.starts_with("Could not find ref with POC")) taker->names_missing_reference_ = true;
     if (taker->first_error_.empty()) taker->first_error_ = message;
     taker->last_error_ = message;
   } catch (const std::bad_alloc&) {}
@@ -68,8 +78,7 @@ std::string av_messages::addition() const {
 int check_av(int result, std::string_view doing, const av_messages& said) {
   if (result >= 0 || result == AVERROR_EXIT || said.last_error().empty())
     return check_av(result, doing);
-  const std::error_code code(result, av_category());
-  throw error(code, doing, code.message() + said.addition());
+  throw error(av_error_code(result), doing, av_category().message(result) + said.addition());
 }
 
 }  // namespace lade::media

@@ -26,8 +26,8 @@ class av_messages {
   // The first one, which is the cause where FFmpeg's layers report an error one after the other.
   const std::string& first_error() const noexcept { return first_error_; }
 
-  // Whether an error said that a picture to which others refer is missing. FFmpeg's HEVC decoder
-  // then invents it, and does not flag the frames that are made of it.
+  // Whether a message said that a picture to which others refer is missing. FFmpeg's decoders of
+  // H.264 and HEVC then invent it, and do not flag the frames that are made of it.
   bool names_missing_reference() const noexcept { return names_missing_reference_; }
 
   // Keeps warnings as well from now on.

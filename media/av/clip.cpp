@@ -3,12 +3,12 @@
 #include <lade/error.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/convert.hpp>
+#include <lade/media/picture.hpp>
 #include <lade/media/slot.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
 #include "codec_pool.hpp"
-#include "frame_options.hpp"
 
 #include <algorithm>
 #include <compare>
@@ -18,8 +18,10 @@
 
 namespace lade::media {
 
-static void require_clip_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "make decode_clip", why);
+static constexpr std::string_view making_clips = "make decode_clip";
+
+static void require_clip_option(bool condition, std::string_view why, std::string_view doing) {
+  if (!condition) throw error(errc::invalid_argument, doing, why);
 }
 
 // Parts of rates are so small that no multiple of 65,536 overflows.
@@ -29,18 +31,23 @@ static bool is_rate(const rational& fps) noexcept {
          fps.denominator() <= largest;
 }
 
-static void check_sampling(const clip_sampling& how) {
-  require_clip_option(how.frames >= 1 && how.frames <= 1 << 16, "frames must be 1 to 65536");
-  require_clip_option(how.clips >= 1 && how.clips <= 1 << 10, "clips must be 1 to 1024");
-  require_clip_option(how.fps == 0 || is_rate(how.fps), "fps must be 0, or 0.001 to 1000");
-  require_clip_option(how.stride >= 1 && how.stride <= 1 << 16, "stride must be 1 to 65536");
-  require_clip_option(how.fps == 0 || how.stride == 1, "fps and stride cannot both be given");
+static void check_sampling(const clip_sampling& how, std::string_view doing) {
+  const auto require = [&](bool condition, std::string_view why) {
+    require_clip_option(condition, why, doing);
+  };
+  require(how.frames >= 1 && how.frames <= 1 << 16, "frames must be 1 to 65536");
+  require(how.clips >= 1 && how.clips <= 1 << 10, "clips must be 1 to 1024");
+  require(how.position <= clip_position::spaced, "position is none of clip_position");
+  require(how.fps == 0 || is_rate(how.fps), "fps must be 0, or 0.001 to 1000");
+  require(how.stride >= 1 && how.stride <= 1 << 16, "stride must be 1 to 65536");
+  require(how.fps == 0 || how.stride == 1, "fps and stride cannot both be given");
+  require(how.end <= clip_end::refuse, "end is none of clip_end");
   if (how.clips == 1) return;
   using enum clip_position;
   const bool differ = !how.start && (how.position == random || how.position == random_key ||
                                      how.position == spaced);
-  require_clip_option(differ, "several clips need the position random, random_key or spaced");
-  require_clip_option(how.end != clip_end::shorten, "several clips cannot be shortened");
+  require(differ, "several clips need the position random, random_key or spaced");
+  require(how.end != clip_end::shorten, "several clips cannot be shortened");
 }
 
 // A clip's frames, if it starts at a given one.
@@ -48,7 +55,7 @@ class clip_frames {
  public:
   clip_frames(const packet_index& of, const clip_sampling& how)
       : of_(of), how_(how), step_(how.fps > 0 ? rational(1) / how.fps : rational()) {
-    check_sampling(how);
+    check_sampling(how, "sample a clip");
     if (of.size() == 0)
       throw error(errc::invalid_data, "sample a clip of " + of.stream().name(), "it has no frames");
   }
@@ -251,12 +258,15 @@ decode_clip::decode_clip(const clip_options& options)
   options_.decoding.options = (*texts_)[2];
   options_.start_field = (*texts_)[3];
   options_.index_directory = (*texts_)[4];
-  check_sampling(options.sampling);
-  require_clip_option(options.width > 0 && options.height > 0, "width and height must be given");
+  check_sampling(options.sampling, making_clips);
+  require_clip_option(options.width > 0 && options.height > 0, "width and height must be given",
+                      making_clips);
+  require_clip_option(options.layout <= clip_layout::cthw, "layout is none of clip_layout",
+                      making_clips);
   require_clip_option(options.start_field.empty() || options.sampling.clips == 1,
-                      "several clips cannot start at one time");
-  check_frame_options(image_);
-  check_decode_options(options.decoding, "make decode_clip");
+                      "several clips cannot start at one time", making_clips);
+  check_picture_options(image_, making_clips);
+  check_decode_options(options.decoding, making_clips);
 }
 
 bool decode_clip::is_random() const noexcept {
@@ -274,12 +284,21 @@ video_options decode_clip::opening() const {
           .index_directory = options_.index_directory};
 }
 
+// The time that a field of a sample has.
+static rational start_in_field(const sample& in, std::string_view name) {
+  constexpr double most = 0x1p33;
+  const double start = in.field(name).number();
+  if (start >= -most && start <= most) return rational::nearest(start);
+  throw error(errc::invalid_data, "decode " + in.name(),
+              "the field " + std::string(name) + " is not a time of at most 2^33 seconds");
+}
+
 // `in`: null if there is none.
 std::vector<std::int64_t> decode_clip::numbers_for(const packet_index& of, const sample* in,
                                                    random& draw) const {
   auto how = options_.sampling;
   if (in != nullptr && !options_.start_field.empty())
-    how.start = rational::nearest(in->field(options_.start_field).number());
+    how.start = start_in_field(*in, options_.start_field);
   return sample_clip(of, how, draw);
 }
 

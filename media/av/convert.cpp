@@ -162,7 +162,7 @@ tensor to_tensor(const frame& from, const image_options& how, random draw) {
   const int turn = how.orient ? exif_orientation_of(from.stream()) : 1;
   const auto sized =
       with_size(how, from.width(), from.height(), from.sample_aspect(), turn, from.stream().name());
-  check_frame_options(sized);
+  check_picture_options(sized, "convert a frame of " + from.stream().name());
   const auto spec = frame_spec(sized);
   const tensor out(spec, allocate_now(spec.bytes()));
   write_picture(picture_of(from), sized, out, draw, turn);

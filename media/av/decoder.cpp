@@ -9,6 +9,7 @@
 #include "window_cutter.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -49,15 +50,35 @@ static bool changes_parameters(AVCodecID codec, const AVPacket& of) noexcept {
          av_packet_get_side_data(&of, AV_PKT_DATA_PARAM_CHANGE, nullptr) != nullptr;
 }
 
+// FFmpeg's decoder of MPEG-4 Part 2 with several threads ends the process at the first damaged
+// picture that it is to refuse: its thread drops the picture, and reports that there is one.
+static decode_options survivable(const stream_info& of, decode_options options) {
+  check_decode_options(options, "decode " + of.name());
+  const bool refuses = options.damage == damage_policy::refuse;
+  if (of.parameters().codec_id == AV_CODEC_ID_MPEG4 && refuses) options.threads = 1;
+  return options;
+}
+
+// Options as text may ask for the same.
+static void require_survivable(const AVCodecContext& of, const std::string& doing) {
+  const bool threaded = (of.active_thread_type & FF_THREAD_FRAME) != 0;
+  const bool refuses = (of.err_recognition & AV_EF_EXPLODE) != 0;
+  if (of.codec_id == AV_CODEC_ID_MPEG4 && threaded && refuses)
+    throw error(errc::unsupported, doing,
+                "FFmpeg's decoder with several threads cannot refuse damage");
+}
+
 class decoder::state {
  public:
   state(const stream_info& of, const decode_options& options)
       : stream(of),
         damage(options.damage),
         skips(options.threads == 1 && can_skip_unreferenced(of.parameters())),
-        codec(pooled_codec::acquire(of.parameters(), options, av_rational_of(of.time_base()),
-                                    "decode " + of.name())),
-        stated_skip(codec->skip_frame) {}
+        codec(pooled_codec::acquire(of.parameters(), survivable(of, options),
+                                    av_rational_of(of.time_base()), "decode " + of.name())),
+        stated_skip(codec->skip_frame) {
+    require_survivable(*codec.get(), doing());
+  }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
   ~state() { codec->skip_frame = stated_skip; }
@@ -69,24 +90,44 @@ class decoder::state {
     ++damaged;
   }
   void report(int result, const av_messages& said) {
-    const std::error_code code(result, av_category());
-    report(code, code.message() + said.addition());
+    report(av_error_code(result), av_category().message(result) + said.addition());
   }
 
-  void report_missing_reference(const av_messages& said) {
-    if (said.names_missing_reference())
-      report(errc::invalid_data, "a picture to which others refer is missing");
+  void note_idr(const packet& sent) {
+    const auto& parameters = stream.parameters();
+    if (parameters.codec_id == AV_CODEC_ID_H264 && !begins_anew && sent.is_key())
+      begins_anew = begins_with_idr(parameters, sent.data());
+  }
+
+  // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
+  // list pictures before it, whether they use them or not.
+  void suspect_last(const av_messages& said) {
+    const bool from_here = begins_anew || stream.parameters().codec_id != AV_CODEC_ID_H264;
+    if (!said.names_missing_reference() || last_is_key || !from_here) return;
+    if (last_pts == AV_NOPTS_VALUE)
+      report(errc::invalid_data, "a picture to which it refers is missing");
+    else
+      suspects.insert(last_pts);
+  }
+  void report_suspect(std::int64_t pts) {
+    if (suspects.erase(pts) > 0)
+      report(errc::invalid_data, "a picture to which it refers is missing");
   }
 
   std::string doing() const {
-    auto text = "decode " + stream.name();
-    if (const auto time = time_of(last_pts, stream.time_base()))
-      text += " at " + seconds_text(*time) + " s";
-    return text;
+    const auto text = "decode " + stream.name();
+    try {
+      const auto time = time_of(last_pts, stream.time_base());
+      return time ? text + " at " + seconds_text(*time) + " s" : text;
+    } catch (const error&) {
+      return text + " at a time that does not fit into 64 bits";
+    }
   }
 
   void reset() noexcept {
     avcodec_flush_buffers(codec.get());
+    suspects.clear();
+    begins_anew = false;
     finished = false;
   }
 
@@ -95,7 +136,11 @@ class decoder::state {
   bool skips;
   bool finished = false;
   std::int64_t last_pts = AV_NOPTS_VALUE;
+  bool last_is_key = false;
+  bool begins_anew = false;         // an IDR picture has come: no picture refers to one before it
+  std::set<std::int64_t> suspects;  // times of packets whose pictures refer to missing ones
   std::uint64_t damaged = 0;
+  av_frame next;  // that is received into; kept while there is none
   pooled_codec codec;
   AVDiscard stated_skip;  // by the decoder's options
 };
@@ -120,6 +165,8 @@ void decoder::send(const packet& next) {
   if (stop_requested()) throw error(errc::stopped, state_->doing());
   if (state_->finished) state_->reset();
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
+  state_->last_is_key = next.is_key();
+  state_->note_idr(next);
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
   if (may_have_parameter_sets(state_->stream.parameters(), next.data()) ||
@@ -131,7 +178,7 @@ void decoder::send(const packet& next) {
   if (result == AVERROR(EAGAIN))
     throw error(errc::invalid_argument, state_->doing(), "call receive() until it is empty");
   if (result < 0) state_->report(result, said);
-  state_->report_missing_reference(said);
+  state_->suspect_last(said);
 }
 
 void decoder::finish() {
@@ -148,9 +195,10 @@ std::optional<frame> decoder::receive() {
   const av_messages said;
   constexpr int most_errors = 64;  // without a frame, which ends a loop in FFmpeg
   for (int errors = 0; errors < most_errors; ++errors) {
-    av_frame next(check_av(av_frame_alloc()));
+    auto& next = state_->next;
+    if (!next) next.reset(check_av(av_frame_alloc()));
     const int result = avcodec_receive_frame(state_->codec.get(), next.get());
-    state_->report_missing_reference(said);
+    state_->suspect_last(said);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;
     if (result < 0) {
       state_->report(result, said);
@@ -158,6 +206,7 @@ std::optional<frame> decoder::receive() {
     }
     if ((next->flags & AV_FRAME_FLAG_CORRUPT) != 0 || next->decode_error_flags != 0)
       state_->report(errc::invalid_data, "the decoder had to repair the frame");
+    state_->report_suspect(next->pts);
     return frame(std::move(next), state_->stream);
   }
   return std::nullopt;

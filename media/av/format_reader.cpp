@@ -162,7 +162,8 @@ bool format_reader::estimates_duration() const noexcept {
 bool format_reader::is_mov() const noexcept { return context_->iformat->name == mov; }
 
 bool format_reader::states_decoding_times() const noexcept {
-  return context_->iformat->name != matroska;
+  const std::string_view name = context_->iformat->name;
+  return name != matroska && name != "nut";
 }
 
 // AVI states them, too, but not how many pictures its streams reorder, without which FFmpeg makes

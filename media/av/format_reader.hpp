@@ -71,7 +71,7 @@ class format_reader {
   // Whether the headers state what decoders need.
   bool states_parameters() const noexcept;
 
-  // Whether decoding times are the file's. FFmpeg guesses those of Matroska.
+  // Whether decoding times are the file's. FFmpeg guesses those of Matroska and NUT.
   bool states_decoding_times() const noexcept;
 
   // How many times damage was tolerated: an error that ended the packets, an end that is missing.

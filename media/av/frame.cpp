@@ -30,14 +30,28 @@ std::optional<std::int64_t> frame::pts() const noexcept {
   return pts;
 }
 
+// Times of a file may be so large that a result does not fit: the error names the stream.
+template <class Compute>
+static auto compute_times(const frame& of, Compute compute) {
+  try {
+    return compute();
+  } catch (const error& failed) {
+    throw error(failed.code(), "compute times of a frame of " + of.stream().name(), failed.what());
+  }
+}
+
+static rational seconds_of(std::int64_t units, const frame& of) {
+  return compute_times(of, [&] { return rational(units) * of.time_base(); });
+}
+
 std::optional<rational> frame::time() const {
   const auto stamp = pts();
   if (!stamp) return std::nullopt;
-  return rational(*stamp) * time_base();
+  return seconds_of(*stamp, *this);
 }
 
 rational frame::duration() const {
-  return rational(std::max<std::int64_t>(0, duration_of(*frame_))) * time_base();
+  return seconds_of(std::max<std::int64_t>(0, duration_of(*frame_)), *this);
 }
 
 int frame::width() const noexcept { return frame_->width; }
@@ -190,10 +204,12 @@ frame frame::slice(int first, int count) const {
   if (part->extended_data != part->data)
     std::copy_n(part->extended_data, std::min(planes(), AV_NUM_DATA_POINTERS), part->data);
   part->nb_samples = count;
-  const rational unit = rational(1, std::max(1, sample_rate())) / time_base();
-  if (const auto stamp = pts())
-    part->pts = part->best_effort_timestamp = (rational(*stamp) + rational(first) * unit).round();
-  set_duration(*part, (rational(count) * unit).round());
+  compute_times(*this, [&] {
+    const rational unit = rational(1, std::max(1, sample_rate())) / time_base();
+    if (const auto stamp = pts())
+      part->pts = part->best_effort_timestamp = (rational(*stamp) + rational(first) * unit).round();
+    set_duration(*part, (rational(count) * unit).round());
+  });
   return {std::move(part), stream_};
 }
 

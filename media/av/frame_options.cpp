@@ -9,14 +9,6 @@
 
 namespace lade::media {
 
-// What frames have in common with images is checked as theirs.
-void check_frame_options(const image_options& options) {
-  auto common = options;
-  common.square_pixels = false;
-  if (common.colour == image_colour::rgba) common.colour = image_colour::rgb;
-  (void)decode_image(common);
-}
-
 tensor_spec frame_spec(const image_options& options) {
   const int channels = channels_of(options.colour);
   if (options.layout == image_layout::chw)

@@ -10,9 +10,6 @@
 
 namespace lade::media {
 
-// Throws error(invalid_argument) for options that cannot work.
-void check_frame_options(const image_options& options);
-
 // The tensor of one frame, whose size the options have.
 tensor_spec frame_spec(const image_options& options);
 

@@ -24,39 +24,33 @@ static void make_directory_of_indexes(const std::string& path) {
   if (code) throw error(code, "create the directory of indexes " + path, code.message());
 }
 
-// What tells the bytes of a file from others of its name: of an object its entity tag, of a path
+// What tells the bytes of a file from others of its name: of an object its entity tag, of a file
 // the time of modification. Empty if there is neither, as of a member of an archive.
-static task<std::string> identity_of_file(std::shared_ptr<const byte_reader> file) {
-  if (const auto tag = file->etag(); !tag.empty()) co_return std::string(tag);
-  if (!scheme_of(file->name()).empty()) co_return std::string();
-  std::string modified;
-  try {
-    const auto found = co_await io::stat(file->name());
-    modified = std::to_string(found.modified.time_since_epoch().count());
-  } catch (const error& failure) {
-    if (failure.code() == errc::stopped || failure.code() == errc::no_runtime) throw;
-  }
-  co_return modified;
+static std::string identity_of_file(const byte_reader& of) {
+  if (const auto tag = of.etag(); !tag.empty()) return std::string(tag);
+  const auto* file = dynamic_cast<const io::file*>(&of);
+  if (file == nullptr || !scheme_of(of.name()).empty()) return {};
+  return std::to_string(file->info().modified.time_since_epoch().count());
 }
 
-task<std::string> path_of_kept_index(std::shared_ptr<const byte_reader> of, video_options options) {
+std::string path_of_kept_index(const byte_reader& of, const video_options& options) {
   const std::string directory(options.index_directory);
   make_directory_of_indexes(directory);
-  const auto identity = co_await identity_of_file(of);
-  if (identity.empty()) co_return std::string();
+  const auto identity = identity_of_file(of);
+  if (identity.empty()) return {};
   const auto& demuxing = options.demuxing;
   std::string key;
   for (const std::string& each :
-       {of->name(), identity, std::to_string(of->size()),
-        std::to_string(options.stream.value_or(-1)), std::string(demuxing.format),
-        std::string(demuxing.options), std::to_string(static_cast<int>(demuxing.damage)),
-        std::to_string(demuxing.trust_times), std::to_string(avformat_version())})
+       {of.name(), identity, std::to_string(of.size()), std::to_string(options.stream.value_or(-1)),
+        std::string(demuxing.format), std::string(demuxing.options),
+        std::to_string(static_cast<int>(demuxing.damage)), std::to_string(demuxing.trust_times),
+        std::to_string(avformat_version())})
     key += each + '\0';
   crc64nvme sum;
   sum.update(std::as_bytes(std::span(key)));
   char name[17];
   std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(sum.value()));
-  co_return directory + '/' + name + ".lade-video-index";
+  return directory + '/' + name + ".lade-video-index";
 }
 
 task<std::optional<packet_index>> load_kept_index(std::string path) {

@@ -6,7 +6,6 @@
 #include <lade/media/av/packet_index.hpp>
 #include <lade/task.hpp>
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,7 +14,7 @@ namespace lade::media {
 // Where the index of a file is kept: a file of `options.index_directory`, whose name is made of all
 // that decides what the index is. Creates the directory. Empty if nothing tells whether the file
 // has changed. Throws error with the system's reason for a directory that cannot be created.
-task<std::string> path_of_kept_index(std::shared_ptr<const byte_reader> of, video_options options);
+std::string path_of_kept_index(const byte_reader& of, const video_options& options);
 
 // Empty if there is none, or it is damaged.
 task<std::optional<packet_index>> load_kept_index(std::string path);

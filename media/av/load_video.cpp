@@ -5,6 +5,7 @@
 #include <lade/media/av/convert.hpp>
 #include <lade/media/av/load_video.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/media/picture.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
@@ -61,7 +62,7 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
   const auto& stream = opened.stream();
   options.image = with_size(options.image, stream.width(), stream.height(), stream.sample_aspect(),
                             exif_orientation_of(stream), stream.name());
-  check_frame_options(options.image);
+  check_picture_options(options.image, "convert frames of " + stream.name());
   const auto one = frame_spec(options.image);
   const tensor_spec spec{one.type, one.shape.prepend(static_cast<std::int64_t>(numbers.size()))};
   const auto memory = co_await allocate(spec.bytes());

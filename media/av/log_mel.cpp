@@ -44,7 +44,10 @@ static void check_mel_options(const log_mel_options& options) {
                   options.f_min < (options.f_max > 0 ? options.f_max : half_rate),
               "f_min and f_max must be in order, up to half of sample_rate");
   require_mel(options.power == 1 || options.power == 2, "power must be 1 or 2");
-  require_mel(options.log == mel_log::none || options.floor > 0, "floor must be above 0");
+  require_mel(options.log == mel_log::none || (options.floor > 0 && std::isfinite(options.floor)),
+              "floor must be above 0 and finite");
+  require_mel(options.scale <= mel_scale::htk, "scale is none of mel_scale");
+  require_mel(options.log <= mel_log::whisper, "log is none of mel_log");
 }
 
 log_mel_options whisper_options(int n_mels) {

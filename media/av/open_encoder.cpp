@@ -4,19 +4,16 @@
 #include "av_options.hpp"
 #include "compat.hpp"
 #include "encoder_options.hpp"
+#include "encoder_quality.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
 #include <lade/stop_requested.hpp>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
 
 extern "C" {
 #include <libavutil/dict.h>
-#include <libavutil/opt.h>
 }
 
 namespace lade::media {
@@ -33,46 +30,6 @@ const AVCodec& find_av_encoder(std::string_view name, AVMediaType kind) {
     throw error(errc::invalid_argument, doing,
                 std::string("it is one of ") + av_get_media_type_string(found->type));
   return *found;
-}
-
-static void set_new_option(AVDictionary*& options, const char* key, const std::string& value,
-                           std::string_view doing) {
-  if (av_dict_get(options, key, nullptr, 0) != nullptr)
-    throw error(errc::invalid_argument, doing, std::string(key) + " is set twice");
-  check_av(av_dict_set(&options, key, value.c_str(), 0), doing);
-}
-
-// Encoders that take a quality from AVCodecContext (AV_CODEC_FLAG_QSCALE).
-static bool takes_qscale(AVCodecID codec) noexcept {
-  constexpr std::array known{AV_CODEC_ID_MJPEG, AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO,
-                             AV_CODEC_ID_MPEG4, AV_CODEC_ID_H263,       AV_CODEC_ID_FLV1,
-                             AV_CODEC_ID_WMV1,  AV_CODEC_ID_WMV2,       AV_CODEC_ID_THEORA,
-                             AV_CODEC_ID_MP3,   AV_CODEC_ID_VORBIS,     AV_CODEC_ID_AAC};
-  return std::find(known.begin(), known.end(), codec) != known.end();
-}
-
-// In digits that do not depend on the locale.
-static std::string digits_of(double value) {
-  std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
-}
-
-static void set_quality(AVCodecContext& context, double quality, AVDictionary*& options,
-                        std::string_view doing) {
-  constexpr double most = 1000;
-  if (!(quality >= -most && quality <= most))
-    throw error(errc::invalid_argument, doing, "quality must be -1000 to 1000");
-  for (const char* key : {"crf", "quality"}) {
-    if (context.codec->priv_class == nullptr) break;
-    const auto* option = av_opt_find(context.priv_data, key, nullptr, 0, 0);
-    const bool is_number = option != nullptr && option->unit == nullptr;
-    if (is_number) return set_new_option(options, key, digits_of(quality), doing);
-  }
-  if (!takes_qscale(context.codec_id))
-    throw error(errc::invalid_argument, doing, "the encoder has no such quality");
-  context.flags |= AV_CODEC_FLAG_QSCALE;
-  context.global_quality = static_cast<int>(quality * FF_QP2LAMBDA);
 }
 
 static void open_av_encoder(AVCodecContext& context, const encoder_settings& settings,
@@ -143,9 +100,11 @@ void open_encoder::require_unfinished() const {
   if (finished_) throw error(errc::invalid_argument, doing_, "the encoder has finished");
 }
 
-void open_encoder::send(const AVFrame& next) {
+void open_encoder::send(AVFrame& next) {
   require_unfinished();
   if (stop_requested()) throw error(errc::stopped, doing_);
+  next.pict_type = AV_PICTURE_TYPE_NONE;
+  next.quality = context_->global_quality;
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), &next), doing_, said);

@@ -46,8 +46,9 @@ class open_encoder {
   // Throws error(invalid_argument) after finish().
   void require_unfinished() const;
 
-  // Encodes a frame, whose duration its packet will state.
-  void send(const AVFrame& next);
+  // Encodes a frame, whose duration its packet will state. Its picture type and its quality become
+  // those that the encoder chooses: some encoders take them from each frame.
+  void send(AVFrame& next);
   void finish();
   std::optional<packet> receive();
 

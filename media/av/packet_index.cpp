@@ -164,9 +164,16 @@ static bool has_frame_in_each_packet(AVCodecID codec) noexcept {
   return std::find(known.begin(), known.end(), codec) != known.end();
 }
 
+// Whether pictures are shown in the order in which they are coded, whatever their times are.
+static bool keeps_order(AVCodecID codec) noexcept {
+  const auto* about = avcodec_descriptor_get(codec);
+  return about != nullptr && (about->props & AV_CODEC_PROP_REORDER) == 0;
+}
+
 bool packets_tell_frames(const stream_info& stream, std::span<const indexed_packet> packets) {
   if (packets.empty() || !packets.front().key) return false;
-  if (!has_frame_in_each_packet(stream.parameters().codec_id)) return false;
+  const auto codec = stream.parameters().codec_id;
+  if (!has_frame_in_each_packet(codec)) return false;
   std::unordered_set<std::int64_t> seen;
   constexpr std::int64_t largest = std::int64_t{1} << 60;  // leaves room for arithmetic
   std::int64_t last = INT64_MIN;                           // shown so far
@@ -177,6 +184,7 @@ bool packets_tell_frames(const stream_info& stream, std::span<const indexed_pack
     if (!each.shown) continue;
     if (each.pts < packets.front().pts || each.pts <= last_before_group) return false;
     if (!seen.insert(each.pts).second) return false;
+    if (each.pts < last && keeps_order(codec)) return false;
     last = std::max(last, each.pts);
   }
   return true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace lade::media {
 
@@ -38,12 +40,149 @@ bool may_have_parameter_sets(const AVCodecParameters& of, std::span<const std::b
   return false;
 }
 
-// In Annex B format, a start code is in front of each NAL unit (ITU-T H.264, B.1).
-static std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes) {
+std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes) {
   constexpr std::array start_code{std::byte{0}, std::byte{0}, std::byte{1}};
   const auto found = std::search(bytes.begin(), bytes.end(), start_code.begin(), start_code.end());
   const auto at = static_cast<std::size_t>(found - bytes.begin());
   return bytes.subspan(std::min(at + start_code.size(), bytes.size()));
+}
+
+namespace {
+
+// The bits of a NAL unit, without the bytes that keep start codes out of it (ITU-T H.264, 7.4.1).
+class nal_bits {
+ public:
+  explicit nal_bits(std::span<const std::byte> nal) {
+    int zeros = 0;
+    for (const auto byte : nal) {
+      const bool guards = zeros >= 2 && byte == std::byte{3};
+      zeros = byte == std::byte{0} ? zeros + 1 : 0;
+      if (!guards) bytes_.push_back(byte);
+    }
+  }
+
+  bool is_past_end() const noexcept { return at_ > 8 * bytes_.size(); }
+
+  std::uint32_t bits(int count) {
+    std::uint32_t value = 0;
+    for (; count > 0; --count, ++at_) {
+      const auto byte = at_ / 8 < bytes_.size() ? bytes_[at_ / 8] : std::byte{0};
+      value = value << 1 | (std::to_integer<std::uint32_t>(byte) >> (7 - at_ % 8) & 1);
+    }
+    return value;
+  }
+  void skip(std::size_t count) { at_ += count; }
+
+  // ue(v) (ITU-T H.264, 9.1). se(v) has as many bits.
+  std::uint32_t exponential() {
+    int zeros = 0;
+    while (zeros < 31 && !is_past_end() && bits(1) == 0) ++zeros;
+    return (1U << zeros) - 1 + bits(zeros);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+// ITU-T H.264, 7.3.2.1.1.1. Returns false if a list is not one.
+static bool skip_scaling_lists(nal_bits& from, int lists) {
+  for (int i = 0; i < lists; ++i) {
+    if (from.bits(1) == 0) continue;
+    int last = 8;
+    int next = 8;
+    for (int k = 0; k < (i < 6 ? 16 : 64); ++k) {
+      if (next != 0) {
+        const auto code = from.exponential();
+        const auto delta = static_cast<int>(code / 2 + code % 2) * (code % 2 == 1 ? 1 : -1);
+        next = (last + delta + 256) % 256;
+      }
+      if (next != 0) last = next;
+    }
+    if (from.is_past_end()) return false;
+  }
+  return true;
+}
+
+// Whether pic_order_cnt_type is 2 (ITU-T H.264, 7.3.2.1.1 and 8.2.1.3).
+static bool states_coding_order_h264(std::span<const std::byte> nal) {
+  nal_bits from(nal.subspan(1));
+  const auto profile = from.bits(8);
+  from.skip(16);  // constraints, level
+  from.exponential();
+  constexpr std::array high{100U, 110U, 122U, 244U, 44U,  83U, 86U,
+                            118U, 128U, 138U, 139U, 134U, 135U};
+  if (std::find(high.begin(), high.end(), profile) != high.end()) {
+    const auto chroma = from.exponential();
+    if (chroma == 3) from.skip(1);
+    from.exponential();  // bits of luma
+    from.exponential();  // and of chroma
+    from.skip(1);
+    if (from.bits(1) == 1 && !skip_scaling_lists(from, chroma == 3 ? 12 : 8)) return false;
+  }
+  from.exponential();  // log2_max_frame_num_minus4
+  return from.exponential() == 2 && !from.is_past_end();
+}
+
+// Whether sps_max_num_reorder_pics is 0 for all sub-layers (ITU-T H.265, 7.3.2.2.1 and 7.3.3).
+static bool states_coding_order_hevc(std::span<const std::byte> nal) {
+  nal_bits from(nal.subspan(2));
+  from.skip(4);
+  const auto sub_layers = from.bits(3);
+  from.skip(1 + 96);  // the general profile, tier and level
+  if (sub_layers > 0) return false;
+  from.exponential();
+  if (from.exponential() == 3) from.skip(1);  // chroma_format_idc
+  from.exponential();                         // width
+  from.exponential();                         // height
+  if (from.bits(1) == 1)
+    for (int edge = 0; edge < 4; ++edge) from.exponential();
+  from.exponential();  // bits of luma
+  from.exponential();  // and of chroma
+  from.exponential();  // log2_max_pic_order_cnt_lsb_minus4
+  from.skip(1);
+  from.exponential();  // sps_max_dec_pic_buffering_minus1
+  return from.exponential() == 0 && !from.is_past_end();
+}
+
+// The sequence parameter sets of avcC and hvcC (ISO/IEC 14496-15, 5.3.3.1.2 and 8.3.3.1.2).
+static std::vector<std::span<const std::byte>> sequence_parameter_sets(
+    const AVCodecParameters& of) {
+  std::vector<std::span<const std::byte>> sets;
+  if (length_bytes_of(of) == 0) return sets;
+  auto rest = std::as_bytes(std::span(of.extradata, static_cast<std::size_t>(of.extradata_size)));
+  const auto take = [&](std::size_t bytes) {
+    const auto taken = rest.first(std::min(bytes, rest.size()));
+    rest = rest.subspan(taken.size());
+    std::size_t number = 0;
+    if (bytes <= 2)
+      for (const auto byte : taken) number = number << 8 | std::to_integer<std::size_t>(byte);
+    return std::pair(taken, number);
+  };
+  const bool h264 = of.codec_id == AV_CODEC_ID_H264;
+  take(h264 ? 5 : 22);
+  const auto arrays = h264 ? std::size_t{1} : take(1).second;
+  constexpr std::size_t sequence = 33;  // nal_unit_type of HEVC
+  for (std::size_t i = 0; i < arrays && !rest.empty(); ++i) {
+    const bool wanted = h264 || (take(1).second & 63) == sequence;
+    const auto count = h264 ? take(1).second & 31 : take(2).second;
+    for (std::size_t k = 0; k < count && !rest.empty(); ++k) {
+      const auto set = take(take(2).second).first;
+      if (wanted && set.size() > 2) sets.push_back(set);
+    }
+  }
+  return sets;
+}
+
+bool states_coding_order(const AVCodecParameters& of) {
+  if (of.codec_id != AV_CODEC_ID_H264 && of.codec_id != AV_CODEC_ID_HEVC) return false;
+  const auto sets = sequence_parameter_sets(of);
+  return !sets.empty() && std::all_of(sets.begin(), sets.end(), [&](const auto& each) {
+    return of.codec_id == AV_CODEC_ID_H264 ? states_coding_order_h264(each)
+                                           : states_coding_order_hevc(each);
+  });
 }
 
 bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet) {

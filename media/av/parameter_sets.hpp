@@ -16,6 +16,14 @@ namespace lade::media {
 // have: one of a stream in Annex B format, or one with such a NAL unit. False for other codecs.
 bool may_have_parameter_sets(const AVCodecParameters& of, std::span<const std::byte> packet);
 
+// Whether pictures are shown in the order in which they are coded, by the parameter sets in the
+// headers of a container. False if these do not say so.
+bool states_coding_order(const AVCodecParameters& of);
+
+// In Annex B format, a start code is in front of each NAL unit (ITU-T H.264, B.1), and of each unit
+// of MPEG: what is behind the first one. Empty if there is none.
+std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes);
+
 // Whether the first picture of an H.264 packet is an IDR picture: no picture behind it needs one
 // before it (ITU-T H.264, 3.69). False if the packet is damaged.
 bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet);

@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/media/av/rational.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -14,14 +15,15 @@ __extension__ using wide = __int128;  // holds every product of two 64-bit integ
 static wide magnitude_of(wide value) noexcept { return value < 0 ? -value : value; }
 
 static wide common_divisor(wide a, wide b) noexcept {
+  constexpr wide largest = std::numeric_limits<std::uint64_t>::max();
   a = magnitude_of(a);
   b = magnitude_of(b);
-  while (b != 0) {
+  while (b != 0 && std::max(a, b) > largest) {
     const wide rest = a % b;
     a = b;
     b = rest;
   }
-  return a;
+  return b == 0 ? a : std::gcd(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b));
 }
 
 static std::int64_t narrowed(wide value, const char* doing) {
@@ -34,6 +36,7 @@ static std::int64_t narrowed(wide value, const char* doing) {
 // `denominator` is not 0.
 static rational reduced(wide numerator, wide denominator, const char* doing) {
   const wide divisor = common_divisor(numerator, denominator) * (denominator < 0 ? -1 : 1);
+  if (divisor == 1) return {narrowed(numerator, doing), narrowed(denominator, doing)};
   return {narrowed(numerator / divisor, doing), narrowed(denominator / divisor, doing)};
 }
 

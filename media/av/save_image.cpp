@@ -62,8 +62,6 @@ static open_encoder encoder_of_image(const AVCodec& encoder, int width, int heig
 
 static packet encode_picture(open_encoder& encoder, av_frame picture) {
   picture->pts = 0;
-  picture->pict_type = AV_PICTURE_TYPE_NONE;
-  picture->quality = encoder.context().global_quality;
   encoder.send(*picture);
   encoder.finish();
   auto image = encoder.receive();

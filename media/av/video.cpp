@@ -102,10 +102,10 @@ static std::shared_ptr<const byte_counter> count_bytes(std::shared_ptr<const byt
 }
 
 task<video> video::open(std::shared_ptr<const byte_reader> from, video_options options) {
-  const auto counted = count_bytes(std::move(from));
+  const auto counted = count_bytes(from);
   std::string path;
-  if (!options.index_directory.empty() && !counted->is_in_memory())
-    path = co_await path_of_kept_index(counted, options);
+  if (!options.index_directory.empty() && !from->is_in_memory())
+    path = path_of_kept_index(*from, options);
   if (path.empty()) co_return co_await open_anew(counted, options);
   if (auto kept = co_await load_kept_index(path))
     co_return co_await open_with(counted, std::move(*kept), options.demuxing);

@@ -93,7 +93,6 @@ class video_encoder::state {
     next->pts = at;
     const auto units = duration / encoder.stream().time_base();
     media::set_duration(*next, duration > 0 ? units.round() : 0);
-    next->pict_type = AV_PICTURE_TYPE_NONE;
     encoder.send(*next);
     last_pts = at;
     next_time = time + (duration > 0 ? duration : frame_duration);

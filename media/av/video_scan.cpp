@@ -1,6 +1,7 @@
 #include "video_scan.hpp"
 
 #include "format_reader.hpp"
+#include "picture_order.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
@@ -59,12 +60,24 @@ static indexed_packet index_entry(const AVPacket& of, AVCodecID codec, bool has_
           .shown = shows_picture(of, codec, has_data)};
 }
 
+static bool has_side_data(const AVPacket& of,
+                          std::span<const AVPacketSideDataType> types) noexcept {
+  return std::any_of(types.begin(), types.end(), [&](auto each) {
+    return av_packet_get_side_data(&of, each, nullptr) != nullptr;
+  });
+}
+
+// Whether the packets behind this one need it: a palette, new parameters.
+static bool changes_decoder(const AVPacket& of) noexcept {
+  constexpr std::array types{AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE,
+                             AV_PKT_DATA_PARAM_CHANGE};
+  return has_side_data(of, types);
+}
+
 // Whether a decoder needs more of a packet than its bytes.
 static bool has_more_than_bytes(const AVPacket& of) noexcept {
-  for (const auto type : {AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE, AV_PKT_DATA_PARAM_CHANGE,
-                          AV_PKT_DATA_ENCRYPTION_INFO, AV_PKT_DATA_MATROSKA_BLOCKADDITIONAL})
-    if (av_packet_get_side_data(&of, type, nullptr) != nullptr) return true;
-  return false;
+  constexpr std::array types{AV_PKT_DATA_ENCRYPTION_INFO, AV_PKT_DATA_MATROSKA_BLOCKADDITIONAL};
+  return changes_decoder(of) || has_side_data(of, types);
 }
 
 // Whether the file has the bytes of the packet as the decoder wants them.
@@ -101,6 +114,7 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
     entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
   }
   if (opened.damaged() > 0 || !packets_tell_frames(stream, entries)) return std::nullopt;
+  if (may_have_times_of_decoding(stream, entries)) return std::nullopt;
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
@@ -192,8 +206,11 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
   std::vector<indexed_packet> entries;
   for (const auto& each : all)
     entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
+  const bool changes = std::any_of(all.begin(), all.end(),
+                                   [](const packet& each) { return changes_decoder(each.get()); });
   // Of a damaged file, some packets may have no frame.
-  if (damaged == 0 && packets_tell_frames(stream, entries)) {
+  if (damaged == 0 && !changes && packets_tell_frames(stream, entries) &&
+      (!may_have_times_of_decoding(stream, entries) || shows_packets_in_order(stream, all))) {
     const bool found = find_positions(file, all, entries);
     packet_index index(stream, std::move(entries), found, file.size());
     if (found) return {std::move(index), {}, {}};

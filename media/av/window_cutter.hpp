@@ -4,6 +4,7 @@
 
 #include "stream_fields.hpp"
 
+#include <lade/error.hpp>
 #include <lade/media/av/frame.hpp>
 #include <lade/media/av/rational.hpp>
 
@@ -30,16 +31,25 @@ class window_cutter {
   // without a time is where the one before it is, audio is behind that.
   void append(frame&& next, std::vector<frame>& to) {
     if (!window_.begin && !window_.end) return to.push_back(std::move(next));
-    if (next.kind() == stream_kind::audio) {
-      const auto start = find_position(next);
-      if (start) append_samples(std::move(next), *start, to);
-      return;
-    }
+    if (next.kind() == stream_kind::audio) return append_named(std::move(next), to);
     if (const auto time = next.time()) inside_ = window_.contains(*time);
     if (inside_) to.push_back(std::move(next));
   }
 
  private:
+  // Times of a file may be so large that sums of them do not fit: the error names the stream.
+  void append_named(frame&& next, std::vector<frame>& to) {
+    const auto stream = next.stream();
+    try {
+      const auto start = find_position(next);
+      if (start) append_samples(std::move(next), *start, to);
+    } catch (const error& failed) {
+      if (failed.code() != errc::limit_exceeded) throw;
+      throw error(failed.code(), "cut a frame of " + stream.name() + " to its window",
+                  failed.what());
+    }
+  }
+
   void append_samples(frame&& next, std::int64_t start, std::vector<frame>& to) {
     const rational rate(next.sample_rate());
     next_position_ = start + next.samples();

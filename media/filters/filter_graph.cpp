@@ -273,10 +273,9 @@ class filter_graph::state {
           doing);
     }
     const int result = avfilter_graph_config(parsed.graph.get(), nullptr);
-    if (result < 0 && result != AVERROR(ENOMEM) && !said.first_error().empty()) {
-      const std::error_code code(result, av_category());
-      throw error(code, doing, code.message() + " (" + said.first_error() + ")");
-    }
+    if (result < 0 && result != AVERROR(ENOMEM) && !said.first_error().empty())
+      throw error(av_error_code(result), doing,
+                  av_category().message(result) + " (" + said.first_error() + ")");
     check_av(result, doing);
     graph = std::move(parsed.graph);
   }

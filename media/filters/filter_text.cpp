@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace lade::media {
 
@@ -39,20 +40,28 @@ std::string filter_chain(std::initializer_list<std::string_view> filters) {
 }
 
 std::string rate_filter(const rational& frames_per_second) {
-  require_filter(frames_per_second > 0, "fps", "frames per second must be above 0");
+  constexpr std::int64_t most = 1'000'000;
+  constexpr std::int64_t largest_term = std::numeric_limits<std::int32_t>::max();
+  require_filter(frames_per_second >= rational(1, most) && frames_per_second <= most &&
+                     frames_per_second.numerator() <= largest_term &&
+                     frames_per_second.denominator() <= largest_term,
+                 "fps", "frames per second must be 1/1000000 to 1000000 and have terms of 31 bits");
   return "fps=" + to_string(frames_per_second);
 }
 
 // FFmpeg takes microseconds here.
+static std::string microseconds_text(const rational& time, std::string_view filter) {
+  constexpr std::int64_t most = 1'000'000'000'000;
+  require_filter(time >= -most && time <= most, filter, "times must be within 10^12 seconds of 0");
+  return std::to_string(ceil_units(time, rational(1, 1'000'000))) + "us";
+}
+
 static std::string trim_text(const time_window& window, std::string_view filter) {
-  const auto microseconds = [](const rational& time) {
-    return std::to_string((time * 1'000'000).ceil()) + "us";
-  };
   std::string text(filter);
   char separator = '=';
-  if (window.begin) text += separator + ("start=" + microseconds(*window.begin));
+  if (window.begin) text += separator + ("start=" + microseconds_text(*window.begin, filter));
   if (window.begin) separator = ':';
-  if (window.end) text += separator + ("end=" + microseconds(*window.end));
+  if (window.end) text += separator + ("end=" + microseconds_text(*window.end, filter));
   return text;
 }
 
@@ -63,31 +72,91 @@ std::string audio_trim_filter(const time_window& window) {
   return trim_text(window, "atrim") + ",asetpts=PTS-STARTPTS";
 }
 
+// A crop of exactly this size: FFmpeg's own is rounded to whole samples of chroma. `x` and `y` lie
+// on chroma.
+static std::string exact_crop(std::string_view size, std::string_view x, std::string_view y) {
+  return std::string("crop=").append(size).append(":").append(x).append(":").append(y).append(
+      ":exact=1");
+}
+
+// FFmpeg rounds the size of padded pictures down to whole samples of chroma, of which there is one
+// in up to four columns and rows. So pictures are padded to a multiple of four, and cropped.
+static std::string exact_pad(int width, int height, std::string_view padding) {
+  const auto size = filter_size(width, height, "pad");
+  return std::string("pad=").append(padding).append(",").append(exact_crop(size, "0", "0"));
+}
+
+static int padded_length(int length) noexcept { return (length + 3) / 4 * 4; }
+
 std::string scale_filter(const scale_options& options) {
   constexpr std::array algorithms{"bilinear", "bicubic", "area", "lanczos", "neighbor"};
+  const auto algorithm = static_cast<std::size_t>(options.algorithm);
+  require_filter(algorithm < algorithms.size(), "scale", "algorithm is none of scale_algorithm");
   const auto size = filter_size(options.width, options.height, "scale");
-  const auto scale = "scale=" + size +
-                     ":flags=" + algorithms[static_cast<std::size_t>(options.algorithm)] +
-                     "+accurate_rnd";
+  const auto scale = "scale=" + size + ":flags=" + algorithms[algorithm] + "+accurate_rnd";
+  const auto width = std::to_string(options.width);
+  const auto height = std::to_string(options.height);
   switch (options.fit) {
-    case scale_fit::stretch: break;
+    case scale_fit::stretch: return scale;
     case scale_fit::pad:
-      return scale + ":force_original_aspect_ratio=decrease,pad=" + size +
-             ":(ow-iw)/2:(oh-ih)/2,setsar=1";
+      return scale + ":force_original_aspect_ratio=decrease," +
+             exact_pad(options.width, options.height,
+                       std::to_string(padded_length(options.width)) + ":" +
+                           std::to_string(padded_length(options.height)) + ":(" + width +
+                           "-iw)/2:(" + height + "-ih)/2") +
+             ",setsar=1";
     case scale_fit::crop:
-      return scale + ":force_original_aspect_ratio=increase,crop=" + size + ",setsar=1";
+      return scale + ":force_original_aspect_ratio=increase," +
+             exact_crop(size, "trunc((iw-ow)/2/hsub)*hsub", "trunc((ih-oh)/2/vsub)*vsub") +
+             ",setsar=1";
   }
-  return scale;
+  require_filter(false, "scale", "fit is none of scale_fit");
+  return {};
 }
 
-static std::string area_text(const picture_area& area, std::string_view filter) {
+// An expression for a length that FFmpeg refuses unless [at, at + length) is inside of `whole`, and
+// `at` is at a sample of chroma. FFmpeg itself would move the part. Terms are texts of expressions.
+struct placed_length {
+  std::string at;
+  std::string length;
+  std::string whole;
+  std::string chroma;  // how many columns or rows have one sample of chroma: "hsub"
+
+  std::string checked(int result) const {
+    const auto is_inside = "lte(" + at + "+" + length + "\\," + whole + ")";
+    const auto is_at_chroma = "not(mod(" + at + "\\," + chroma + "))";
+    return "if(" + is_inside + "*" + is_at_chroma + "\\," + std::to_string(result) + "\\,-1)";
+  }
+};
+
+static void check_area(const picture_area& area, std::string_view filter) {
   require_filter(area.x >= 0 && area.y >= 0, filter, "x and y must not be below 0");
-  return std::string(filter) + "=" + filter_size(area.width, area.height, filter) + ":" +
-         std::to_string(area.x) + ":" + std::to_string(area.y);
+  (void)filter_size(area.width, area.height, filter);
 }
 
-std::string crop_filter(const picture_area& part) { return area_text(part, "crop"); }
-std::string pad_filter(const picture_area& placed) { return area_text(placed, "pad"); }
+std::string crop_filter(const picture_area& part) {
+  check_area(part, "crop");
+  const auto x = std::to_string(part.x);
+  const auto y = std::to_string(part.y);
+  const auto width = std::to_string(part.width);
+  const auto height = std::to_string(part.height);
+  const placed_length across{.at = x, .length = width, .whole = "iw", .chroma = "hsub"};
+  const placed_length down{.at = y, .length = height, .whole = "ih", .chroma = "vsub"};
+  return exact_crop(across.checked(part.width) + ":" + down.checked(part.height), x, y);
+}
+
+std::string pad_filter(const picture_area& placed) {
+  check_area(placed, "pad");
+  const auto x = std::to_string(placed.x);
+  const auto y = std::to_string(placed.y);
+  const placed_length across{
+      .at = x, .length = "iw", .whole = std::to_string(placed.width), .chroma = "hsub"};
+  const placed_length down{
+      .at = y, .length = "ih", .whole = std::to_string(placed.height), .chroma = "vsub"};
+  return exact_pad(placed.width, placed.height,
+                   across.checked(padded_length(placed.width)) + ":" +
+                       down.checked(padded_length(placed.height)) + ":" + x + ":" + y);
+}
 
 std::string pixel_format_filter(std::string_view format) {
   return "format=" + filter_word(format, "format");

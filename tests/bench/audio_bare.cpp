@@ -1,5 +1,5 @@
 // The floor of audio_bench: files to 16 kHz mono floats with libavcodec and libswresample, and
-// .wav files of which only the header is parsed. One thread.
+// .wav files of which only the header is parsed.
 
 #include <algorithm>
 #include <cstring>
@@ -60,12 +60,24 @@ class sound {
   std::size_t samples_ = 0;
 };
 
-bench::report sounds(const std::string& file, std::size_t items, const std::string& dump) {
-  sound one;
-  auto taken = bench::time_items(items, [&](std::size_t) { one.load(file); });
-  bench::dump(dump, one.data(), one.samples() * sizeof(float));
-  double seconds = static_cast<double>(one.samples()) / rate * static_cast<double>(items);
-  return bench::items_report("audio_bare", items, one.samples(), taken)
+struct settings {
+  std::string file;
+  std::string directory;
+  std::size_t items;
+  std::size_t threads;
+  std::string dump;
+};
+
+bench::report sounds(const settings& with) {
+  std::vector<sound> sounds(with.threads);
+  auto taken = bench::time_items(with.items, with.threads, [&](std::size_t, std::size_t thread) {
+    sounds[thread].load(with.file);
+  });
+  const auto& one = sounds[0];
+  bench::dump(with.dump, one.data(), one.samples() * sizeof(float));
+  double seconds = static_cast<double>(one.samples()) / rate * static_cast<double>(with.items);
+  return bench::items_report("audio_bare", with.items, one.samples(), taken)
+      .add("threads", with.threads)
       .add("audio_s_per_cpu_s", seconds / taken.cpu);
 }
 
@@ -91,23 +103,27 @@ std::size_t read_wav(const std::string& path, std::vector<char>& content) {
   return std::min<std::size_t>(load<std::uint32_t>(content, chunk + 4), content.size()) / 2;
 }
 
-bench::report wavs(const std::string& directory, std::size_t items) {
-  auto paths = bench::list_files(directory);
-  std::vector<char> content;
-  std::size_t samples = 0;
-  auto taken = bench::time_items(
-      items, [&](std::size_t i) { samples = read_wav(paths[i % paths.size()], content); });
-  return bench::items_report("audio_bare", items, samples, taken);
+bench::report wavs(const settings& with) {
+  auto paths = bench::list_files(with.directory);
+  std::vector<std::vector<char>> contents(with.threads);
+  std::vector<std::size_t> samples(with.threads);
+  auto taken = bench::time_items(with.items, with.threads, [&](std::size_t i, std::size_t thread) {
+    samples[thread] = read_wav(paths[i % paths.size()], contents[thread]);
+  });
+  return bench::items_report("audio_bare", with.items, samples[0], taken)
+      .add("threads", with.threads);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   bench::options options(argc, argv, "The floor of audio: libavcodec and libswresample.");
-  auto file = options.text("file", "", "a sound, to become floats of 16 kHz and one channel");
-  auto directory = options.text("dir", "build/media/wav-1s", ".wav files, if there is no --file");
-  auto items = options.number("items", 1, "how many files");
-  auto dump = options.text("dump", "", "file to write the samples to");
+  settings with;
+  with.file = options.text("file", "", "a sound, to become floats of 16 kHz and one channel");
+  with.directory = options.text("dir", "build/media/wav-1s", ".wav files, if there is no --file");
+  with.items = options.number("items", 1, "how many files");
+  with.threads = options.number("threads", 1, "that decode files");
+  with.dump = options.text("dump", "", "file to write the samples to");
   options.done();
-  (file.empty() ? wavs(directory, items) : sounds(file, items, dump)).print();
+  (with.file.empty() ? wavs : sounds)(with).print();
 }

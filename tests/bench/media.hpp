@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -60,6 +63,29 @@ seconds time_items(std::size_t items, F work) {
   return {clock.wall_s(), clock.cpu_s()};
 }
 
+// The same on several threads, which take the items in turn: calls `work(i, thread)`. Before the
+// clock starts, each thread makes a call that is not measured.
+template <class F>
+seconds time_items(std::size_t items, std::size_t threads, F work) {
+  if (threads == 0) fail("--threads wants at least 1");
+  if (threads == 1) return time_items(items, [&](std::size_t i) { work(i, std::size_t{0}); });
+  std::atomic<std::size_t> next = 0;
+  std::latch warm(static_cast<std::ptrdiff_t>(threads)), begin(1);
+  std::vector<std::jthread> workers;
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    workers.emplace_back([&, thread] {
+      work(std::size_t{0}, thread);
+      warm.count_down();
+      begin.wait();
+      for (std::size_t i = next++; i < items; i = next++) work(i, thread);
+    });
+  warm.wait();
+  stopwatch clock;
+  begin.count_down();
+  workers.clear();
+  return {clock.wall_s(), clock.cpu_s()};
+}
+
 // The figures of `items` things done in that time, each of `item_frames` frames or samples.
 inline report items_report(std::string_view program, std::size_t items, std::size_t item_frames,
                            seconds taken) {
@@ -85,6 +111,16 @@ Buffer load(const std::string& path) {
   if (::pread(file, content.data(), content.size(), 0) != about.st_size) fail(path);
   ::close(file);
   return content;
+}
+
+// Reads a file of known length into memory that had it before.
+template <class Buffer>
+void load_again(const std::string& path, Buffer& into) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail(path);
+  const auto bytes = static_cast<ssize_t>(into.size());
+  if (::pread(file, into.data(), into.size(), 0) != bytes) fail(path);
+  ::close(file);
 }
 
 // Writes bytes to compare with another program's; nothing without a path.

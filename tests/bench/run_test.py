@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import stat
 import tempfile
 import unittest
@@ -262,6 +263,14 @@ class RunTest(unittest.TestCase):
         _, _, page = self.run_groups("group", groups=groups)
         self.assertIn("### instructions", page)
 
+    def test_what_is_deterministic_is_measured_once(self):
+        groups = [self.group, self.instructions_group(100, 110)]
+        self.program("count_a", line(1, instructions_per_item=100), ("", 1))
+        self.program("a", line(100))
+        self.program("b", line(100))
+        status, printed, _ = self.run_groups(groups=groups, rounds=2)
+        self.assertEqual((status, printed.count("status 1")), (0, 0))
+
     def test_a_figure_without_a_comparison_is_held_against_the_gate(self):
         self.group.rows = [lower("a row", "a", [], "rate", 99)]
         self.program("a", line(100))
@@ -355,6 +364,32 @@ class RunTest(unittest.TestCase):
 
     def test_the_rows_of_all_groups_name_commands(self):
         run.check_groups(GROUPS)
+
+    def test_all_groups_that_count_instructions_are_deterministic(self):
+        deterministic = {group.name for group in GROUPS if group.deterministic}
+        self.assertLessEqual({g.counted_by for g in GROUPS if g.is_counted()}, deterministic)
+
+    def media_rows(self):
+        """The rows of video and audio that compare, with how many threads each command has."""
+        for group in (group for group in GROUPS if group.name in ("video", "audio")):
+            threads = {
+                name: re.findall("--threads ([0-9]+)", command) or ["1"]
+                for name, command in group.commands.items()
+            }
+            for row in group.rows:
+                if row.theirs and "demux" not in row.name:
+                    yield row, threads[row.ours], [threads[name] for name in row.theirs]
+
+    def test_video_and_audio_have_as_many_threads_as_what_they_are_compared_with(self):
+        for row, ours, theirs in self.media_rows():
+            self.assertEqual([ours] * len(theirs), theirs, row.name)
+
+    def test_clips_and_sounds_of_two_threads_are_for_information(self):
+        by_two = [row for row, ours, _ in self.media_rows() if ours == ["2"]]
+        loaded = [row for row in by_two if row.name.startswith("folder")]
+        self.assertEqual({row.gate for row in by_two if row not in loaded}, {None})
+        for what in ("even", "contiguous", "flac", "aac"):
+            self.assertTrue(any(what in row.name for row in by_two), what)
 
 
 if __name__ == "__main__":

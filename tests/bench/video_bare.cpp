@@ -1,4 +1,5 @@
-// The floor of video_bench: bare loops over libavcodec and swscale, on one thread.
+// The floor of video_bench: bare loops over libavcodec and swscale. Clips are decoded on one thread
+// or on several, all else on one.
 
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ struct settings {
   std::string pick;
   std::string dump;
   std::size_t items;
+  std::size_t threads;
 };
 
 bench::report decode(const settings& with) {
@@ -24,23 +26,35 @@ bench::report decode(const settings& with) {
   return bench::items_report("video_bare", with.items, frames, taken);
 }
 
-bench::report clips(const settings& with) {
-  std::vector<std::uint8_t> pixels(bench::clip_bytes);
-  bench::bare_scaler scaler;
-  std::size_t decoded = 0;
-  auto decode = [&](std::size_t clip) {
+// A clip in memory that is used again.
+class clip_in_memory {
+ public:
+  void decode(const settings& with, std::size_t number) {
     bench::bare_clip video(with.file);
-    decoded = 0;
-    video.decode(bench::picked(with.pick, video.frames(), clip),
+    frames_ = 0;
+    video.decode(bench::picked(with.pick, video.frames(), number),
                  [&](std::size_t i, const AVFrame& frame) {
-                   scaler.to_packed(frame, &pixels[i * (pixels.size() / bench::clip_frames)]);
-                   ++decoded;
+                   scaler_.to_packed(frame, &pixels_[i * (pixels_.size() / bench::clip_frames)]);
+                   ++frames_;
                  });
-  };
-  auto taken = bench::time_items(with.items, decode);
-  if (!with.dump.empty()) decode(0);
-  bench::dump(with.dump, pixels.data(), pixels.size());
-  return bench::items_report("video_bare", with.items, decoded, taken);
+  }
+  const std::uint8_t* data() const { return pixels_.data(); }
+  std::size_t frames() const { return frames_; }
+
+ private:
+  std::vector<std::uint8_t> pixels_ = std::vector<std::uint8_t>(bench::clip_bytes);
+  bench::bare_scaler scaler_;
+  std::size_t frames_ = 0;
+};
+
+bench::report clips(const settings& with) {
+  std::vector<clip_in_memory> clips(with.threads);
+  auto decode = [&](std::size_t i, std::size_t thread) { clips[thread].decode(with, i); };
+  auto taken = bench::time_items(with.items, with.threads, decode);
+  if (!with.dump.empty()) decode(0, 0);
+  bench::dump(with.dump, clips[0].data(), bench::clip_bytes);
+  return bench::items_report("video_bare", with.items, clips[0].frames(), taken)
+      .add("threads", with.threads);
 }
 
 bench::report convert(const settings& with) {
@@ -71,7 +85,7 @@ bench::report needed(const settings& with) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bench::options options(argc, argv, "The floor of video on one thread: libavcodec and swscale.");
+  bench::options options(argc, argv, "The floor of video: libavcodec and swscale.");
   settings with;
   auto what = options.choice("what", "decode|clip|convert|needed",
                              "all frames of a file; 16 of them to 224x224 RGB; frames in memory "
@@ -79,6 +93,7 @@ int main(int argc, char** argv) {
   with.file = options.text("file", "build/media/h264-720p.mp4", "the video");
   with.pick = options.choice("pick", "even|contiguous", "which frames of the video a clip has");
   with.items = options.number("items", 1, "how many files, clips or frames");
+  with.threads = options.number("threads", 1, "that decode clips");
   with.dump = options.text("dump", "", "file to write the first clip to");
   options.done();
   auto* run = what == "decode"    ? decode

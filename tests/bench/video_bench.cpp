@@ -1,4 +1,5 @@
-// lade doing what video_bare does, with the same options, on one thread.
+// lade doing what video_bare does, with the same options. Clips are decoded on one thread or on
+// several, all else on one.
 
 #include <lade/io/file.hpp>
 #include <lade/io/http/urls.hpp>
@@ -23,6 +24,7 @@ struct settings {
   std::string pick;
   std::string dump;
   std::size_t items;
+  std::size_t threads;
 };
 
 // The file of an item, which the floor reads anew for each one, too.
@@ -70,15 +72,17 @@ void write_frames(const media::video& from, const std::vector<std::int64_t>& num
 }
 
 bench::report clips(const settings& with) {
-  auto clip = clip_tensor();
-  auto decode = [&](std::size_t i) {
+  std::vector<lade::tensor> clips;  // one of each thread
+  for (std::size_t i = 0; i < with.threads; ++i) clips.push_back(clip_tensor());
+  auto decode = [&](std::size_t i, std::size_t thread) {
     const media::video video(load(with), with.file);
-    write_frames(video, numbers_of(with, video.size(), i), clip);
+    write_frames(video, numbers_of(with, video.size(), i), clips[thread]);
   };
-  auto taken = bench::time_items(with.items, decode);
-  if (!with.dump.empty()) decode(0);
-  bench::dump(with.dump, clip.bytes(), bench::clip_bytes);
-  return bench::items_report("video_bench", with.items, bench::clip_frames, taken);
+  auto taken = bench::time_items(with.items, with.threads, decode);
+  if (!with.dump.empty()) decode(0, 0);
+  bench::dump(with.dump, clips[0].bytes(), bench::clip_bytes);
+  return bench::items_report("video_bench", with.items, bench::clip_frames, taken)
+      .add("threads", with.threads);
 }
 
 bench::report convert(const settings& with) {
@@ -110,7 +114,7 @@ bench::report remote(const settings& with) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bench::options options(argc, argv, "lade: video on one thread.");
+  bench::options options(argc, argv, "lade: video.");
   settings with;
   auto what = options.choice("what", "decode|clip|convert|remote",
                              "all frames of a file; 16 of them to 224x224 RGB; frames in memory "
@@ -118,6 +122,7 @@ int main(int argc, char** argv) {
   with.file = options.text("file", "build/media/h264-720p.mp4", "the video");
   with.pick = options.choice("pick", "even|contiguous", "which frames of the video a clip has");
   with.items = options.number("items", 1, "how many files, clips or frames");
+  with.threads = options.number("threads", 1, "that decode clips");
   with.dump = options.text("dump", "", "file to write the first clip to");
   options.done();
   auto* run = what == "decode"    ? decode

@@ -1,3 +1,4 @@
+#include "../support/resident_memory.hpp"
 #include "jpeg_writer.hpp"
 #include "pillow.hpp"
 
@@ -17,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -122,35 +122,6 @@ TEST(ImageMemory, WhatDecodersTakeCountsBesideTheBatch) {
   EXPECT_LE(runtime.memory().stats().peak_bytes, 5 * coefficients / 2);
 }
 
-// A line of the process's status, in bytes.
-static std::size_t status_bytes(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (word == name) {
-      std::size_t kib = 0;
-      status >> kib;
-      return kib << 10;
-    }
-  return 0;
-}
-
-// Sanitizers reserve terabytes, and keep what is freed.
-static bool memory_can_be_measured() {
-  std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // the peak begins again
-  return status_bytes("VmSize:") < std::size_t{1} << 40 &&
-         status_bytes("VmHWM:") < status_bytes("VmRSS:") + (std::size_t{4} << 20);
-}
-
-// How far the memory of the process rises above what it is now.
-template <class F>
-static std::size_t growth_during(F call) {
-  malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << 5 << std::flush;
-  const auto before = status_bytes("VmRSS:");
-  call();
-  return status_bytes("VmHWM:") - before;
-}
-
 // A small result; in its own size where rows become columns, which takes memory of that size.
 static decode_image decode_of(const std::filesystem::path& path) {
   const bool turned = path.filename().string().starts_with("turned.");
@@ -159,7 +130,7 @@ static decode_image decode_of(const std::filesystem::path& path) {
 
 TEST(ImageMemory, OfLargeImagesOfEveryKindIsNotMoreThanIsTold) {
   if (!have_makers()) GTEST_SKIP() << "a tool that makes files of some format is not installed";
-  if (!memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
+  if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   mallopt(M_PERTURB, 0);  // which Meson sets: malloc would write what decoders only ask for
   const temporary_directory directory;
   const auto script = tests_directory() / "media/formats.py";
@@ -172,7 +143,7 @@ TEST(ImageMemory, OfLargeImagesOfEveryKindIsNotMoreThanIsTold) {
   for (const auto& path : files) {
     const auto file = load(path);
     const auto decode = decode_of(path);
-    const auto growth = growth_during([&] { decode(file); });
+    const auto growth = test::growth_during([&] { decode(file); });
     EXPECT_LE(growth, decode.memory_needed(file) + for_all_else) << file.key();
     // Told too much, images wait for each other without need.
     EXPECT_GE(3 * (growth + for_all_else), decode.memory_needed(file)) << file.key();
@@ -209,7 +180,7 @@ static std::string small_png_with(const std::string& chunk) {
 }
 
 TEST(ImageMemory, OfAPngHoldsNoneOfItsInflatedTextAndProfiles) {
-  if (!memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
+  if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   constexpr std::size_t inflated = std::size_t{64} << 20;
   const auto bomb = deflated(std::string(inflated, 'a'));
   const std::string zero(1, '\0');
@@ -222,12 +193,12 @@ TEST(ImageMemory, OfAPngHoldsNoneOfItsInflatedTextAndProfiles) {
   for (const auto& chunk : chunks) {
     const auto file = header(small_png_with(chunk));
     const decode_image decode;
-    EXPECT_LT(growth_during([&] { decode(file); }), inflated / 8) << chunk.substr(4, 12);
+    EXPECT_LT(test::growth_during([&] { decode(file); }), inflated / 8) << chunk.substr(4, 12);
   }
 }
 
 TEST(ImageMemory, OfATiffHoldsNoMoreThanTheFileWhateverItsTagsShare) {
-  if (!memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
+  if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   const auto little = [](std::size_t number, int bytes) {
     std::string text;
     for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i & 0xff);
@@ -246,7 +217,7 @@ TEST(ImageMemory, OfATiffHoldsNoMoreThanTheFileWhateverItsTagsShare) {
       header("II*" + std::string(1, '\0') + little(8 + shared, 4) + std::string(shared, 'a') +
              little(9 + tags, 2) + directory + little(0, 4));
   const decode_image decode;
-  EXPECT_LT(growth_during([&] { EXPECT_THROW(decode(file), error); }), tags * shared / 8);
+  EXPECT_LT(test::growth_during([&] { EXPECT_THROW(decode(file), error); }), tags * shared / 8);
 }
 
 // Every size that the boxes of an AVIF name becomes `size`, as their bytes.
@@ -274,7 +245,7 @@ static std::string avif_that_says_it_is_small(const std::string& options, int im
 
 TEST(ImageMemory, OfAnAvifWhoseBoxesHideItsSizeIsNotTaken) {
   if (!have_makers()) GTEST_SKIP() << "a tool that makes files of some format is not installed";
-  if (!memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
+  if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   const auto still = avif_that_says_it_is_small("", 1);
   const auto sequence = avif_that_says_it_is_small("", 2);
   auto only_tracks = sequence;
@@ -283,7 +254,7 @@ TEST(ImageMemory, OfAnAvifWhoseBoxesHideItsSizeIsNotTaken) {
   for (const auto& bytes : {still, sequence, only_tracks, grid}) {
     const auto file = header(bytes);
     const decode_image decode({.max_pixels = 1'000'000});
-    const auto growth = growth_during([&] {
+    const auto growth = test::growth_during([&] {
       EXPECT_THAT([&] { decode(file); },
                   testing::ThrowsMessage<error>(testing::AllOf(
                       testing::HasSubstr(" x 1500 pixels are more than max_pixels = 1000000"),
@@ -337,13 +308,13 @@ static std::string meta_of_empty_extents() {
 }
 
 TEST(ImageMemory, OfAnAvifHoldsNoExtentsWithoutBytes) {
-  if (!memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
+  if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   const auto still = box("ftyp", "avif" + std::string(4, '\0') + "avif");
   const auto sequence = box("ftyp", "avis" + std::string(4, '\0') + "avis");
   const auto meta = meta_of_empty_extents();
   for (const auto& bytes : {still + meta, sequence + box("moov", box("trak", meta))}) {
     const auto file = header(bytes);
-    const auto growth = growth_during([&] { EXPECT_THROW(decode_image()(file), error); });
+    const auto growth = test::growth_during([&] { EXPECT_THROW(decode_image()(file), error); });
     EXPECT_LT(growth, std::size_t{8} << 20) << bytes.substr(8, 4);
   }
 }

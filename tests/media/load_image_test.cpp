@@ -2,6 +2,7 @@
 #include <lade/media/load_image.hpp>
 #include <lade/runtime.hpp>
 
+#include "../support/mounted_store.hpp"
 #include "images.hpp"
 #include "pillow.hpp"
 
@@ -54,6 +55,24 @@ TEST(LoadImages, WithoutASizeAreRefused) {
   EXPECT_THROW(sync_wait(runs, load_images(photo_paths(), {})), error);
   EXPECT_THROW(sync_wait(runs, load_images(photo_paths(), {.width = 8, .height = 8}, {}, 0)),
                error);
+}
+
+TEST(LoadImage, EndsWithAStopAtAnyRead) {
+  test::mounted_store store("stopped-image://");
+  store->put("stopped-image://a.jpg", std::string(load(photos()[0]).data().text()));
+  test::expect_stop_at_any_request(store, [] { return load_image("stopped-image://a.jpg"); });
+}
+
+TEST(LoadImages, EndWithAStopAtAnyRead) {
+  test::mounted_store store("stopped-images://");
+  std::vector<std::string> urls;
+  for (const auto& each : photos()) {
+    urls.push_back("stopped-images://" + each.filename().string());
+    store->put(urls.back(), std::string(load(each).data().text()));
+  }
+  for (const unsigned concurrency : {1U, 3U})
+    test::expect_stop_at_any_request(
+        store, [&] { return load_images(urls, {.width = 40, .height = 30}, {}, concurrency); });
 }
 
 }  // namespace lade::media

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -59,6 +60,10 @@ class counted_store final : public io::store {
 
   // What all requests wait for, if set.
   std::shared_ptr<event> gate;
+
+  // Called with the number of each request that is counted, from 1 on, if set. It must not be set
+  // while there are requests.
+  std::function<void(std::size_t)> on_request;
 
   task<buffer> read(std::string url) const override {
     auto part = find(url, 0, ~std::size_t{0}, "");
@@ -118,6 +123,14 @@ class counted_store final : public io::store {
 
   io::object_part find(const std::string& url, std::uint64_t offset, std::size_t bytes,
                        const std::string& etag) const {
+    std::size_t number = 0;
+    auto part = look_up(url, offset, bytes, etag, number);
+    if (on_request) on_request(number);
+    return part;
+  }
+
+  io::object_part look_up(const std::string& url, std::uint64_t offset, std::size_t bytes,
+                          const std::string& etag, std::size_t& number) const {
     std::lock_guard lock(mutex_);
     auto found = objects_.find(url);
     if (found == objects_.end()) throw error(errc::failed, "read " + url, "no such object");
@@ -127,6 +140,7 @@ class counted_store final : public io::store {
     auto begin = std::min<std::uint64_t>(offset, content.size());
     auto part = content.substr(begin, bytes);
     requests_.push_back(url + " " + std::to_string(offset) + "+" + std::to_string(part.size()));
+    number = requests_.size();
     return {buffer_of(part), content.size(), tag};
   }
 

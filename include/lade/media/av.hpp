@@ -38,11 +38,18 @@ using av_dictionary = std::unique_ptr<AVDictionary, av_deleter>;
 using av_frame = std::unique_ptr<AVFrame, av_deleter>;
 using av_packet = std::unique_ptr<AVPacket, av_deleter>;
 
-// The category of FFmpeg's error codes (AVERROR_...).
+// The category of FFmpeg's error codes (AVERROR_...). Those that FFmpeg makes of errno are equal to
+// conditions of the system: AVERROR(ENOSPC) to std::errc::no_space_on_device.
 const std::error_category& av_category() noexcept;
 
-// Returns `result` if it is not negative. Otherwise throws error with FFmpeg's code and message;
-// AVERROR_EXIT, by which lade interrupts FFmpeg, becomes error(stopped).
+// The code of a negative result of FFmpeg: one of av_category, except for
+// - AVERROR_INVALIDDATA: errc::invalid_data
+// - AVERROR_PATCHWELCOME: errc::unsupported
+// - AVERROR_EXIT, by which lade interrupts FFmpeg: errc::stopped
+std::error_code av_error_code(int result) noexcept;
+
+// Returns `result` if it is not negative. Otherwise throws error(av_error_code(result)) with
+// FFmpeg's message.
 int check_av(int result, std::string_view doing);
 
 // Returns the object that FFmpeg allocated. Throws std::bad_alloc if it is null.

@@ -147,8 +147,8 @@ class decode_image {
 
   // Reads and decodes the image that a reader has: a file, an object in a store, a member of an
   // archive. All of its bytes are read into memory of the caller's pool, and decoded by a thread of
-  // the CPU pool if there is a runtime. Throws what the reader throws, and the errors above, which
-  // name the reader.
+  // the CPU pool if there is a runtime. Throws what the reader throws, the errors above, which
+  // name the reader, and error(stopped) between reading and decoding if the caller is cancelled.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
   // For stages, which wait for so much memory before they call: what decoding takes besides the

@@ -22,7 +22,8 @@ task<tensor> load_image(std::string path, image_options options = {}, random dra
 // The same for several, at most `concurrency` at a time: one contiguous tensor [images, ...] in
 // memory of the caller's pool. Image i is drawn by random(draw(), i). Throws
 // error(invalid_argument) if the options have no width and height, or `concurrency` is 0; the first
-// image that fails ends the others.
+// image that fails ends the others. Throws error(stopped) between two images if the caller is
+// cancelled.
 task<tensor> load_images(std::vector<std::string> paths, image_options options, random draw = {},
                          unsigned concurrency = 16);
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace lade::media {
 
@@ -78,6 +79,10 @@ struct picture {
 
 // The width in square pixels of a picture that is shown without changing its height; at least 1.
 int shown_width(int width, double pixel_aspect) noexcept;
+
+// Throws error(invalid_argument) naming a member of `how` that cannot work for any picture, behind
+// `doing`: "make decode_clip". `max_pixels` is not used by pictures.
+void check_picture_options(const image_options& how, std::string_view doing);
 
 // Writes a picture into `out` as decode_image writes an image. `how` has the fit with its
 // parameters, the colour (bgr or not), `square_pixels`, `layout`, `mean` and `stddev`; its other

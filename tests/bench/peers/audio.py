@@ -1,5 +1,5 @@
 """Decodes sounds to 16 kHz mono floats with a peer, as audio_bench does with lade: one file over and
-over, or the .wav files of a directory as they are. One thread."""
+over, or the .wav files of a directory as they are."""
 
 import argparse
 from pathlib import Path
@@ -44,12 +44,22 @@ def pyav_reader():
 
 def spdl_reader():
     import spdl.io
+    import spdl.pipeline  # here, where no clock runs
 
     # In one step, as the ffmpeg command does: its own description of several mixes channels in 16 bit.
     filters = f"aformat=sample_fmts=flt:sample_rates={RATE}:channel_layouts=mono"
 
     def read(path):
         return spdl.io.to_numpy(spdl.io.load_audio(path, filter_desc=filters))[:, 0]
+
+    return read
+
+
+def decord_reader():
+    import decord
+
+    def read(path):
+        return decord.AudioReader(path, sample_rate=RATE, mono=True)[:].asnumpy()[0]
 
     return read
 
@@ -76,6 +86,7 @@ def soundfile_reader():
 READERS = {
     "torchcodec": torchcodec_reader,
     "PyAV": pyav_reader,
+    "decord": decord_reader,
     "SPDL": spdl_reader,
     "SPDL load_wav": spdl_wav_reader,
     "libsndfile": soundfile_reader,
@@ -88,6 +99,7 @@ def main():
     parser.add_argument("--file", help="a sound; without it, those of --dir")
     parser.add_argument("--dir", default="build/media/wav-1s")
     parser.add_argument("--items", type=int, default=1, help="how many files")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dump", help="file to write the last samples to")
     wanted = parser.parse_args()
     try:
@@ -95,11 +107,16 @@ def main():
     except ImportError:
         common.not_installed(wanted.reader)
     paths = [wanted.file] if wanted.file else sorted(str(p) for p in Path(wanted.dir).iterdir())
-    read(paths[0])
+
+    def load(item):
+        return read(paths[item % len(paths)])
+
+    load(0)
     meter = media.Meter(wanted.reader)
-    for item in range(wanted.items):
-        samples = read(paths[item % len(paths)])
-    meter.report(wanted.items, len(samples), seconds=wanted.items * len(samples) / RATE)
+    for samples in media.each(wanted.reader, load, wanted.items, wanted.threads):
+        pass
+    seconds = wanted.items * len(samples) / RATE
+    meter.report(wanted.items, len(samples), threads=wanted.threads, seconds=seconds)
     media.dump(wanted.dump, samples)
 
 

@@ -3,6 +3,7 @@ as media.hpp has them."""
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import common
 
@@ -17,6 +18,31 @@ def picked(pick, frames, clip):
     places = frames - FRAMES + 1
     first = (clip + 1) * (places * 618 // 1000) % places
     return list(range(first, first + FRAMES))
+
+
+def by_pool(load, items, threads):
+    """A pool of threads: all of these libraries release Python's lock while they decode."""
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(load, range(items))
+
+
+def by_spdl(load, items, threads):
+    from spdl.pipeline import PipelineBuilder
+
+    builder = PipelineBuilder().add_source(range(items)).pipe(load, concurrency=threads)
+    pipeline = builder.add_sink(16).build(num_threads=threads)
+    with pipeline.auto_stop():
+        yield from pipeline
+
+
+def by_threads(reader, load, items, threads):
+    """What `load` returns of each item, from so many threads beside the caller's."""
+    return (by_spdl if reader == "SPDL" else by_pool)(load, items, threads)
+
+
+def each(reader, load, items, threads):
+    """The same; the caller's thread is the only one if there is to be one."""
+    return map(load, range(items)) if threads == 1 else by_threads(reader, load, items, threads)
 
 
 class Meter:

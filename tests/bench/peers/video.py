@@ -1,9 +1,8 @@
 """Decodes clips of 16 frames to 224x224 RGB with a peer, as video_bench and clips_bench do with
-lade: clips of one file on one thread, or a folder of videos to batches on several."""
+lade: clips of one file, or a folder of videos to batches."""
 
 import argparse
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import common
@@ -71,6 +70,7 @@ def decord_reader():
 def spdl_reader():
     import numpy
     import spdl.io
+    import spdl.pipeline  # here, where no clock runs
 
     def read(path, pick, clip):
         packets = spdl.io.demux_video(path)
@@ -97,21 +97,6 @@ READERS = {
 }
 
 
-def with_threads(load, clips, threads):
-    """A pool of threads: all of these libraries release Python's lock while they decode."""
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(load, range(clips))
-
-
-def with_spdl(load, clips, threads):
-    from spdl.pipeline import PipelineBuilder
-
-    builder = PipelineBuilder().add_source(range(clips)).pipe(load, concurrency=threads)
-    pipeline = builder.add_sink(16).build(num_threads=threads)
-    with pipeline.auto_stop():
-        yield from pipeline
-
-
 def load_folder(wanted, read):
     """Batches of [8, 16, 3, 224, 224] bytes."""
     import numpy
@@ -123,9 +108,8 @@ def load_folder(wanted, read):
         return read(paths[index % len(paths)], wanted.pick, index)
 
     meter = media.Meter(wanted.reader)
-    run = with_spdl if wanted.reader == "SPDL" else with_threads
     first, batch = 0.0, None
-    for index, clip in enumerate(run(load, clips, wanted.threads)):
+    for index, clip in enumerate(media.by_threads(wanted.reader, load, clips, wanted.threads)):
         if index % wanted.batch == 0:
             size = min(wanted.batch, clips - index)
             batch = numpy.empty((size, media.FRAMES, 3, media.SIDE, media.SIDE), numpy.uint8)
@@ -137,13 +121,16 @@ def load_folder(wanted, read):
 
 
 def load_file(wanted, read):
-    read(wanted.file, wanted.pick, 0)
+    def load(clip):
+        return read(wanted.file, wanted.pick, clip)
+
+    load(0)
     meter = media.Meter(wanted.reader)
-    for clip in range(wanted.items):
-        pixels = read(wanted.file, wanted.pick, clip)
-    meter.report(wanted.items, len(pixels))
+    for pixels in media.each(wanted.reader, load, wanted.items, wanted.threads):
+        pass
+    meter.report(wanted.items, len(pixels), threads=wanted.threads)
     if wanted.dump:
-        media.dump(wanted.dump, read(wanted.file, wanted.pick, 0))
+        media.dump(wanted.dump, load(0))
 
 
 def main():

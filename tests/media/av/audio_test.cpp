@@ -1,3 +1,4 @@
+#include "../../support/mounted_store.hpp"
 #include "../../support/seed.hpp"
 
 #include <lade/batch.hpp>
@@ -235,6 +236,8 @@ TEST(DecodeAudio, OptionsThatCannotWorkAreRefused) {
   refused({.sample_rate = 1'000'000}, "sample_rate");
   refused({.type = element_type::u16}, "type");
   refused({.stream = -1}, "stream");
+  refused({.layout = audio_layout{2}}, "layout is none of audio_layout");
+  refused({.fit = audio_fit{4}}, "fit is none of audio_fit");
   refused({.offset = -1}, "offset");
   refused({.offset = std::nan("")}, "offset");
   refused({.duration = 0}, "duration");
@@ -813,6 +816,23 @@ TEST(DecodeAudio, HoldsOnePacketAtATime) {
   const decode_audio decode({.channels = 1, .offset = 1, .samples = 441'000});
   EXPECT_LT(decode.memory_to_write(in), in.data().size() / 8);
   EXPECT_EQ(decode.memory_needed(in), decode.memory_to_write(in) + 441'000 * sizeof(float));
+}
+
+TEST(LoadAudio, OfAUrlIsThatOfTheFile) {
+  runtime run;
+  test::mounted_store store("sounds://");
+  for (const char* file : {"pcm.wav", "flac.flac", "aac.m4a"}) {
+    const auto recipes = audio_recipes();
+    const auto found = std::find_if(recipes.begin(), recipes.end(), [&](const auto& each) {
+      return std::string_view(each.file) == file;
+    });
+    const auto path = audio_path(*found);
+    const auto url = std::string("sounds://") + file;
+    store->put(url, std::string(read_bytes(path).text()));
+    EXPECT_EQ(elements<float>(sync_wait(run, load_audio(url))),
+              elements<float>(sync_wait(run, load_audio(path))))
+        << file;
+  }
 }
 
 }  // namespace lade::media

@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace lade::media {
@@ -32,10 +34,13 @@ static int largest_difference(const tensor& ours, const std::vector<std::uint8_t
   return worst;
 }
 
-static std::vector<std::uint8_t> swscale_rgb(const std::string& input, bool half_height) {
+// Where the chroma of a picture lies that has a row of it for two rows of luma, and for each.
+static constexpr const char* left_of_two_rows = "in_h_chr_pos=0:in_v_chr_pos=128";
+static constexpr const char* left_of_each_row = "in_h_chr_pos=0:in_v_chr_pos=-513";
+
+static std::vector<std::uint8_t> swscale_rgb(const std::string& input, const std::string& options) {
   const auto raw = media_directory / "swscale.rgb";
-  media_files::run(input +
-                   " -vf scale=in_h_chr_pos=0:in_v_chr_pos=" + (half_height ? "128" : "-513") +
+  media_files::run(input + " -vf scale=" + options +
                    ":out_range=full:flags=bilinear+accurate_rnd+full_chroma_int+full_chroma_inp,"
                    "format=gbrp -f rawvideo " +
                    raw);
@@ -63,8 +68,9 @@ TEST_P(ConvertFrame, IsWithinTwoLevelsOfSwscale) {
   const auto ours = to_tensor(frames[0]);
   const bool half_height = format.find("420") != format.npos || format.find("440") != format.npos ||
                            format == "nv12" || format == "nv21" || format == "p010le";
-  const auto expected = swscale_rgb(
-      "-f rawvideo -video_size 176x96 -pixel_format " + format + " -i " + path, half_height);
+  const auto expected =
+      swscale_rgb("-f rawvideo -video_size 176x96 -pixel_format " + format + " -i " + path,
+                  half_height ? left_of_two_rows : left_of_each_row);
   EXPECT_LE(largest_difference(ours, expected), 2);
 }
 
@@ -74,6 +80,106 @@ INSTANTIATE_TEST_SUITE_P(Formats, ConvertFrame,
                                          "nv21", "p010le", "gray", "gray10le", "gray16le", "gbrp",
                                          "gbrp10le", "rgb24", "bgr24", "rgba", "bgra", "yuva420p"),
                          [](const auto& made) { return std::string(made.param); });
+
+// One picture without losses, in a stream that states how its colours are to be read.
+static std::string tagged_path(const std::string& format, const std::string& tags) {
+  auto path = media_directory / "tagged.mp4";
+  media_files::run(std::string(moving) + " -frames:v 1 -vf scale=176:96 -c:v libx264 -qp 0 " +
+                   "-pix_fmt " + format + " -x264-params " + tags + " " + path);
+  return path;
+}
+
+static frame only_frame_of(const std::string& path) {
+  auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
+  EXPECT_EQ(frames.size(), 1U);
+  return frames.at(0);
+}
+
+class TaggedColours
+    : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
+
+TEST_P(TaggedColours, AreWithinTwoLevelsOfSwscale) {
+  const auto [matrix, range, format] = GetParam();
+  const bool full = range == std::string_view("pc");
+  const auto path = tagged_path(
+      format, std::string("colormatrix=") + matrix + (full ? ":fullrange=on" : ":fullrange=off"));
+  const auto one = only_frame_of(path);
+  EXPECT_EQ(one.colour().matrix, matrix);
+  EXPECT_EQ(one.colour().range, range);
+  const bool half_height = std::string_view(format).find("420") != std::string_view::npos;
+  const auto expected =
+      swscale_rgb("-i " + path, half_height ? left_of_two_rows : left_of_each_row);
+  // swscale reads samples of full range and 10 bits as multiples of 1/1020 instead of 1/1023: it is
+  // up to 1.3 above exact arithmetic.
+  const bool wide = one.pixel_format() == "yuv420p10le";
+  EXPECT_LE(largest_difference(to_tensor(one), expected), full && wide ? 3 : 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TaggedColours,
+                         testing::Combine(testing::Values("bt709", "smpte170m", "bt470bg",
+                                                          "bt2020nc"),
+                                          testing::Values("tv", "pc"),
+                                          testing::Values("yuv420p", "yuv444p", "yuv420p10le")),
+                         [](const auto& of) {
+                           return std::string(std::get<0>(of.param)) + std::get<1>(of.param) +
+                                  std::get<2>(of.param);
+                         });
+
+// How x264 counts the places of chroma, and swscale measures them.
+struct stated_siting {
+  int location;
+  const char* positions;
+};
+
+class TaggedSiting : public testing::TestWithParam<stated_siting> {};
+
+TEST_P(TaggedSiting, IsWithinTwoLevelsOfSwscale) {
+  const auto path = tagged_path("yuv420p", "chromaloc=" + std::to_string(GetParam().location));
+  const auto expected = swscale_rgb("-i " + path, GetParam().positions);
+  EXPECT_LE(largest_difference(to_tensor(only_frame_of(path)), expected), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, TaggedSiting,
+                         testing::Values(stated_siting{0, "in_h_chr_pos=0:in_v_chr_pos=128"},
+                                         stated_siting{1, "in_h_chr_pos=128:in_v_chr_pos=128"},
+                                         stated_siting{2, "in_h_chr_pos=0:in_v_chr_pos=0"},
+                                         stated_siting{3, "in_h_chr_pos=128:in_v_chr_pos=0"},
+                                         stated_siting{4, "in_h_chr_pos=0:in_v_chr_pos=256"},
+                                         stated_siting{5, "in_h_chr_pos=128:in_v_chr_pos=256"}));
+
+// Raw pictures state nothing about their colours.
+struct untagged_size {
+  const char* size;
+  const char* matrix;  // as swscale calls it
+  const char* other;
+};
+
+class UntaggedColours : public testing::TestWithParam<untagged_size> {};
+
+TEST_P(UntaggedColours, AreThoseOfTheSize) {
+  const std::string size = GetParam().size;
+  const auto path = media_directory / "untagged.raw";
+  media_files::run("-f lavfi -i testsrc2=size=" + size +
+                   " -frames:v 1 -pix_fmt yuv420p -f rawvideo " + path);
+  const auto options = "video_size=" + size + ":pixel_format=yuv420p";
+  const auto frames = decode(demux(read_bytes(path), path, stream_kind::video, {},
+                                   {.format = "rawvideo", .options = options}));
+  const auto ours = to_tensor(frames.at(0));
+  const auto difference = [&](const char* matrix) {
+    return largest_difference(
+        ours, swscale_rgb("-f rawvideo -video_size " + size + " -pixel_format yuv420p -i " + path,
+                          std::string(left_of_two_rows) + ":in_color_matrix=" + matrix));
+  };
+  EXPECT_LE(difference(GetParam().matrix), 2);
+  EXPECT_GT(difference(GetParam().other), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, UntaggedColours,
+                         testing::Values(untagged_size{"1280x96", "bt709", "bt601"},
+                                         untagged_size{"1278x96", "bt601", "bt709"},
+                                         untagged_size{"176x578", "bt709", "bt601"},
+                                         untagged_size{"176x576", "bt601", "bt709"}),
+                         [](const auto& of) { return "Of" + std::string(of.param.size); });
 
 // The ffmpeg program turns frames as their stream says.
 class TurnFrame : public testing::TestWithParam<int> {};
@@ -90,7 +196,7 @@ TEST_P(TurnFrame, EqualsTheFfmpegProgram) {
   const auto ours = to_tensor(frames.at(0));
   const bool sideways = GetParam() % 180 == 90;
   EXPECT_EQ(ours.shape()[0], sideways ? 178 : 98);
-  EXPECT_LE(largest_difference(ours, swscale_rgb("-i " + path, false)), 2);
+  EXPECT_LE(largest_difference(ours, swscale_rgb("-i " + path, left_of_each_row)), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Degrees, TurnFrame, testing::Values(0, 90, 180, 270));
@@ -111,7 +217,7 @@ TEST_P(MirrorFrame, EqualsTheFfmpegProgram) {
   for (const auto& each : packets) to.write(0, each);
   to.finish();
   const auto ours = to_tensor(first_frame_of(path));
-  EXPECT_LE(largest_difference(ours, swscale_rgb("-i " + path, false)), 2);
+  EXPECT_LE(largest_difference(ours, swscale_rgb("-i " + path, left_of_each_row)), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Degrees, MirrorFrame, testing::Values(0, 90, 180, 270));

@@ -1,23 +1,32 @@
 // Files that are cut off or damaged, through every way in: each ends in an error of ours or in
-// frames, and damage that is tolerated is counted. LADE_CORRUPT_ROUNDS says how many of each file.
+// frames, and damage that is tolerated is counted. No input takes much memory or time.
 //
 // What cannot be noticed: VP8, VP9, AV1, FFV1 without slice CRCs and PCM have no checksums. A
 // flipped bit changes pixels or samples, and no decoder knows. MPEG-TS and MP3 do not state their
 // length: what is cut off behind a whole packet is not missed.
 
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/media/av/audio.hpp>
 #include <lade/media/av/clip.hpp>
+#include <lade/media/av/convert.hpp>
 #include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/load_video.hpp>
 #include <lade/media/av/muxer.hpp>
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/resampler.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 #include <lade/sync_wait.hpp>
 
+#include "../../support/resident_memory.hpp"
 #include "../../support/seed.hpp"
+#include "damaged_files.hpp"
+#include "demuxed_files.hpp"
 #include "media_files.hpp"
 #include "scripted_reader.hpp"
 
@@ -26,10 +35,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
-#include <new>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -37,46 +45,19 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <time.h>
 
 namespace lade::media {
 
-static int rounds() {
-  const auto* given = std::getenv("LADE_CORRUPT_ROUNDS");
-  return given ? std::atoi(given) : 5;
-}
-
-static buffer copy_of(const buffer& file, std::size_t bytes) {
-  buffer copy(bytes);
-  std::memcpy(copy.data(), file.data(), bytes);
-  return copy;
-}
-
-static buffer with_flips(const buffer& file, std::mt19937_64& random) {
-  auto copy = copy_of(file, file.size());
-  const auto flips = 1 + random() % 20;
-  for (std::uint64_t i = 0; i < flips; ++i)
-    copy.data()[random() % copy.size()] ^= static_cast<std::byte>(1U << random() % 8);
-  return copy;
-}
-
-// Whether a call returns; if not, it must throw an error of lade.
-template <class F>
-static bool succeeds(const F& call) {
-  try {
-    call();
-    return true;
-  } catch (const error&) {
-    return false;
-  } catch (const std::bad_alloc&) {  // FFmpeg refuses an absurd size
-    return false;
-  }
-}
+// 15 times those of the test pictures: a damaged header may state any size.
+static constexpr std::int64_t most_pixels = std::int64_t{1} << 18;
 
 static std::size_t decode_tolerantly(const buffer& file, std::string_view name, stream_kind kind,
                                      std::uint64_t& damaged) {
   const auto packets = demux(file, name, kind, {}, {.damage = damage_policy::tolerate});
-  return decode(packets, {.damage = damage_policy::tolerate}, &damaged).size();
+  const decode_options options{.damage = damage_policy::tolerate, .max_pixels = most_pixels};
+  return decode(packets, options, &damaged).size();
 }
 
 static task<std::size_t> count_streamed(demuxer& from) {
@@ -94,10 +75,10 @@ static task<std::size_t> count_slowly(std::shared_ptr<const byte_reader> from) {
 }
 
 static task<std::size_t> frames_by_ranges(std::shared_ptr<const byte_reader> from) {
-  auto opened = co_await video::open(std::move(from));
+  auto opened = co_await video::open(std::move(from), {.max_pixels = most_pixels});
   const std::vector<std::int64_t> numbers{opened.size() / 2, 0};
   opened = co_await opened.fetch(numbers);
-  co_return opened.frames(numbers).size();
+  co_return opened.frames(numbers, {.max_pixels = most_pixels}).size();
 }
 
 static void write_again(const packets& from) {
@@ -125,27 +106,106 @@ static void use_audio(const buffer& file, std::string_view name, runtime& runs) 
   succeeds([&] { sync_wait(runs, part.read(std::make_shared<test::scripted_reader>(file))); });
 }
 
-static void use_video(const buffer& file, std::string_view name, runtime& runs) {
-  for (const auto damage : {damage_policy::refuse, damage_policy::tolerate}) {
-    const decode_clip clip(
-        {.sampling = {.frames = 4}, .width = 16, .height = 16, .decoding = {.damage = damage}});
-    succeeds([&] { clip(sample(std::string(name)).with_data(file), lade::random(1)); });
-    succeeds([&] { sync_wait(runs, clip.read(std::make_shared<test::scripted_reader>(file))); });
-  }
+static decode_options decode_small(damage_policy damage, int threads = 1) {
+  return {.threads = threads, .damage = damage, .max_pixels = most_pixels};
+}
+
+// Takes frames of a video in each way.
+static void use_frames(const video& opened, const decode_options& decoding) {
+  const std::vector<std::int64_t> numbers{opened.size() - 1, 0, opened.size() / 2};
   succeeds([&] {
-    const video opened(file, std::string(name));
-    opened.frames(std::vector<std::int64_t>{opened.size() - 1, 0});
-    packet_index::parse(opened.index().serialise(), name);
+    for (const auto& each : opened.frames(numbers, decoding)) {
+      succeeds([&] { to_tensor(each); });
+      succeeds([&] { to_tensor(each, {.width = 16, .height = 16}); });
+    }
   });
+  succeeds([&] {
+    std::vector<rational> times;
+    for (const auto number : numbers) times.push_back(opened.index().time(number));
+    opened.frames_at(times, decoding);
+  });
+}
+
+static task<> use_ranges(std::shared_ptr<const byte_reader> from, packet_index index,
+                         decode_options decoding) {
+  auto opened = co_await video::open(std::move(from), std::move(index));
+  const std::vector<std::int64_t> numbers{opened.size() / 2, 0};
+  opened = co_await opened.fetch(numbers);
+  opened.frames(numbers, decoding);
+}
+
+static void use_clips(const buffer& file, std::string_view name, const decode_options& decoding,
+                      runtime& runs) {
+  const decode_clip clip(
+      {.sampling = {.frames = 4}, .width = 16, .height = 16, .decoding = decoding});
+  succeeds([&] { clip(sample(std::string(name)).with_data(file), lade::random(1)); });
+  succeeds([&] { sync_wait(runs, clip.read(std::make_shared<test::scripted_reader>(file))); });
+}
+
+static void use_video(const buffer& file, std::string_view name, runtime& runs) {
+  const std::string path = media_directory / "damaged";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  for (const auto damage : {damage_policy::refuse, damage_policy::tolerate}) {
+    const auto decoding = decode_small(damage);
+    use_clips(file, name, decoding, runs);
+    succeeds([&] {
+      sync_wait(runs,
+                load_video(path, {.image = {.width = 16, .height = 16}, .decoding = decoding}));
+    });
+    succeeds([&] {
+      const video_options how{.demuxing = {.damage = damage}, .max_pixels = most_pixels};
+      const video opened(file, std::string(name), how);
+      use_frames(opened, decoding);
+      packet_index::parse(opened.index().serialise(), name);
+    });
+    succeeds([&] {
+      decode(demux(file, name, stream_kind::video, {}, {.damage = damage}),
+             decode_small(damage, 2));
+    });
+  }
   succeeds(
       [&] { sync_wait(runs, frames_by_ranges(std::make_shared<test::scripted_reader>(file))); });
+}
+
+// A file that was damaged after it was indexed.
+static void use_with_index(const buffer& file, std::string_view name, const packet_index& index,
+                           runtime& runs) {
+  for (const auto damage : {damage_policy::refuse, damage_policy::tolerate}) {
+    const auto decoding = decode_small(damage);
+    succeeds(
+        [&] { use_frames(video(file, std::string(name), index, {.damage = damage}), decoding); });
+    succeeds([&] {
+      sync_wait(runs, use_ranges(std::make_shared<test::scripted_reader>(file), index, decoding));
+    });
+  }
+}
+
+// A stage's function, whose packets and frames count to the budget of its run.
+struct count_frames {
+  stream_kind kind;
+
+  std::size_t operator()(const sample& in) const {
+    std::uint64_t damaged = 0;
+    return decode_tolerantly(in.data(), in.key(), kind, damaged);
+  }
+};
+
+static void use_in_a_run(const buffer& file, std::string_view name, stream_kind kind,
+                         runtime& runs) {
+  const auto counts = from(std::vector<sample>(1, sample(std::string(name)).with_data(file))) |
+                      map(count_frames{kind});
+  succeeds([&] {
+    for (const auto count : runs.run(counts)) (void)count;
+  });
 }
 
 static void use_everything(const buffer& file, std::string_view name, stream_kind kind,
                            runtime& runs) {
   std::uint64_t damaged = 0;
-  succeeds([&] { decode(demux(file, name, kind)); });
-  succeeds([&] { decode(demux(file, name, kind, {.begin = rational(1, 2), .end = 1})); });
+  const auto strictly = decode_small(damage_policy::refuse);
+  succeeds([&] { decode(demux(file, name, kind), strictly); });
+  succeeds([&] { decode(demux(file, name, kind, {.begin = rational(1, 2), .end = 1}), strictly); });
   succeeds([&] { decode_tolerantly(file, name, kind, damaged); });
   succeeds(
       [&] { use_packets(demux(file, name, kind, {}, {.damage = damage_policy::tolerate}), name); });
@@ -154,9 +214,16 @@ static void use_everything(const buffer& file, std::string_view name, stream_kin
     sync_wait(count_streamed(opened));
   });
   succeeds([&] { sync_wait(runs, count_slowly(std::make_shared<test::scripted_reader>(file))); });
+  use_in_a_run(file, name, kind, runs);
   if (kind == stream_kind::audio) return use_audio(file, name, runs);
   use_video(file, name, runs);
 }
+
+// A video has 50 frames, and a decoder keeps 16 more at most, each of `most_pixels` with 6 bytes,
+// of 4:4:4 with 16 bits: 104 MB. The rest is for the states of decoders and demuxers.
+static constexpr std::size_t most_memory = std::size_t{128} << 20;
+
+static const int rounds = corrupt_rounds(2);
 
 // Of all threads of the process.
 static double cpu_seconds() {
@@ -175,22 +242,33 @@ static bool states_its_length(std::string_view file) {
 
 class Corrupt : public testing::Test {
  protected:
-  // No input keeps a processor busy for long.
-  void use(const buffer& file, std::string_view name, stream_kind kind) {
+  // No input keeps a processor busy for long, or takes much memory.
+  template <class F>
+  void measure(const F& call, std::string_view name) {
     constexpr double most_seconds = 5;
     const auto begin = cpu_seconds();
-    use_everything(file, name, kind, runs_);
+    const auto growth = test::growth_during(call);
+    if (measures_memory_) {
+      EXPECT_LE(growth, most_memory) << name;
+    }
     EXPECT_LT(cpu_seconds() - begin, most_seconds) << name;
+    EXPECT_LE(runs_.memory().stats().peak_bytes, most_memory) << name;
+    EXPECT_EQ(runs_.memory().stats().used_bytes, 0U) << name;
+  }
+
+  void use(const buffer& file, std::string_view name, stream_kind kind) {
+    measure([&] { use_everything(file, name, kind, runs_); }, name);
   }
 
   runtime runs_{{.threads = 1}};
+  bool measures_memory_ = test::memory_can_be_measured() && mallopt(M_PERTURB, 0) == 1;
   std::uint64_t seed_ = test::new_seed();
   testing::ScopedTrace trace_{__FILE__, __LINE__, "LADE_SEED=" + std::to_string(seed_)};
   std::mt19937_64 random_{seed_};
 
   void cut(const media_recipe& recipe, const std::string& path, stream_kind kind) {
     const auto file = read_bytes(path);
-    for (int i = 0; i < rounds(); ++i) {
+    for (int i = 0; i < rounds; ++i) {
       const auto part = copy_of(file, random_() % file.size());
       use(part, path, kind);
       if (!states_its_length(recipe.file)) continue;
@@ -201,12 +279,13 @@ class Corrupt : public testing::Test {
 
   void flip(const std::string& path, stream_kind kind) {
     const auto file = read_bytes(path);
-    for (int i = 0; i < rounds(); ++i) use(with_flips(file, random_), path, kind);
+    for (int i = 0; i < rounds; ++i) use(with_flips(file, random_), path, kind);
   }
 };
 
 TEST_F(Corrupt, VideosThatAreCutOffAreErrorsOfOurs) {
   for (const auto& each : video_recipes()) cut(each, video_path(each), stream_kind::video);
+  for (const auto& each : untimed_recipes()) cut(each, video_path(each), stream_kind::video);
 }
 
 TEST_F(Corrupt, AudioThatIsCutOffIsAnErrorOfOurs) {
@@ -215,7 +294,29 @@ TEST_F(Corrupt, AudioThatIsCutOffIsAnErrorOfOurs) {
 
 TEST_F(Corrupt, FlippedBitsAreErrorsOfOursOrChangedFrames) {
   for (const auto& each : video_recipes()) flip(video_path(each), stream_kind::video);
+  for (const auto& each : untimed_recipes()) flip(video_path(each), stream_kind::video);
   for (const auto& each : audio_recipes()) flip(audio_path(each), stream_kind::audio);
+}
+
+TEST_F(Corrupt, FilesOfTwoStreamsAreErrorsOfOursOrChangedFrames) {
+  const auto both = video_and_audio();
+  for (const auto kind : {stream_kind::video, stream_kind::audio}) {
+    cut(both.recipe, both.path(), kind);
+    flip(both.path(), kind);
+  }
+}
+
+TEST_F(Corrupt, BitsThatFlipAfterAFileWasIndexedAreErrorsOfOursOrChangedFrames) {
+  for (const auto recipes : {video_recipes(), untimed_recipes()})
+    for (const auto& each : recipes) {
+      const auto path = video_path(each);
+      const auto file = read_bytes(path);
+      const auto index = index_video(file, path);
+      for (int i = 0; i < rounds; ++i) {
+        const auto damaged = with_flips(file, random_);
+        measure([&] { use_with_index(damaged, path, index, runs_); }, path);
+      }
+    }
 }
 
 TEST_F(Corrupt, ToleratedDamageIsCounted) {

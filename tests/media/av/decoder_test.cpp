@@ -33,6 +33,26 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
+// The packets of a video without one, which others refer to.
+static packets without_packet(const packets& of, std::size_t missing) {
+  std::vector<packet> rest;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    if (i != missing) rest.push_back(of[i]);
+  return packets(of.stream(), std::move(rest), of.window());
+}
+
+TEST(Decoder, WithoutAPictureToWhichOthersReferIsAnErrorOrCounted) {
+  for (const char* name : {"h264.mp4", "hevc.mp4"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto all = demux(read_bytes(path), path, stream_kind::video);
+    const auto cut = without_packet(all, 1);  // a P-picture, behind the key frame
+    EXPECT_THAT([&] { decode(cut); }, ThrowsMessage<error>(HasSubstr("missing"))) << name;
+    std::uint64_t damaged = 0;
+    EXPECT_GT(decode(cut, {.damage = damage_policy::tolerate}, &damaged).size(), 40U) << name;
+    EXPECT_GT(damaged, 0U) << name;
+  }
+}
+
 TEST(Decoder, EndsBetweenTwoPacketsWhenItsRunIsStopped) {
   const auto path = video_path(video_recipe("h264.mp4"));
   const auto all = demux(read_bytes(path), path, stream_kind::video);
@@ -134,6 +154,40 @@ TEST(DecodeVideo, KeepsItsOptionsWhereADecoderIsUsedAgain) {
   }
 }
 
+TEST(DecodeVideo, AnOptionThatTheDecoderDoesNotHaveIsRefusedByItsName) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  for (const char* options : {"no_such_option=1", "skip_frame=nokey:no_such_option=1"}) {
+    try {
+      decode(packets, {.options = options});
+      ADD_FAILURE() << "it decodes with " << options;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::invalid_argument);
+      EXPECT_THAT(refused.what(), HasSubstr("no_such_option"));
+    }
+  }
+}
+
+// FFmpeg chooses decoders of its own for these codecs.
+TEST(DecodeVideo, ByADecoderThatIsNamedHasTheSameFrames) {
+  int decoders = 0;
+  for (const auto& [file, name] : {std::pair("vp8.webm", "libvpx"), {"vp9.webm", "libvpx-vp9"}}) {
+    if (avcodec_find_decoder_by_name(name) == nullptr) continue;
+    const auto path = video_path(video_recipe(file));
+    const auto packets = demux(read_bytes(path), path, stream_kind::video);
+    const auto named = decode(packets, {.decoder = name});
+    EXPECT_EQ(digests_of(named), digests_of(decode(packets))) << name;
+    ++decoders;
+  }
+  if (decoders == 0) GTEST_SKIP() << "FFmpeg has no decoder of libvpx";
+}
+
+TEST(DecodeVideo, ByADecoderOfAnotherCodecIsRefused) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto packets = demux(read_bytes(path), path, stream_kind::video);
+  EXPECT_THROW(decode(packets, {.decoder = "mpeg2video"}), error);
+}
+
 // Every window of a stream has the frames of the whole whose time is in it.
 static void expect_windows_of_all(const std::string& path, int windows) {
   const auto file = read_bytes(path);
@@ -154,6 +208,11 @@ static void expect_windows_of_all(const std::string& path, int windows) {
     EXPECT_EQ(timed, expected) << path << ", from " << to_string(*window.begin) << " to "
                                << to_string(*window.end);
   }
+}
+
+// NUT states no decoding times.
+TEST(DecodeVideo, OfRandomWindowsOfNutEqualsThoseFramesOfTheWhole) {
+  expect_windows_of_all(video_path({"b.nut", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"}), 60);
 }
 
 TEST_P(DecodeVideo, OfRandomWindowsEqualsThoseFramesOfTheWhole) {
@@ -284,6 +343,24 @@ TEST(DecodeVideo, OfADamagedPacketThatIsRefusedNamesTheTime) {
     std::memset(of.data, 0xff, static_cast<std::size_t>(of.size));
   });
   EXPECT_THAT([&] { decode(damaged); }, ThrowsMessage<error>(HasSubstr("at 1.2 s")));
+}
+
+TEST(DecodeVideo, OfADamagedPacketIsRefusedBySeveralThreads) {
+  for (const char* file : {"mpeg4.avi", "mpeg4-b.mp4"}) {
+    const auto path = video_path(video_recipe(file));
+    const auto damaged = with_changed_packet(
+        demux(read_bytes(path), path, stream_kind::video), rational(6, 5), [](AVPacket& of) {
+          const auto half = of.size / 2;  // the picture's header stays
+          std::memset(of.data + half, 0x55, static_cast<std::size_t>(of.size - half));
+        });
+    EXPECT_THROW(decode(damaged, {.threads = 2}), error) << file;
+    std::uint64_t count = 0;
+    EXPECT_GE(decode(damaged, {.threads = 2, .damage = damage_policy::tolerate}, &count).size(),
+              49U)
+        << file;
+    EXPECT_GE(count, 1U) << file;
+    EXPECT_THROW(decode(damaged, {.options = "threads=2"}), error) << file;
+  }
 }
 
 TEST(DecodeVideo, OfAPacketThatIsFlaggedAsDamagedIsRefusedOrCounted) {

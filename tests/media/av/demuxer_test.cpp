@@ -6,6 +6,7 @@
 #include <lade/sleep.hpp>
 #include <lade/sync_wait.hpp>
 
+#include "../../support/mounted_store.hpp"
 #include "media_files.hpp"
 
 #include <gmock/gmock.h>
@@ -266,6 +267,26 @@ TEST(Demuxer, CountsTheBytesThatItReads) {
   sync_wait(opened.read(0));
   EXPECT_GT(opened.bytes_read(), before);
   EXPECT_LE(opened.bytes_read(), 2 * file.size() + (64 << 10));
+}
+
+static task<packets> read_video_of(std::string path) {
+  auto file = co_await demuxer::open(std::move(path));
+  co_return co_await file.read(file.best(stream_kind::video).index());
+}
+
+TEST(Demuxer, OpensPathsAndUrls) {
+  runtime runs;
+  test::mounted_store store("demuxed://");
+  store->put("demuxed://both.mp4", std::string(read_bytes(both_path()).text()));
+  const auto expected = stamps_of(demux(read_bytes(both_path()), "both", stream_kind::video));
+  EXPECT_EQ(stamps_of(sync_wait(runs, read_video_of(both_path()))), expected);
+  const auto remote = sync_wait(runs, read_video_of("demuxed://both.mp4"));
+  EXPECT_EQ(stamps_of(remote), expected);
+  EXPECT_THAT(remote.stream().name(), HasSubstr("demuxed://both.mp4"));
+  EXPECT_THAT([&] { sync_wait(runs, read_video_of("demuxed://none.mp4")); },
+              ThrowsMessage<error>(HasSubstr("demuxed://none.mp4")));
+  EXPECT_THAT([&] { sync_wait(runs, read_video_of("no-store://both.mp4")); },
+              ThrowsMessage<error>(HasSubstr("no-store://both.mp4")));
 }
 
 }  // namespace lade::media

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 
 // libx265 3.5 leaks a kilobyte for each encoder.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libx265"; }
@@ -369,6 +370,62 @@ TEST(VideoEncoder, WithLossStaysAboveItsQuality) {
   }
 }
 
+// The encoders whose quality is a quantizer, with the best and the worst of those that are tried.
+struct quantized_case {
+  const char* encoder;
+  double best;
+  double worst;
+};
+
+static std::size_t bytes_of_frames(const video_encode_options& options,
+                                   const std::vector<frame>& frames) {
+  video_encoder encoder(options);
+  for (const auto& each : frames) encoder.send(each);
+  encoder.finish();
+  std::size_t bytes = 0;
+  while (auto next = encoder.receive()) bytes += next->data().size();
+  return bytes;
+}
+
+TEST(VideoEncoder, AQuantizerMeansWhatItMeansToTheFfmpegProgram) {
+  const auto path = media_directory / "quantized.mkv";
+  const auto pictures = random_pictures({6, 144, 176, 3}, 5);
+  video_encoder lossless({.encoder = "ffv1",
+                          .width = 176,
+                          .height = 144,
+                          .frame_rate = 25,
+                          .pixel_format = "yuv420p"});
+  write_encoded(path, lossless, pictures);
+  const auto frames = frames_of_file(path, stream_kind::video);
+  for (const auto& each :
+       {quantized_case{"mpeg4", 2, 31}, quantized_case{"mpeg2video", 2, 31},
+        quantized_case{"mpeg1video", 2, 31}, quantized_case{"mjpeg", 2, 31},
+        quantized_case{"libxvid", 2, 31}, quantized_case{"h263", 2, 31},
+        quantized_case{"h263p", 2, 31}, quantized_case{"flv", 2, 31}, quantized_case{"wmv1", 2, 31},
+        quantized_case{"wmv2", 2, 31}, quantized_case{"msmpeg4", 2, 31},
+        quantized_case{"msmpeg4v2", 2, 31}, quantized_case{"libtheora", 10, 0}}) {
+    auto last = std::numeric_limits<std::size_t>::max();
+    for (const double quality : {each.best, 5.0, each.worst}) {
+      const video_encode_options options{.encoder = each.encoder,
+                                         .width = 176,
+                                         .height = 144,
+                                         .frame_rate = 25,
+                                         .quality = quality,
+                                         .colour = frames[0].colour(),
+                                         .options = "strict=unofficial"};
+      const auto bytes = bytes_of_frames(options, frames);
+      EXPECT_LT(bytes, last) << each.encoder << " " << quality;
+      last = bytes;
+      const auto expected = output_of_ffmpeg(
+          "-i " + path + " -c:v " + each.encoder + " -q:v " + std::to_string(quality) +
+          " -threads 1 -flags +global_header -strict unofficial -pix_fmt yuv420p -f rawvideo -");
+      EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(expected.size()),
+                  0.02 * static_cast<double>(expected.size()))
+          << each.encoder << " " << quality;
+    }
+  }
+}
+
 TEST(VideoEncoder, StatesItsParametersAsFfprobeReadsThem) {
   const auto path = media_directory / "parameters.mp4";
   video_encoder encoder({.encoder = "libx264",
@@ -429,7 +486,7 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.options = "crf=3";
       },
       "crf is set twice");
-  expect([](options& o) { o.quality = NAN; }, "quality must be -1000 to 1000");
+  expect([](options& o) { o.quality = NAN; }, "quality must be from 0 (best) to 51");
   expect([](options& o) { o.width = 0; }, "width and height must be 1 to 32768");
   expect([](options& o) { o.width = 15; }, "pictures of yuv420p have an even size");
   expect([](options& o) { o.frame_rate = 0; }, "frame_rate must be above 0");
@@ -458,6 +515,30 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.gop = 5;
       },
       "gop must be 1 to 1");
+}
+
+TEST(VideoEncoder, RefusesQualitiesOutsideOfTheRangeOfTheEncoder) {
+  for (const auto& [encoder, quality, range] : {std::tuple{"mpeg4", 1.0, "from 2 (best) to 31"},
+                                                {"mpeg2video", 32.0, "from 2 (best) to 31"},
+                                                {"mjpeg", 90.0, "from 2 (best) to 31"},
+                                                {"libxvid", 0.0, "from 2 (best) to 31"},
+                                                {"libtheora", 10.5, "from 10 (best) to 0"},
+                                                {"libtheora", -1.0, "from 10 (best) to 0"},
+                                                {"libx264", -1.0, "from 0 (best) to 51"},
+                                                {"libx264", 52.0, "from 0 (best) to 51"},
+                                                {"libx265", 1e9, "from 0 (best) to 51"},
+                                                {"libvpx", -1.0, "from 0 (best) to 63"},
+                                                {"libvpx-vp9", 64.0, "from 0 (best) to 63"},
+                                                {"libwebp", 101.0, "from 100 (best) to 0"},
+                                                {"libwebp", double{NAN}, "from 100 (best) to 0"}}) {
+    auto options = small_video();
+    options.encoder = encoder;
+    options.quality = quality;
+    EXPECT_THAT([&] { video_encoder opened(options); },
+                ThrowsMessage<error>(HasSubstr("encode video (" + std::string(encoder) +
+                                               "): quality must be " + range)))
+        << quality;
+  }
 }
 
 TEST(VideoEncoder, RefusesOptionsThatStateWhatMembersState) {
@@ -852,6 +933,63 @@ TEST(AudioEncoder, RefusesOptionsByName) {
          "unknown option nosuch");
   expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .quality = 3},
          "the encoder has no such quality");
+}
+
+TEST(AudioEncoder, RefusesQualitiesOutsideOfTheRangeOfTheEncoder) {
+  for (const auto& [encoder, quality, range] :
+       {std::tuple{"libmp3lame", -1.0, "from 0 (best) to 9.999"},
+        {"libmp3lame", 500.0, "from 0 (best) to 9.999"},
+        {"libvorbis", -1.5, "from 10 (best) to -1"},
+        {"libvorbis", 500.0, "from 10 (best) to -1"},
+        {"aac", 0.0, "from 10 (best) to 0.1"},
+        {"aac", -5.0, "from 10 (best) to 0.1"},
+        {"aac", double{NAN}, "from 10 (best) to 0.1"}}) {
+    const audio_encode_options options{
+        .encoder = encoder, .sample_rate = 44100, .channels = 2, .quality = quality};
+    EXPECT_THAT([&] { audio_encoder opened(options); },
+                ThrowsMessage<error>(HasSubstr("encode audio (" + std::string(encoder) +
+                                               "): quality must be " + range)))
+        << quality;
+  }
+}
+
+// The number of bytes that samples take.
+static std::size_t bytes_of_samples(const audio_encode_options& options, const tensor& samples) {
+  audio_encoder encoder(options);
+  encoder.send(samples);
+  encoder.finish();
+  return packets_of(encoder).size();
+}
+
+TEST(AudioEncoder, ABetterQualityTakesMoreBytes) {
+  const auto noise = [] {
+    tensor samples(element_type::f32, {44100, 1});
+    std::mt19937 random(1);
+    for (int i = 0; i < 44100; ++i)
+      samples.data<float>()[i] = static_cast<float>(random() % 2000) / 2000 - 0.5F;
+    return samples;
+  }();
+  for (const auto& [encoder, qualities] : {std::pair{"libmp3lame", std::array{0.0, 4.0, 9.5}},
+                                           {"libvorbis", std::array{10.0, 3.0, -1.0}},
+                                           {"aac", std::array{1.0, 0.5, 0.1}}}) {
+    audio_encode_options options{.encoder = encoder, .sample_rate = 44100, .channels = 1};
+    auto last = std::numeric_limits<std::size_t>::max();
+    for (const double quality : qualities) {
+      options.quality = quality;
+      const auto bytes = bytes_of_samples(options, noise);
+      EXPECT_LT(bytes, last) << encoder << " " << quality;
+      last = bytes;
+    }
+  }
+}
+
+TEST(AudioEncoder, RefusesAQualityThatTheEncoderIgnores) {
+  EXPECT_THAT(
+      [] {
+        audio_encoder encoder(
+            {.encoder = "libshine", .sample_rate = 44100, .channels = 2, .quality = 3});
+      },
+      ThrowsMessage<error>(HasSubstr("the encoder has no such quality")));
 }
 
 }  // namespace lade::media

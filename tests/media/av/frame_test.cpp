@@ -3,12 +3,15 @@
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/frame.hpp>
 
+#include "../../../media/av/window_cutter.hpp"
 #include "media_files.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,6 +45,35 @@ TEST(Frame, OfVideoKnowsItsTimeAndKind) {
   EXPECT_EQ(frames[0].sample_aspect(), rational(1));
   EXPECT_FALSE(frames[0].is_interlaced());
   EXPECT_TRUE(pictures("h264-interlaced.mp4")[0].is_interlaced());
+}
+
+// The same frame at another time of a stream that has this name.
+static frame frame_at(const frame& of, std::int64_t pts, const rational& time_base) {
+  av_frame moved(check_av(av_frame_clone(&of.get())));
+  moved->pts = pts;
+  return {std::move(moved), stream_info::of_frames("crafted.mp4", of.kind(), time_base)};
+}
+
+template <class Call>
+static void expect_named_limit(Call call) {
+  try {
+    call();
+    ADD_FAILURE();
+  } catch (const error& thrown) {
+    EXPECT_EQ(thrown.code(), errc::limit_exceeded);
+    EXPECT_THAT(thrown.what(), testing::HasSubstr("crafted.mp4"));
+  }
+}
+
+TEST(Frame, TimesThatDoNotFitAreErrorsThatNameTheStream) {
+  constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+  const auto picture = frame_at(pictures("h264.mp4")[0], largest, 7);
+  expect_named_limit([&] { (void)picture.time(); });
+  const auto sound = frame_at(frames_of("aac.m4a", stream_kind::audio)[0], largest, rational(1, 2));
+  EXPECT_EQ(sound.time(), rational(largest, 2));
+  expect_named_limit([&] { (void)sound.slice(1, 1); });
+  std::vector<frame> inside;
+  expect_named_limit([&] { window_cutter({.begin = 1}).append(frame(sound), inside); });
 }
 
 TEST(Frame, PlanesAreViewsOfThePicture) {

@@ -3,6 +3,7 @@
 #include <lade/media/av/load_video.hpp>
 #include <lade/runtime.hpp>
 
+#include "../../support/mounted_store.hpp"
 #include "media_files.hpp"
 
 #include <gmock/gmock.h>
@@ -116,6 +117,39 @@ TEST(LoadClip, IsWhatDecodeClipMakesOfTheFile) {
   const auto loaded = sync_wait(runs, load_clip(loaded_path(), options, random(5)));
   const auto in = sample(loaded_path()).with_data(read_bytes(loaded_path()));
   EXPECT_TRUE(same_elements(loaded, decode_clip(options)(in, random(5))));
+}
+
+static void put(test::mounted_store& store, const std::string& url, const std::string& path) {
+  store->put(url, std::string(read_bytes(path).text()));
+}
+
+TEST(LoadVideo, EndsWithAStopAtAnyRead) {
+  test::mounted_store store("stopped-video://");
+  put(store, "stopped-video://a.mp4", loaded_path());
+  put(store, "stopped-video://a.ts", video_path(video_recipe("mpeg2.ts")));
+  test::expect_stop_at_any_request(store, [] { return load_video("stopped-video://a.mp4"); });
+  test::expect_stop_at_any_request(store, [] { return load_video("stopped-video://a.ts"); });
+}
+
+TEST(LoadClip, EndsWithAStopAtAnyRead) {
+  test::mounted_store store("stopped-clip://");
+  put(store, "stopped-clip://a.mp4", loaded_path());
+  put(store, "stopped-clip://a.ts", video_path(video_recipe("mpeg2.ts")));
+  for (const char* url : {"stopped-clip://a.mp4", "stopped-clip://a.ts"})
+    test::expect_stop_at_any_request(store,
+                                     [url] { return load_clip(url, {.width = 8, .height = 8}); });
+}
+
+TEST(LoadVideo, OfAUrlIsThatOfTheFile) {
+  runtime runs;
+  test::mounted_store store("videos://");
+  put(store, "videos://a.mp4", loaded_path());
+  const auto loaded = sync_wait(runs, load_video("videos://a.mp4"));
+  const auto expected = sync_wait(runs, load_video(loaded_path()));
+  EXPECT_EQ(loaded.times(), expected.times());
+  EXPECT_TRUE(same_elements(loaded.frames(), expected.frames()));
+  EXPECT_THAT([&] { sync_wait(runs, load_video("videos://b.mp4")); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("videos://b.mp4")));
 }
 
 }  // namespace lade::media

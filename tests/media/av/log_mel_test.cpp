@@ -181,6 +181,10 @@ TEST(LogMel, WhatCannotWorkIsRefused) {
   refused({.f_min = 9000}, "f_min");
   refused({.power = 3}, "power");
   refused({.floor = 0}, "floor");
+  refused({.floor = INFINITY}, "floor");
+  refused({.floor = NAN}, "floor");
+  refused({.scale = mel_scale{2}}, "scale is none of mel_scale");
+  refused({.log = mel_log{4}}, "log is none of mel_log");
   EXPECT_THAT([] { log_mel()(tensor(element_type::f32, {200})); },
               ThrowsMessage<error>(HasSubstr("200 samples")));
   EXPECT_THAT([] { log_mel()(tensor(element_type::f32, {2, 1000})); },

@@ -1,11 +1,13 @@
 # oracles.py LIBRARY: the frames that PyAV or torchcodec has. Reads queries from standard input, a
-# line each: the path of a video and numbers of frames. Writes a line for each query: of each frame
-# its time in seconds, "nan" if the library does not know it, and the MD5 of its planes.
+# line each: the path of a video and numbers of frames, or "@" and times in seconds. Writes a line
+# for each query: of each frame its time in seconds, "nan" if the library does not know it, and the
+# MD5 of its planes.
 #
 # PyAV decodes the whole file. torchcodec returns the frames of a query as RGB, which are compared
 # with PyAV's, so that the MD5 is that of the frame that looks most like it.
 #
 # Exit status 77: the library is not installed.
+import bisect
 import functools
 import hashlib
 import math
@@ -60,15 +62,34 @@ def frames_of_pyav(path, numbers):
     return [(times[number], digests[number]) for number in numbers]
 
 
-def frames_of_torchcodec(path, numbers):
+def frames_of_pyav_at(path, seconds):
+    times, _, _ = decoded(path)
+    return frames_of_pyav(path, [bisect.bisect_right(times, each) - 1 for each in seconds])
+
+
+def found_in_pyav(path, batch):
     _, digests, pictures = decoded(path)
-    batch = opened(path).get_frames_at(numbers)
     for time, picture in zip(batch.pts_seconds, thin(batch.data.numpy())):
         nearest = numpy.abs(pictures - picture).mean(axis=(1, 2, 3)).argmin()
         yield float(time), digests[nearest]
 
 
-frames_of = {"PyAV": frames_of_pyav, "torchcodec": frames_of_torchcodec}[sys.argv[1]]
+def frames_of_torchcodec(path, numbers):
+    return found_in_pyav(path, opened(path).get_frames_at(numbers))
+
+
+def frames_of_torchcodec_at(path, seconds):
+    return found_in_pyav(path, opened(path).get_frames_played_at(seconds))
+
+
+by_number, by_time = {
+    "PyAV": (frames_of_pyav, frames_of_pyav_at),
+    "torchcodec": (frames_of_torchcodec, frames_of_torchcodec_at),
+}[sys.argv[1]]
 for line in sys.stdin:
-    path, *numbers = line.split()
-    print(*(f"{time:.9f} {digest}" for time, digest in frames_of(path, list(map(int, numbers)))))
+    path, *wanted = line.split()
+    if wanted[0] == "@":
+        frames = by_time(path, list(map(float, wanted[1:])))
+    else:
+        frames = by_number(path, list(map(int, wanted)))
+    print(*(f"{time:.9f} {digest}" for time, digest in frames))

@@ -4,6 +4,7 @@
 #include <lade/random.hpp>
 #include <lade/runtime.hpp>
 
+#include "../../fuzz/sealed.hpp"
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
 
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -92,6 +94,20 @@ TEST(PacketIndex, StoredBytesThatAreCutAreRefused) {
   const auto stored = indexed(video_recipes()[0]).serialise();
   for (std::size_t size = 0; size < stored.size(); size += 1 + size / 9)
     EXPECT_THROW(packet_index::parse(stored.slice(0, size), "cut"), error);
+}
+
+TEST(PacketIndex, OfAnotherVersionIsRefusedByItsNumber) {
+  const auto stored = indexed(video_recipes()[0]).serialise();
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(stored.data());
+  EXPECT_NO_THROW(packet_index::parse(test::sealed(bytes, stored.size(), "LADEVIDX"), "new"));
+  try {
+    packet_index::parse(test::sealed(bytes, stored.size(), "LADEVIDX", 2), "new.index");
+    FAIL() << "it parses another version";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::unsupported);
+    EXPECT_THAT(refused.what(),
+                testing::AllOf(testing::HasSubstr("new.index"), testing::HasSubstr("version 2")));
+  }
 }
 
 // The number of the packet that decoding a packet starts from, found by a walk over all before it.

@@ -31,6 +31,7 @@ extern "C" {
 
 namespace lade::media {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -85,6 +86,19 @@ TEST(Packets, StoredBytesThatAreCutAreRefusedByName) {
   for (std::size_t size = 0; size < stored.size(); size += 1 + size / 7)
     EXPECT_THAT([&] { packets::parse(stored.slice(0, size), "cut.pkts"); },
                 ThrowsMessage<error>(HasSubstr("cut.pkts")));
+}
+
+TEST(Packets, OfAnotherVersionAreRefusedByItsNumber) {
+  const auto stored = short_packets().serialise();
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(stored.data());
+  EXPECT_NO_THROW(packets::parse(test::sealed(bytes, stored.size(), "LADEPKTS"), "new.pkts"));
+  try {
+    packets::parse(test::sealed(bytes, stored.size(), "LADEPKTS", 2), "new.pkts");
+    FAIL() << "it parses another version";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::unsupported);
+    EXPECT_THAT(refused.what(), AllOf(HasSubstr("new.pkts"), HasSubstr("version 2")));
+  }
 }
 
 TEST(Packets, AnyFlippedBitIsRefused) {
@@ -197,6 +211,49 @@ TEST(Packets, CountToTheBudgetOfTheRunWhoseStageDemuxes) {
     EXPECT_EQ(where.memory().stats().used_bytes, kept->memory_bytes());
     EXPECT_GE(where.memory().stats().peak_bytes, 2 * kept->memory_bytes());
     EXPECT_EQ(kept->memory_bytes(), kept->data_bytes() + kept->size() * packets::packet_bytes);
+  }
+  EXPECT_EQ(where.memory().stats().used_bytes, 0U);
+}
+
+static task<packets> read_all(sample in) {
+  demuxer file(in.data(), "video");
+  co_return co_await file.read(file.best(stream_kind::video).index());
+}
+
+// All packets, in elements of seven that live at the same time.
+static task<std::vector<packets>> stream_all(sample in) {
+  demuxer file(in.data(), "video");
+  std::vector<packets> elements;
+  auto streamed = file.stream(file.best(stream_kind::video).index(), {.packets = 7});
+  while (auto* next = co_await streamed.next()) elements.push_back(*next);
+  co_return elements;
+}
+
+TEST(Packets, ThatADemuxerReadsCountToTheBudgetOfTheRun) {
+  const auto file = read_bytes(video_path(video_recipes()[0]));
+  runtime where({.threads = 1});
+  const auto held = from(std::vector<sample>(1, sample("video").with_data(file))) | map(read_all);
+  std::optional<packets> kept;
+  for (auto& each : where.run(held)) kept = std::move(each);
+  ASSERT_TRUE(kept);
+  EXPECT_GE(where.memory().stats().used_bytes, kept->memory_bytes());
+  EXPECT_LE(where.memory().stats().used_bytes, kept->memory_bytes() + (1U << 16));
+  kept.reset();
+  EXPECT_EQ(where.memory().stats().used_bytes, 0U);
+}
+
+TEST(Packets, ThatADemuxerStreamsCountToTheBudgetOfTheRun) {
+  const auto file = read_bytes(video_path(video_recipes()[0]));
+  runtime where({.threads = 1});
+  const auto held = from(std::vector<sample>(1, sample("video").with_data(file))) | map(stream_all);
+  std::vector<packets> kept;
+  for (auto& each : where.run(held)) kept = std::move(each);
+  ASSERT_EQ(kept.size(), 8U);
+  while (!kept.empty()) {
+    std::size_t bytes = 0;
+    for (const auto& each : kept) bytes += each.memory_bytes();
+    EXPECT_EQ(where.memory().stats().used_bytes, bytes);
+    kept.pop_back();
   }
   EXPECT_EQ(where.memory().stats().used_bytes, 0U);
 }

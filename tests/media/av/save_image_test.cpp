@@ -50,6 +50,21 @@ TEST(SaveImage, HasASmallerFileWithALowerQuality) {
   }
 }
 
+TEST(SaveImage, RefusesQualitiesOutsideOfTheRangeOfTheFormat) {
+  const auto picture = random_pictures({8, 8, 3}, 1);
+  for (const auto& [format, quality, range] : {std::tuple{"jpg", 90.0, "from 2 (best) to 31"},
+                                               {"jpeg", 1.0, "from 2 (best) to 31"},
+                                               {"jpg", -5.0, "from 2 (best) to 31"},
+                                               {"jpg", double{NAN}, "from 2 (best) to 31"},
+                                               {"webp", 101.0, "from 100 (best) to 0"},
+                                               {"webp", -1.0, "from 100 (best) to 0"}}) {
+    const auto quality_must_be = std::string("): quality must be ") + range;
+    EXPECT_THAT([&] { (void)encode_image(picture, format, {.quality = quality}); },
+                ThrowsMessage<error>(HasSubstr(quality_must_be)))
+        << format << " " << quality;
+  }
+}
+
 TEST(SaveImage, WritesFramesOfVideosAsFfmpegConvertsThem) {
   const auto frames = frames_of_file(video_path(all_videos[0]), stream_kind::video);
   const auto path = media_directory / "frame.png";

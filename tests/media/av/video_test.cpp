@@ -1,3 +1,4 @@
+#include <lade/io/file.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/video.hpp>
@@ -153,6 +154,45 @@ TEST(Video, FramesAtTimesAreThoseThatAreShown) {
   EXPECT_THROW(opened.frames_at(std::vector<rational>{5}), error);
 }
 
+// The number of the frame of the ffmpeg program that is shown at a time.
+static std::size_t shown_at(const std::vector<frame_digest>& frames, const rational& time) {
+  std::size_t shown = 0;
+  while (shown + 1 < frames.size() && *frames[shown + 1].time <= time) ++shown;
+  return shown;
+}
+
+// At the beginning of each frame, right before its end, and in between; also in the gap of a file.
+TEST(Video, FramesAtTimesOfVariableRatesAndGapsAreThoseOfTheFfmpegProgram) {
+  for (const char* file : {"h264-variable.mkv", "h264-gap.mp4", "h264-cut.mp4", "vp8.webm"}) {
+    const auto path = video_path(video_recipe(file));
+    const video opened(read_bytes(path), path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    std::vector<rational> times;
+    for (std::size_t i = 0; i + 1 < expected.size(); ++i) {
+      const auto begin = *expected[i].time;
+      const auto length = *expected[i + 1].time - begin;
+      for (const auto& part : {rational(0), rational(1, 3), rational(999, 1'000)})
+        times.push_back(begin + length * part);
+    }
+    times.push_back(*expected.back().time);
+    const auto frames = opened.frames_at(times);
+    ASSERT_EQ(frames.size(), times.size()) << file;
+    for (std::size_t i = 0; i < times.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), expected[shown_at(expected, times[i])])
+          << file << " at " << to_string(times[i]);
+    const auto before = *expected[0].time - rational(1, 1'000);
+    EXPECT_THROW(opened.frames_at(std::vector{before}), error) << file;
+    EXPECT_THROW(opened.frames_at(std::vector{opened.index().end()}), error) << file;
+  }
+}
+
+TEST(Video, AFrameBeforeAGapIsShownUntilTheNext) {
+  const auto opened = open_recipe("h264-gap.mp4");  // nothing begins from 0.5 s to 1.4 s
+  const auto frames = opened.frames_at(std::vector<rational>{rational(13, 10), rational(1, 2)});
+  EXPECT_EQ(frames[0].time(), rational(12, 25));
+  EXPECT_EQ(frames[1].time(), rational(12, 25));
+}
+
 TEST(Video, WhoseTimesGoBackHasTheFramesOfDecodingAll) {
   const auto path = joined_recordings();
   const auto file = read_bytes(path);
@@ -163,6 +203,126 @@ TEST(Video, WhoseTimesGoBackHasTheFramesOfDecodingAll) {
   for (std::int64_t i = 0; i < opened.size(); i += 7)
     EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]),
               digest_of(all[static_cast<std::size_t>(i)]));
+}
+
+// A file that counts the bytes that are read of it.
+class counting_reader final : public byte_reader {
+ public:
+  counting_reader(buffer file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const override { return file_.size(); }
+  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
+    const auto rest = file_.bytes().subspan(std::min<std::size_t>(offset, file_.size()));
+    const auto count = std::min(rest.size(), into.size());
+    std::copy_n(rest.begin(), count, into.begin());
+    bytes_ += count;
+    co_return count;
+  }
+  using byte_reader::read_at;
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  buffer file_;
+  std::string name_;
+  mutable std::atomic<std::uint64_t> bytes_ = 0;
+};
+
+// A copy of a stream without timestamps, made of "{}" by ffmpeg.
+struct timeless_copy {
+  const char* from;      // file
+  const char* encoding;  // arguments that make it
+  const char* copying;   // arguments that copy it
+  const char* to;
+
+  std::string path() const {
+    const std::string source = media_directory / from;
+    const std::string target = media_directory / to;
+    media_files::run(std::string(moving) + " " + encoding + " " + source);
+    std::string arguments = copying;
+    media_files::run(arguments.replace(arguments.find("{}"), 2, source) + " " + target);
+    return target;
+  }
+};
+
+static void expect_frames_of_decoding_all(const video& opened, const buffer& file) {
+  const auto all = decode(demux(file, opened.name(), stream_kind::video));
+  ASSERT_EQ(opened.size(), static_cast<std::int64_t>(all.size()));
+  for (std::int64_t i = 0; i < opened.size(); i += 3)
+    EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]).md5,
+              digest_of(all[static_cast<std::size_t>(i)]).md5)
+        << opened.name() << ", frame " << i;
+}
+
+TEST(Video, WhoseTimesAreThoseOfDecodingHasTheFramesOfDecodingAll) {
+  const char* h264 = "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p";
+  for (const auto& copy :
+       {timeless_copy{"t.avi", h264, "-i {} -c copy", "t-h264-avi.mp4"},
+        {"t.h264", h264, "-r 25 -i {} -c copy", "t-h264.mp4"},
+        {"t.avi", h264, "-fflags +genpts -i {} -c copy", "t-h264.mkv"},
+        {"t.hevc", "-c:v libx265 -x265-params log-level=none -pix_fmt yuv420p",
+         "-r 25 -i {} -c copy", "t-hevc.mp4"},
+        {"u.avi", "-c:v mpeg4 -g 12 -bf 2", "-i {} -c copy", "t-mpeg4.mp4"},
+        {"t.m2v", "-c:v mpeg2video -g 12 -bf 2", "-r 25 -i {} -c copy", "t-mpeg2.mp4"}}) {
+    const auto path = copy.path();
+    const auto file = read_bytes(path);
+    const video opened(file, path);
+    EXPECT_TRUE(opened.index().is_sequential()) << path;
+    expect_frames_of_decoding_all(opened, file);
+    runtime runs;
+    const auto from = std::make_shared<const memory_reader>(file, path);
+    EXPECT_TRUE(sync_wait(runs, video::open(from)).index().is_sequential()) << path;
+  }
+}
+
+// Only the first packet has the palette.
+TEST(Video, WithAPaletteHasTheFramesOfDecodingAll) {
+  for (const auto* file : {"palette.avi", "palette.mov"}) {
+    const auto path = video_path({file, "-c:v rawvideo -pix_fmt pal8"});
+    const auto content = read_bytes(path);
+    const video opened(content, path);
+    EXPECT_EQ(opened.frames(std::vector<std::int64_t>{9})[0].pixel_format(), "pal8");
+    expect_frames_of_decoding_all(opened, content);
+  }
+}
+
+TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
+  for (const auto& recipe :
+       {media_recipe{"plain-h264.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-hevc.mp4",
+         "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"},
+        {"plain-h264.mkv", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-hevc.mkv",
+         "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"},
+        {"plain-h264.ts", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-mpeg4.mp4", "-c:v mpeg4 -g 12 -bf 0"},
+        {"plain-mpeg4.avi", "-c:v mpeg4 -g 12 -bf 0"},
+        {"plain-mpeg2.ts", "-c:v mpeg2video -g 12 -bf 0"}}) {
+    const auto path = video_path(recipe);
+    const auto file = read_bytes(path);
+    const video opened(file, path);
+    EXPECT_FALSE(opened.index().is_sequential()) << path;
+    expect_frames_of_decoding_all(opened, file);
+  }
+}
+
+// Parameter sets in the headers say so.
+TEST(Video, WithoutBFramesIsReadByRangesAsOthersAre) {
+  for (const auto& recipe :
+       {media_recipe{"plain-h264.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv420p"},
+        {"plain-422.mp4", "-c:v libx264 -g 12 -bf 0 -pix_fmt yuv422p10le"},
+        {"plain-scaled.mp4", "-c:v libx264 -g 12 -bf 0 -x264-params cqm=jvt -pix_fmt yuv420p"},
+        {"plain-hevc.mp4",
+         "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"}}) {
+    const auto path = video_path(recipe);
+    const auto file = read_bytes(path);
+    const auto from = std::make_shared<const counting_reader>(file, path);
+    runtime runs;
+    const auto opened = sync_wait(runs, video::open(from));
+    EXPECT_LT(from->bytes(), file.size() / 2) << path;
+    EXPECT_FALSE(opened.index().is_sequential());
+  }
 }
 
 TEST(Video, WhoseTimesGoBackHasNoFramesAtTimes) {
@@ -208,30 +368,6 @@ TEST(Video, ANumberThatItDoesNotHaveIsRefused) {
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{50}), error);
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{-1}), error);
 }
-
-// A file that counts the bytes that are read of it.
-class counting_reader final : public byte_reader {
- public:
-  counting_reader(buffer file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
-
-  const std::string& name() const noexcept override { return name_; }
-  std::uint64_t size() const override { return file_.size(); }
-  task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
-    const auto rest = file_.bytes().subspan(std::min<std::size_t>(offset, file_.size()));
-    const auto count = std::min(rest.size(), into.size());
-    std::copy_n(rest.begin(), count, into.begin());
-    bytes_ += count;
-    co_return count;
-  }
-  using byte_reader::read_at;
-
-  std::uint64_t bytes() const noexcept { return bytes_; }
-
- private:
-  buffer file_;
-  std::string name_;
-  mutable std::atomic<std::uint64_t> bytes_ = 0;
-};
 
 class ReadFrames : public SampleFrames {};
 
@@ -303,11 +439,16 @@ class KeptIndex : public testing::Test {
     file_ = read_bytes(path_);
   }
 
-  // Returns how many bytes opening the file reads.
-  std::uint64_t bytes_to_open(const buffer& file) {
-    const auto from = std::make_shared<const counting_reader>(file, path_);
-    opened_ = sync_wait(runs_, video::open(from, {.index_directory = directory_}));
-    return from->bytes();
+  // Returns how many bytes of the file are read to open it.
+  std::uint64_t bytes_to_open() {
+    opened_ = sync_wait(runs_, open_with_directory(path_, directory_));
+    return opened_->bytes_read();
+  }
+
+  static task<video> open_with_directory(std::string path, std::string directory) {
+    const auto from = co_await io::open_reader(path);
+    const video_options options{.index_directory = directory};
+    co_return co_await video::open(from, options);
   }
 
   std::vector<std::filesystem::path> kept() const {
@@ -326,9 +467,9 @@ class KeptIndex : public testing::Test {
 };
 
 TEST_F(KeptIndex, IsUsedByTheNextCall) {
-  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_GE(bytes_to_open(), file_.size());
   EXPECT_EQ(kept().size(), 1U);
-  EXPECT_EQ(bytes_to_open(file_), 0U);
+  EXPECT_EQ(bytes_to_open(), 0U);
   const std::vector<std::int64_t> numbers{7, 3};
   const auto frames = sync_wait(runs_, opened_->fetch(numbers)).frames(numbers);
   const auto expected = video(file_, path_).frames(numbers);
@@ -337,29 +478,45 @@ TEST_F(KeptIndex, IsUsedByTheNextCall) {
 }
 
 TEST_F(KeptIndex, OfAFileThatWasModifiedIsNotUsed) {
-  bytes_to_open(file_);
+  bytes_to_open();
   std::filesystem::last_write_time(
       path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
-  EXPECT_GE(bytes_to_open(file_), file_.size());
+  EXPECT_GE(bytes_to_open(), file_.size());
 }
 
 TEST_F(KeptIndex, ThatIsDamagedIsReplaced) {
-  bytes_to_open(file_);
+  bytes_to_open();
   std::filesystem::resize_file(kept().at(0), 100);
-  EXPECT_GE(bytes_to_open(file_), file_.size());
-  EXPECT_EQ(bytes_to_open(file_), 0U);
+  EXPECT_GE(bytes_to_open(), file_.size());
+  EXPECT_EQ(bytes_to_open(), 0U);
 }
 
-TEST_F(KeptIndex, IsNotMadeOfFilesOfWhichNothingTellsThatTheyChange) {
-  std::filesystem::remove(path_);
-  EXPECT_GE(bytes_to_open(file_), file_.size());
+// The file that was opened is another than that of its name.
+TEST_F(KeptIndex, OfAFileThatIsReplacedWhileItIsOpenIsNotThatOfTheNewOne) {
+  const auto replace = [](std::string path, std::string other,
+                          std::string directory) -> task<video> {
+    const auto from = co_await io::open_reader(path);
+    std::filesystem::rename(other, path);
+    const video_options options{.index_directory = directory};
+    co_return co_await video::open(from, options);
+  };
+  const auto other = files_ / "b.webm";
+  std::filesystem::copy_file(path_, other);
+  std::filesystem::last_write_time(
+      other, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
+  sync_wait(runs_, replace(path_, other, directory_));
+  EXPECT_GE(bytes_to_open(), file_.size());
+}
+
+TEST_F(KeptIndex, IsNotMadeOfReadersOfWhichNothingTellsThatTheyChange) {
+  const auto from = std::make_shared<const counting_reader>(file_, path_);
+  sync_wait(runs_, video::open(from, {.index_directory = directory_}));
   EXPECT_EQ(kept().size(), 0U);
 }
 
 TEST_F(KeptIndex, OfADirectoryThatCannotBeCreatedIsAnError) {
-  const auto from = std::make_shared<const counting_reader>(file_, path_);
   const auto missing = files_ / "no/indexes";
-  EXPECT_THAT([&] { sync_wait(runs_, video::open(from, {.index_directory = missing})); },
+  EXPECT_THAT([&] { sync_wait(runs_, open_with_directory(path_, missing)); },
               testing::ThrowsMessage<error>(testing::HasSubstr(missing)));
 }
 

@@ -1,3 +1,6 @@
+#include "../../support/resident_memory.hpp"
+#include "../../support/seed.hpp"
+#include "../av/damaged_files.hpp"
 #include "../av/media_files.hpp"
 
 #include <lade/error.hpp>
@@ -14,10 +17,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
+#include <limits>
+#include <random>
 #include <regex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <malloc.h>
 
 extern "C" {
 #include <libavfilter/avfilter.h>
@@ -97,7 +108,11 @@ INSTANTIATE_TEST_SUITE_P(
                       .height = 64,
                       .algorithm = scale_algorithm::lanczos,
                       .fit = scale_fit::crop}),
+        scale_filter({.width = 33, .height = 97, .fit = scale_fit::pad}),
+        scale_filter({.width = 33, .height = 97, .fit = scale_fit::crop}),
         crop_filter({.x = 10, .y = 4, .width = 32, .height = 20}),
+        crop_filter({.x = 10, .y = 4, .width = 33, .height = 21}),
+        pad_filter({.x = 4, .y = 2, .width = 201, .height = 121}),
         pad_filter({.x = 2, .y = 4, .width = 200, .height = 120}), pixel_format_filter("rgb24"),
         filter_chain({rate_filter(5), "", scale_filter({.width = 32, .height = 32}),
                       pixel_format_filter("gray")})));
@@ -191,6 +206,102 @@ TEST(FilterGraph, AChangeOfFormatRebuildsItAndLosesNoFrame) {
   }
   EXPECT_EQ(count, frames.size() + smaller.size());
   EXPECT_EQ(graph.rebuilds(), 1U);
+}
+
+// Formats with and without chroma of fewer rows and columns, in planes and packed.
+static constexpr std::array pixel_formats_to_filter{
+    "yuv420p", "yuv422p", "yuv444p", "yuv411p",     "yuv410p", "yuv440p", "nv12", "nv21",
+    "p010le",  "rgb24",   "gray",    "yuv420p10le", "gbrp",    "bgra",    "pal8", "yuyv422"};
+
+// The first frame of the video in a pixel format, 178 x 98.
+static std::vector<frame> picture_of_format(std::string_view format) {
+  return filter_frames(std::vector{video_frames()[0]}, pixel_format_filter(format));
+}
+
+TEST(FilterGraph, PicturesAreScaledToExactlyTheSizeOfAnyFormat) {
+  for (const std::string format : pixel_formats_to_filter)
+    for (const auto fit : {scale_fit::stretch, scale_fit::pad, scale_fit::crop})
+      for (const auto& [width, height] :
+           {std::pair{33, 97}, {1, 1}, {7, 500}, {224, 2}, {64, 48}, {178, 98}, {179, 99}}) {
+        const auto text = scale_filter({.width = width, .height = height, .fit = fit});
+        const auto scaled = filter_frames(picture_of_format(format), text);
+        ASSERT_EQ(scaled.size(), 1U) << format << " " << text;
+        EXPECT_EQ(scaled[0].width(), width) << format << " " << text;
+        EXPECT_EQ(scaled[0].height(), height) << format << " " << text;
+      }
+}
+
+TEST(FilterGraph, PaddedPicturesHaveExactlyTheSizeOfAnyFormat) {
+  for (const std::string format : pixel_formats_to_filter) {
+    const auto padded = filter_frames(picture_of_format(format),
+                                      pad_filter({.x = 4, .y = 8, .width = 183, .height = 107}));
+    EXPECT_EQ(padded[0].width(), 183) << format;
+    EXPECT_EQ(padded[0].height(), 107) << format;
+  }
+}
+
+static std::string luma_of(const frame& of, int x, int y, int width, int height) {
+  std::string rows;
+  for (int row = y; row < y + height; ++row)
+    rows.append(reinterpret_cast<const char*>(of.plane(0)[row].bytes()) + x,
+                static_cast<std::size_t>(width));
+  return rows;
+}
+
+TEST(FilterGraph, PartsAreExactlyThoseThatAreAskedFor) {
+  for (const std::string format : {"yuv420p", "nv12", "yuv444p", "gray", "yuv422p"}) {
+    const auto source = picture_of_format(format);
+    for (const auto& part : {picture_area{.x = 10, .y = 4, .width = 33, .height = 21},
+                             picture_area{.x = 0, .y = 0, .width = 178, .height = 98},
+                             picture_area{.x = 162, .y = 90, .width = 16, .height = 8},
+                             picture_area{.x = 176, .y = 96, .width = 1, .height = 1}}) {
+      const auto text = crop_filter(part);
+      const auto cropped = filter_frames(source, text);
+      ASSERT_EQ(cropped[0].width(), part.width) << format << " " << text;
+      ASSERT_EQ(cropped[0].height(), part.height) << format << " " << text;
+      EXPECT_TRUE(luma_of(cropped[0], 0, 0, part.width, part.height) ==
+                  luma_of(source[0], part.x, part.y, part.width, part.height))
+          << format << " " << text;
+    }
+  }
+}
+
+TEST(FilterGraph, PaddedPicturesLieWhereTheyAreAskedFor) {
+  for (const std::string format : {"yuv420p", "yuv444p", "gray"}) {
+    const auto source = picture_of_format(format);
+    const auto padded =
+        filter_frames(source, pad_filter({.x = 6, .y = 2, .width = 185, .height = 101}));
+    EXPECT_TRUE(luma_of(padded[0], 6, 2, 178, 98) == luma_of(source[0], 0, 0, 178, 98)) << format;
+  }
+}
+
+TEST(FilterGraph, PartsBeyondThePictureOrBetweenItsChromaAreRefused) {
+  const auto refuse = [](const std::string& format, const std::string& text) {
+    try {
+      (void)filter_frames(picture_of_format(format), text);
+      ADD_FAILURE() << format << " " << text;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), std::errc::invalid_argument);
+      EXPECT_THAT(refused.what(), HasSubstr(text));
+    }
+  };
+  constexpr int most = std::numeric_limits<int>::max();
+  for (const std::string format : {"yuv420p", "yuv444p", "nv12", "rgb24"}) {
+    refuse(format, crop_filter({.x = 164, .y = 0, .width = 16, .height = 16}));
+    refuse(format, crop_filter({.x = 0, .y = 84, .width = 16, .height = 16}));
+    refuse(format, crop_filter({.x = 0, .y = 0, .width = 179, .height = 16}));
+    refuse(format, crop_filter({.x = most, .y = 0, .width = 16, .height = 16}));
+    refuse(format, pad_filter({.x = 0, .y = 0, .width = 177, .height = 98}));
+    refuse(format, pad_filter({.x = 4, .y = 0, .width = 181, .height = 98}));
+    refuse(format, pad_filter({.x = 0, .y = 4, .width = 178, .height = 100}));
+    refuse(format, pad_filter({.x = most, .y = 0, .width = 200, .height = 100}));
+  }
+  refuse("yuv420p", crop_filter({.x = 1, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv420p", crop_filter({.x = 0, .y = 1, .width = 16, .height = 16}));
+  refuse("nv12", crop_filter({.x = 3, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv411p", crop_filter({.x = 2, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv420p", pad_filter({.x = 1, .y = 0, .width = 200, .height = 100}));
+  refuse("yuv422p", pad_filter({.x = 1, .y = 0, .width = 200, .height = 100}));
 }
 
 TEST(FilterGraph, FramesKeepTheirTimes) {
@@ -331,6 +442,82 @@ TEST(FilterGraph, FramesCountForTheBudgetOfTheRunWhoseStageReceivesThem) {
 TEST(FilterGraph, EndsBetweenTwoFramesWhenItsRunIsStopped) {
   const auto frames = video_frames();
   EXPECT_EQ(error_in_a_stopped_stage([&] { filter_frames(frames, "hflip"); }), errc::stopped);
+}
+
+// 50 frames and a decoder's references, 16 at most, each of 2^18 pixels with 6 bytes: 104 MB. The
+// results are small.
+static constexpr std::size_t most_memory = std::size_t{128} << 20;
+
+// The frames that decoding a damaged file leaves.
+static std::vector<frame> damaged_frames(const buffer& file, std::string_view name,
+                                         stream_kind kind) {
+  const auto packets = demux(file, name, kind, {}, {.damage = damage_policy::tolerate});
+  return decode(packets, {.damage = damage_policy::tolerate, .max_pixels = 1 << 18});
+}
+
+// Damages each file in turn, and calls `use` with the frames, which may throw an error.
+template <class F>
+static void use_damaged(std::span<const media_recipe> recipes, const char* input, stream_kind kind,
+                        const F& use) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const bool measures_memory = test::memory_can_be_measured() && mallopt(M_PERTURB, 0) == 1;
+  const int rounds = corrupt_rounds(2);
+  for (const auto& recipe : recipes) {
+    const auto path = media_files::path(recipe, input);
+    const auto file = read_bytes(path);
+    const auto filter = [&](const buffer& damaged) {
+      const auto call = [&] { use(damaged_frames(damaged, path, kind)); };
+      const auto growth = test::growth_during([&] { succeeds(call); });
+      if (measures_memory) {
+        EXPECT_LE(growth, most_memory) << path;
+      }
+    };
+    for (int i = 0; i < rounds; ++i) filter(with_flips(file, random));
+    filter(copy_of(file, random() % file.size()));
+  }
+}
+
+TEST(FilterFrames, OfDamagedVideosAreScaledOrErrorsOfOurs) {
+  static constexpr media_recipe recipes[] = {
+      {"damaged.ts", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"damaged.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
+      {"damaged.mkv", "-c:v libx265 -x265-params log-level=none:keyint=14 -pix_fmt yuv420p10le"},
+      {"damaged.avi", "-c:v mpeg4 -g 12 -bf 0"},
+      {"damaged.mpg", "-c:v mpeg2video -g 12 -bf 2"},
+      {"damaged.webm", "-c:v libvpx-vp9 -g 12 -b:v 200k -cpu-used 8"},
+      {"damaged.nut", "-c:v ffv1 -pix_fmt yuv444p"},
+      {"damaged.mov", "-c:v mjpeg -pix_fmt yuvj420p"},
+  };
+  std::size_t filtered = 0;
+  use_damaged(recipes, moving, stream_kind::video, [&](const std::vector<frame>& frames) {
+    for (const auto& each : filter_frames(frames, "scale=64:64")) {
+      EXPECT_EQ(each.width(), 64);
+      EXPECT_EQ(each.height(), 64);
+      ++filtered;
+    }
+  });
+  EXPECT_GT(filtered, 0U);
+}
+
+TEST(FilterFrames, OfDamagedAudioAreResampledOrErrorsOfOurs) {
+  static constexpr media_recipe recipes[] = {
+      {"damaged.m4a", "-c:a aac"},     {"damaged.mp3", "-c:a libmp3lame"},
+      {"damaged.ogg", "-c:a libopus"}, {"damaged.oga", "-c:a libvorbis"},
+      {"damaged.flac", "-c:a flac"},   {"damaged.wav", "-c:a pcm_s16le"},
+      {"damaged.aac", "-c:a aac"},
+  };
+  const std::string graph = "aresample=16000,aformat=sample_fmts=flt:channel_layouts=mono";
+  std::size_t samples = 0;
+  use_damaged(recipes, sounding, stream_kind::audio, [&](const std::vector<frame>& frames) {
+    for (const auto& each : filter_frames(frames, graph)) {
+      EXPECT_EQ(each.sample_rate(), 16'000);
+      EXPECT_EQ(each.channels(), 1);
+      samples += static_cast<std::size_t>(each.samples());
+    }
+  });
+  EXPECT_GT(samples, 0U);
 }
 
 TEST(FilterGraph, MisuseIsRefused) {

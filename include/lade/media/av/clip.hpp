@@ -147,9 +147,9 @@ class decode_clip {
   std::uint64_t damaged() const noexcept { return damaged_->load(std::memory_order_relaxed); }
 
   // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of that spec. Throws
-  // errors that name the sample: invalid_data for damage and files without video, unsupported for
-  // formats, invalid_argument for another slot or a sample that has not been read, stopped between
-  // two frames if the stage that calls is stopped.
+  // errors that name the sample: invalid_data for damage, files without video and a start_field
+  // that is no time, unsupported for formats, invalid_argument for another slot or a sample that
+  // has not been read, stopped between two frames if the stage that calls is stopped.
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.

@@ -34,10 +34,18 @@ struct video_encode_options {
   // FFmpeg's name. If empty, "yuv420p" where the encoder has it, else what loses least of RGB.
   std::string_view pixel_format = {};
 
-  std::int64_t bit_rate = 0;           // bits per second; the encoder's default if 0
-  std::optional<double> quality = {};  // in the encoder's unit: crf, quality, or else qscale
-  std::optional<int> gop = {};         // the most frames from one key frame to the next
-  std::optional<int> b_frames = {};    // the most consecutive B-frames
+  std::int64_t bit_rate = 0;  // bits per second; the encoder's default if 0
+
+  // In the unit of the encoder, which refuses numbers outside of its range and has a default:
+  // - crf, the lower the better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx, libvpx-vp9,
+  //   libaom-av1 and libsvtav1
+  // - quantizer (FFmpeg's -q:v), the lower the better: 2 to 31 of MPEG-1, 2 and 4, libxvid, MJPEG,
+  //   H.263, Flash video and Windows Media Video
+  // - quality, the higher the better: 0 to 10 of libtheora, 0 to 100 of libwebp
+  std::optional<double> quality = {};
+
+  std::optional<int> gop = {};       // the most frames from one key frame to the next
+  std::optional<int> b_frames = {};  // the most consecutive B-frames
 
   // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
   // become:
@@ -118,9 +126,14 @@ struct audio_encode_options {
   // FFmpeg's name. If empty, floats where the encoder has them, else 16 bits, else its first.
   std::string_view sample_format = {};
 
-  std::int64_t bit_rate = 0;           // bits per second; the encoder's default if 0
-  std::optional<double> quality = {};  // in the encoder's unit: quality of Vorbis, MP3, AAC
-  std::string_view options = {};       // as of video
+  std::int64_t bit_rate = 0;  // bits per second; the encoder's default if 0
+
+  // In the unit of the encoder (FFmpeg's -q:a), which refuses numbers outside of its range and has
+  // a default: 0 to 9.999 of libmp3lame, the lower the better; -1 to 10 of libvorbis and 0.1 to 10
+  // of aac, the higher the better.
+  std::optional<double> quality = {};
+
+  std::string_view options = {};  // as of video
 
   // Of tensors: [samples, channels], or planar: [channels, samples].
   audio_layout tensor_layout = audio_layout::interleaved;

@@ -36,7 +36,8 @@ class frame {
   const stream_info& stream() const noexcept { return stream_; }
 
   // When the frame is shown, and for how long. Empty if the stream states no timestamp; 0 if it
-  // states no duration.
+  // states no duration. Throws error(limit_exceeded), naming the stream, if they do not fit into a
+  // rational.
   std::optional<rational> time() const;
   rational duration() const;
 
@@ -74,7 +75,8 @@ class frame {
   tensor plane(int i) const;
 
   // Samples [first, first + count) of audio, sharing the memory, with the time of the first. Throws
-  // error(invalid_argument) if they are not all there, or the frame is video.
+  // error(invalid_argument) if they are not all there, or the frame is video, error(limit_exceeded)
+  // as time() does.
   frame slice(int first, int count) const;
 
   frame clone() const;  // a frame with its own copy of the memory

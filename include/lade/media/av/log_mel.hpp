@@ -33,7 +33,7 @@ struct log_mel_options {
   mel_scale scale = mel_scale::htk;
   bool equal_area = false;  // triangles of equal area rather than of height 1 ("slaney" norm)
   mel_log log = mel_log::natural;
-  float floor = 1e-10F;
+  float floor = 1e-10F;  // above 0 and finite, if `log` uses it
   bool drop_last_frame = false;
   bool frames_first =
       false;  // [frames, n_mels], which lade::pad takes, rather than [n_mels, frames]

@@ -47,7 +47,8 @@ struct packet_range {
 //
 // In most files each shown packet is one frame, and its timestamp tells it from all others. Then a
 // frame is decoded from the last key frame before it. Other files, where timestamps are missing or
-// repeated or go back, or packets have no frame or two, are decoded from their beginning:
+// repeated or go back or are those of decoding, or packets have no frame or two, are decoded from
+// their beginning:
 // is_sequential(). There, a frame that states no time follows the one before at the stream's mean
 // frame rate.
 //
@@ -112,7 +113,8 @@ class packet_index {
 // Whether the packets alone tell the frames of a stream: each shown packet has a timestamp that no
 // other has, none comes before the first one's, which is a key frame, and the codec has one frame
 // in each packet. Groups of pictures follow each other: a packet is shown after all those before
-// the last key frame. Where files are joined, times may go back instead.
+// the last key frame. Where files are joined, times may go back instead. Packets alone do not tell
+// whether times that rise from packet to packet are of presentation; index_video looks into them.
 bool packets_tell_frames(const stream_info& stream, std::span<const indexed_packet> packets);
 
 // How a video is opened.
@@ -129,8 +131,8 @@ struct video_options {
 
   // Where video::open keeps the indexes of files that it reads by ranges, so that it need not index
   // them again: a directory, which is created if its parent exists. An index holds for the name of
-  // the file, its length, and its entity tag or, of a path, its time of modification; files of
-  // which none of these is known, such as members of archives, are indexed each time. An index that
+  // the file, its length, and its entity tag or, of an io::file, its time of modification; others,
+  // such as members of archives, are indexed each time. An index that
   // is damaged is replaced; one that cannot be saved is used all the same. None is kept if empty.
   std::string_view index_directory = {};
 };

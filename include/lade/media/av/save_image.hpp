@@ -14,8 +14,8 @@
 namespace lade::media {
 
 struct save_image_options {
-  // In the format's unit: 0 to 100 of WebP, the higher the better; 2 to 31 of JPEG, the lower the
-  // better. The encoder's default if empty.
+  // In the format's unit: 0 to 100 of WebP, the higher the better; FFmpeg's quantizer of JPEG, 2 to
+  // 31, the lower the better. Other numbers are refused. The encoder's default if empty.
   std::optional<double> quality = {};
 
   // FFmpeg's name. If empty, what loses least of the picture, and "yuv420p" for JPEG.

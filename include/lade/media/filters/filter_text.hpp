@@ -20,10 +20,12 @@ std::string filter_chain(std::initializer_list<std::string_view> filters);
 
 // Video.
 
-// A constant number of frames per second, by repeating and dropping frames.
+// A constant number of frames per second, 1/1,000,000 to 1,000,000, by repeating and dropping
+// frames. Numerator and denominator have 31 bits.
 std::string rate_filter(const rational& frames_per_second);
 
-// Frames and samples in the window, with times from 0 on.
+// Frames and samples in the window, with times from 0 on. The window has microseconds, and lies
+// within 10^12 seconds of 0.
 std::string trim_filter(const time_window& window);
 std::string audio_trim_filter(const time_window& window);
 
@@ -42,9 +44,14 @@ struct scale_options {
   scale_algorithm algorithm = scale_algorithm::bicubic;
   scale_fit fit = scale_fit::stretch;
 };
+// Pictures of all pixel formats have exactly this size.
 std::string scale_filter(const scale_options& options);
 
-// A part of the picture, and a picture with black around it; in pixels.
+// A part of the picture, and a picture with black around it; in pixels. Pictures of all pixel
+// formats have exactly this size. The graph fails with std::errc::invalid_argument, rather than
+// move the part or the picture, if
+// - the part is not inside of the picture, or the picture not inside of the result
+// - `x` or `y` lies between two samples of chroma: of 4:2:0 both are even, of 4:2:2 `x` is
 struct picture_area {
   int x = 0;
   int y = 0;
