@@ -11,11 +11,14 @@
 #include "audio_converter.hpp"
 #include "audio_source.hpp"
 #include "half_floats.hpp"
+#include "window_start.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <list>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -305,11 +308,41 @@ static task<rational> first_sample_time(demuxer& file, const stream_info& stream
 static time_window read_window_of(const time_window& from_first, const rational& first,
                                   const stream_info& stream) {
   time_window window;
-  if (from_first.begin && !needs_beginning(stream)) window.begin = first + *from_first.begin;
+  if (from_first.begin) window.begin = first + *from_first.begin;
   if (!from_first.end) return window;
   window.end = first + *from_first.end;
   if (has_rounded_times(stream)) *window.end = *window.end + stream.time_base() * 2;
   return window;
+}
+
+// The packets from the beginning of a stream to the end of a window, by their durations: their
+// times may have gaps. And a little more, for durations are rounded, and decoders drop samples.
+static task<packets> read_beginning(demuxer& file, const stream_info& stream,
+                                    const time_window& window) {
+  const auto enough = window.end ? window.end->to_double() * 1.01 + 1 : HUGE_VAL;
+  const auto unit = stream.time_base().to_double();
+  std::vector<packet> all;
+  std::list<memory_charge> charges;
+  constexpr std::size_t few = 64;
+  auto beginning = file.stream(stream.index(), packet_stream_options{.packets = few});
+  double seconds = 0;
+  while (auto* next = co_await beginning.next()) {
+    auto charged = co_await charge(next->memory_bytes());
+    charges.push_back(std::move(charged));
+    for (const auto& each : *next) seconds += static_cast<double>(each.duration()) * unit;
+    all.insert(all.end(), next->begin(), next->end());
+    if (seconds > enough) break;
+  }
+  packets result(stream, std::move(all));
+  for (auto& each : charges) result.attach(std::move(each));
+  co_return result;
+}
+
+// `first`: when the first sample is; empty if decoding must begin with it.
+static task<packets> read_packets(demuxer& file, const stream_info& stream, time_window window,
+                                  std::optional<rational> first) {
+  if (!first) co_return co_await read_beginning(file, stream, window);
+  co_return co_await file.read(stream.index(), read_window_of(window, *first, stream));
 }
 
 static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const byte_reader> from,
@@ -320,8 +353,10 @@ static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const
   if (options.random_offset && !(states_samples(file.format()) && stream.duration()))
     co_return co_await read_all_audio(options, from, draw, damaged);
   const auto window = audio_window_of(options, stream, draw, "decode " + from->name());
-  const auto first = co_await first_sample_time(file, stream, options);
-  const auto read = co_await file.read(stream.index(), read_window_of(window, first, stream));
+  std::optional<rational> first;
+  if (window.begin && !needs_beginning(stream, file.format()))
+    first = co_await first_sample_time(file, stream, options);
+  const auto read = co_await read_packets(file, stream, window, first);
   damaged += file.damaged();
   const decode_into_sink source = [&](sample_sink& to, const std::stop_token& stop) {
     damaged += decode_samples(read, window, first, options, to, stop);

@@ -3,7 +3,7 @@
 #include "audio_converter.hpp"
 #include "format_reader.hpp"
 #include "window_cutter.hpp"
-#include "window_reader.hpp"
+#include "window_start.hpp"
 
 #include <lade/detail/load_little.hpp>
 #include <lade/error.hpp>
@@ -95,15 +95,6 @@ void require_audio(const stream_info& stream, std::string_view doing) {
   throw error(errc::invalid_argument, doing,
               "its stream " + std::to_string(stream.index()) + " is " +
                   std::string(name(stream.kind())) + ", not audio");
-}
-
-bool has_rounded_times(const stream_info& stream) {
-  return (stream.time_base() * stream.sample_rate()).numerator() != 1;
-}
-
-// Blocks of Vorbis have two lengths, so that a rounded time does not tell the number of a sample.
-bool needs_beginning(const stream_info& stream) {
-  return stream.parameters().codec_id == AV_CODEC_ID_VORBIS && has_rounded_times(stream);
 }
 
 static bool begins_as_wav(std::span<const std::byte> file) noexcept {
@@ -288,6 +279,7 @@ class audio_decoding {
         converter_(options.sample_rate,
                    wanted_channels(options.channels, options.channel_layout, to.doing())),
         cutter_(window, origin),
+        counts_(window.begin && !origin),
         to_(to),
         stop_(stop) {}
 
@@ -310,15 +302,27 @@ class audio_decoding {
  private:
   void receive_all() {
     while (auto next = by_.receive()) {
+      if (counts_) check_rate(*next);
       cut_.clear();
       cutter_.append(std::move(*next), cut_);
       for (const auto& each : cut_) converter_.convert(each.get(), to_);
     }
   }
 
+  // Samples of several rates tell no time.
+  void check_rate(const frame& next) {
+    const int rate = std::exchange(rate_, next.sample_rate());
+    if (rate == 0 || rate == rate_) return;
+    throw error(errc::unsupported, to_.doing(),
+                "its sample rate changes from " + std::to_string(rate) + " to " +
+                    std::to_string(rate_) + ", so that it has no windows behind that");
+  }
+
   decoder by_;
   audio_converter converter_;
   window_cutter cutter_;
+  bool counts_;   // samples, from the first one on
+  int rate_ = 0;  // of the last frame
   std::vector<frame> cut_;
   sample_sink& to_;
   const std::stop_token& stop_;
@@ -337,9 +341,9 @@ static std::int64_t expected_samples(const stream_info& stream, const time_windo
   return static_cast<std::int64_t>(std::clamp(samples, 4096.0, static_cast<double>(most)));
 }
 
-std::uint64_t decode_samples(const packets& from, const time_window& window, const rational& origin,
-                             const audio_options& options, sample_sink& to,
-                             const std::stop_token& stop) {
+std::uint64_t decode_samples(const packets& from, const time_window& window,
+                             std::optional<rational> origin, const audio_options& options,
+                             sample_sink& to, const std::stop_token& stop) {
   to.expect(expected_samples(from.stream(), window, options));
   audio_decoding decoding(from.stream(), window, origin, options, to, stop);
   for (const auto& each : from)
@@ -412,6 +416,31 @@ bool states_samples(std::string_view format) noexcept {
   return format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "flac";
 }
 
+// Whether a time may be in several parts of a file.
+static bool is_of_parts(format_reader& file, const stream_info& stream) {
+  const auto& back = file.find_step_back(stream.index());
+  return back && file.begins_part(stream.index(), *back);
+}
+
+// The samples of a stream by decoding it.
+static std::int64_t decode_to_count(format_reader& file, const stream_info& stream,
+                                    const audio_options& options) {
+  file.rewind();
+  file.select(std::array{stream.index()});
+  decoder by(stream, {.damage = options.damage});
+  std::int64_t samples = 0;
+  const auto receive_all = [&] {
+    while (const auto next = by.receive()) samples += next->samples();
+  };
+  while (auto next = file.read()) {
+    by.send(packet(std::move(next)));
+    receive_all();
+  }
+  by.finish();
+  receive_all();
+  return samples;
+}
+
 // How many samples a stream has, for a random window.
 static std::optional<std::int64_t> samples_of(format_reader& file, const stream_info& stream,
                                               const audio_options& options) {
@@ -419,6 +448,8 @@ static std::optional<std::int64_t> samples_of(format_reader& file, const stream_
   const bool stated = states_samples(file.context().iformat->name);
   const auto duration = stream.duration();
   if (stated && duration) return (*duration * stream.sample_rate()).floor();
+  if (!forgets(stream.parameters()) || is_of_parts(file, stream))
+    return decode_to_count(file, stream, options);
   return count_samples(file, stream, options);
 }
 
@@ -430,15 +461,22 @@ static const stream_info& audio_stream_of(format_reader& file, const audio_optio
   return stream;
 }
 
+// Whether decoding of a window does not begin with the first packets, over which a seek near them
+// may pass.
+static bool begins_late(const stream_info& stream, const time_window& window) {
+  return window.begin && *window.begin > stream.time_base() * lead_in_of(stream);
+}
+
 // Goes to where decoding must begin. Returns when the first sample of the stream is; empty if
 // decoding begins with it.
 static std::optional<rational> go_to(format_reader& file, const stream_info& stream,
                                      const time_window& window, const audio_options& options) {
-  const bool seeks = window.begin && !needs_beginning(stream);
-  const auto start = seeks ? first_sample_time(file, stream, options) : stated_first_sample(stream);
-  if (!seeks) file.rewind();
+  const bool seeks = begins_late(stream, window) && !needs_beginning(stream, file.format()) &&
+                     !is_of_parts(file, stream);
+  const auto start = seeks ? first_sample_time(file, stream, options) : std::nullopt;
+  if (!start) file.rewind();
   file.select(std::array{stream.index()});
-  if (!seeks || !start) return start;
+  if (!start) return start;
   const auto target = ((*start + *window.begin) / stream.time_base()).floor();
   file.seek(stream.index(), target - lead_in_of(stream));
   return start;

@@ -47,12 +47,6 @@ void require_audio(const stream_info& stream, std::string_view doing);
 // the encoder's padding.
 bool states_samples(std::string_view format) noexcept;
 
-// Whether timestamps are not in units of a sample, or of a part of it.
-bool has_rounded_times(const stream_info& stream);
-
-// Whether a window can only be found by decoding all that is before it.
-bool needs_beginning(const stream_info& stream);
-
 // The time of the first sample, as the file states it; empty if it does not. Of Vorbis and Opus it
 // may be that of a packet whose samples are not part of the audio.
 std::optional<rational> stated_first_sample(const stream_info& stream);
@@ -87,12 +81,13 @@ std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_vi
                                  damage_policy damage);
 
 // Decode into `to`: a file, and the packets that a window needs, which is in seconds from `origin`
-// on. Check `stop` between frames. Return how many packets and frames were damaged.
+// on; from the first sample on if `origin` is empty, where packets begin with it. Check `stop`
+// between frames. Return how many packets and frames were damaged.
 std::uint64_t decode_samples(const buffer& file, std::string_view name,
                              const audio_options& options, random draw, sample_sink& to,
                              const std::stop_token& stop);
-std::uint64_t decode_samples(const packets& from, const time_window& window, const rational& origin,
-                             const audio_options& options, sample_sink& to,
-                             const std::stop_token& stop);
+std::uint64_t decode_samples(const packets& from, const time_window& window,
+                             std::optional<rational> origin, const audio_options& options,
+                             sample_sink& to, const std::stop_token& stop);
 
 }  // namespace lade::media

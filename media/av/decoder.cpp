@@ -42,6 +42,14 @@ static std::string seconds_text(const rational& time) {
   return text;
 }
 
+// Whether a packet brings parameters of its own, as those of joined Ogg files do. Of Vorbis, the
+// lowest bit says that a packet is a header (Vorbis I, 4.2.1 and 4.3.1).
+static bool changes_parameters(AVCodecID codec, const AVPacket& of) noexcept {
+  if (codec == AV_CODEC_ID_VORBIS && of.size > 0 && (of.data[0] & 1) != 0) return true;
+  return av_packet_get_side_data(&of, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr ||
+         av_packet_get_side_data(&of, AV_PKT_DATA_PARAM_CHANGE, nullptr) != nullptr;
+}
+
 // FFmpeg's decoder of MPEG-4 Part 2 with several threads ends the process at the first damaged
 // picture that it is to refuse: its thread drops the picture, and reports that there is one.
 static decode_options survivable(const stream_info& of, decode_options options) {
@@ -161,7 +169,9 @@ void decoder::send(const packet& next) {
   state_->note_idr(next);
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data, "the packet is damaged or not all there");
-  if (may_have_parameter_sets(state_->stream.parameters(), next.data())) state_->codec.discard();
+  if (may_have_parameter_sets(state_->stream.parameters(), next.data()) ||
+      changes_parameters(state_->stream.parameters().codec_id, next.get()))
+    state_->codec.discard();
   state_->codec.enter();
   const av_messages said;
   const int result = avcodec_send_packet(state_->codec.get(), &next.get());

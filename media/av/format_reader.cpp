@@ -354,10 +354,15 @@ const std::optional<step_back>& format_reader::find_step_back(int stream) {
   return steps_back_[static_cast<std::size_t>(stream)];
 }
 
-// Times of broken writers waver by a little, which is no other part of the file.
+// Times of broken writers waver by a little.
+bool format_reader::begins_part(int stream, const step_back& at) const {
+  const auto seconds = at.length() * this->stream(stream).time_base().to_double();
+  return seconds > most_wavering.to_double();
+}
+
 bool format_reader::report_step_back(int stream, const step_back& where) {
+  if (!begins_part(stream, where)) return false;
   const auto& of = this->stream(stream);
-  if (where.length() * of.time_base().to_double() <= most_wavering.to_double()) return false;
   const auto seconds = [&](std::int64_t time) {
     return std::to_string(static_cast<double>(time) * of.time_base().to_double());
   };

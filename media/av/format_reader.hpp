@@ -62,7 +62,8 @@ class format_reader {
   // Throws error(invalid_argument) for a stream that the file does not have.
   const stream_info& stream(int index) const;
 
-  bool is_mov() const noexcept;  // MP4 and QuickTime
+  std::string_view format() const noexcept { return context_->iformat->name; }  // FFmpeg's name
+  bool is_mov() const noexcept;                                                 // MP4 and QuickTime
 
   // Whether FFmpeg computed durations from the bit rate, because the file does not state them.
   bool estimates_duration() const noexcept;
@@ -99,8 +100,10 @@ class format_reader {
   // reads nothing. Leaves the file at its end if it reads.
   const std::optional<step_back>& find_step_back(int stream);
 
-  // Refuses a stream whose times go back by more than most_wavering, or counts it. Returns whether
-  // they do.
+  // Whether the file goes on with another part there: times go back by more than most_wavering.
+  bool begins_part(int stream, const step_back& at) const;
+
+  // Refuses a stream in which another part begins there, or counts it. Returns whether one does.
   bool report_step_back(int stream, const step_back& where);
 
   std::string doing(std::string_view what) const;

@@ -171,8 +171,23 @@ static bool has_last_page(byte_input& file) {
   return last && last->second && last->first.is_last();
 }
 
+// Whether a page that begins a stream follows one that does not. Reads the headers of all pages.
+static bool begins_streams_later(byte_input& file) {
+  bool has_begun = false;
+  for (std::uint64_t at = 0; at < file.size();) {
+    const auto head = read_at_most(file, at, ogg_page::header_bytes + 255);
+    const auto page = text_of(head).starts_with("OggS") ? parse_ogg_page(head) : std::nullopt;
+    if (!page || (has_begun && page->is_first())) return true;
+    has_begun = !page->is_first();
+    at += page->bytes;
+  }
+  return false;
+}
+
 // All streams of an Ogg file begin at its start, and each has a number of its own (RFC 3533, 4).
+// Files of one writer that are joined have equal numbers all the same.
 bool is_chained_ogg(byte_input& file) {
+  if (file.is_in_memory()) return begins_streams_later(file);
   const auto last = last_ogg_page(file);
   const auto head = read_at_most(file, 0, ogg_page::most_bytes);
   for (std::span rest(head); last && text_of(rest).starts_with("OggS");) {

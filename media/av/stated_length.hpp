@@ -15,8 +15,8 @@ namespace lade::media {
 // request. Up to 7 bytes behind the last box, which are too few for another, are ignored.
 std::string missing_end_of(byte_input& file);
 
-// Whether the last page of an Ogg file is of a stream that does not begin at its start: parts have
-// been joined.
+// Whether a stream of an Ogg file does not begin at its start: parts have been joined, or bytes are
+// no page. If the file is not in memory, only the stream of the last page is looked at.
 bool is_chained_ogg(byte_input& file);
 
 }  // namespace lade::media

@@ -19,8 +19,8 @@ namespace lade::media {
 // For the frames of one stream, in presentation order.
 class window_cutter {
  public:
-  // `origin`: the time from which the window of audio counts; that of the first sample if empty,
-  // where decoding begins with it.
+  // `origin`: the time from which the window of audio counts. If empty, decoding begins with the
+  // first sample of the stream, and samples are counted, whatever their times are.
   explicit window_cutter(const time_window& window, std::optional<rational> origin = rational(0))
       : window_(window), inside_(!window.begin), origin_(origin) {}
 
@@ -28,22 +28,21 @@ class window_cutter {
   bool is_past_end() const noexcept { return past_end_; }
 
   // Appends what of the frame is in the window: all of a picture, some samples of audio. A picture
-  // without a time is where the one before it is.
+  // without a time is where the one before it is, audio is behind that.
   void append(frame&& next, std::vector<frame>& to) {
-    const auto time = next.time();
     if (!window_.begin && !window_.end) return to.push_back(std::move(next));
-    const bool is_audio = next.kind() == stream_kind::audio;
-    if (is_audio && time) return append_named(std::move(next), *time, to);
-    if (time) inside_ = window_.contains(*time);
-    if (inside_ && !is_audio) to.push_back(std::move(next));
+    if (next.kind() == stream_kind::audio) return append_named(std::move(next), to);
+    if (const auto time = next.time()) inside_ = window_.contains(*time);
+    if (inside_) to.push_back(std::move(next));
   }
 
  private:
   // Times of a file may be so large that sums of them do not fit: the error names the stream.
-  void append_named(frame&& next, const rational& time, std::vector<frame>& to) {
+  void append_named(frame&& next, std::vector<frame>& to) {
     const auto stream = next.stream();
     try {
-      append_samples(std::move(next), time, to);
+      const auto start = find_position(next);
+      if (start) append_samples(std::move(next), *start, to);
     } catch (const error& failed) {
       if (failed.code() != errc::limit_exceeded) throw;
       throw error(failed.code(), "cut a frame of " + stream.name() + " to its window",
@@ -51,10 +50,8 @@ class window_cutter {
     }
   }
 
-  void append_samples(frame&& next, const rational& time, std::vector<frame>& to) {
+  void append_samples(frame&& next, std::int64_t start, std::vector<frame>& to) {
     const rational rate(next.sample_rate());
-    if (!origin_) origin_ = time;
-    const auto start = position_of(next, time - *origin_, rate);
     next_position_ = start + next.samples();
     if (is_rounded_twice(next, start)) next_position_.reset();
     past_end_ =
@@ -72,7 +69,16 @@ class window_cutter {
     to.push_back(whole ? std::move(next) : next.slice(first, last - first));
   }
 
-  // The number of a frame's first sample, counted from the origin. Timestamps are rounded, in
+  // The number of a frame's first sample, counted from the origin; empty if it is unknown.
+  // Decoders return several frames of a packet, of which only the first has a time.
+  std::optional<std::int64_t> find_position(const frame& next) {
+    if (!origin_) return next_position_.value_or(0);
+    const auto time = next.time();
+    if (!time) return next_position_;
+    return position_of(next, *time - *origin_, rational(next.sample_rate()));
+  }
+
+  // The same of a frame with a time. Timestamps are rounded, in
   // Matroska to a millisecond: a frame that begins where the one before ended, but for that,
   // follows it. Not those in units of a sample or of a part of it.
   std::int64_t position_of(const frame& next, const rational& time, const rational& rate) {

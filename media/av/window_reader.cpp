@@ -2,6 +2,7 @@
 
 #include "parameter_sets.hpp"
 #include "stream_fields.hpp"
+#include "window_start.hpp"
 
 #include <lade/error.hpp>
 
@@ -13,7 +14,10 @@
 namespace lade::media {
 
 window_reader::window_reader(format_reader& file, int stream, const time_window& window)
-    : file_(file), stream_(file.stream(stream)), window_(window) {
+    : file_(file),
+      stream_(file.stream(stream)),
+      window_(window),
+      needs_beginning_(needs_beginning(stream_, file.format())) {
   if (window.begin && window.end && *window.end < *window.begin)
     throw error(errc::invalid_argument, file.doing("read a window of"), "it ends before it begins");
   const auto unit = stream_.time_base();
@@ -27,13 +31,6 @@ static constexpr std::size_t most_reordered = 16;
 
 static std::int64_t first_known(std::int64_t a, std::int64_t b) noexcept {
   return a != AV_NOPTS_VALUE ? a : b;
-}
-
-// Lossy audio needs what came before: a frame to overlap with (AAC, Vorbis), a reservoir of bits
-// (MP3), 80 ms until the state has converged (Opus, RFC 7845, 4.2).
-std::int64_t lead_in_of(const stream_info& stream) {
-  if (stream.kind() != stream_kind::audio) return 0;
-  return (rational(1, 4) / stream.time_base()).ceil();
 }
 
 // The first packet. If it does not state when its frame is shown, also those until which a decoder
@@ -70,6 +67,12 @@ static std::optional<std::int64_t> first_time_of(const std::vector<av_packet>& p
   return std::nullopt;
 }
 
+void window_reader::go_to_start() {
+  file_.rewind();
+  file_.select(std::array{stream_.index()});
+}
+
+// Near its beginning, a seek may pass over the first packets of audio.
 void window_reader::go_to_begin() {
   const int index = stream_.index();
   constexpr std::int64_t last = std::int64_t{1} << 60;
@@ -81,6 +84,7 @@ void window_reader::go_to_begin() {
     auto first = read_first();
     if (first.empty()) return;
     const auto time = first_time_of(first);
+    if (stream_.kind() == stream_kind::audio && time && *time > target) return go_to_start();
     const bool is_first_of_file = time && time == earlier;
     if (target <= beginning || is_first_of_file || !starts_late(first)) {
       for (auto& each : first) keep(std::move(each));
@@ -93,11 +97,12 @@ void window_reader::go_to_begin() {
 
 // How many packets behind the last one of the window are kept. Audio may begin a little before the
 // time of its packet, unless that is the number of its first sample. Decoders return some frames
-// only when they get more packets: those of which the packets do not state a time, and, of H.264,
-// those behind a key frame that is no IDR picture.
+// only when they get more packets: those of which the packets do not state a time, those of some
+// codecs of audio, and, of H.264, those behind a key frame that is no IDR picture.
 std::size_t window_reader::spare() const {
   if (stream_.kind() == stream_kind::video) return holds_back_ ? most_reordered : 0;
   if (stream_.kind() != stream_kind::audio) return 0;
+  if (needs_beginning_) return 2;
   return stream_.time_base() * rational(stream_.sample_rate()) == 1 ? 0 : 1;
 }
 
@@ -158,9 +163,9 @@ void window_reader::begin() {
     reads_all_ = back && file_.report_step_back(index, *back);
     wavers_ = back && !reads_all_;
   }
-  if (!window_.begin || reads_all_) file_.rewind();
+  if (!seeks()) return go_to_start();
   file_.select(std::array{index});
-  if (window_.begin && !reads_all_) go_to_begin();
+  go_to_begin();
 }
 
 bool window_reader::step(std::size_t bytes) {

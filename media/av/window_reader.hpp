@@ -13,9 +13,6 @@
 
 namespace lade::media {
 
-// How long before a window of audio decoding must begin, in units of the stream's time base.
-std::int64_t lead_in_of(const stream_info& stream);
-
 // Reads the window of one stream in steps. Uses the file alone until it is done.
 class window_reader {
  public:
@@ -33,8 +30,10 @@ class window_reader {
 
  private:
   bool has_edges() const noexcept { return window_.begin || window_.end; }
+  bool seeks() const noexcept { return window_.begin && !needs_beginning_ && !reads_all_; }
   void begin();
-  void go_to_begin();
+  void go_to_start();  // of the file
+  void go_to_begin();  // of the window
   std::vector<av_packet> read_first();
   bool starts_late(const std::vector<av_packet>& first) const;
   bool is_behind(const AVPacket& next) const;
@@ -51,6 +50,7 @@ class window_reader {
   std::int64_t begin_ = 0;  // in units of the stream's time base
   std::int64_t end_ = INT64_MAX;
   bool started_ = false;
+  bool needs_beginning_ = false;
   bool wavers_ = false;      // times go back by a little
   bool reads_all_ = false;   // times go back: packets of the window may be anywhere
   bool has_times_ = false;   // any packet

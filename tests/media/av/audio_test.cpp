@@ -22,6 +22,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -374,20 +375,22 @@ static double largest_difference(const tensor& part, const tensor& whole, std::i
 }
 
 // Whether windows at milliseconds of a file, from memory and from a reader, are slices of all.
-static void expect_windows_are_slices(const std::string& path, double tolerance) {
+static void expect_windows_are_slices(const std::string& path, double tolerance, int windows = 40) {
   const auto seed = test::new_seed();
   SCOPED_TRACE(path + ", seed " + std::to_string(seed));
   std::mt19937_64 draw(seed);
   const auto file = read_bytes(path);
   const auto in = sample(path).with_data(file);
   const auto whole = decode_audio()(in);
-  const auto stream = demux(file, path, stream_kind::audio, {.end = 1}).stream();
-  const std::int64_t rate = stream.sample_rate();
+  const std::int64_t rate = demuxer(file, path).best(stream_kind::audio).sample_rate();
   const auto samples_before = [&](std::int64_t ms) { return (ms * rate + 999) / 1000; };
+  const auto all = whole.shape()[1] * 1000 / rate;
   runtime run({.threads = 1});
-  for (int i = 0; i < 40; ++i) {
-    const auto from = i == 0 ? 0 : static_cast<std::int64_t>(draw() % 23'000);
+  for (int i = 0; i < windows; ++i) {
+    // At the beginning, at the end, and anywhere.
     const auto length = static_cast<std::int64_t>(1 + draw() % 900);
+    const auto latest = static_cast<std::uint64_t>(all - length);
+    const auto from = static_cast<std::int64_t>(i < 2 ? 0 : i < 4 ? latest : draw() % latest);
     const decode_audio decode({.offset = static_cast<double>(from) / 1000,
                                .duration = static_cast<double>(length) / 1000});
     const auto reader = std::make_shared<counted_reader>(file);
@@ -418,6 +421,128 @@ TEST(DecodeAudio, AWindowIsASliceOfAllInOtherContainers) {
   expect_windows_are_slices(noise_path("alaw.wav", "-c:a pcm_alaw"), 0);
 }
 
+// Decoders return several frames of a packet, of which only the first has a time, or the last one
+// without a packet.
+TEST(DecodeAudio, AWindowHasTheFramesThatHaveNoTime) {
+  expect_windows_are_slices(noise_path("ima.wav", "-c:a adpcm_ima_wav"), 0, 12);
+  expect_windows_are_slices(noise_path("ms.wav", "-c:a adpcm_ms"), 0, 12);
+  expect_windows_are_slices(noise_path("wmav2.wma", "-c:a wmav2 -b:a 128k"), 0, 12);
+}
+
+TEST(DecodeAudio, AWindowIsASliceOfAllWhereSeeksEndElsewhere) {
+  expect_windows_are_slices(noise_path("flac.ogg", "-c:a flac"), 0, 12);
+  expect_windows_are_slices(noise_path("speex.ogg", "-ar 16000 -ac 1 -c:a libspeex"), 0, 12);
+  expect_windows_are_slices(noise_path("mp2.mpg", "-c:a mp2"), 0, 12);
+  expect_windows_are_slices(noise_path("mp3.mpg", "-c:a libmp3lame -b:a 320k"), 0, 12);
+}
+
+// Decoders that remember more than the quarter of a second before a window.
+TEST(DecodeAudio, AWindowIsASliceOfAllWhereDecodersRemember) {
+  expect_windows_are_slices(noise_path("raw.ac3", "-c:a ac3 -b:a 192k"), 0, 12);
+  expect_windows_are_slices(noise_path("ac3.ts", "-c:a ac3 -b:a 192k"), 0, 12);
+  expect_windows_are_slices(noise_path("eac3.mp4", "-c:a eac3 -b:a 192k"), 0, 12);
+  expect_windows_are_slices(noise_path("raw.mp2", "-c:a mp2"), 0, 12);
+  expect_windows_are_slices(noise_path("truehd.mka", "-c:a truehd -strict -2"), 0, 12);
+  expect_windows_are_slices(noise_path("ima.mov", "-c:a adpcm_ima_qt"), 0, 12);
+  expect_windows_are_slices(noise_path("g726.wav", "-ar 8000 -ac 1 -c:a g726"), 0, 12);
+}
+
+// Frames of low bit rates may begin many frames earlier.
+TEST(DecodeAudio, AWindowOfMp3HasTheBitsOfEarlierFrames) {
+  const std::string mp3 = " -c:a libmp3lame -reservoir 1 -b:a ";
+  expect_windows_are_slices(noise_path("reservoir.mp3", "-ar 48000" + mp3 + "32k"), 0);
+  expect_windows_are_slices(noise_path("mono.mp3", "-ar 24000 -ac 1" + mp3 + "8k"), 0);
+  expect_windows_are_slices(noise_path("stereo.mp3", "-ar 24000" + mp3 + "8k"), 0);
+}
+
+TEST(DecodeAudio, AWindowIsASliceOfAllInContainersOfVideo) {
+  expect_windows_are_slices(noise_path("pcm.mkv", "-c:a pcm_s16le"), 0, 12);
+  expect_windows_are_slices(noise_path("alac.mkv", "-c:a alac"), 0, 12);
+  expect_windows_are_slices(noise_path("alac.caf", "-c:a alac"), 0, 12);
+  expect_windows_are_slices(noise_path("pcm.mov", "-c:a pcm_s24le"), 0, 12);
+  expect_windows_are_slices(noise_path("pcm.avi", "-c:a pcm_s16le"), 0, 12);
+  expect_windows_are_slices(noise_path("flac.mp4", "-c:a flac -strict -2"), 0, 12);
+  expect_windows_are_slices(noise_path("lossy.flv", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
+  expect_windows_are_slices(noise_path("lossy.ts", "-c:a aac -aac_pns 0 -b:a 400k"), 0, 12);
+  expect_windows_are_slices(noise_path("lossless.wv", "-c:a wavpack"), 0, 12);
+  expect_windows_are_slices(noise_path("lossless.tta", "-c:a tta"), 0, 12);
+}
+
+// Two files in one, whose times overlap.
+static std::string joined_path(const std::string& from, const std::string& file) {
+  const auto path = media_directory / file;
+  const auto part = read_bytes(from);
+  std::ofstream out(path, std::ios::binary);
+  out << part.text() << part.text();
+  return path;
+}
+
+// One file behind another of equal streams, but for the rate.
+static std::string joined_path_of_rates() {
+  const auto path = joined_path(noise_path("one.ogg", "-t 14 -c:a libvorbis"), "rates.ogg");
+  const auto other = read_bytes(noise_path("other.ogg", "-t 14 -ar 48000 -c:a libvorbis"));
+  const auto size = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, size / 2);
+  std::ofstream(path, std::ios::binary | std::ios::app) << other.text();
+  return path;
+}
+
+TEST(DecodeAudio, DecodersThatAFileHasChangedAreNotReused) {
+  const auto path = noise_path("one.ogg", "-t 14 -c:a libvorbis");
+  const auto expected = elements<float>(audio_of_file(path, {}));
+  EXPECT_GT(audio_of_file(joined_path_of_rates(), {}).shape()[1], 0);
+  EXPECT_EQ(elements<float>(audio_of_file(path, {})), expected);
+}
+
+TEST(DecodeAudio, AWindowBehindAChangeOfTheRateIsRefused) {
+  const auto path = joined_path_of_rates();
+  EXPECT_EQ(audio_of_file(path, {.offset = 13, .duration = 0.5}).shape()[1], 22'050);
+  expect_refused(path, {.offset = 14.5, .duration = 0.5}, "sample rate changes");
+}
+
+// Whether windows of a second, one behind the other, have all samples together.
+static void expect_windows_have_all(const std::string& path) {
+  SCOPED_TRACE(path);
+  const auto file = read_bytes(path);
+  std::int64_t all = 0;
+  std::int64_t sum = 0;
+  for (const auto& each : decode(demux(file, path, stream_kind::audio))) all += each.samples();
+  for (int i = -1; i < 26; ++i) {
+    time_window window;
+    if (i >= 0) window.begin = i;
+    if (i < 25) window.end = i + 1;
+    for (const auto& each : decode(demux(file, path, stream_kind::audio, window)))
+      sum += each.samples();
+  }
+  EXPECT_EQ(sum, all);
+}
+
+TEST(DecodeAudio, WindowsOfPacketsHaveAllSamplesTogether) {
+  expect_windows_have_all(noise_path("ima.wav", "-c:a adpcm_ima_wav"));
+  expect_windows_have_all(noise_path("wmav2.wma", "-c:a wmav2 -b:a 128k"));
+  expect_windows_have_all(noise_path("flac.ogg", "-c:a flac"));
+  expect_windows_have_all(noise_path("speex.ogg", "-ar 16000 -ac 1 -c:a libspeex"));
+  expect_windows_have_all(noise_path("mp2.mpg", "-c:a mp2"));
+  expect_windows_have_all(noise_path("raw.ac3", "-c:a ac3 -b:a 192k"));
+  expect_windows_have_all(noise_path("vorbis.webm", "-c:a libvorbis -q:a 10"));
+  expect_windows_have_all(noise_path("truehd.mka", "-c:a truehd -strict -2"));
+  expect_windows_have_all(
+      noise_path("long-frames.webm", "-c:a libopus -b:a 510k -frame_duration 60"));
+}
+
+TEST(DecodeAudio, WindowsOfPacketsOfJoinedFilesAreRefused) {
+  const auto path = joined_path(noise_path("one.ogg", "-t 14 -c:a libvorbis"), "joined.ogg");
+  EXPECT_THAT([&] { demux(read_bytes(path), path, stream_kind::audio, {.begin = 10}); },
+              ThrowsMessage<error>(HasSubstr("its times go back")));
+}
+
+TEST(DecodeAudio, AWindowOfJoinedFilesIsASliceOfAll) {
+  const auto vorbis = noise_path("one.ogg", "-t 14 -c:a libvorbis");
+  const auto aac = noise_path("one.ts", "-t 14 -c:a aac -aac_pns 0 -b:a 400k");
+  expect_windows_are_slices(joined_path(vorbis, "joined.ogg"), 0, 12);
+  expect_windows_are_slices(joined_path(aac, "joined-aac.ts"), 0, 12);
+}
+
 // Encoders of AAC may store the loudness of noise alone (perceptual noise substitution). A decoder
 // fills in random numbers, which depend on where it began.
 TEST(DecodeAudio, AWindowOfAacHasOtherNoiseWhereTheDecoderMakesIt) {
@@ -434,7 +559,9 @@ static const media_recipe untold_recipes[] = {
     {"untold.mkv", "-ac 1 -c:a flac"},
     {"untold-vorbis.mkv", "-ac 1 -c:a libvorbis -output_ts_offset 3"},
     {"padded.mp3", "-ac 1 -c:a libmp3lame"},
-    {"untold.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"}};
+    {"untold.ogg", "-ac 1 -c:a libvorbis -output_ts_offset 3"},
+    {"untold.wma", "-ac 1 -c:a wmav1 -b:a 128k"},
+    {"untold-ima.wav", "-ac 1 -c:a adpcm_ima_wav"}};
 
 TEST(DecodeAudio, ARandomWindowIsInTheFileAlsoWhereItsDurationMustBeCounted) {
   const auto seed = test::new_seed();

@@ -76,9 +76,16 @@ struct audio_options {
 //   `-ac` and the encoder `pcm_` of the type, bit for bit. f16 and bf16 are rounded from f32 to
 //   nearest. Silence is 128 for u8, else 0.
 // - A window is a slice of all samples. docs/18-exactness.md lists codecs with differences.
+// - Windows of codecs and containers that docs/18-exactness.md lists are found by times, and
+// decoded
+//   from shortly before them. Windows of all others are found by counting samples from the
+//   beginning of the file, which is exact and takes longer.
+// - MPEG-TS and Ogg files of joined parts are decoded from the beginning, too. If the sample rate
+//   changes, a window behind that is error(unsupported). Large files behind a reader are refused as
+//   demuxer.hpp says, unless the window is at the beginning.
 // - A random window needs the number of samples. MP4, FLAC and WAV state it. Of other files, the
-//   packets are counted, for which a reader's whole file is read.
-// - Vorbis in Matroska is decoded from the beginning of the file to the end of the window.
+//   packets are counted, for which a reader's whole file is read. Codecs outside of that list, and
+//   files of joined parts, are decoded to count.
 //
 // Errors name the sample: invalid_data (damage, with the decoder's reason, no audio stream, no
 // samples in the window, another length than `fit` allows), unsupported, limit_exceeded

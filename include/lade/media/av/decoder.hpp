@@ -83,7 +83,9 @@ class decoder {
 };
 
 // Decodes packets. Returns the frames in their window, in presentation order; of audio, exactly the
-// samples in it. Frames without a timestamp are returned if the window is all of the stream.
+// samples in it, by the times that the container states. A frame without a timestamp is where the
+// one before it is, of audio behind that one. If there is none, it is returned only if the window
+// is all of the stream.
 // `damaged`: incremented by the number of damaged packets and frames, if given. Throws what the
 // members of decoder throw.
 std::vector<frame> decode(const packets& from, const decode_options& options = {},

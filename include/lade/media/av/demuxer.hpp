@@ -75,7 +75,8 @@ struct packet_stream_options {
 // Times that go back. In MPEG-TS, MPEG-PS and Ogg files that were joined of parts, a time may be in
 // several places. A window of them is refused with error(invalid_data), which says where times go
 // back. If damage is tolerated, that is counted, and the window has the frames of all places. Other
-// containers are checked as far as a window reads.
+// containers are checked as far as a window reads. Joined parts of Ogg with the same serial number
+// are noticed in memory only.
 class demuxer {
  public:
   // Opens a file in memory. Needs no runtime.
@@ -106,10 +107,12 @@ class demuxer {
   const stream_info& best(stream_kind kind) const;
 
   // The packets that decoding the window of a stream needs. They begin with the key frame before
-  // it, of audio a quarter of a second before it. They end with the last packet that has a frame in
-  // it, or with those behind it without which the decoder does not return that frame. Throws
-  // error(invalid_argument) for a stream that the file does not have, or a window that ends before
-  // it begins, error(unsupported) for a window of packets that have no times.
+  // it. Of audio, they begin shortly before it where docs/18-exactness.md lists codec and
+  // container, else with the first packet of the file; all of them are in memory then. They end
+  // with the last packet that has a frame in the window, or with those behind it without which the
+  // decoder does not return that frame. Throws error(invalid_argument) for a stream that the file
+  // does not have, or a window that ends before it begins, error(unsupported) for a window of
+  // packets that have no times.
   task<packets> read(int stream, time_window window = {});
 
   // The packets of a stream. The first call begins at the first packet of the file, and so does the

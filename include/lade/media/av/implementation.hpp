@@ -62,3 +62,4 @@
 #include "../../../../media/av/video_format.cpp"
 #include "../../../../media/av/video_scan.cpp"
 #include "../../../../media/av/window_reader.cpp"
+#include "../../../../media/av/window_start.cpp"

@@ -1,0 +1,107 @@
+#include "window_start.hpp"
+
+#include "stream_fields.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace lade::media {
+
+bool has_rounded_times(const stream_info& stream) {
+  return (stream.time_base() * stream.sample_rate()).numerator() != 1;
+}
+
+static bool is_pcm(AVCodecID codec) noexcept {
+  return codec >= AV_CODEC_ID_PCM_S16LE && codec < AV_CODEC_ID_ADPCM_IMA_QT;
+}
+
+// AAC-LC. Other profiles predict from earlier frames, or have noise that goes on through frames.
+// The first five bits of the headers are the profile plus 1 (ISO/IEC 14496-3, 1.6.2.1).
+static bool has_low_complexity(const AVCodecParameters& of) noexcept {
+  constexpr int low_complexity = 1;  // FFmpeg's number, in all of its versions
+  if (of.extradata_size > 0) return (of.extradata[0] >> 3) - 1 == low_complexity;
+  return of.profile < 0 || of.profile == low_complexity;
+}
+
+bool forgets(const AVCodecParameters& of) noexcept {
+  switch (of.codec_id) {
+    case AV_CODEC_ID_AAC: return has_low_complexity(of);
+    case AV_CODEC_ID_MP3:
+    case AV_CODEC_ID_OPUS:
+    case AV_CODEC_ID_VORBIS:
+    case AV_CODEC_ID_FLAC:
+    case AV_CODEC_ID_ALAC:
+    case AV_CODEC_ID_WAVPACK:
+    case AV_CODEC_ID_TTA: return true;
+    default: return is_pcm(of.codec_id);
+  }
+}
+
+// FLAC states its shortest and its longest block, of two bytes each (RFC 9639, 8.2).
+static bool has_blocks_of_one_length(const AVCodecParameters& of) noexcept {
+  return of.extradata_size >= 4 && of.extradata[0] == of.extradata[2] &&
+         of.extradata[1] == of.extradata[3];
+}
+
+// Whether a rounded time tells the number of a sample: frames begin at multiples of their length.
+static bool has_frames_of_one_length(const AVCodecParameters& of) noexcept {
+  switch (of.codec_id) {
+    case AV_CODEC_ID_AAC:
+    case AV_CODEC_ID_MP3:
+    case AV_CODEC_ID_OPUS:
+    case AV_CODEC_ID_ALAC: return true;
+    case AV_CODEC_ID_FLAC: return has_blocks_of_one_length(of);
+    default: return false;
+  }
+}
+
+template <std::size_t Count>
+static bool is_codec_of(AVCodecID codec, const std::array<AVCodecID, Count>& known) noexcept {
+  return std::find(known.begin(), known.end(), codec) != known.end();
+}
+
+// Whether a container states the times of all packets of a codec, also behind a seek. FFmpeg's
+// demuxer of Ogg counts from wrong pages of codecs that state no durations. Seeks in MPEG-PS end
+// within frames, those in WAV and AVI go by the average bit rate.
+static bool seeks_well(std::string_view format, AVCodecID codec) noexcept {
+  if (format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "matroska,webm") return true;
+  if (format == "ogg") return is_codec_of(codec, std::array{AV_CODEC_ID_OPUS, AV_CODEC_ID_VORBIS});
+  if (format == "flac") return codec == AV_CODEC_ID_FLAC;
+  if (format == "mp3") return codec == AV_CODEC_ID_MP3;
+  if (format == "aac") return codec == AV_CODEC_ID_AAC;
+  if (format == "mpegts")
+    return is_codec_of(codec, std::array{AV_CODEC_ID_AAC, AV_CODEC_ID_MP3, AV_CODEC_ID_OPUS});
+  if (format == "flv") return is_codec_of(codec, std::array{AV_CODEC_ID_AAC, AV_CODEC_ID_MP3});
+  if (format == "wv") return codec == AV_CODEC_ID_WAVPACK;
+  if (format == "tta") return codec == AV_CODEC_ID_TTA;
+  if (format == "caf") return codec == AV_CODEC_ID_ALAC || is_pcm(codec);
+  constexpr std::array<std::string_view, 5> of_pcm{"wav", "w64", "aiff", "au", "avi"};
+  return is_pcm(codec) && std::find(of_pcm.begin(), of_pcm.end(), format) != of_pcm.end();
+}
+
+bool needs_beginning(const stream_info& stream, std::string_view format) {
+  const auto& of = stream.parameters();
+  if (stream.kind() != stream_kind::audio) return false;
+  if (!forgets(of) || !seeks_well(format, of.codec_id)) return true;
+  return has_rounded_times(stream) && !has_frames_of_one_length(of);
+}
+
+// How long the reservoir of bits of MP3 lasts at the lowest bit rates, and two frames: 511 bytes at
+// 32 kbit/s, below 32 kHz 255 bytes at 8 kbit/s (ISO/IEC 11172-3, 2.4.2.7; 13818-3, 2.4.2.7). Of a
+// frame of 24 kHz, 11 bytes are left for the reservoir if it is mono, 3 if it is stereo.
+static rational reservoir_seconds(const AVCodecParameters& of) {
+  if (of.sample_rate >= 32'000) return rational(3, 10);
+  return of.ch_layout.nb_channels == 1 ? rational(4, 5) : rational(23, 10);
+}
+
+// Lossy audio needs what came before: a frame to overlap with (AAC, Vorbis), a reservoir of bits
+// (MP3), 80 ms until the state has converged (Opus, RFC 7845, 4.2).
+std::int64_t lead_in_of(const stream_info& stream) {
+  if (stream.kind() != stream_kind::audio) return 0;
+  const auto& of = stream.parameters();
+  const auto seconds = of.codec_id == AV_CODEC_ID_MP3 ? reservoir_seconds(of) : rational(1, 4);
+  return (seconds / stream.time_base()).ceil();
+}
+
+}  // namespace lade::media
