@@ -62,11 +62,12 @@ static bool is_codec_of(AVCodecID codec, const std::array<AVCodecID, Count>& kno
 }
 
 // Whether a container states the times of all packets of a codec, also behind a seek. FFmpeg's
-// demuxer of Ogg counts from wrong pages of codecs that state no durations. Seeks in MPEG-PS end
-// within frames, those in WAV and AVI go by the average bit rate.
+// demuxer of Ogg counts from wrong pages of codecs that state no durations, and its times of Vorbis
+// there are wrong for single packets. Seeks in MPEG-PS end within frames, those in WAV and AVI go
+// by the average bit rate.
 static bool seeks_well(std::string_view format, AVCodecID codec) noexcept {
   if (format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "matroska,webm") return true;
-  if (format == "ogg") return is_codec_of(codec, std::array{AV_CODEC_ID_OPUS, AV_CODEC_ID_VORBIS});
+  if (format == "ogg") return codec == AV_CODEC_ID_OPUS;
   if (format == "flac") return codec == AV_CODEC_ID_FLAC;
   if (format == "mp3") return codec == AV_CODEC_ID_MP3;
   if (format == "aac") return codec == AV_CODEC_ID_AAC;
