@@ -10,6 +10,7 @@
 #include <lade/tensor.hpp>
 
 #include <cstddef>
+#include <list>
 #include <string_view>
 #include <vector>
 
@@ -50,7 +51,7 @@ class picture_source {
   picture_format to_;
   picture_converter converter_;
   std::vector<av_frame> pictures_;
-  std::vector<memory_charge> charges_;
+  std::list<memory_charge> charges_;
 };
 
 }  // namespace lade::media
