@@ -102,11 +102,11 @@ class decoder::state {
   // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
   // list pictures before it, whether they use them or not.
   void suspect_last(const av_messages& said) {
-    const bool from_here = begins_anew || stream.parameters().codec_id != AV_CODEC_ID_H264;
-    if (!said.names_missing_reference() || last_is_key || !from_here) return;
-    if (last_pts == AV_NOPTS_VALUE)
+    if (!said.names_missing_reference() || last_is_key) return;
+    const bool is_h264 = stream.parameters().codec_id == AV_CODEC_ID_H264;
+    if (!is_h264 || (begins_anew && last_pts == AV_NOPTS_VALUE))
       report(errc::invalid_data, "a picture to which it refers is missing");
-    else
+    else if (begins_anew)
       suspects.insert(last_pts);
   }
   void report_suspect(std::int64_t pts) {

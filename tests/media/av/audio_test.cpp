@@ -490,14 +490,20 @@ static std::string joined_path_of_rates() {
 TEST(DecodeAudio, DecodersThatAFileHasChangedAreNotReused) {
   const auto path = noise_path("one.ogg", "-t 14 -c:a libvorbis");
   const auto expected = elements<float>(audio_of_file(path, {}));
-  EXPECT_GT(audio_of_file(joined_path_of_rates(), {}).shape()[1], 0);
+  try {
+    EXPECT_GT(audio_of_file(joined_path_of_rates(), {}).shape()[1], 0);
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::unsupported);  // by newer releases of FFmpeg
+  }
   EXPECT_EQ(elements<float>(audio_of_file(path, {})), expected);
 }
 
 TEST(DecodeAudio, AWindowBehindAChangeOfTheRateIsRefused) {
   const auto path = joined_path_of_rates();
   EXPECT_EQ(audio_of_file(path, {.offset = 13, .duration = 0.5}).shape()[1], 22'050);
-  expect_refused(path, {.offset = 14.5, .duration = 0.5}, "sample rate changes");
+  EXPECT_THAT([&] { audio_of_file(path, {.offset = 14.5, .duration = 0.5}); },
+              ThrowsMessage<error>(testing::AnyOf(HasSubstr("sample rate changes"),
+                                                  HasSubstr("Not yet implemented in FFmpeg"))));
 }
 
 // Whether windows of a second, one behind the other, have all samples together.

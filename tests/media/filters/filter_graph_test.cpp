@@ -334,7 +334,8 @@ TEST(FilterGraph, FiltersThatCouldOpenFilesAreRefusedHoweverTheyAreWritten) {
         "metadata=print:file=a.txt", "nnedi=weights=a.bin", "asr=hmm=a", "fieldhint=hint=a.txt",
         "[a][b]paletteuse=debug_kdtree=a.dot", "curves=psfile=a.acv",
         "[a]hflip[b];\n movie = a.mp4"})
-    expect_no_graph(text, "", "could open files");
+    if (text != "asr=hmm=a" || avfilter_get_by_name("asr") != nullptr)  // which newer ones lack
+      expect_no_graph(text, "", "could open files");
 }
 
 // FFmpeg's descriptions of a filter's options that are texts.
