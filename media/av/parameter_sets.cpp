@@ -47,8 +47,6 @@ std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes) {
   return bytes.subspan(std::min(at + start_code.size(), bytes.size()));
 }
 
-namespace {
-
 // The bits of a NAL unit, without the bytes that keep start codes out of it (ITU-T H.264, 7.4.1).
 class nal_bits {
  public:
@@ -84,8 +82,6 @@ class nal_bits {
   std::vector<std::byte> bytes_;
   std::size_t at_ = 0;
 };
-
-}  // namespace
 
 // ITU-T H.264, 7.3.2.1.1.1. Returns false if a list is not one.
 static bool skip_scaling_lists(nal_bits& from, int lists) {

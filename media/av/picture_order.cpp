@@ -54,8 +54,6 @@ static bool has_one_forward_picture(AVCodecID codec, std::span<const std::byte> 
   return pictures == 1 || (pictures == 2 && codec == AV_CODEC_ID_MPEG2VIDEO);
 }
 
-namespace {
-
 using av_codec_parser = std::unique_ptr<AVCodecParserContext, decltype(&av_parser_close)>;
 
 // Reads the order counts of pictures (ITU-T H.264, 8.2.1; H.265, 8.3.1).
@@ -81,8 +79,6 @@ class order_parser {
   av_codec_parser parser_;
   av_codec_context context_;
 };
-
-}  // namespace
 
 // Counts begin anew at key frames.
 static bool counts_rise(const stream_info& stream, const std::vector<packet>& packets) {
