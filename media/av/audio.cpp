@@ -291,17 +291,17 @@ static const stream_info& audio_stream_of(const demuxer& file, const audio_optio
   return stream;
 }
 
-// When the first sample of a stream is; 0 if there is none.
-static task<rational> first_sample_time(demuxer& file, const stream_info& stream,
-                                        const audio_options& options) {
+// The first sample of a stream; at 0 if there is none.
+static task<audio_origin> find_first_sample(demuxer& file, const stream_info& stream,
+                                            const audio_options& options) {
   if (const auto stated = stated_first_sample(stream)) co_return *stated;
   constexpr std::size_t few = 8;
   first_sample_finder finder(stream, options.damage);
   auto beginning = file.stream(stream.index(), packet_stream_options{.packets = few});
   while (auto* next = co_await beginning.next())
     for (const auto& each : *next)
-      if (finder.send(each)) co_return *finder.time();
-  co_return finder.time().value_or(0);
+      if (finder.send(each)) co_return *finder.found();
+  co_return finder.found().value_or(audio_origin{});
 }
 
 // The same window in times of the stream, and a little more at its end where those are rounded.
@@ -340,9 +340,9 @@ static task<packets> read_beginning(demuxer& file, const stream_info& stream,
 
 // `first`: when the first sample is; empty if decoding must begin with it.
 static task<packets> read_packets(demuxer& file, const stream_info& stream, time_window window,
-                                  std::optional<rational> first) {
+                                  const std::optional<audio_origin>& first) {
   if (!first) co_return co_await read_beginning(file, stream, window);
-  co_return co_await file.read(stream.index(), read_window_of(window, *first, stream));
+  co_return co_await file.read(stream.index(), read_window_of(window, first->time, stream));
 }
 
 static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const byte_reader> from,
@@ -353,9 +353,9 @@ static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const
   if (options.random_offset && !(states_samples(file.format()) && stream.duration()))
     co_return co_await read_all_audio(options, from, draw, damaged);
   const auto window = audio_window_of(options, stream, draw, "decode " + from->name());
-  std::optional<rational> first;
+  std::optional<audio_origin> first;
   if (window.begin && !needs_beginning(stream, file.format()))
-    first = co_await first_sample_time(file, stream, options);
+    first = co_await find_first_sample(file, stream, options);
   const auto read = co_await read_packets(file, stream, window, first);
   damaged += file.damaged();
   const decode_into_sink source = [&](sample_sink& to, const std::stop_token& stop) {

@@ -2,7 +2,6 @@
 
 #include "audio_converter.hpp"
 #include "format_reader.hpp"
-#include "window_cutter.hpp"
 #include "window_start.hpp"
 
 #include <lade/detail/load_little.hpp>
@@ -273,7 +272,7 @@ static void resample_wav(const wav_part& part, const audio_options& options, sam
 class audio_decoding {
  public:
   audio_decoding(const stream_info& stream, const time_window& window,
-                 std::optional<rational> origin, const audio_options& options, sample_sink& to,
+                 std::optional<audio_origin> origin, const audio_options& options, sample_sink& to,
                  const std::stop_token& stop)
       : by_(stream, {.damage = options.damage}),
         converter_(options.sample_rate,
@@ -342,7 +341,7 @@ static std::int64_t expected_samples(const stream_info& stream, const time_windo
 }
 
 std::uint64_t decode_samples(const packets& from, const time_window& window,
-                             std::optional<rational> origin, const audio_options& options,
+                             std::optional<audio_origin> origin, const audio_options& options,
                              sample_sink& to, const std::stop_token& stop) {
   to.expect(expected_samples(from.stream(), window, options));
   audio_decoding decoding(from.stream(), window, origin, options, to, stop);
@@ -351,10 +350,12 @@ std::uint64_t decode_samples(const packets& from, const time_window& window,
   return decoding.finish();
 }
 
-std::optional<rational> stated_first_sample(const stream_info& stream) {
+std::optional<audio_origin> stated_first_sample(const stream_info& stream) {
   const auto codec = stream.parameters().codec_id;
   const bool may_skip = codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS;
-  return may_skip ? std::nullopt : stream.start_time();
+  const auto time = may_skip ? std::nullopt : stream.start_time();
+  if (!time) return std::nullopt;
+  return audio_origin{*time};
 }
 
 bool first_sample_finder::send(const packet& next) {
@@ -363,22 +364,24 @@ bool first_sample_finder::send(const packet& next) {
     if (!found->time() || found->samples() == 0) continue;
     const rational before(samples_, found->sample_rate());
     samples_ += found->samples();
-    const bool is_first = !std::exchange(time_, *found->time() - before).has_value();
+    const bool is_first = !found_;
+    if (is_first) found_ = audio_origin{.boundary = samples_};
+    found_->time = *found->time() - before;
     if (!is_first || !has_rounded_times(found->stream())) return true;
   }
   return false;
 }
 
-// When the first sample of a stream is; empty if there is none.
-static std::optional<rational> first_sample_time(format_reader& file, const stream_info& stream,
-                                                 const audio_options& options) {
+// The first sample of a stream; empty if there is none.
+static std::optional<audio_origin> find_first_sample(format_reader& file, const stream_info& stream,
+                                                     const audio_options& options) {
   if (const auto stated = stated_first_sample(stream)) return stated;
   file.rewind();
   file.select(std::array{stream.index()});
   first_sample_finder finder(stream, options.damage);
   while (auto next = file.read())
     if (finder.send(packet(std::move(next)))) break;
-  return finder.time();
+  return finder.found();
 }
 
 // How many samples at the end of a packet are not of the audio.
@@ -392,7 +395,7 @@ static std::int64_t discarded_at_end(const AVPacket& of) noexcept {
 // The samples of a stream by the times of its packets: all of them, or fewer by those of a packet.
 static std::int64_t count_samples(format_reader& file, const stream_info& stream,
                                   const audio_options& options) {
-  const auto start = first_sample_time(file, stream, options);
+  const auto start = find_first_sample(file, stream, options);
   if (!start) return 0;
   file.rewind();
   file.select(std::array{stream.index()});
@@ -408,7 +411,7 @@ static std::int64_t count_samples(format_reader& file, const stream_info& stream
   }
   if (end == std::numeric_limits<std::int64_t>::min()) return 0;
   if (has_rounded_times(stream)) --end;
-  const auto length = rational(end) * stream.time_base() - *start;
+  const auto length = rational(end) * stream.time_base() - start->time;
   return std::max<std::int64_t>(0, (length * stream.sample_rate()).floor() - discarded);
 }
 
@@ -467,17 +470,17 @@ static bool begins_late(const stream_info& stream, const time_window& window) {
   return window.begin && *window.begin > stream.time_base() * lead_in_of(stream);
 }
 
-// Goes to where decoding must begin. Returns when the first sample of the stream is; empty if
-// decoding begins with it.
-static std::optional<rational> go_to(format_reader& file, const stream_info& stream,
-                                     const time_window& window, const audio_options& options) {
+// Goes to where decoding must begin. Returns the first sample of the stream; empty if decoding
+// begins with it.
+static std::optional<audio_origin> go_to(format_reader& file, const stream_info& stream,
+                                         const time_window& window, const audio_options& options) {
   const bool seeks = begins_late(stream, window) && !needs_beginning(stream, file.format()) &&
                      !is_of_parts(file, stream);
-  const auto start = seeks ? first_sample_time(file, stream, options) : std::nullopt;
+  const auto start = seeks ? find_first_sample(file, stream, options) : std::nullopt;
   if (!start) file.rewind();
   file.select(std::array{stream.index()});
   if (!start) return start;
-  const auto target = ((*start + *window.begin) / stream.time_base()).floor();
+  const auto target = ((start->time + *window.begin) / stream.time_base()).floor();
   file.seek(stream.index(), target - lead_in_of(stream));
   return start;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sample_sink.hpp"
+#include "window_cutter.hpp"
 
 #include <lade/buffer.hpp>
 #include <lade/io/wav_header.hpp>
@@ -47,26 +48,27 @@ void require_audio(const stream_info& stream, std::string_view doing);
 // the encoder's padding.
 bool states_samples(std::string_view format) noexcept;
 
-// The time of the first sample, as the file states it; empty if it does not. Of Vorbis and Opus it
-// may be that of a packet whose samples are not part of the audio.
-std::optional<rational> stated_first_sample(const stream_info& stream);
+// The first sample, as the file states its time; empty if it does not. Of Vorbis and Opus it may be
+// that of a packet whose samples are not part of the audio.
+std::optional<audio_origin> stated_first_sample(const stream_info& stream);
 
-// Finds the time of the first sample by decoding the first packets. If timestamps are rounded, that
-// of the second frame counts: FFmpeg rounds that of the first one twice.
+// Finds the first sample by decoding the first packets. If timestamps are rounded, that of the
+// second frame counts: FFmpeg rounds that of the first one twice. Some versions of it drop the
+// encoder's padding, others have it in the first frame.
 class first_sample_finder {
  public:
   first_sample_finder(const stream_info& stream, damage_policy damage)
       : by_(stream, {.damage = damage}) {}
 
-  // Returns whether the time is known.
+  // Returns whether it is known.
   bool send(const packet& next);
 
   // Empty if no samples have been decoded.
-  const std::optional<rational>& time() const noexcept { return time_; }
+  const std::optional<audio_origin>& found() const noexcept { return found_; }
 
  private:
   decoder by_;
-  std::optional<rational> time_;
+  std::optional<audio_origin> found_;
   std::int64_t samples_ = 0;
 };
 
@@ -87,7 +89,7 @@ std::uint64_t decode_samples(const buffer& file, std::string_view name,
                              const audio_options& options, random draw, sample_sink& to,
                              const std::stop_token& stop);
 std::uint64_t decode_samples(const packets& from, const time_window& window,
-                             std::optional<rational> origin, const audio_options& options,
+                             std::optional<audio_origin> origin, const audio_options& options,
                              sample_sink& to, const std::stop_token& stop);
 
 }  // namespace lade::media

@@ -16,12 +16,21 @@
 
 namespace lade::media {
 
+// From where a window of audio counts.
+struct audio_origin {
+  rational time;  // of the first sample of the stream
+  // The number of a sample with which a frame begins, where frames are of equal length. If empty,
+  // the first sample of all is the encoder's padding before it.
+  std::optional<std::int64_t> boundary = std::nullopt;
+};
+
 // For the frames of one stream, in presentation order.
 class window_cutter {
  public:
-  // `origin`: the time from which the window of audio counts. If empty, decoding begins with the
-  // first sample of the stream, and samples are counted, whatever their times are.
-  explicit window_cutter(const time_window& window, std::optional<rational> origin = rational(0))
+  // If `origin` is empty, decoding begins with the first sample of the stream, and samples are
+  // counted, whatever their times are.
+  explicit window_cutter(const time_window& window,
+                         std::optional<audio_origin> origin = audio_origin{})
       : window_(window), inside_(!window.begin), origin_(origin) {}
 
   // Whether audio has been cut up to the end of the window.
@@ -75,7 +84,7 @@ class window_cutter {
     if (!origin_) return next_position_.value_or(0);
     const auto time = next.time();
     if (!time) return next_position_;
-    return position_of(next, *time - *origin_, rational(next.sample_rate()));
+    return position_of(next, *time - origin_->time, rational(next.sample_rate()));
   }
 
   // The same of a frame with a time. Timestamps are rounded, in
@@ -117,20 +126,20 @@ class window_cutter {
     return is_first && start != 0 && next.stream().parameters().codec_id == AV_CODEC_ID_OPUS;
   }
 
-  // Frames of equal length end at multiples of it, from the encoder's padding on; those of Opus at
-  // multiples of 2.5 ms. A decoder of Opus drops the beginning of the first one that it decodes.
-  static std::int64_t nearest_boundary(const frame& next, std::int64_t position) {
+  // Frames of equal length end at multiples of it, from a boundary on; those of Opus at multiples
+  // of 2.5 ms. A decoder of Opus drops the beginning of the first one that it decodes.
+  std::int64_t nearest_boundary(const frame& next, std::int64_t position) const {
     const auto& parameters = next.stream().parameters();
-    const std::int64_t padding = parameters.initial_padding;
+    const auto boundary = origin_->boundary.value_or(-std::int64_t{parameters.initial_padding});
     const int length = parameters.codec_id == AV_CODEC_ID_OPUS ? next.sample_rate() / 400
                                                                : std::max(1, next.samples());
     const auto end = position + next.samples();
-    return rational(end + padding, length).round() * length - padding - next.samples();
+    return rational(end - boundary, length).round() * length + boundary - next.samples();
   }
 
   time_window window_;
   bool inside_;  // the last picture with a time
-  std::optional<rational> origin_;
+  std::optional<audio_origin> origin_;
   bool past_end_ = false;
   std::int64_t deviation_ = 0;  // of the last time from the frames before
   bool has_begun_ = false;
