@@ -9,8 +9,10 @@
 #include <lade/this_context.hpp>
 
 #include "audio_converter.hpp"
+#include "audio_range.hpp"
 #include "audio_source.hpp"
 #include "half_floats.hpp"
+#include "wav_source.hpp"
 #include "window_start.hpp"
 
 #include <algorithm>

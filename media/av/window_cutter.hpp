@@ -18,7 +18,7 @@ namespace lade::media {
 
 // From where a window of audio counts.
 struct audio_origin {
-  rational time;  // of the first sample of the stream
+  rational time = 0;  // of the first sample of the stream
   // The number of a sample with which a frame begins, where frames are of equal length. If empty,
   // the first sample of all is the encoder's padding before it.
   std::optional<std::int64_t> boundary = std::nullopt;
