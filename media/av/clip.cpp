@@ -243,21 +243,29 @@ static std::vector<clip_place> places_of(std::span<const std::int64_t> numbers) 
   return places;
 }
 
+struct decode_clip::texts {
+  std::string field;
+  std::string decoder;
+  std::string decoder_options;
+  std::string start_field;
+  std::string index_directory;
+};
+
 decode_clip::decode_clip(const clip_options& options)
-    : texts_(std::make_shared<const std::array<std::string, 5>>(std::array<std::string, 5>{
-          std::string(options.field), std::string(options.decoding.decoder),
-          std::string(options.decoding.options), std::string(options.start_field),
-          std::string(options.index_directory)})),
+    : texts_(std::make_shared<const texts>(
+          texts{std::string(options.field), std::string(options.decoding.decoder),
+                std::string(options.decoding.options), std::string(options.start_field),
+                std::string(options.index_directory)})),
       options_(options),
       image_(frame_options_of(options)),
       spec_(clip_spec(options,
                       options.sampling.end == clip_end::shorten ? 0 : options.sampling.frames)),
       damaged_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
-  options_.field = (*texts_)[0];
-  options_.decoding.decoder = (*texts_)[1];
-  options_.decoding.options = (*texts_)[2];
-  options_.start_field = (*texts_)[3];
-  options_.index_directory = (*texts_)[4];
+  options_.field = texts_->field;
+  options_.decoding.decoder = texts_->decoder;
+  options_.decoding.options = texts_->decoder_options;
+  options_.start_field = texts_->start_field;
+  options_.index_directory = texts_->index_directory;
   check_sampling(options.sampling, making_clips);
   require_clip_option(options.width > 0 && options.height > 0, "width and height must be given",
                       making_clips);

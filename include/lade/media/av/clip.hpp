@@ -169,6 +169,8 @@ class decode_clip {
   std::size_t memory_needed(const sample& in) const;
 
  private:
+  struct texts;
+
   video_options opening() const;
   std::vector<std::int64_t> numbers_for(const packet_index& of, const sample* in,
                                         random& draw) const;
@@ -178,7 +180,7 @@ class decode_clip {
   static task<tensor> read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                 random draw);
 
-  std::shared_ptr<const std::array<std::string, 5>> texts_;  // what options_ refers to
+  std::shared_ptr<const texts> texts_;  // what options_ refers to
   clip_options options_;
   image_options image_;
   tensor_spec spec_;
