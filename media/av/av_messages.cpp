@@ -11,6 +11,7 @@
 #include <mutex>
 
 extern "C" {
+#include <libavformat/avformat.h>
 #include <libavutil/error.h>
 #include <libavutil/log.h>
 }
@@ -43,11 +44,24 @@ static bool tells_missing_reference(std::string_view format) noexcept {
                      [&](auto each) { return format.starts_with(each); });
 }
 
+// `arguments`: those of a message that begins with `of_lost_packets`: the packet identifier first.
+static lost_packets lost_packets_of(void* source, va_list arguments) noexcept {
+  va_list copy;
+  va_copy(copy, arguments);
+  const int stream_id = va_arg(copy, int);
+  va_end(copy);
+  return {stream_id, avio_tell(static_cast<AVFormatContext*>(source)->pb)};
+}
+
+static constexpr std::string_view of_lost_packets = "Continuity check failed for pid %d";
+
 // FFmpeg's callback, which must not throw.
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
   auto* taker = av_messages::current;
   if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
   if (tells_missing_reference(format)) taker->names_missing_reference_ = true;
+  if (taker->keeps_losses_ && std::string_view(format).starts_with(of_lost_packets))
+    taker->keep(lost_packets_of(source, arguments));
   const bool is_kept = level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && taker->keeps_warnings_);
   if (!is_kept && !is_printed(level)) return;
   std::array<char, 512> text{};
@@ -65,6 +79,10 @@ void take_av_message(void* source, int level, const char* format, va_list argume
     taker->last_error_ = message;
   } catch (const std::bad_alloc&) {}
 }
+
+void av_messages::keep(const lost_packets& loss) noexcept try {
+  losses_.push_back(loss);
+} catch (const std::bad_alloc&) {}
 
 av_messages::av_messages() noexcept : outer_(std::exchange(current, this)) {
   static std::once_flag installed;

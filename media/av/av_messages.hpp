@@ -4,12 +4,19 @@
 
 #include <lade/error.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace lade::media {
+
+// Where a transport stream misses packets of its own.
+struct lost_packets {
+  int stream_id = 0;          // the packet identifier
+  std::int64_t position = 0;  // behind the packet that did not continue the one before it
+};
 
 // While one lives, FFmpeg's messages on its thread belong to it. They may be nested: the innermost
 // gets them.
@@ -34,11 +41,18 @@ class av_messages {
   void keep_warnings() noexcept { keeps_warnings_ = true; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
+  // Keeps from now on where FFmpeg's demuxer of transport streams finds that packets are missing.
+  // It flags only what it has begun to collect, and says the rest to those who debug.
+  void keep_losses() noexcept { keeps_losses_ = true; }
+  const std::vector<lost_packets>& losses() const noexcept { return losses_; }
+
   // The last error as an addition to a text: " (moov atom not found)".
   std::string addition() const;
 
  private:
   friend void take_av_message(void* source, int level, const char* format, va_list arguments);
+
+  void keep(const lost_packets& loss) noexcept;
 
   static constinit thread_local av_messages* current;
 
@@ -48,6 +62,8 @@ class av_messages {
   bool names_missing_reference_ = false;
   bool keeps_warnings_ = false;
   std::vector<std::string> warnings_;
+  bool keeps_losses_ = false;
+  std::vector<lost_packets> losses_;
 };
 
 // check_av with what FFmpeg has said.

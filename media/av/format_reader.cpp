@@ -100,8 +100,8 @@ void format_reader::make_io() {
 
 // Playlists, manifests, and what is no file but a device or a session.
 static bool refers_to_others(const AVInputFormat& format) noexcept {
-  constexpr std::array<std::string_view, 9> refused{
-      "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "webm_dash_manifest"};
+  constexpr std::array<std::string_view, 10> refused{
+      "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "vobsub", "webm_dash_manifest"};
   const std::string_view name = format.name;
   return (format.flags & AVFMT_NOFILE) != 0 ||
          std::any_of(refused.begin(), refused.end(),
@@ -141,6 +141,9 @@ void format_reader::open() {
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
   auto parsed = parse_av_options(options_, doing("open"));
+  if (av_dict_get(parsed.get(), "protocol_whitelist", nullptr, 0) != nullptr)
+    throw error(errc::invalid_argument, doing("open"),
+                "protocol_whitelist is no option: FFmpeg opens nothing itself");
   auto made = make_context(*format);
   auto* context = made.release();
   auto* left = parsed.release();
@@ -203,8 +206,10 @@ void format_reader::begin() {
   open();
   if (input_->is_in_memory()) check_file_end();
   if (!probes_ || states_parameters()) return;
-  const av_messages said;
+  av_messages said;
+  said.keep_losses();
   check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
+  take_losses(said);
 }
 
 void format_reader::report_missing(const std::string& what) {
@@ -293,16 +298,37 @@ void format_reader::count(const AVPacket& next) {
                     std::to_string(file_bytes));
 }
 
+void format_reader::take_losses(const av_messages& said) {
+  losses_.resize(context_->nb_streams);
+  for (const auto& each : said.losses())
+    for (const auto* stream : std::span(context_->streams, context_->nb_streams))
+      if (stream->id == each.stream_id && stream->discard != AVDISCARD_ALL)
+        losses_[static_cast<std::size_t>(stream->index)].positions.push_back(each.position);
+}
+
+// Where whole packets of a transport stream are missing, the first one behind them is flagged.
+// FFmpeg flags only a packet of which a part is missing.
+void format_reader::flag_behind_loss(AVPacket& next) {
+  constexpr std::int64_t largest = 204;  // bytes of a packet of a transport stream
+  auto& [positions, last_is_flagged] = losses_[static_cast<std::size_t>(next.stream_index)];
+  const bool was_flagged = std::exchange(last_is_flagged, (next.flags & AV_PKT_FLAG_CORRUPT) != 0);
+  for (; !positions.empty() && positions.front() <= next.pos + largest; positions.pop_front())
+    if (!was_flagged) next.flags |= AV_PKT_FLAG_CORRUPT;
+}
+
 av_packet format_reader::read() {
   has_read_ = true;
   if (stop_.stop_requested() || stop_requested()) throw error(errc::stopped, doing("read"));
-  const av_messages said;
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
+    av_messages said;
+    said.keep_losses();
     const int result = av_read_frame(context_.get(), next.get());
+    take_losses(said);
     if (result == AVERROR(EAGAIN)) continue;
     if (is_end(result)) return nullptr;
     check(result, "read", said);
+    flag_behind_loss(*next);
     const bool is_cut = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
     if (is_cut && stop_.stop_requested()) throw error(errc::stopped, doing("read"));
     count(*next);
@@ -378,6 +404,7 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
   const av_messages said;
   has_read_ = true;
   packet_bytes_ = packet_count_ = 0;
+  losses_.clear();
   io_->error = 0;
   int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);
   if (result < 0 && !failure_)
@@ -393,6 +420,7 @@ void format_reader::rewind() {
   const auto position = std::exchange(position_, 0);
   try {
     packet_bytes_ = packet_count_ = 0;
+    losses_.clear();
     begin();
     has_read_ = false;
   } catch (...) {

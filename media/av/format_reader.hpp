@@ -11,6 +11,7 @@
 #include <lade/media/av/stream_info.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -115,6 +116,12 @@ class format_reader {
   static int refuse_open(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
                          AVDictionary** options) noexcept;
 
+  // Where packets of a transport stream are missing.
+  struct stream_losses {
+    std::deque<std::int64_t> positions;  // as av_messages has them, of those not yet passed
+    bool last_is_flagged = false;        // as damaged: the last packet
+  };
+
   using unopened_context = std::unique_ptr<AVFormatContext, void (*)(AVFormatContext*)>;
 
   void make_io();
@@ -123,6 +130,8 @@ class format_reader {
   void check_file_end();
   void check_last_packet();
   void count(const AVPacket& next);
+  void take_losses(const av_messages& said);
+  void flag_behind_loss(AVPacket& next);
   void report_missing(const std::string& what);
   void check_input_end();
   bool may_step_back();
@@ -152,6 +161,7 @@ class format_reader {
   std::unique_ptr<AVIOContext, av_format_deleter> io_;
   std::unique_ptr<AVFormatContext, av_format_deleter> context_;
   std::vector<stream_info> streams_;
+  std::vector<stream_losses> losses_;  // of each stream
   bool found_steps_back_ = false;
   std::vector<std::optional<step_back>> steps_back_;  // of each stream, once they have been found
 };

@@ -3,6 +3,7 @@
 #include <lade/media/av/demuxer.hpp>
 #include <lade/sync_wait.hpp>
 
+#include "../../../media/av/format_reader.hpp"
 #include "../../support/buffer_of.hpp"
 #include "../../support/coroutines.hpp"
 #include "demuxed_files.hpp"
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -261,7 +263,7 @@ TEST(DemuxedFile, TakesTheFormatAndItsOptions) {
 }
 
 TEST(DemuxedFile, RefusesFormatsThatReferToOthersByHand) {
-  for (const auto* format : {"hls", "concat", "sdp", "rtsp", "lavfi", "v4l2", "image2"})
+  for (const auto* format : {"hls", "concat", "sdp", "rtsp", "vobsub", "lavfi", "v4l2", "image2"})
     EXPECT_EQ(code_of([&] { demuxer(test::buffer_of("x"), "list", {.format = format}); }),
               errc::unsupported)
         << format;
@@ -301,6 +303,66 @@ TEST(DemuxedFile, RefusesTracksInOtherFilesByTheirNames) {
   const auto external = with_external_data(std::string(file.text()), "a/other.mov");
   EXPECT_THAT([&] { demuxer(test::buffer_of(external), "a.mov"); },
               ThrowsMessage<error>(HasSubstr("refers to another one: other.mov")));
+}
+
+TEST(DemuxedFile, LetsNoOptionOpenOtherFiles) {
+  const auto path = video_and_audio().path();
+  EXPECT_THAT([&] { demuxer(read_bytes(path), path, {.options = "protocol_whitelist=file"}); },
+              ThrowsMessage<error>(HasSubstr("protocol_whitelist")));
+  format_reader opened(std::make_unique<memory_input>(read_bytes(path)), path, {});
+  EXPECT_STREQ(opened.context().protocol_whitelist, "");
+}
+
+TEST(DemuxedFile, ReadsNothingMoreWhenItsRunIsStopped) {
+  const auto path = video_path(video_recipe("h264.ts"));
+  const auto file = read_bytes(path);
+  EXPECT_EQ(error_in_a_stopped_stage([&] { demux(file, path, stream_kind::video); }),
+            errc::stopped);
+  std::stop_source stopped;
+  format_reader opened(std::make_unique<memory_input>(file), path, {}, stopped.get_token());
+  opened.read();
+  stopped.request_stop();
+  EXPECT_EQ(code_of([&] { opened.read(); }), errc::stopped);
+}
+
+// A transport stream without the packets of one stream that begin with the first packet of its
+// `number`th PES packet and end before that of the next (ISO/IEC 13818-1, 2.4.3.2).
+static std::string without_pes_packet(const std::string& file, int stream_id, int number) {
+  constexpr std::size_t packet_bytes = 188;
+  std::string rest;
+  int begun = 0;
+  for (std::size_t at = 0; at + packet_bytes <= file.size(); at += packet_bytes) {
+    const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(file[at + i]); };
+    const bool is_of_stream = ((byte_at(1) & 0x1f) << 8 | byte_at(2)) == stream_id;
+    if (is_of_stream && (byte_at(1) & 0x40) != 0) ++begun;
+    if (!is_of_stream || begun != number) rest.append(file, at, packet_bytes);
+  }
+  return rest;
+}
+
+// Counters repeat after 16 packets: fewer are missing. The first packet behind them is flagged,
+// also where FFmpeg has read it to find parameters, and only that one.
+TEST(DemuxedFile, OfATransportStreamTellsWherePacketsAreMissing) {
+  for (const char* codec : {"aac", "libmp3lame", "mp2"}) {
+    const auto path = media_directory / (std::string("gap-") + codec + ".ts");
+    media_files::run("-f lavfi -i sine=r=44100:d=20 -pes_payload_size 1000 -c:a " +
+                     std::string(codec) + " " + std::string(path));
+    const auto whole = demux(read_bytes(path), path, stream_kind::audio);
+    const std::string file(read_bytes(path).text());
+    for (const int number : {4, 40}) {
+      const auto cut = test::buffer_of(without_pes_packet(file, 0x100, number));
+      const auto rest = demux(cut, path, stream_kind::audio);
+      ASSERT_LT(rest.size(), whole.size()) << path;
+      std::size_t at = 0;
+      while (rest[at].pts() == whole[at].pts()) ++at;
+      for (std::size_t i = 0; i < rest.size(); ++i)
+        EXPECT_EQ((rest[i].get().flags & AV_PKT_FLAG_CORRUPT) != 0, i == at) << path << ", " << i;
+      EXPECT_THAT([&] { decode(rest); }, ThrowsMessage<error>(HasSubstr("is missing")));
+      std::uint64_t damaged = 0;
+      decode(rest, {.damage = damage_policy::tolerate}, &damaged);
+      EXPECT_EQ(damaged, 1U) << path;
+    }
+  }
 }
 
 TEST(DemuxedFile, RefusesBytesOfNoFormat) {

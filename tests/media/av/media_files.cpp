@@ -85,8 +85,12 @@ std::vector<frame_digest> frames_of_ffmpeg(const std::string& path, const std::s
 }
 
 std::string joined_recordings() {
-  const std::string one = media_directory / "one.ts";
+  const std::string one = media_directory / "h264-one.ts";
   media_files::run("-i " + video_path(video_recipe("h264.mp4")) + " -c copy " + one);
+  return joined_transport_streams(one, "joined.ts");
+}
+
+std::string joined_transport_streams(const std::string& one, const std::string& file) {
   const auto part = read_bytes(one);
   std::string joined(part.text());
   joined += part.text();
@@ -102,7 +106,7 @@ std::string joined_recordings() {
     joined[at + 3] = static_cast<char>((byte_at(3) & 0xf0) | counter);
     counters[stream] = counter;
   }
-  std::string path = media_directory / "joined.ts";
+  std::string path = media_directory / file;
   std::ofstream(path, std::ios::binary)
       .write(joined.data(), static_cast<std::streamsize>(joined.size()));
   return path;

@@ -222,6 +222,9 @@ std::vector<float> samples_of_ffmpeg(const std::string& path);
 // their streams, which goes on (ISO/IEC 13818-1, 2.4.3.3).
 std::string joined_recordings();
 
+// The path of a file with all of a transport stream twice, whose packets are counted on.
+std::string joined_transport_streams(const std::string& one, const std::string& file);
+
 // The bytes that the ffmpeg program writes to its standard output: "-i a.wav -f f32le -".
 std::string output_of_ffmpeg(const std::string& arguments);
 
