@@ -57,6 +57,8 @@ static std::string microseconds_text(const rational& time, std::string_view filt
 }
 
 static std::string trim_text(const time_window& window, std::string_view filter) {
+  require_filter(!window.begin || !window.end || *window.begin <= *window.end, filter,
+                 "the window ends before it begins");
   std::string text(filter);
   char separator = '=';
   if (window.begin) text += separator + ("start=" + microseconds_text(*window.begin, filter));
@@ -88,25 +90,35 @@ static std::string exact_pad(int width, int height, std::string_view padding) {
 
 static int padded_length(int length) noexcept { return (length + 3) / 4 * 4; }
 
+// Expressions for the size of a picture that is fitted into another one, as the filter `scale` has
+// them: whole samples of chroma, since `pad` takes no others.
+static std::string fitted_size(const std::string& width, const std::string& height) {
+  const auto factor = "min(" + width + "/iw\\," + height + "/ih)";
+  const auto length = [&](const std::string& of, const std::string& chroma) {
+    return "ceil(max(1\\,round(" + of + "*" + factor + "))/" + chroma + ")*" + chroma;
+  };
+  return length("iw", "hsub") + ":" + length("ih", "vsub");
+}
+
 std::string scale_filter(const scale_options& options) {
   constexpr std::array algorithms{"bilinear", "bicubic", "area", "lanczos", "neighbor"};
   const auto algorithm = static_cast<std::size_t>(options.algorithm);
   require_filter(algorithm < algorithms.size(), "scale", "algorithm is none of scale_algorithm");
   const auto size = filter_size(options.width, options.height, "scale");
-  const auto scale = "scale=" + size + ":flags=" + algorithms[algorithm] + "+accurate_rnd";
+  const auto flags = std::string(":flags=") + algorithms[algorithm] + "+accurate_rnd";
   const auto width = std::to_string(options.width);
   const auto height = std::to_string(options.height);
   switch (options.fit) {
-    case scale_fit::stretch: return scale;
+    case scale_fit::stretch: return "scale=" + size + flags;
     case scale_fit::pad:
-      return scale + ":force_original_aspect_ratio=decrease," +
+      return "scale=" + fitted_size(width, height) + flags + "," +
              exact_pad(options.width, options.height,
                        std::to_string(padded_length(options.width)) + ":" +
-                           std::to_string(padded_length(options.height)) + ":(" + width +
-                           "-iw)/2:(" + height + "-ih)/2") +
+                           std::to_string(padded_length(options.height)) + ":max(0\\,(" + width +
+                           "-iw)/2):max(0\\,(" + height + "-ih)/2)") +
              ",setsar=1";
     case scale_fit::crop:
-      return scale + ":force_original_aspect_ratio=increase," +
+      return "scale=" + size + flags + ":force_original_aspect_ratio=increase," +
              exact_crop(size, "trunc((iw-ow)/2/hsub)*hsub", "trunc((ih-oh)/2/vsub)*vsub") +
              ",setsar=1";
   }
@@ -114,18 +126,23 @@ std::string scale_filter(const scale_options& options) {
   return {};
 }
 
+// Whether a length is one of whole samples of chroma. All are texts of expressions, also below.
+// `chroma`: how many columns or rows have one sample of chroma: "hsub".
+static std::string is_multiple(const std::string& length, const std::string& chroma) {
+  return "not(mod(" + length + "\\," + chroma + "))";
+}
+
 // An expression for a length that FFmpeg refuses unless [at, at + length) is inside of `whole`, and
-// `at` is at a sample of chroma. FFmpeg itself would move the part. Terms are texts of expressions.
+// a condition holds. FFmpeg itself would move or cut the part.
 struct placed_length {
   std::string at;
   std::string length;
   std::string whole;
-  std::string chroma;  // how many columns or rows have one sample of chroma: "hsub"
+  std::string condition;
 
   std::string checked(int result) const {
     const auto is_inside = "lte(" + at + "+" + length + "\\," + whole + ")";
-    const auto is_at_chroma = "not(mod(" + at + "\\," + chroma + "))";
-    return "if(" + is_inside + "*" + is_at_chroma + "\\," + std::to_string(result) + "\\,-1)";
+    return "if(" + is_inside + "*" + condition + "\\," + std::to_string(result) + "\\,-1)";
   }
 };
 
@@ -140,8 +157,10 @@ std::string crop_filter(const picture_area& part) {
   const auto y = std::to_string(part.y);
   const auto width = std::to_string(part.width);
   const auto height = std::to_string(part.height);
-  const placed_length across{.at = x, .length = width, .whole = "iw", .chroma = "hsub"};
-  const placed_length down{.at = y, .length = height, .whole = "ih", .chroma = "vsub"};
+  const placed_length across{
+      .at = x, .length = width, .whole = "iw", .condition = is_multiple(x, "hsub")};
+  const placed_length down{
+      .at = y, .length = height, .whole = "ih", .condition = is_multiple(y, "vsub")};
   return exact_crop(across.checked(part.width) + ":" + down.checked(part.height), x, y);
 }
 
@@ -149,10 +168,14 @@ std::string pad_filter(const picture_area& placed) {
   check_area(placed, "pad");
   const auto x = std::to_string(placed.x);
   const auto y = std::to_string(placed.y);
-  const placed_length across{
-      .at = x, .length = "iw", .whole = std::to_string(placed.width), .chroma = "hsub"};
-  const placed_length down{
-      .at = y, .length = "ih", .whole = std::to_string(placed.height), .chroma = "vsub"};
+  const placed_length across{.at = x,
+                             .length = "iw",
+                             .whole = std::to_string(placed.width),
+                             .condition = is_multiple(x, "hsub") + "*" + is_multiple("iw", "hsub")};
+  const placed_length down{.at = y,
+                           .length = "ih",
+                           .whole = std::to_string(placed.height),
+                           .condition = is_multiple(y, "vsub") + "*" + is_multiple("ih", "vsub")};
   return exact_pad(placed.width, placed.height,
                    across.checked(padded_length(placed.width)) + ":" +
                        down.checked(padded_length(placed.height)) + ":" + x + ":" + y);

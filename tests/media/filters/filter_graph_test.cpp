@@ -233,8 +233,10 @@ TEST(FilterGraph, PicturesAreScaledToExactlyTheSizeOfAnyFormat) {
 
 TEST(FilterGraph, PaddedPicturesHaveExactlyTheSizeOfAnyFormat) {
   for (const std::string format : pixel_formats_to_filter) {
-    const auto padded = filter_frames(picture_of_format(format),
-                                      pad_filter({.x = 4, .y = 8, .width = 183, .height = 107}));
+    const auto padded =
+        filter_frames(picture_of_format(format),
+                      filter_chain({crop_filter({.x = 0, .y = 0, .width = 176, .height = 96}),
+                                    pad_filter({.x = 4, .y = 8, .width = 183, .height = 107})}));
     EXPECT_EQ(padded[0].width(), 183) << format;
     EXPECT_EQ(padded[0].height(), 107) << format;
   }
@@ -246,6 +248,47 @@ static std::string luma_of(const frame& of, int x, int y, int width, int height)
     rows.append(reinterpret_cast<const char*>(of.plane(0)[row].bytes()) + x,
                 static_cast<std::size_t>(width));
   return rows;
+}
+
+static int bright_pixels(const std::string& line) {
+  return static_cast<int>(std::count_if(
+      line.begin(), line.end(), [](char each) { return static_cast<unsigned char>(each) > 200; }));
+}
+
+// The most bright pixels of a row and of a column.
+static std::pair<int, int> bright_lengths(const frame& of) {
+  std::pair<int, int> most;
+  for (int y = 0; y < of.height(); ++y)
+    most.first = std::max(most.first, bright_pixels(luma_of(of, 0, y, of.width(), 1)));
+  for (int x = 0; x < of.width(); ++x)
+    most.second = std::max(most.second, bright_pixels(luma_of(of, x, 0, 1, of.height())));
+  return most;
+}
+
+TEST(FilterGraph, AFittedPictureIsSeenUpToItsLastColumnAndRow) {
+  struct fitted {
+    std::pair<int, int> from, to, exact;
+  };
+  for (const std::string format : {"yuv444p", "yuv422p", "yuv420p", "yuv411p"})
+    for (const auto& each :
+         {fitted{{64, 64}, {225, 113}, {113, 113}}, fitted{{64, 64}, {113, 225}, {113, 113}},
+          fitted{{64, 64}, {63, 63}, {63, 63}}, fitted{{64, 2}, {24, 24}, {24, 1}},
+          fitted{{64, 2}, {1, 1}, {1, 1}}}) {
+      const auto text = filter_chain(
+          {crop_filter({.x = 0, .y = 0, .width = each.from.first, .height = each.from.second}),
+           "lutyuv=y=235",
+           scale_filter(
+               {.width = each.to.first, .height = each.to.second, .fit = scale_fit::pad})});
+      const auto scaled = filter_frames(picture_of_format(format), text);
+      const int columns = format == "yuv444p" ? 1 : format == "yuv411p" ? 4 : 2;
+      const int rows = format == "yuv420p" ? 2 : 1;
+      const auto whole = [](int length, int samples) {
+        return (length + samples - 1) / samples * samples;
+      };
+      const std::pair expected{std::min(whole(each.exact.first, columns), each.to.first),
+                               std::min(whole(each.exact.second, rows), each.to.second)};
+      EXPECT_EQ(bright_lengths(scaled[0]), expected) << format << " " << text;
+    }
 }
 
 TEST(FilterGraph, PartsAreExactlyThoseThatAreAskedFor) {
@@ -300,6 +343,8 @@ TEST(FilterGraph, PartsBeyondThePictureOrBetweenItsChromaAreRefused) {
   refuse("yuv420p", crop_filter({.x = 0, .y = 1, .width = 16, .height = 16}));
   refuse("nv12", crop_filter({.x = 3, .y = 0, .width = 16, .height = 16}));
   refuse("yuv411p", crop_filter({.x = 2, .y = 0, .width = 16, .height = 16}));
+  refuse("yuv411p", pad_filter({.x = 0, .y = 0, .width = 200, .height = 100}));
+  refuse("yuv410p", pad_filter({.x = 0, .y = 0, .width = 200, .height = 100}));
   refuse("yuv420p", pad_filter({.x = 1, .y = 0, .width = 200, .height = 100}));
   refuse("yuv422p", pad_filter({.x = 1, .y = 0, .width = 200, .height = 100}));
 }

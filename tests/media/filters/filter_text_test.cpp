@@ -31,6 +31,8 @@ TEST(FilterText, ValuesThatCannotWorkAreRefused) {
   refused([] { rate_filter(0); }, "1/1000000 to 1000000");
   refused([] { scale_filter({.width = 0, .height = 8}); }, "1 to 32768");
   refused([] { crop_filter({.x = -1, .y = 0, .width = 8, .height = 8}); }, "below 0");
+  refused([] { trim_filter({.begin = 3, .end = 1}); }, "ends before it begins");
+  refused([] { audio_trim_filter({.begin = 3, .end = 1}); }, "ends before it begins");
   refused([] { pixel_format_filter("rgb24,movie=a.mp4"); }, "a name of FFmpeg");
   refused([] { channel_layout_filter(""); }, "a name of FFmpeg");
   refused([] { frame_count_filter(0); }, "above 0");

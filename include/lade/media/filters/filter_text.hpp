@@ -24,8 +24,8 @@ std::string filter_chain(std::initializer_list<std::string_view> filters);
 // frames. Numerator and denominator have 31 bits.
 std::string rate_filter(const rational& frames_per_second);
 
-// Frames and samples in the window, with times from 0 on. The window has microseconds, and lies
-// within 10^12 seconds of 0.
+// Frames and samples in the window, with times from 0 on. It does not end before it begins. The
+// window has microseconds, and lies within 10^12 seconds of 0.
 std::string trim_filter(const time_window& window);
 std::string audio_trim_filter(const time_window& window);
 
@@ -34,7 +34,7 @@ enum class scale_algorithm : std::uint8_t { bilinear, bicubic, area, lanczos, ne
 // How a picture is fitted to a size.
 enum class scale_fit : std::uint8_t {
   stretch,  // whatever its proportions
-  pad,      // all of it, in the middle, on black
+  pad,      // all of it, in the middle, on black; its size is rounded up to whole samples of chroma
   crop,     // its middle
 };
 
@@ -52,6 +52,7 @@ std::string scale_filter(const scale_options& options);
 // move the part or the picture, if
 // - the part is not inside of the picture, or the picture not inside of the result
 // - `x` or `y` lies between two samples of chroma: of 4:2:0 both are even, of 4:2:2 `x` is
+// - a picture that is padded ends between two: then only formats without such chroma can be padded
 struct picture_area {
   int x = 0;
   int y = 0;
