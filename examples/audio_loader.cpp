@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -25,6 +26,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -147,10 +149,17 @@ static void load(const wanted_audio& wanted) {
   if (all.files == 0) throw std::runtime_error(wanted.directory + ": no file could be used");
 }
 
+static int parse_rate(std::string_view text) {
+  int rate = 0;
+  const auto [end, failure] = std::from_chars(text.begin(), text.end(), rate);
+  if (failure != std::errc() || end != text.end() || rate < 1'000)
+    throw std::runtime_error("RATE must be a number of at least 1000, not " + std::string(text));
+  return rate;
+}
+
 static wanted_audio parse(int count, char** arguments) {
   wanted_audio wanted{.directory = arguments[1]};
-  if (count > 2) wanted.rate = std::stoi(arguments[2]);
-  if (wanted.rate < 1'000) throw std::runtime_error("RATE must be at least 1000");
+  if (count > 2) wanted.rate = parse_rate(arguments[2]);
   wanted.mels = count > 3;
   return wanted;
 }

@@ -56,6 +56,8 @@ static void check_audio_options(const audio_options& options) {
                        "max_samples must be 1 to 2^40");
   require_audio_option(options.samples >= 0 && options.samples <= options.max_samples,
                        "samples must be at most max_samples, and not below 0");
+  require_audio_option(options.samples > 0 || options.fit == audio_fit::pad_or_crop,
+                       "fit needs samples");
   require_audio_option(
       !options.random_offset || options.samples > 0 || std::isfinite(options.duration),
       "random_offset needs a duration or samples");

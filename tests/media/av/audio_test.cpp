@@ -238,6 +238,7 @@ TEST(DecodeAudio, OptionsThatCannotWorkAreRefused) {
   refused({.stream = -1}, "stream");
   refused({.layout = audio_layout{2}}, "layout is none of audio_layout");
   refused({.fit = audio_fit{4}}, "fit is none of audio_fit");
+  refused({.fit = audio_fit::exact}, "fit needs samples");
   refused({.offset = -1}, "offset");
   refused({.offset = std::nan("")}, "offset");
   refused({.duration = 0}, "duration");

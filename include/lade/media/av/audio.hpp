@@ -45,8 +45,10 @@ struct audio_options {
   audio_layout layout = audio_layout::planar;
   element_type type = element_type::f32;  // or f64, f16, bf16, u8, i16, i32
 
-  // The window, in seconds from the first decoded sample on, whatever time the file gives that;
-  // exact to a sample of the file. It may end behind the end of the file, where it is shorter.
+  // The window, in seconds from the first decoded sample on, whatever time the file gives that:
+  // from the file's first sample at or behind `offset` to its last one before the end. It may end
+  // behind the end of the file, where it is shorter. Resampling knows nothing of what is outside of
+  // it.
   double offset = 0;
   double duration = std::numeric_limits<double>::infinity();
 
