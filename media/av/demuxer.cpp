@@ -35,7 +35,7 @@ class demuxer_use {
  public:
   demuxer_use(std::atomic<bool>& busy, const std::string& name) : busy_(busy) {
     if (busy_.exchange(true))
-      throw error(errc::wrong_thread, "read " + name, "another coroutine uses the demuxer");
+      throw error(errc::wrong_thread, "read " + name, "another call or generator uses the demuxer");
   }
   demuxer_use(const demuxer_use&) = delete;
   demuxer_use& operator=(const demuxer_use&) = delete;

@@ -85,7 +85,7 @@ class decoder {
 // Decodes packets. Returns the frames in their window, in presentation order; of audio, exactly the
 // samples in it, by the times that the container states. A frame without a timestamp is where the
 // one before it is, of audio behind that one. If there is none, it is returned only if the window
-// is all of the stream.
+// is all of the stream. `video` knows the whole file, and so gives such frames times of their own.
 // `damaged`: incremented by the number of damaged packets and frames, if given. Throws what the
 // members of decoder throw.
 std::vector<frame> decode(const packets& from, const decode_options& options = {},

@@ -56,8 +56,8 @@ struct packet_stream_options {
 // Probing. FFmpeg looks into the packets (avformat_find_stream_info) only if the container does not
 // state what decoders need.
 //
-// Use. One coroutine at a time; another is refused with error(wrong_thread). Tasks and generators
-// must end before the demuxer. Tasks require a runtime, unless the file is in memory.
+// Use. One task or generator at a time, from its first await until it ends; another is refused with
+// error(wrong_thread). Both must end before the demuxer. Tasks require a runtime, unless the file is in memory.
 //
 // Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error

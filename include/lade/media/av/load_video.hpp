@@ -26,7 +26,8 @@ struct load_video_options {
   std::optional<int> stream = {};
 
   // How frames become [height, width, channels] or [channels, height, width]; see write_frame. The
-  // size is that of the video if none is given.
+  // size is that of the video if none is given. What is about files of images has no meaning:
+  // `field`, `strict`, `fast` and `max_pixels`; the limit of pixels is that of `decoding`.
   image_options image = {};
 
   // If damage is tolerated, that of the container is, too.
