@@ -182,6 +182,17 @@ TEST(DecodeVideo, ByADecoderThatIsNamedHasTheSameFrames) {
   if (decoders == 0) GTEST_SKIP() << "FFmpeg has no decoder of libvpx";
 }
 
+TEST(DecodeVideo, OfMorePixelsThanAreAllowedIsRefusedEachTime) {
+  for (const char* file : {"h264.mp4", "vp9.webm", "mpeg4.avi"}) {
+    const auto path = video_path(video_recipe(file));
+    const auto packets = demux(read_bytes(path), path, stream_kind::video);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(decode(packets).size(), 50U) << file;
+      EXPECT_THROW(decode(packets, {.max_pixels = 97 * 178}), error) << file;
+    }
+  }
+}
+
 TEST(DecodeVideo, ByADecoderOfAnotherCodecIsRefused) {
   const auto path = video_path(video_recipe("h264.mp4"));
   const auto packets = demux(read_bytes(path), path, stream_kind::video);
