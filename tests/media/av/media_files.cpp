@@ -108,6 +108,28 @@ std::string joined_recordings() {
   return path;
 }
 
+std::string two_videos() {
+  std::string path = media_directory / "two.mkv";
+  media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +
+                   sounding + " -map 0 -map 1 -map 2 -t 1 -c:v ffv1 -pix_fmt yuv420p -c:a flac " +
+                   path);
+  return path;
+}
+
+std::string growing_video() {
+  std::string joined;
+  for (const char* size : {"64x48", "128x96"}) {
+    const std::string part = media_directory / "part.h264";
+    media_files::run("-f lavfi -i testsrc2=rate=25:duration=1:size=" + std::string(size) +
+                     " -c:v libx264 -pix_fmt yuv420p " + part);
+    joined += read_bytes(part).text();
+  }
+  std::string path = media_directory / "growing.h264";
+  std::ofstream(path, std::ios::binary)
+      .write(joined.data(), static_cast<std::streamsize>(joined.size()));
+  return path;
+}
+
 std::string output_of_ffmpeg(const std::string& arguments) {
   return output_of("ffmpeg -nostdin -v error " + arguments);
 }

@@ -222,6 +222,12 @@ std::vector<float> samples_of_ffmpeg(const std::string& path);
 // their streams, which goes on (ISO/IEC 13818-1, 2.4.3.3).
 std::string joined_recordings();
 
+// A file with a video of 25 pictures, another one of 10 pictures of 64 x 48, and audio.
+std::string two_videos();
+
+// H.264 without a container and times: 25 pictures of 64 x 48, and behind them as many of 128 x 96.
+std::string growing_video();
+
 // The bytes that the ffmpeg program writes to its standard output: "-i a.wav -f f32le -".
 std::string output_of_ffmpeg(const std::string& arguments);
 

@@ -343,9 +343,7 @@ TEST(Video, WhoseTimesGoBackHasNoFramesAtTimes) {
 }
 
 TEST(Video, IsOfTheStreamThatIsChosen) {
-  const std::string path = media_directory / "two.mkv";
-  media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +
-                   sounding + " -map 0 -map 1 -map 2 -t 1 -c:v ffv1 -c:a flac " + path);
+  const auto path = two_videos();
   const auto file = read_bytes(path);
   EXPECT_EQ(video(file, path).stream().index(), 0);
   const video second(file, path, {.stream = 1});
