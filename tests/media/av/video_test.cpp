@@ -136,6 +136,33 @@ TEST(Video, SelectionOfALongGroupOfPicturesDecodesWhatItNeeds) {
   EXPECT_LE(statistics_of(opened, clips).packets, 300U);  // not three times
 }
 
+// Every second or third picture is one that no other needs.
+TEST(Video, SelectionSkipsFramesThatNobodyNeedsOfEachCodecThatHasThem) {
+  for (const auto& recipe :
+       {video_recipe("h264-long-gop.mp4"),
+        {"skip-hevc.mp4",
+         "-c:v libx265 -x265-params log-level=none:keyint=50:bframes=2:b-pyramid=0 "
+         "-pix_fmt yuv420p"},
+        {"skip-hevc.mkv",
+         "-c:v libx265 -x265-params log-level=none:keyint=50:bframes=2:b-pyramid=0 -pix_fmt "
+         "yuv420p"},
+        {"skip-mpeg1.mkv", "-c:v mpeg1video -g 50 -bf 2"},
+        {"skip-mpeg2.ts", "-c:v mpeg2video -g 50 -bf 2"},
+        {"skip-mpeg2.mkv", "-c:v mpeg2video -g 50 -bf 2"},
+        {"skip-mpeg4.mp4", "-c:v mpeg4 -g 50 -bf 2"}}) {
+    const auto path = video_path(recipe);
+    const video opened(read_bytes(path), path);
+    EXPECT_FALSE(opened.index().is_sequential()) << recipe;
+    const auto last = opened.size() - 3;
+    const auto counted = statistics_of(opened, {last});
+    EXPECT_GE(counted.packets, 45U) << recipe;
+    EXPECT_LE(counted.frames, counted.packets * 3 / 5) << recipe;
+    EXPECT_EQ(digest_of(opened.frames(std::vector{last})[0]),
+              frames_of_ffmpeg(path, "v:0").at(static_cast<std::size_t>(last)))
+        << recipe;
+  }
+}
+
 TEST(Video, SelectionStartsAtTheKeyFrameBefore) {
   const auto opened = open_recipe("h264.mp4");  // groups of 12
   selection_statistics counted;
@@ -305,6 +332,32 @@ TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
     EXPECT_FALSE(opened.index().is_sequential()) << path;
     expect_frames_of_decoding_all(opened, file);
   }
+}
+
+// The demuxer decrypts the packets: those of the file are others.
+TEST(Video, ThatIsEncryptedHasTheFramesOfTheOtherIfItsKeyIsGiven) {
+  const auto plain = video_path(video_recipe("h264.mp4"));
+  const std::string path = media_directory / "encrypted.mp4";
+  media_files::run("-i " + plain +
+                   " -encryption_scheme cenc-aes-ctr -encryption_key "
+                   "00112233445566778899aabbccddeeff -encryption_kid "
+                   "ffeeddccbbaa99887766554433221100 -c copy " +
+                   path);
+  const auto file = read_bytes(path);
+  const std::vector<std::int64_t> numbers{0, 17, 49};
+  const auto expected = video(read_bytes(plain), plain).frames(numbers);
+  const video_options options{
+      .demuxing = {.options = "decryption_key=00112233445566778899aabbccddeeff"}};
+  runtime runs;
+  const auto from = std::make_shared<const counting_reader>(file, path);
+  for (const auto& opened :
+       {video(file, path, options), sync_wait(runs, video::open(from, options)),
+        video(file, path, index_video(file, path, options), options.demuxing)}) {
+    const auto frames = sync_wait(runs, opened.fetch(numbers)).frames(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), digest_of(expected[i])) << "frame " << numbers[i];
+  }
+  EXPECT_THROW(video(file, path).frames(numbers), error);
 }
 
 // Parameter sets in the headers say so.
