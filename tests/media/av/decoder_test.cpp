@@ -258,6 +258,40 @@ TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
   EXPECT_EQ(part.size(), expected);
 }
 
+TEST(DecodeVideo, OfAWindowOfAFileWhoseTimesAreTrustedReadsNoMoreThanItNeeds) {
+  const std::string path = media_directory / "long.ts";
+  media_files::run(
+      "-f lavfi -i testsrc2=size=178x98:rate=25:duration=20 -c:v mpeg2video -q:v 2 -g 12 " + path);
+  const auto file = read_bytes(path);
+  std::vector<std::vector<frame_digest>> windows;
+  std::vector<std::uint64_t> bytes;
+  for (const bool trust : {false, true}) {
+    demuxer opened(file, path, {.trust_times = trust});
+    const auto start = opened.bytes_read();
+    const auto begin = *opened.best(stream_kind::video).start_time();
+    auto read = opened.read(opened.best(stream_kind::video).index(),
+                            {.begin = begin, .end = begin + rational(1, 5)});
+    runtime runs;
+    windows.push_back(digests_of(decode(sync_wait(runs, std::move(read)))));
+    bytes.push_back(opened.bytes_read() - start);
+  }
+  EXPECT_EQ(windows[0].size(), 5U);
+  EXPECT_EQ(windows[1], windows[0]);
+  EXPECT_GE(bytes[0], file.size());
+  EXPECT_LT(bytes[1], file.size() / 2);
+}
+
+// The parts are not noticed: the window is that of the first place.
+TEST(DecodeVideo, OfAWindowWhoseTimesAreTrustedIsNotLookedForInASecondPlace) {
+  const auto path = joined_recordings();
+  const auto file = read_bytes(path);
+  const auto all = decode(demux(file, path, stream_kind::video));
+  const time_window window{.begin = all[20].time(), .end = all[30].time()};
+  const auto part = demux(file, path, stream_kind::video, window, {.trust_times = true});
+  const std::vector<frame> expected(all.begin() + 20, all.begin() + 30);
+  EXPECT_EQ(digests_of(decode(part)), digests_of(expected));
+}
+
 static std::vector<float> interleaved(const std::vector<frame>& frames) {
   std::vector<float> samples;
   for (const auto& each : frames) {

@@ -1,8 +1,12 @@
+#include <lade/from.hpp>
 #include <lade/io/file.hpp>
+#include <lade/map.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
@@ -14,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -579,6 +584,66 @@ TEST(Video, AFrameThatHasNotBeenFetchedIsRefused) {
   const auto opened = sync_wait(runs, video::open(from));
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{0}), error);
   EXPECT_THROW(sync_wait(runs, opened.fetch({50})), error);
+}
+
+// Packets of MPEG-TS do not lie in one piece: the video has copies of them.
+TEST(Video, PacketsThatItKeepsCountToTheBudgetOfTheRun) {
+  const auto path = video_path({"large.ts", "-vf scale=356:196 -c:v mpeg2video -q:v 1 -g 12"});
+  const auto file = read_bytes(path);
+  const auto index = index_video(file, path);
+  ASSERT_FALSE(index.has_positions());
+  std::uint64_t packets = 0;
+  for (const auto& each : index.packets()) packets += each.size;
+  const auto kept = [&](auto open) {
+    runtime where({.threads = 1});
+    std::optional<video> opened;
+    for (auto& each :
+         where.run(from(std::vector<sample>(1, sample(path).with_data(file))) | map(open)))
+      opened = std::move(each);
+    const auto bytes = where.memory().stats().used_bytes;
+    opened.reset();
+    EXPECT_EQ(where.memory().stats().used_bytes, 0U);
+    return bytes;
+  };
+  EXPECT_GE(kept([](const sample& in) { return video(in.data(), in.key()); }), packets);
+  EXPECT_GE(kept([index](const sample& in) { return video(in.data(), in.key(), index); }), packets);
+}
+
+// The file with a number at four bytes behind a mark, in little-endian order.
+static buffer with_number(const buffer& file, std::string_view mark, std::size_t behind,
+                          std::uint32_t number) {
+  buffer copy(file.size());
+  std::copy_n(file.data(), file.size(), copy.data());
+  const auto at = file.text().find(mark);
+  EXPECT_NE(at, std::string_view::npos);
+  std::memcpy(copy.data() + at + behind, &number, sizeof number);
+  return copy;
+}
+
+// The header of the file (avih) and that of the stream (strh) state how many frames there are, in
+// their fields dwTotalFrames and dwLength.
+TEST(Video, WhoseHeaderStatesAnotherNumberOfFramesHasThoseThatAreThere) {
+  for (const char* name : {"mpeg4.avi", "h264.avi", "mjpeg.avi"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_EQ(expected.size(), 50U);
+    for (const std::uint32_t stated : {7U, 5'000U}) {
+      auto file = with_number(read_bytes(path), "avih", 8 + 16, stated);
+      file = with_number(file, "strh", 8 + 32, stated);
+      const video opened(file, path);
+      EXPECT_EQ(opened.stream().stated_frames(), stated) << name;
+      EXPECT_EQ(opened.size(), 50) << name;
+      const std::vector<std::int64_t> numbers{0, 6, 7, 49};
+      const auto frames = opened.frames(numbers);
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        EXPECT_EQ(digest_of(frames[i]), expected[static_cast<std::size_t>(numbers[i])])
+            << name << ", frame " << numbers[i];
+      expect_frames_of_decoding_all(opened, file);
+      random draw(1);
+      EXPECT_EQ(sample_clip(opened.index(), {.frames = 2, .position = clip_position::spread}, draw),
+                (std::vector<std::int64_t>{12, 37}));
+    }
+  }
 }
 
 }  // namespace lade::media
