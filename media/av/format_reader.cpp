@@ -354,6 +354,24 @@ const std::optional<step_back>& format_reader::find_step_back(int stream) {
   return steps_back_[static_cast<std::size_t>(stream)];
 }
 
+static bool entries_go_back(const AVStream& of) {
+  auto latest = INT64_MIN;
+  for (int i = 0; i < avformat_index_get_entries_count(&of); ++i) {
+    const auto time = avformat_index_get_entry(const_cast<AVStream*>(&of), i)->timestamp;
+    if (time < latest) return true;
+    latest = time;
+  }
+  return false;
+}
+
+bool format_reader::index_goes_back(int stream) {
+  if (!is_mov()) return false;
+  indexes_go_back_.resize(streams_.size());
+  auto& known = indexes_go_back_[static_cast<std::size_t>(stream)];
+  if (!known) known = entries_go_back(*context_->streams[stream]);
+  return *known;
+}
+
 // Times of broken writers waver by a little.
 bool format_reader::begins_part(int stream, const step_back& at) const {
   const auto seconds = at.length() * this->stream(stream).time_base().to_double();

@@ -100,6 +100,10 @@ class format_reader {
   // reads nothing. Leaves the file at its end if it reads.
   const std::optional<step_back>& find_step_back(int stream);
 
+  // Whether times in the index of an MP4 file go back, as they do where a list of edits repeats or
+  // swaps parts: seeks may end anywhere then.
+  bool index_goes_back(int stream);
+
   // Whether the file goes on with another part there: times go back by more than most_wavering.
   bool begins_part(int stream, const step_back& at) const;
 
@@ -154,6 +158,7 @@ class format_reader {
   std::vector<stream_info> streams_;
   bool found_steps_back_ = false;
   std::vector<std::optional<step_back>> steps_back_;  // of each stream, once they have been found
+  std::vector<std::optional<bool>> indexes_go_back_;  // of each stream that was asked for
 };
 
 // FFmpeg's choice of a stream. `best_stream` returns null if the file has none of the kind;

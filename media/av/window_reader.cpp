@@ -162,6 +162,7 @@ void window_reader::begin() {
     const auto& back = file_.find_step_back(index);
     reads_all_ = back && file_.report_step_back(index, *back);
     wavers_ = back && !reads_all_;
+    reads_all_ = reads_all_ || file_.index_goes_back(index);
   }
   if (!seeks()) return go_to_start();
   file_.select(std::array{index});

@@ -244,6 +244,29 @@ TEST(DecodeVideo, OfWindowsOfFilesThatStateDecodingTimesOnlyHasAllFrames) {
       if (std::string_view(recipe.file) == name) expect_windows_of_all(video_path(recipe), 60);
 }
 
+TEST(DecodeVideo, OfWindowsOfTwoEditsHasAllFrames) {
+  expect_windows_of_all(edited_video("repeated.mp4", {{25, 0}, {30, 5}}), 20);
+  expect_windows_of_all(edited_video("skipped.mp4", {{10, 0}, {20, 29}}), 20);
+  expect_windows_of_all(edited_video("swapped.mp4", {{20, 24}, {20, 0}}), 20);
+}
+
+// Image files are videos of one frame, or more.
+TEST(DecodeVideo, OfImageFilesEqualsTheFramesOfTheFfmpegProgram) {
+  for (const auto& recipe : {media_recipe{"image.png", "-frames:v 1"},
+                             {"image.jpg", "-frames:v 1"},
+                             {"image.webp", "-frames:v 1 -c:v libwebp"},
+                             {"lossless.webp", "-frames:v 1 -c:v libwebp -lossless 1"},
+                             {"grey.png", "-frames:v 1 -pix_fmt gray16be"},
+                             {"image.bmp", "-frames:v 1"},
+                             {"image.gif", "-frames:v 3"}}) {
+    const auto path = video_path(recipe);
+    const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_FALSE(expected.empty()) << recipe;
+    EXPECT_EQ(digests_of(frames), expected) << recipe;
+  }
+}
+
 TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
   const auto path = joined_recordings();
   const auto file = read_bytes(path);

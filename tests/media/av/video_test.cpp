@@ -21,6 +21,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -30,6 +31,12 @@
 #include <vector>
 
 namespace lade::media {
+
+static std::vector<frame_digest> digests_of(const std::vector<frame>& frames) {
+  std::vector<frame_digest> digests;
+  for (const auto& each : frames) digests.push_back(digest_of(each));
+  return digests;
+}
 
 class SampleFrames : public testing::TestWithParam<media_recipe> {
  protected:
@@ -588,12 +595,14 @@ TEST(Video, AFrameThatHasNotBeenFetchedIsRefused) {
 
 // Packets of MPEG-TS do not lie in one piece: the video has copies of them.
 TEST(Video, PacketsThatItKeepsCountToTheBudgetOfTheRun) {
-  const auto path = video_path({"large.ts", "-vf scale=356:196 -c:v mpeg2video -q:v 1 -g 12"});
+  const auto path = video_path(
+      {"large.ts", "-vf scale=356:196,noise=alls=60:allf=t -c:v mpeg2video -q:v 2 -g 12"});
   const auto file = read_bytes(path);
   const auto index = index_video(file, path);
   ASSERT_FALSE(index.has_positions());
   std::uint64_t packets = 0;
   for (const auto& each : index.packets()) packets += each.size;
+  ASSERT_GT(packets, 2U << 20);
   const auto kept = [&](auto open) {
     runtime where({.threads = 1});
     std::optional<video> opened;
@@ -607,6 +616,36 @@ TEST(Video, PacketsThatItKeepsCountToTheBudgetOfTheRun) {
   };
   EXPECT_GE(kept([](const sample& in) { return video(in.data(), in.key()); }), packets);
   EXPECT_GE(kept([index](const sample& in) { return video(in.data(), in.key(), index); }), packets);
+}
+
+// Frames are repeated, left out, and shown before earlier ones; edits begin at key frames, and not.
+TEST(Video, WithTwoEditsHasTheFramesOfTheFfmpegProgram) {
+  int number = 0;
+  for (const auto& edits : std::vector<std::vector<video_edit>>{{{25, 0}, {30, 5}},
+                                                                {{25, 0}, {20, 12}},
+                                                                {{10, 0}, {20, 29}},
+                                                                {{10, 0}, {12, 36}},
+                                                                {{20, 24}, {20, 0}},
+                                                                {{7, 15}, {7, 15}, {20, 15}}}) {
+    const auto path = edited_video("edits" + std::to_string(++number) + ".mp4", edits);
+    const auto file = read_bytes(path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    EXPECT_EQ(digests_of(decode(demux(file, path, stream_kind::video))), expected) << path;
+    const video opened(file, path);
+    ASSERT_EQ(opened.size(), static_cast<std::int64_t>(expected.size())) << path;
+    for (std::int64_t i = 0; i < opened.size(); ++i) {
+      EXPECT_EQ(opened.index().time(i), expected[static_cast<std::size_t>(i)].time) << path;
+      EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]), expected[static_cast<std::size_t>(i)])
+          << path << ", frame " << i;
+    }
+    std::vector<std::int64_t> all(expected.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(digests_of(opened.frames(all)), expected) << path;
+    runtime runs;
+    const auto remote =
+        sync_wait(runs, video::open(std::make_shared<const counting_reader>(file, path)));
+    EXPECT_EQ(digests_of(sync_wait(runs, remote.fetch(all)).frames(all)), expected) << path;
+  }
 }
 
 // The file with a number at four bytes behind a mark, in little-endian order.

@@ -76,7 +76,8 @@ struct packet_stream_options {
 // several places. A window of them is refused with error(invalid_data), which says where times go
 // back. If damage is tolerated, that is counted, and the window has the frames of all places. Other
 // containers are checked as far as a window reads. Joined parts of Ogg with the same serial number
-// are noticed in memory only.
+// are noticed in memory only. An MP4 file whose list of edits repeats, leaves out or swaps parts is
+// not refused: a window reads all of it, because its index goes back.
 class demuxer {
  public:
   // Opens a file in memory. Needs no runtime.
