@@ -258,12 +258,31 @@ TEST(DecodeVideo, OfImageFilesEqualsTheFramesOfTheFfmpegProgram) {
                              {"lossless.webp", "-frames:v 1 -c:v libwebp -lossless 1"},
                              {"grey.png", "-frames:v 1 -pix_fmt gray16be"},
                              {"image.bmp", "-frames:v 1"},
+                             {"image.tiff", "-frames:v 1"},
                              {"image.gif", "-frames:v 3"}}) {
     const auto path = video_path(recipe);
     const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
     const auto expected = frames_of_ffmpeg(path, "v:0");
     ASSERT_FALSE(expected.empty()) << recipe;
     EXPECT_EQ(digests_of(frames), expected) << recipe;
+  }
+}
+
+// FFmpeg's decoder of TIFF goes on behind damage, as it does behind tags that it does not know.
+TEST(DecodeVideo, OfADamagedTiffIsRefusedOrCounted) {
+  for (const char* compression : {"packbits", "lzw", "deflate"}) {
+    const std::string path = media_directory / (std::string(compression) + ".tiff");
+    media_files::run(std::string(moving) + " -frames:v 1 -compression_algo " + compression + " " +
+                     path);
+    const auto file = read_bytes(path);
+    EXPECT_EQ(decode(demux(file, path, stream_kind::video)).size(), 1U) << compression;
+    std::memset(file.data() + file.size() / 4, 0xff, file.size() / 4);
+    const auto damaged = demux(file, path, stream_kind::video);
+    for (const int threads : {1, 2})
+      EXPECT_THROW(decode(damaged, {.threads = threads}), error) << compression;
+    std::uint64_t count = 0;
+    decode(damaged, {.damage = damage_policy::tolerate}, &count);
+    EXPECT_GE(count, 1U) << compression;
   }
 }
 
