@@ -275,6 +275,9 @@ TEST(StoredStream, HasAllThatTheFileStates) {
        {rotated, wide, late, mirrored, video_path(video_recipe("h264-interlaced.mp4")),
         video_path(video_recipe("hevc-422-12.mp4")), video_path(video_recipe("mpeg4.avi"))})
     expect_stream_survives(path, stream_kind::video);
+  const auto second = index_video(read_bytes(two_videos()), "two.mkv", {.stream = 1});
+  EXPECT_EQ(second.stream().index(), 1);
+  expect_same_stream(packet_index::parse(second.serialise(), "stored").stream(), second.stream());
   for (const auto& recipe : audio_recipes())
     expect_stream_survives(audio_path(recipe), stream_kind::audio);
 }
