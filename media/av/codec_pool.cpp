@@ -141,10 +141,12 @@ static void open_codec(AVCodecContext& context, const AVCodec& decoder,
 }
 
 // FFmpeg's H.264 decoder takes marks of absent pictures for errors, which are normal behind a key
-// frame of an open group of pictures. It flags the frames that it has to repair.
+// frame of an open group of pictures. It flags the frames that it has to repair. That of TIFF takes
+// tags that it does not know for errors; decoder looks at what else it says.
 static int strict_recognition(AVCodecID codec) noexcept {
   constexpr int check = AV_EF_CRCCHECK | AV_EF_BITSTREAM;
-  return codec == AV_CODEC_ID_H264 ? check : check | AV_EF_EXPLODE;
+  const bool takes_for_errors = codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_TIFF;
+  return takes_for_errors ? check : check | AV_EF_EXPLODE;
 }
 
 // libavcodec takes these for granted, and ends the process otherwise.

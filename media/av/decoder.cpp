@@ -51,12 +51,23 @@ static bool changes_parameters(AVCodecID codec, const AVPacket& of) noexcept {
 }
 
 // FFmpeg's decoder of MPEG-4 Part 2 with several threads ends the process at the first damaged
-// picture that it is to refuse: its thread drops the picture, and reports that there is one.
+// picture that it is to refuse: its thread drops the picture, and reports that there is one. What
+// that of TIFF says of damage must be said on this thread.
 static decode_options survivable(const stream_info& of, decode_options options) {
   check_decode_options(options, "decode " + of.name());
   const bool refuses = options.damage == damage_policy::refuse;
-  if (of.parameters().codec_id == AV_CODEC_ID_MPEG4 && refuses) options.threads = 1;
+  const auto codec = of.parameters().codec_id;
+  if (codec == AV_CODEC_ID_TIFF || (codec == AV_CODEC_ID_MPEG4 && refuses)) options.threads = 1;
   return options;
+}
+
+// Whether FFmpeg's decoder of TIFF has said that a picture is damaged. Tags that it does not know
+// are no damage.
+static bool tells_damaged_tiff(const av_messages& said) noexcept {
+  const auto tells = [](std::string_view text) {
+    return !text.empty() && !text.starts_with("Unknown or unsupported tag");
+  };
+  return tells(said.first_error()) || tells(said.last_error());
 }
 
 // Options as text may ask for the same.
@@ -102,6 +113,8 @@ class decoder::state {
   // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
   // list pictures before it, whether they use them or not.
   void suspect_last(const av_messages& said) {
+    if (stream.parameters().codec_id == AV_CODEC_ID_TIFF && tells_damaged_tiff(said))
+      report(errc::invalid_data, said.last_error());
     if (!said.names_missing_reference() || last_is_key) return;
     const bool is_h264 = stream.parameters().codec_id == AV_CODEC_ID_H264;
     if (!is_h264 || (begins_anew && last_pts == AV_NOPTS_VALUE))

@@ -87,8 +87,9 @@ static bool is_stored(const AVPacket& of, std::uint64_t file_bytes) noexcept {
   return of.pos >= 0 && end <= file_bytes;
 }
 
-static bool is_encrypted(const AVCodecParameters& of) noexcept {
-  return of.codec_tag == MKTAG('e', 'n', 'c', 'v');
+// Whether the demuxer has a key by which it decrypts packets: the file does not have their bytes.
+static bool decrypts(const demux_options& options) noexcept {
+  return options.options.find("decryption_key") != std::string_view::npos;
 }
 
 static const stream_info& chosen_stream(format_reader& of, const video_options& options) {
@@ -100,12 +101,12 @@ static const stream_info& chosen_stream(format_reader& of, const video_options& 
 
 std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name,
                                              const video_options& options) {
+  if (decrypts(options.demuxing)) return std::nullopt;
   const auto file_bytes = headers.file_bytes();
   format_reader opened(std::make_unique<headers_input>(std::move(headers)), std::string(name),
                        options.demuxing, {}, false);
   if (!opened.is_mov() || !opened.states_parameters()) return std::nullopt;
   const auto& stream = chosen_stream(opened, options);
-  if (is_encrypted(stream.parameters())) return std::nullopt;
   opened.select(std::array{stream.index()});
   opened.context().flags |= AVFMT_FLAG_NOPARSE;
   std::vector<indexed_packet> entries;

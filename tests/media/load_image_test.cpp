@@ -1,5 +1,8 @@
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
 #include <lade/media/load_image.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 
 #include "../support/mounted_store.hpp"
@@ -9,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -40,6 +44,33 @@ TEST(LoadImages, AreOneTensorInTheOrderOfThePaths) {
   for (std::size_t i = 0; i < paths.size(); ++i)
     EXPECT_TRUE(same_pixels(loaded[static_cast<std::int64_t>(i)],
                             sync_wait(runs, load_image(paths[i], {.width = 40, .height = 30}))));
+}
+
+TEST(LoadImage, IsOneLineInAPipeline) {
+  runtime runs;
+  std::size_t next = 0;
+  for (const auto& loaded : runs.run(from(photo_paths()) | map([](const std::string& path) {
+                                       return load_image(path, {.width = 40, .height = 30});
+                                     }))) {
+    const auto expected = decode_image({.width = 40, .height = 30})(load(photos()[next++]));
+    EXPECT_TRUE(same_pixels(loaded, expected));
+  }
+  EXPECT_EQ(next, photos().size());
+}
+
+TEST(LoadImages, AreOneLineInAPipeline) {
+  runtime runs;
+  const std::vector<std::vector<std::string>> groups{photo_paths(), {photo_paths()[0]}};
+  std::vector<std::int64_t> sizes;
+  for (const auto& loaded : runs.run(from(groups) | map([](const std::vector<std::string>& paths) {
+                                       return load_images(paths, {.width = 40, .height = 30});
+                                     }))) {
+    sizes.push_back(loaded.shape()[0]);
+    EXPECT_TRUE(
+        same_pixels(loaded[0], decode_image({.width = 40, .height = 30})(load(photos()[0]))));
+  }
+  const auto all = static_cast<std::int64_t>(photos().size());
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{all, 1}));
 }
 
 TEST(LoadImages, AFileThatIsNotThereIsNamed) {

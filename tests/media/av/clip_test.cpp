@@ -477,4 +477,123 @@ TEST(DecodeClip, ReservesMemoryForPicturesInFlightAndForPacketsThatAreCopied) {
   EXPECT_EQ(decode_clip(small).memory_to_write(mp4), 12U * 1500);
 }
 
+TEST(DecodeClip, IsOfTheStreamThatIsChosen) {
+  const auto path = two_videos();
+  const auto in = sample(path).with_data(read_bytes(path));
+  const clip_options options{.sampling = {.frames = 3, .position = clip_position::first},
+                             .stream = 1,
+                             .width = 32,
+                             .height = 24};
+  const auto clip = decode_clip(options)(in);
+  const auto frames = video(in.data(), path, {.stream = 1}).frames(numbers{0, 1, 2});
+  for (std::size_t t = 0; t < 3; ++t)
+    EXPECT_TRUE(equal(clip[static_cast<std::int64_t>(t)],
+                      to_tensor(frames[t], {.width = 32, .height = 24})));
+  runtime runs;
+  EXPECT_TRUE(equal(clip, sync_wait(runs, decode_clip(options).read(
+                                              std::make_shared<const memory_reader>(in.data())))));
+}
+
+// The pictures of the clip are small enough, and those behind it are not.
+TEST(DecodeClip, OfAVideoWithALaterPictureOfTooManyPixelsIsRefused) {
+  const auto path = growing_video();
+  const auto in = sample(path).with_data(read_bytes(path));
+  clip_options options{
+      .sampling = {.frames = 2, .position = clip_position::first}, .width = 8, .height = 8};
+  EXPECT_NO_THROW(decode_clip{options}(in));
+  options.decoding.max_pixels = 64 * 48;
+  EXPECT_THROW(decode_clip{options}(in), error);
+}
+
+// Each frame of a clip is what to_tensor makes of it with the same options.
+template <class SetOptions>
+static void expect_frames_of_to_tensor(const std::string& path, const SetOptions& set,
+                                       clip_layout layout = clip_layout::thwc) {
+  clip_options options{.sampling = four_frames, .width = 30, .height = 20, .layout = layout};
+  image_options of_frame{.width = 30, .height = 20};
+  set(options);
+  set(of_frame);
+  of_frame.layout = layout == clip_layout::thwc ? image_layout::hwc : image_layout::chw;
+  const auto in = sample(path).with_data(read_bytes(path));
+  const auto clip = decode_clip(options)(in, random(3));
+  const auto frames = video(in.data(), path).frames(numbers{0, 9, 18, 27});
+  for (std::int64_t t = 0; t < 4; ++t) {
+    const auto expected = to_tensor(frames[static_cast<std::size_t>(t)], of_frame, random(3));
+    if (layout != clip_layout::cthw) {
+      EXPECT_TRUE(equal(clip[t], expected));
+      continue;
+    }
+    for (std::int64_t c = 0; c < channels_of(options.colour); ++c)
+      EXPECT_TRUE(equal(clip[c][t], expected[c]));
+  }
+}
+
+TEST(DecodeClip, FramesAreThoseOfToTensorInEachTypeColourAndLayout) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  for (const auto type :
+       {element_type::u8, element_type::f16, element_type::bf16, element_type::f32})
+    for (const auto colour :
+         {image_colour::rgb, image_colour::bgr, image_colour::grey, image_colour::rgba})
+      for (const auto layout : {clip_layout::thwc, clip_layout::tchw, clip_layout::cthw}) {
+        SCOPED_TRACE(std::string(name(type)) + ", colour " + std::to_string(int(colour)) +
+                     ", layout " + std::to_string(int(layout)));
+        const auto set = [&](auto& of) {
+          of.type = type;
+          of.colour = colour;
+          if (type == element_type::u8) return;
+          of.mean = {0.5F, 0.4F, 0.3F};
+          of.stddev = {0.2F, 0.3F, 0.4F};
+        };
+        expect_frames_of_to_tensor(path, set, layout);
+      }
+}
+
+TEST(DecodeClip, FramesAreCroppedAsToTensorCropsThem) {
+  const auto path = video_path(video_recipe("h264.mp4"));
+  const auto expect = [&](const char* what, const auto& set) {
+    SCOPED_TRACE(what);
+    expect_frames_of_to_tensor(path, set);
+  };
+  expect("centre", [](auto& of) { of.fit = image_fit::centre_crop; });
+  expect("shorter_side", [](auto& of) {
+    of.fit = image_fit::centre_crop;
+    of.shorter_side = 60;
+  });
+  const auto at_random = [&](const char* what, auto change) {
+    expect(what, [change](auto& of) {
+      of.fit = image_fit::random_crop;
+      change(of);
+    });
+  };
+  at_random("random", [](auto&) {});
+  at_random("flip", [](auto& of) { of.flip = 1; });
+  at_random("no flip", [](auto& of) { of.flip = 0; });
+  at_random("min_area", [](auto& of) { of.min_area = 0.9; });
+  at_random("max_area", [](auto& of) { of.max_area = 0.1; });
+  at_random("min_aspect", [](auto& of) { of.min_aspect = 1.3; });
+  at_random("max_aspect", [](auto& of) { of.max_aspect = 0.8; });
+}
+
+TEST(DecodeClip, FramesAreTurnedAsToTensorTurnsThem) {
+  const auto path = video_path(video_recipe("h264-rotated.mov"));
+  expect_frames_of_to_tensor(path, [](auto& of) { of.orient = true; });
+  expect_frames_of_to_tensor(path, [](auto& of) { of.orient = false; });
+  const auto in = sample(path).with_data(read_bytes(path));
+  clip_options options{.sampling = four_frames, .width = 30, .height = 20};
+  const auto turned = decode_clip(options)(in);
+  options.orient = false;
+  const auto stored = decode_clip(options)(in);
+  EXPECT_FALSE(equal(turned, stored));
+  EXPECT_TRUE(equal(stored, decode_clip(options)(sample_of("h264.mp4"))));
+}
+
+TEST(DecodeClip, FramesOfPixelsThatAreNotSquareAreCroppedAsToTensorCropsThem) {
+  const auto path = video_path({"wide.mp4", "-vf setsar=2 -c:v libx264 -pix_fmt yuv420p"});
+  for (const bool square : {false, true})
+    expect_frames_of_to_tensor(path, [square](auto& of) {
+      of.fit = image_fit::centre_crop;
+      of.square_pixels = square;
+    });
+}
+
 }  // namespace lade::media

@@ -222,6 +222,19 @@ TEST_P(MirrorFrame, EqualsTheFfmpegProgram) {
 
 INSTANTIATE_TEST_SUITE_P(Degrees, MirrorFrame, testing::Values(0, 90, 180, 270));
 
+// The rotated file has the packets of the other one.
+TEST(TurnFrame, AFrameThatIsNotToBeTurnedIsAsItIsStored) {
+  const auto stored = to_tensor(first_frame_of(video_path(video_recipe("h264.mp4"))));
+  const auto sideways = first_frame_of(video_path(video_recipe("h264-rotated.mov")));
+  EXPECT_EQ(to_tensor(sideways).shape(), (dimensions{178, 98, 3}));
+  const auto unturned = to_tensor(sideways, {.orient = false});
+  ASSERT_EQ(unturned.shape(), stored.shape());
+  EXPECT_EQ(std::memcmp(unturned.bytes(), stored.bytes(), stored.spec().bytes()), 0);
+  const tensor slot(stored.spec());
+  write_frame(sideways, {.width = 178, .height = 98, .orient = false}, slot);
+  EXPECT_EQ(std::memcmp(slot.bytes(), stored.bytes(), stored.spec().bytes()), 0);
+}
+
 // Raw pictures of a format, 64 x 48.
 static std::string raw_path(const std::string& format, const std::string& filter = "null") {
   const auto path = media_directory / (format + ".raw");

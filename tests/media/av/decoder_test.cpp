@@ -182,6 +182,17 @@ TEST(DecodeVideo, ByADecoderThatIsNamedHasTheSameFrames) {
   if (decoders == 0) GTEST_SKIP() << "FFmpeg has no decoder of libvpx";
 }
 
+TEST(DecodeVideo, OfMorePixelsThanAreAllowedIsRefusedEachTime) {
+  for (const char* file : {"h264.mp4", "vp9.webm", "mpeg4.avi"}) {
+    const auto path = video_path(video_recipe(file));
+    const auto packets = demux(read_bytes(path), path, stream_kind::video);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(decode(packets).size(), 50U) << file;
+      EXPECT_THROW(decode(packets, {.max_pixels = 97 * 178}), error) << file;
+    }
+  }
+}
+
 TEST(DecodeVideo, ByADecoderOfAnotherCodecIsRefused) {
   const auto path = video_path(video_recipe("h264.mp4"));
   const auto packets = demux(read_bytes(path), path, stream_kind::video);
@@ -233,6 +244,48 @@ TEST(DecodeVideo, OfWindowsOfFilesThatStateDecodingTimesOnlyHasAllFrames) {
       if (std::string_view(recipe.file) == name) expect_windows_of_all(video_path(recipe), 60);
 }
 
+TEST(DecodeVideo, OfWindowsOfTwoEditsHasAllFrames) {
+  expect_windows_of_all(edited_video("repeated.mp4", {{25, 0}, {30, 5}}), 20);
+  expect_windows_of_all(edited_video("skipped.mp4", {{10, 0}, {20, 29}}), 20);
+  expect_windows_of_all(edited_video("swapped.mp4", {{20, 24}, {20, 0}}), 20);
+}
+
+// Image files are videos of one frame, or more.
+TEST(DecodeVideo, OfImageFilesEqualsTheFramesOfTheFfmpegProgram) {
+  for (const auto& recipe : {media_recipe{"image.png", "-frames:v 1"},
+                             {"image.jpg", "-frames:v 1"},
+                             {"image.webp", "-frames:v 1 -c:v libwebp"},
+                             {"lossless.webp", "-frames:v 1 -c:v libwebp -lossless 1"},
+                             {"grey.png", "-frames:v 1 -pix_fmt gray16be"},
+                             {"image.bmp", "-frames:v 1"},
+                             {"image.tiff", "-frames:v 1"},
+                             {"image.gif", "-frames:v 3"}}) {
+    const auto path = video_path(recipe);
+    const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_FALSE(expected.empty()) << recipe;
+    EXPECT_EQ(digests_of(frames), expected) << recipe;
+  }
+}
+
+// FFmpeg's decoder of TIFF goes on behind damage, as it does behind tags that it does not know.
+TEST(DecodeVideo, OfADamagedTiffIsRefusedOrCounted) {
+  for (const char* compression : {"packbits", "lzw", "deflate"}) {
+    const std::string path = media_directory / (std::string(compression) + ".tiff");
+    media_files::run(std::string(moving) + " -frames:v 1 -compression_algo " + compression + " " +
+                     path);
+    const auto file = read_bytes(path);
+    EXPECT_EQ(decode(demux(file, path, stream_kind::video)).size(), 1U) << compression;
+    std::memset(file.data() + file.size() / 4, 0xff, file.size() / 4);
+    const auto damaged = demux(file, path, stream_kind::video);
+    for (const int threads : {1, 2})
+      EXPECT_THROW(decode(damaged, {.threads = threads}), error) << compression;
+    std::uint64_t count = 0;
+    decode(damaged, {.damage = damage_policy::tolerate}, &count);
+    EXPECT_GE(count, 1U) << compression;
+  }
+}
+
 TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
   const auto path = joined_recordings();
   const auto file = read_bytes(path);
@@ -245,6 +298,40 @@ TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
   std::size_t expected = 0;
   for (const auto& each : all) expected += window.contains(*each.time());
   EXPECT_EQ(part.size(), expected);
+}
+
+TEST(DecodeVideo, OfAWindowOfAFileWhoseTimesAreTrustedReadsNoMoreThanItNeeds) {
+  const std::string path = media_directory / "long.ts";
+  media_files::run(
+      "-f lavfi -i testsrc2=size=178x98:rate=25:duration=20 -c:v mpeg2video -q:v 2 -g 12 " + path);
+  const auto file = read_bytes(path);
+  std::vector<std::vector<frame_digest>> windows;
+  std::vector<std::uint64_t> bytes;
+  for (const bool trust : {false, true}) {
+    demuxer opened(file, path, {.trust_times = trust});
+    const auto start = opened.bytes_read();
+    const auto begin = *opened.best(stream_kind::video).start_time();
+    auto read = opened.read(opened.best(stream_kind::video).index(),
+                            {.begin = begin, .end = begin + rational(1, 5)});
+    runtime runs;
+    windows.push_back(digests_of(decode(sync_wait(runs, std::move(read)))));
+    bytes.push_back(opened.bytes_read() - start);
+  }
+  EXPECT_EQ(windows[0].size(), 5U);
+  EXPECT_EQ(windows[1], windows[0]);
+  EXPECT_GE(bytes[0], file.size());
+  EXPECT_LT(bytes[1], file.size() / 2);
+}
+
+// The parts are not noticed: the window is that of the first place.
+TEST(DecodeVideo, OfAWindowWhoseTimesAreTrustedIsNotLookedForInASecondPlace) {
+  const auto path = joined_recordings();
+  const auto file = read_bytes(path);
+  const auto all = decode(demux(file, path, stream_kind::video));
+  const time_window window{.begin = all[20].time(), .end = all[30].time()};
+  const auto part = demux(file, path, stream_kind::video, window, {.trust_times = true});
+  const std::vector<frame> expected(all.begin() + 20, all.begin() + 30);
+  EXPECT_EQ(digests_of(decode(part)), digests_of(expected));
 }
 
 static std::vector<float> interleaved(const std::vector<frame>& frames) {

@@ -47,6 +47,21 @@ TEST(Frame, OfVideoKnowsItsTimeAndKind) {
   EXPECT_TRUE(pictures("h264-interlaced.mp4")[0].is_interlaced());
 }
 
+TEST(Frame, OfVideoKnowsItsColours) {
+  const auto path = video_path({"colours.mp4",
+                                "-frames:v 1 -c:v libx264 -pix_fmt yuv420p -x264-params "
+                                "colormatrix=bt709:colorprim=bt470m:transfer=log100:fullrange=on"});
+  const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
+  const auto colour = frames.at(0).colour();
+  EXPECT_EQ(colour.matrix, "bt709");
+  EXPECT_EQ(colour.primaries, "bt470m");
+  EXPECT_EQ(colour.transfer, "log100");
+  EXPECT_EQ(colour.range, "pc");
+  const auto untagged = pictures("h264.mp4")[0].colour();
+  EXPECT_EQ(untagged.primaries, "unknown");
+  EXPECT_EQ(untagged.transfer, "unknown");
+}
+
 // The same frame at another time of a stream that has this name.
 static frame frame_at(const frame& of, std::int64_t pts, const rational& time_base) {
   av_frame moved(check_av(av_frame_clone(&of.get())));

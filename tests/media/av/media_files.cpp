@@ -112,6 +112,69 @@ std::string joined_transport_streams(const std::string& one, const std::string& 
   return path;
 }
 
+std::string two_videos() {
+  std::string path = media_directory / "two.mkv";
+  media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +
+                   sounding + " -map 0 -map 1 -map 2 -t 1 -c:v ffv1 -pix_fmt yuv420p -c:a flac " +
+                   path);
+  return path;
+}
+
+std::string growing_video() {
+  std::string joined;
+  for (const char* size : {"64x48", "128x96"}) {
+    const std::string part = media_directory / "part.h264";
+    media_files::run("-f lavfi -i testsrc2=rate=25:duration=1:size=" + std::string(size) +
+                     " -c:v libx264 -pix_fmt yuv420p " + part);
+    joined += read_bytes(part).text();
+  }
+  std::string path = media_directory / "growing.h264";
+  std::ofstream(path, std::ios::binary)
+      .write(joined.data(), static_cast<std::streamsize>(joined.size()));
+  return path;
+}
+
+static std::string big_endian(std::uint32_t value) {
+  std::string bytes;
+  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
+  return bytes;
+}
+
+static std::uint32_t big_endian_at(const std::string& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = at; i < at + 4; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// A list has a duration in units of the file, a time in units of the stream, and a rate for each
+// edit (ISO/IEC 14496-12, 8.6.6). The first edit of the file states how much reordering delays its
+// first frame. Its boxes lie behind the media, whose positions stay.
+std::string edited_video(const std::string& file, const std::vector<video_edit>& edits) {
+  constexpr std::uint32_t file_units = 40;  // for each frame, by default 1/1000 s
+  constexpr std::uint32_t units = 512;
+  constexpr std::size_t edit_bytes = 12;
+  std::string content(read_bytes(video_path(video_recipe("h264.mp4"))).text());
+  const auto count_at = content.find("elst") + 8;
+  const auto old_bytes = edit_bytes * big_endian_at(content, count_at);
+  const auto delay = big_endian_at(content, count_at + 8);
+  std::string list = big_endian(static_cast<std::uint32_t>(edits.size()));
+  for (const auto& each : edits)
+    list += big_endian(file_units * static_cast<std::uint32_t>(each.frames)) +
+            big_endian(delay + units * static_cast<std::uint32_t>(each.first)) +
+            big_endian(1U << 16);
+  for (const char* box : {"moov", "trak", "edts", "elst"}) {
+    const auto at = content.find(box) - 4;
+    const auto size = big_endian_at(content, at) + list.size() - 4 - old_bytes;
+    content.replace(at, 4, big_endian(static_cast<std::uint32_t>(size)));
+  }
+  content.replace(count_at, 4 + old_bytes, list);
+  std::string path = media_directory / file;
+  std::ofstream(path, std::ios::binary)
+      .write(content.data(), static_cast<std::streamsize>(content.size()));
+  return path;
+}
+
 std::string output_of_ffmpeg(const std::string& arguments) {
   return output_of("ffmpeg -nostdin -v error " + arguments);
 }

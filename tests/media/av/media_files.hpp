@@ -225,6 +225,21 @@ std::string joined_recordings();
 // The path of a file with all of a transport stream twice, whose packets are counted on.
 std::string joined_transport_streams(const std::string& one, const std::string& file);
 
+// A file with a video of 25 pictures, another one of 10 pictures of 64 x 48, and audio.
+std::string two_videos();
+
+// H.264 without a container and times: 25 pictures of 64 x 48, and behind them as many of 128 x 96.
+std::string growing_video();
+
+// One edit of an MP4 file: a part of its video that is shown.
+struct video_edit {
+  int frames;
+  int first;  // number of the frame with which it begins
+};
+
+// h264.mp4, 50 frames in groups of 12, with another list of edits.
+std::string edited_video(const std::string& file, const std::vector<video_edit>& edits);
+
 // The bytes that the ffmpeg program writes to its standard output: "-i a.wav -f f32le -".
 std::string output_of_ffmpeg(const std::string& arguments);
 

@@ -1,4 +1,6 @@
 #include <lade/error.hpp>
+#include <lade/media/av/muxer.hpp>
+#include <lade/media/av/packet.hpp>
 #include <lade/media/av/packet_index.hpp>
 #include <lade/media/av/video.hpp>
 #include <lade/random.hpp>
@@ -16,8 +18,13 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
 
 namespace lade::media {
 
@@ -174,6 +181,105 @@ TEST(PacketIndex, RangesStartAtKeyFramesAndDoNotOverlap) {
   EXPECT_FALSE(index.is_key(25));
   EXPECT_THROW((void)index.ranges(std::vector<std::int64_t>{50}), error);
   EXPECT_THROW((void)index.time(-1), error);
+}
+
+static std::string_view extradata_of(const AVCodecParameters& of) {
+  return {reinterpret_cast<const char*>(of.extradata), static_cast<std::size_t>(of.extradata_size)};
+}
+
+static void expect_same_parameters(const AVCodecParameters& a, const AVCodecParameters& b) {
+  EXPECT_EQ(a.codec_id, b.codec_id);
+  EXPECT_EQ(a.codec_tag, b.codec_tag);
+  EXPECT_EQ(a.format, b.format);
+  EXPECT_EQ(a.bits_per_coded_sample, b.bits_per_coded_sample);
+  EXPECT_EQ(a.bits_per_raw_sample, b.bits_per_raw_sample);
+  EXPECT_EQ(a.profile, b.profile);
+  EXPECT_EQ(a.level, b.level);
+  EXPECT_EQ(a.sample_aspect_ratio.num, b.sample_aspect_ratio.num);
+  EXPECT_EQ(a.sample_aspect_ratio.den, b.sample_aspect_ratio.den);
+  EXPECT_EQ(a.field_order, b.field_order);
+  EXPECT_EQ(a.color_range, b.color_range);
+  EXPECT_EQ(a.color_primaries, b.color_primaries);
+  EXPECT_EQ(a.color_trc, b.color_trc);
+  EXPECT_EQ(a.color_space, b.color_space);
+  EXPECT_EQ(a.chroma_location, b.chroma_location);
+  EXPECT_EQ(a.video_delay, b.video_delay);
+  EXPECT_EQ(a.block_align, b.block_align);
+  EXPECT_EQ(a.frame_size, b.frame_size);
+  EXPECT_EQ(a.initial_padding, b.initial_padding);
+  EXPECT_EQ(a.trailing_padding, b.trailing_padding);
+  EXPECT_EQ(a.seek_preroll, b.seek_preroll);
+  EXPECT_EQ(av_channel_layout_compare(&a.ch_layout, &b.ch_layout), 0);
+  EXPECT_EQ(extradata_of(a), extradata_of(b));
+}
+
+static void expect_same_stream(const stream_info& a, const stream_info& b) {
+  EXPECT_EQ(a.name(), b.name());
+  EXPECT_EQ(a.index(), b.index());
+  EXPECT_EQ(a.kind(), b.kind());
+  EXPECT_EQ(a.codec(), b.codec());
+  EXPECT_EQ(a.time_base(), b.time_base());
+  EXPECT_EQ(a.start_time(), b.start_time());
+  EXPECT_EQ(a.duration(), b.duration());
+  EXPECT_EQ(a.stated_frames(), b.stated_frames());
+  EXPECT_EQ(a.bit_rate(), b.bit_rate());
+  EXPECT_EQ(a.metadata(), b.metadata());
+  EXPECT_EQ(a.width(), b.width());
+  EXPECT_EQ(a.height(), b.height());
+  EXPECT_EQ(a.frame_rate(), b.frame_rate());
+  EXPECT_EQ(a.sample_aspect(), b.sample_aspect());
+  EXPECT_EQ(a.orientation(), b.orientation());
+  EXPECT_EQ(a.sample_rate(), b.sample_rate());
+  EXPECT_EQ(a.channels(), b.channels());
+  expect_same_parameters(a.parameters(), b.parameters());
+}
+
+// A file with its packets' stream, and that of its index, after they have been stored.
+static void expect_stream_survives(const std::string& path, stream_kind kind) {
+  SCOPED_TRACE(path);
+  const auto file = read_bytes(path);
+  const auto demuxed = demux(file, path, kind);
+  expect_same_stream(packets::parse(demuxed.serialise(), "stored").stream(), demuxed.stream());
+  if (kind != stream_kind::video) return;
+  const auto index = index_video(file, path);
+  expect_same_stream(packet_index::parse(index.serialise(), "stored").stream(), index.stream());
+}
+
+// The packets of a file in one whose pictures are mirrored and turned.
+static std::string mirrored_path() {
+  const auto packets = demux(read_bytes(video_path(video_recipes()[0])), "in", stream_kind::video);
+  auto path = media_directory / "mirrored.mp4";
+  muxer to(path);
+  to.set_orientation(to.add(packets.stream()), {.degrees = 270, .mirrored = true});
+  for (const auto& each : packets) to.write(0, each);
+  to.finish();
+  return path;
+}
+
+TEST(StoredStream, HasAllThatTheFileStates) {
+  const auto rotated = video_path(video_recipe("h264-rotated.mov"));
+  const auto wide = video_path(
+      {"wide.mp4", "-vf setsar=4/3 -metadata:s:v language=deu -c:v libx264 -pix_fmt yuv420p"});
+  const auto stream_of = [](const std::string& path) {
+    return index_video(read_bytes(path), path).stream();
+  };
+  EXPECT_EQ(stream_of(rotated).orientation().degrees % 180, 90);
+  EXPECT_EQ(stream_of(rotated).stated_frames(), 50);
+  EXPECT_EQ(stream_of(rotated).duration(), rational(2));
+  EXPECT_EQ(stream_of(wide).sample_aspect(), rational(4, 3));
+  const auto late = video_path(video_recipe("late-start.mp4"));
+  EXPECT_EQ(stream_of(late).start_time(), rational(3));
+  const auto mirrored = mirrored_path();
+  EXPECT_TRUE(stream_of(mirrored).orientation().mirrored);
+  for (const auto& path :
+       {rotated, wide, late, mirrored, video_path(video_recipe("h264-interlaced.mp4")),
+        video_path(video_recipe("hevc-422-12.mp4")), video_path(video_recipe("mpeg4.avi"))})
+    expect_stream_survives(path, stream_kind::video);
+  const auto second = index_video(read_bytes(two_videos()), "two.mkv", {.stream = 1});
+  EXPECT_EQ(second.stream().index(), 1);
+  expect_same_stream(packet_index::parse(second.serialise(), "stored").stream(), second.stream());
+  for (const auto& recipe : audio_recipes())
+    expect_stream_survives(audio_path(recipe), stream_kind::audio);
 }
 
 }  // namespace lade::media

@@ -1,8 +1,12 @@
+#include <lade/from.hpp>
 #include <lade/io/file.hpp>
+#include <lade/map.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
@@ -14,8 +18,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -25,6 +31,12 @@
 #include <vector>
 
 namespace lade::media {
+
+static std::vector<frame_digest> digests_of(const std::vector<frame>& frames) {
+  std::vector<frame_digest> digests;
+  for (const auto& each : frames) digests.push_back(digest_of(each));
+  return digests;
+}
 
 class SampleFrames : public testing::TestWithParam<media_recipe> {
  protected:
@@ -134,6 +146,33 @@ TEST(Video, SelectionOfALongGroupOfPicturesDecodesWhatItNeeds) {
   const clip_sampling three{.frames = 4, .clips = 3, .position = clip_position::random};
   const auto clips = sample_clip(opened.index(), three, draw);
   EXPECT_LE(statistics_of(opened, clips).packets, 300U);  // not three times
+}
+
+// Every second or third picture is one that no other needs.
+TEST(Video, SelectionSkipsFramesThatNobodyNeedsOfEachCodecThatHasThem) {
+  for (const auto& recipe :
+       {video_recipe("h264-long-gop.mp4"),
+        {"skip-hevc.mp4",
+         "-c:v libx265 -x265-params log-level=none:keyint=50:bframes=2:b-pyramid=0 "
+         "-pix_fmt yuv420p"},
+        {"skip-hevc.mkv",
+         "-c:v libx265 -x265-params log-level=none:keyint=50:bframes=2:b-pyramid=0 -pix_fmt "
+         "yuv420p"},
+        {"skip-mpeg1.mkv", "-c:v mpeg1video -g 50 -bf 2"},
+        {"skip-mpeg2.ts", "-c:v mpeg2video -g 50 -bf 2"},
+        {"skip-mpeg2.mkv", "-c:v mpeg2video -g 50 -bf 2"},
+        {"skip-mpeg4.mp4", "-c:v mpeg4 -g 50 -bf 2"}}) {
+    const auto path = video_path(recipe);
+    const video opened(read_bytes(path), path);
+    EXPECT_FALSE(opened.index().is_sequential()) << recipe;
+    const auto last = opened.size() - 3;
+    const auto counted = statistics_of(opened, {last});
+    EXPECT_GE(counted.packets, 45U) << recipe;
+    EXPECT_LE(counted.frames, counted.packets * 3 / 5) << recipe;
+    EXPECT_EQ(digest_of(opened.frames(std::vector{last})[0]),
+              frames_of_ffmpeg(path, "v:0").at(static_cast<std::size_t>(last)))
+        << recipe;
+  }
 }
 
 TEST(Video, SelectionStartsAtTheKeyFrameBefore) {
@@ -307,6 +346,32 @@ TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
   }
 }
 
+// The demuxer decrypts the packets: those of the file are others.
+TEST(Video, ThatIsEncryptedHasTheFramesOfTheOtherIfItsKeyIsGiven) {
+  const auto plain = video_path(video_recipe("h264.mp4"));
+  const std::string path = media_directory / "encrypted.mp4";
+  media_files::run("-i " + plain +
+                   " -encryption_scheme cenc-aes-ctr -encryption_key "
+                   "00112233445566778899aabbccddeeff -encryption_kid "
+                   "ffeeddccbbaa99887766554433221100 -c copy " +
+                   path);
+  const auto file = read_bytes(path);
+  const std::vector<std::int64_t> numbers{0, 17, 49};
+  const auto expected = video(read_bytes(plain), plain).frames(numbers);
+  const video_options options{
+      .demuxing = {.options = "decryption_key=00112233445566778899aabbccddeeff"}};
+  runtime runs;
+  const auto from = std::make_shared<const counting_reader>(file, path);
+  for (const auto& opened :
+       {video(file, path, options), sync_wait(runs, video::open(from, options)),
+        video(file, path, index_video(file, path, options), options.demuxing)}) {
+    const auto frames = sync_wait(runs, opened.fetch(numbers)).frames(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(digest_of(frames[i]), digest_of(expected[i])) << "frame " << numbers[i];
+  }
+  EXPECT_THROW(video(file, path).frames(numbers), error);
+}
+
 // Parameter sets in the headers say so.
 TEST(Video, WithoutBFramesIsReadByRangesAsOthersAre) {
   for (const auto& recipe :
@@ -343,9 +408,7 @@ TEST(Video, WhoseTimesGoBackHasNoFramesAtTimes) {
 }
 
 TEST(Video, IsOfTheStreamThatIsChosen) {
-  const std::string path = media_directory / "two.mkv";
-  media_files::run(std::string(moving) + " -f lavfi -i testsrc=size=64x48:rate=10:duration=1 " +
-                   sounding + " -map 0 -map 1 -map 2 -t 1 -c:v ffv1 -c:a flac " + path);
+  const auto path = two_videos();
   const auto file = read_bytes(path);
   EXPECT_EQ(video(file, path).stream().index(), 0);
   const video second(file, path, {.stream = 1});
@@ -528,6 +591,98 @@ TEST(Video, AFrameThatHasNotBeenFetchedIsRefused) {
   const auto opened = sync_wait(runs, video::open(from));
   EXPECT_THROW(opened.frames(std::vector<std::int64_t>{0}), error);
   EXPECT_THROW(sync_wait(runs, opened.fetch({50})), error);
+}
+
+// Packets of MPEG-TS do not lie in one piece: the video has copies of them.
+TEST(Video, PacketsThatItKeepsCountToTheBudgetOfTheRun) {
+  const auto path = video_path(
+      {"large.ts", "-vf scale=356:196,noise=alls=60:allf=t -c:v mpeg2video -q:v 2 -g 12"});
+  const auto file = read_bytes(path);
+  const auto index = index_video(file, path);
+  ASSERT_FALSE(index.has_positions());
+  std::uint64_t packets = 0;
+  for (const auto& each : index.packets()) packets += each.size;
+  ASSERT_GT(packets, 2U << 20);
+  const auto kept = [&](auto open) {
+    runtime where({.threads = 1});
+    std::optional<video> opened;
+    for (auto& each :
+         where.run(from(std::vector<sample>(1, sample(path).with_data(file))) | map(open)))
+      opened = std::move(each);
+    const auto bytes = where.memory().stats().used_bytes;
+    opened.reset();
+    EXPECT_EQ(where.memory().stats().used_bytes, 0U);
+    return bytes;
+  };
+  EXPECT_GE(kept([](const sample& in) { return video(in.data(), in.key()); }), packets);
+  EXPECT_GE(kept([index](const sample& in) { return video(in.data(), in.key(), index); }), packets);
+}
+
+// Frames are repeated, left out, and shown before earlier ones; edits begin at key frames, and not.
+TEST(Video, WithTwoEditsHasTheFramesOfTheFfmpegProgram) {
+  int number = 0;
+  for (const auto& edits : std::vector<std::vector<video_edit>>{{{25, 0}, {30, 5}},
+                                                                {{25, 0}, {20, 12}},
+                                                                {{10, 0}, {20, 29}},
+                                                                {{10, 0}, {12, 36}},
+                                                                {{20, 24}, {20, 0}},
+                                                                {{7, 15}, {7, 15}, {20, 15}}}) {
+    const auto path = edited_video("edits" + std::to_string(++number) + ".mp4", edits);
+    const auto file = read_bytes(path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    EXPECT_EQ(digests_of(decode(demux(file, path, stream_kind::video))), expected) << path;
+    const video opened(file, path);
+    ASSERT_EQ(opened.size(), static_cast<std::int64_t>(expected.size())) << path;
+    for (std::int64_t i = 0; i < opened.size(); ++i) {
+      EXPECT_EQ(opened.index().time(i), expected[static_cast<std::size_t>(i)].time) << path;
+      EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]), expected[static_cast<std::size_t>(i)])
+          << path << ", frame " << i;
+    }
+    std::vector<std::int64_t> all(expected.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(digests_of(opened.frames(all)), expected) << path;
+    runtime runs;
+    const auto remote =
+        sync_wait(runs, video::open(std::make_shared<const counting_reader>(file, path)));
+    EXPECT_EQ(digests_of(sync_wait(runs, remote.fetch(all)).frames(all)), expected) << path;
+  }
+}
+
+// The file with a number at four bytes behind a mark, in little-endian order.
+static buffer with_number(const buffer& file, std::string_view mark, std::size_t behind,
+                          std::uint32_t number) {
+  buffer copy(file.size());
+  std::copy_n(file.data(), file.size(), copy.data());
+  const auto at = file.text().find(mark);
+  EXPECT_NE(at, std::string_view::npos);
+  std::memcpy(copy.data() + at + behind, &number, sizeof number);
+  return copy;
+}
+
+// The header of the file (avih) and that of the stream (strh) state how many frames there are, in
+// their fields dwTotalFrames and dwLength.
+TEST(Video, WhoseHeaderStatesAnotherNumberOfFramesHasThoseThatAreThere) {
+  for (const char* name : {"mpeg4.avi", "h264.avi", "mjpeg.avi"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_EQ(expected.size(), 50U);
+    for (const std::uint32_t stated : {7U, 5'000U}) {
+      auto file = with_number(read_bytes(path), "avih", 8 + 16, stated);
+      file = with_number(file, "strh", 8 + 32, stated);
+      const video opened(file, path);
+      EXPECT_EQ(opened.stream().stated_frames(), stated) << name;
+      EXPECT_EQ(opened.size(), 50) << name;
+      const std::vector<std::int64_t> numbers{0, 6, 7, 49};
+      const auto frames = opened.frames(numbers);
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        EXPECT_EQ(digest_of(frames[i]), expected[static_cast<std::size_t>(numbers[i])])
+            << name << ", frame " << numbers[i];
+      expect_frames_of_decoding_all(opened, file);
+      random draw(1);
+      EXPECT_EQ(sample_clip(opened.index(), {.frames = 2, .position = clip_position::spread}, draw),
+                (std::vector<std::int64_t>{12, 37}));
+    }
+  }
 }
 
 }  // namespace lade::media

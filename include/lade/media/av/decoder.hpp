@@ -24,8 +24,8 @@ struct decode_options {
   std::string_view options = {};
 
   // Threads that decode; with 1, the calling one. One clip per worker is faster than several
-  // threads for one clip; more threads suit a program that decodes a single stream. MPEG-4 Part 2
-  // is decoded by one thread if damage is refused.
+  // threads for one clip; more threads suit a program that decodes a single stream. TIFF is decoded
+  // by one thread, and so is MPEG-4 Part 2 if damage is refused.
   int threads = 1;
 
   // Of H.264 and HEVC, decoders of several threads do not notice pictures that are missing.
