@@ -46,7 +46,7 @@ int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcep
   if (reader.stop_.stop_requested()) return AVERROR_EXIT;
   try {
     const auto room = std::as_writable_bytes(std::span(into, static_cast<std::size_t>(bytes)));
-    const auto count = reader.input_->read(room, reader.position_);
+    const auto count = reader.read_input(room, reader.position_);
     reader.position_ += count;
     if (count == 0) reader.check_input_end();
     return count == 0 ? AVERROR_EOF : static_cast<int>(count);
@@ -54,6 +54,14 @@ int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcep
     reader.failure_ = std::current_exception();
     return AVERROR_EXIT;
   }
+}
+
+std::size_t format_reader::read_input(std::span<std::byte> into, std::uint64_t offset) {
+  const auto held = held_.at(offset);
+  if (held.empty()) return input_->read(into, offset);
+  const auto count = std::min(into.size(), held.size());
+  std::copy_n(held.begin(), count, into.begin());
+  return count;
 }
 
 std::int64_t format_reader::seek_bytes(void* self, std::int64_t offset, int whence) noexcept {
@@ -118,6 +126,11 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
 
 static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 
+// Before FFmpeg does, which allocates whatever they state.
+void format_reader::read_tables() {
+  tables_ = read_movie_tables(find_movie(*input_, held_), input_->size(), doing("open"));
+}
+
 format_reader::unopened_context format_reader::make_context(const AVInputFormat& format) {
   unopened_context context(check_av(avformat_alloc_context()), avformat_free_context);
   context->pb = io_.get();
@@ -144,6 +157,7 @@ void format_reader::open() {
   if (av_dict_get(parsed.get(), "protocol_whitelist", nullptr, 0) != nullptr)
     throw error(errc::invalid_argument, doing("open"),
                 "protocol_whitelist is no option: FFmpeg opens nothing itself");
+  if (format->name == mov) read_tables();
   auto made = make_context(*format);
   auto* context = made.release();
   auto* left = parsed.release();
@@ -202,10 +216,15 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
 }
 
 void format_reader::begin() {
+  held_ = {};
   make_io();
   open();
   if (input_->is_in_memory()) check_file_end();
-  if (!probes_ || states_parameters()) return;
+  if (probes_ && !states_parameters()) probe();
+  held_ = {};
+}
+
+void format_reader::probe() {
   av_messages said;
   said.keep_losses();
   check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);

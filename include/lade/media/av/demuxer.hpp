@@ -61,7 +61,9 @@ struct packet_stream_options {
 //
 // Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
-// for damage, and what the reader throws.
+// for damage, and what the reader throws. error(limit_exceeded): packets, or tables of MP4 and
+// QuickTime, list many times what a file of its length can have, or an edit list more than 4,096
+// edits; see docs/18-exactness.md.
 //
 // A file that ends before its headers say is refused with error(invalid_data): of MP4, QuickTime,
 // Matroska, WebM, AVI, WAV, FLAC and Ogg. A file in memory is refused when it is opened, another

@@ -1,0 +1,205 @@
+// MP4 files whose tables and edit lists are changed, and movies that are made by hand.
+
+#include <lade/error.hpp>
+#include <lade/io/file.hpp>
+#include <lade/media/av/audio.hpp>
+#include <lade/media/av/decoder.hpp>
+#include <lade/media/av/demuxer.hpp>
+#include <lade/media/av/load_video.hpp>
+#include <lade/media/av/video.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sample.hpp>
+#include <lade/sync_wait.hpp>
+
+#include "../../support/resident_memory.hpp"
+#include "media_files.hpp"
+#include "scripted_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::media {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+static std::string number(std::uint64_t value, int bytes = 4) {
+  std::string text;
+  for (int i = bytes - 1; i >= 0; --i) text += static_cast<char>(value >> (8 * i) & 0xff);
+  return text;
+}
+
+static std::size_t number_in(std::string_view text, std::size_t at) {
+  std::size_t value = 0;
+  for (const char each : text.substr(at, 4)) value = value << 8 | static_cast<unsigned char>(each);
+  return value;
+}
+
+static std::string box(std::string_view type, const std::string& content) {
+  return number(8 + content.size()) + std::string(type) + content;
+}
+
+static std::string full_box(std::string_view type, const std::string& content) {
+  return box(type, number(0) + content);
+}
+
+// Boxes in which the one at the end of a path has another content.
+static std::string replaced(std::string_view boxes, std::span<const std::string_view> path,
+                            const std::string& content) {
+  std::string result;
+  for (std::size_t at = 0; at < boxes.size();) {
+    const auto bytes = number_in(boxes, at);
+    const auto each = boxes.substr(at, bytes);
+    at += bytes;
+    if (each.substr(4, 4) != path.front())
+      result += each;
+    else if (path.size() == 1)
+      result += box(path.front(), content);
+    else
+      result += box(path.front(), replaced(each.substr(8), path.subspan(1), content));
+  }
+  return result;
+}
+
+static std::string text_of(const buffer& file) {
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+static buffer bytes_of(std::string_view text) {
+  buffer file(text.size());
+  std::copy_n(text.data(), text.size(), reinterpret_cast<char*>(file.data()));
+  return file;
+}
+
+// In milliseconds, and in units of the track; -1 shows nothing.
+struct edit {
+  std::uint32_t duration = 0;
+  std::int32_t media_time = 0;
+};
+
+static std::string edit_list(const std::vector<edit>& edits) {
+  auto list = number(0) + number(edits.size());
+  for (const auto& each : edits)
+    list += number(each.duration) + number(static_cast<std::uint32_t>(each.media_time)) +
+            number(0x10000);
+  return list;
+}
+
+// A file whose movie box is its last with this edit list for its one track.
+static buffer with_edits(const std::string& path, const std::vector<edit>& edits) {
+  constexpr std::string_view at[] = {"moov", "trak", "edts", "elst"};
+  return bytes_of(replaced(text_of(read_bytes(path)), at, edit_list(edits)));
+}
+
+static std::string h264_path() {
+  return video_path(
+      {"edited.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -video_track_timescale 1000"});
+}
+
+static task<packets> read_slowly(buffer file, time_window window) {
+  auto opened = co_await demuxer::open(std::make_shared<test::scripted_reader>(std::move(file)));
+  co_return co_await opened.read(0, window);
+}
+
+// A movie of one track, of pictures of 64 x 64 or of sound, whose samples are one byte each.
+struct made_movie {
+  std::string handler = "vide";
+  std::string stts;
+  std::string stsc;
+  std::string stsz;
+  std::string edits;
+  std::size_t media_bytes = 64;
+
+  buffer file() const {
+    const auto matrix =
+        number(0x10000) + number(0, 12) + number(0x10000) + number(0, 12) + number(0x40000000);
+    const auto movie_header =
+        full_box("mvhd", number(0, 8) + number(1000) + number(100) + number(0x10000) +
+                             number(0x100, 2) + number(0, 10) + matrix + number(0, 24) + number(2));
+    const auto track_header =
+        full_box("tkhd", number(0, 8) + number(1) + number(0) + number(100) + number(0, 16) +
+                             matrix + number(64 << 16) + number(64 << 16));
+    const auto media_header = full_box("mdhd", number(0, 8) + number(30) + number(100) + number(0));
+    const auto handled = full_box("hdlr", number(0) + handler + number(0, 12) + number(0, 1));
+    const auto picture =
+        box("mp4v", number(1, 8) + number(0, 16) + number(64, 2) + number(64, 2) + number(0, 50));
+    const auto sound = box("twos", number(1, 8) + number(0, 8) + number(1, 2) + number(16, 2) +
+                                       number(0) + number(8000 << 16));
+    const auto described = full_box("stsd", number(1) + (handler == "vide" ? picture : sound));
+    const auto tables =
+        box("stbl", described + full_box("stts", stts) + full_box("stsc", stsc) +
+                        full_box("stsz", stsz) + full_box("stco", number(1) + number(8)));
+    const auto media = box("mdia", media_header + handled + box("minf", tables));
+    const auto edited = edits.empty() ? edits : box("edts", box("elst", edits));
+    return bytes_of(box("ftyp", "isom" + number(512) + "isom") +
+                    box("moov", movie_header + box("trak", track_header + edited + media)) +
+                    box("mdat", std::string(media_bytes, '\0')));
+  }
+};
+
+static made_movie movie_of(std::uint32_t samples) {
+  return {.stts = number(1) + number(samples) + number(1),
+          .stsc = number(1) + number(1) + number(samples) + number(1),
+          .stsz = number(1) + number(samples),
+          .edits = {}};
+}
+
+static void expect_too_much(const buffer& file, std::string_view why) {
+  runtime run({.threads = 1});
+  const auto open = [&] { demuxer(file, "small.mp4"); };
+  const auto slow = [&] { sync_wait(run, read_slowly(file, {})); };
+  const auto index = [&] { video(file, "small.mp4"); };
+  const auto refused = [&] {
+    EXPECT_THAT(open, ThrowsMessage<error>(HasSubstr("open small.mp4: ")));
+    EXPECT_THAT(open, ThrowsMessage<error>(HasSubstr(why)));
+    EXPECT_THAT(slow, ThrowsMessage<error>(HasSubstr(why)));
+    EXPECT_THAT(index, ThrowsMessage<error>(HasSubstr(why)));
+  };
+  const bool measures = test::memory_can_be_measured();
+  const auto growth = test::growth_during(refused);
+  if (measures) {
+    EXPECT_LE(growth, std::size_t{16} << 20);
+  }
+  try {
+    open();
+  } catch (const error& thrown) {
+    EXPECT_EQ(thrown.code(), errc::limit_exceeded);
+  }
+}
+
+TEST(MovieTables, MoreSamplesThanAFileCanHoldAreRefusedBeforeTheyTakeMemory) {
+  EXPECT_EQ(demux(movie_of(64).file(), "small.mp4", stream_kind::video).size(), 64U);
+  expect_too_much(movie_of(80'000'000).file(), "80000000 samples in a file of ");
+  auto sound = movie_of(64);
+  sound.handler = "soun";
+  EXPECT_EQ(demux(sound.file(), "small.mp4", stream_kind::audio).size(), 1U);
+  sound.stsc = number(1) + number(1) + number(0x7fffffff) + number(1);
+  expect_too_much(sound.file(), " samples in a file of ");
+}
+
+TEST(MovieTables, EditsThatRepeatMoreThanAFileCanHoldAreRefused) {
+  auto repeated = movie_of(3000);
+  repeated.media_bytes = 3000;
+  repeated.edits = edit_list(std::vector<edit>(3000, {100'000, 0}));
+  expect_too_much(repeated.file(), " samples in a file of ");
+  repeated.edits = edit_list(std::vector<edit>(20'000, {1, -1}));
+  expect_too_much(repeated.file(), "20000 edits");
+}
+
+TEST(MovieTables, ManyEditsOfFewSamplesAreRead) {
+  std::vector<edit> edits;
+  for (int i = 0; i < 40; ++i) edits.push_back({40, 80 + 40 * i});
+  const auto file = with_edits(h264_path(), edits);
+  EXPECT_EQ(decode(demux(file, "edited.mp4", stream_kind::video)).size(), 40U);
+}
+
+}  // namespace lade::media
