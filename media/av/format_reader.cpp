@@ -211,8 +211,12 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
       probes_(probes) {
   begin();
   const bool states_duration = !estimates_duration();
-  for (const auto* stream : std::span(context_->streams, context_->nb_streams))
-    streams_.push_back(info_of(*stream, name_, states_duration));
+  const auto& edited = tables_.edited;
+  for (const auto* stream : std::span(context_->streams, context_->nb_streams)) {
+    const bool is_edited = std::find(edited.begin(), edited.end(),
+                                     static_cast<std::uint32_t>(stream->id)) != edited.end();
+    streams_.push_back(info_of(*stream, name_, states_duration, is_edited));
+  }
 }
 
 void format_reader::begin() {

@@ -105,9 +105,105 @@ static std::string h264_path() {
       {"edited.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p -video_track_timescale 1000"});
 }
 
+static std::vector<frame_digest> digests_of(const std::vector<frame>& frames) {
+  std::vector<frame_digest> digests;
+  for (const auto& each : frames) digests.push_back(digest_of(each));
+  return digests;
+}
+
 static task<packets> read_slowly(buffer file, time_window window) {
   auto opened = co_await demuxer::open(std::make_shared<test::scripted_reader>(std::move(file)));
   co_return co_await opened.read(0, window);
+}
+
+// Parts that repeat, go back, skip, adjoin, or begin late.
+static std::vector<std::vector<edit>> several_edits(std::int32_t second) {
+  return {{{800, 80}, {800, 80}},
+          {{700, second}, {700, 80}},
+          {{400, 80}, {400, second + 200}},
+          {{520, 80}, {520, 600}, {400, 1120}},
+          {{500, -1}, {400, second}, {120, -1}, {440, 80}}};
+}
+
+TEST(MovieTables, AWindowOfVideoWithSeveralEditsHasTheFramesOfTheWhole) {
+  runtime run({.threads = 1});
+  for (const auto& edits : several_edits(1000)) {
+    const auto file = with_edits(h264_path(), edits);
+    const auto whole = decode(demux(file, "edited.mp4", stream_kind::video));
+    ASSERT_GT(whole.size(), 10U);
+    for (int i = 0; i < 10; ++i) {
+      const time_window window{.begin = rational(i, 5), .end = rational(i + 1, 5)};
+      std::vector<frame_digest> expected;
+      for (const auto& each : whole)
+        if (window.contains(*each.time())) expected.push_back(digest_of(each));
+      const auto here = decode(demux(file, "edited.mp4", stream_kind::video, window));
+      EXPECT_EQ(digests_of(here), expected) << i;
+      const auto slow = decode(sync_wait(run, read_slowly(file, window)));
+      EXPECT_EQ(digests_of(slow), expected) << i;
+    }
+    const video indexed(file, "edited.mp4");
+    EXPECT_EQ(indexed.size(), static_cast<std::int64_t>(whole.size()));
+  }
+}
+
+// Above 1 MiB: of smaller files, a reader is read to its end.
+static std::string long_audio_path(const std::string& name, const std::string& codec) {
+  const auto path = media_directory / name;
+  if (!std::filesystem::exists(path))
+    media_files::run("-f lavfi -i anoisesrc=r=44100:d=24:a=0.3:seed=5 -ac 2 -c:a " + codec + " " +
+                     path);
+  return path;
+}
+
+static std::vector<float> samples_in(const tensor& of, std::int64_t from, std::int64_t to) {
+  std::vector<float> all;
+  for (std::int64_t c = 0; c < of.shape()[0]; ++c) {
+    const auto* row = of.data<float>() + c * of.shape()[1];
+    all.insert(all.end(), row + from, row + to);
+  }
+  return all;
+}
+
+static void expect_slices(const buffer& file) {
+  runtime run({.threads = 1});
+  const auto in = sample("edited.m4a").with_data(file);
+  const auto whole = decode_audio()(in);
+  const auto count = whole.shape()[1];
+  for (int i = 0; i < 12; ++i) {
+    const auto from = count * i / 12;
+    const auto to = std::min(count, from + count / 9);
+    const decode_audio part({.offset = static_cast<double>(from) / 44100,
+                             .duration = static_cast<double>(to - from) / 44100});
+    const auto expected = samples_in(whole, from, to);
+    EXPECT_EQ(samples_in(part(in), 0, to - from), expected) << from;
+    const auto slow = sync_wait(run, part.read(std::make_shared<test::scripted_reader>(file)));
+    EXPECT_EQ(samples_in(slow, 0, to - from), expected) << from;
+  }
+}
+
+TEST(MovieTables, AWindowOfAudioWithSeveralEditsIsASliceOfTheWhole) {
+  const auto aac = long_audio_path("edited-aac.m4a", "aac -aac_pns 0 -b:a 500k");
+  const auto alac = long_audio_path("edited-alac.m4a", "alac");
+  for (const auto& path : {aac, alac}) {
+    SCOPED_TRACE(path);
+    expect_slices(with_edits(path, {{9000, 44100}, {9000, 44100}}));
+    expect_slices(with_edits(path, {{6000, 441000}, {7000, 5000}}));
+    expect_slices(with_edits(path, {{500, -1}, {5000, 1024}, {5000, 1024 + 220500}}));
+  }
+}
+
+TEST(MovieTables, ConsecutiveWindowsOfSeveralEditsHaveAllSamplesOnce) {
+  const auto path = long_audio_path("edited-aac.m4a", "aac -aac_pns 0 -b:a 500k");
+  const auto file = with_edits(path, {{4000, 441000}, {4000, 44100}});
+  const auto samples = [&](const time_window& window) {
+    std::int64_t count = 0;
+    for (const auto& each : decode(demux(file, path, stream_kind::audio, window)))
+      count += each.samples();
+    return count;
+  };
+  std::int64_t total = samples({.end = 1});
+  for (int i = 1; i < 9; ++i) total += samples({.begin = i, .end = i + 1});
+  EXPECT_EQ(total, samples({}));
 }
 
 // A movie of one track, of pictures of 64 x 64 or of sound, whose samples are one byte each.

@@ -112,7 +112,8 @@ class demuxer {
   // it. Of audio, they begin shortly before it where docs/18-exactness.md lists codec and
   // container, else with the first packet of the file; all of them are in memory then. They end
   // with the last packet that has a frame in the window, or with those behind it without which the
-  // decoder does not return that frame. Throws error(invalid_argument) for a stream that the file
+  // decoder does not return that frame. They are all packets of a stream of which an edit list of
+  // MP4 or QuickTime shows several parts. Throws error(invalid_argument) for a stream that the file
   // does not have, or a window that ends before it begins, error(unsupported) for a window of
   // packets that have no times.
   task<packets> read(int stream, time_window window = {});
