@@ -250,7 +250,26 @@ void format_reader::check_input_end() {
 }
 
 void format_reader::check_file_end() {
-  if (!std::exchange(checked_file_end_, true)) report_missing(missing_end_of(*input_));
+  if (std::exchange(checked_file_end_, true)) return;
+  const auto missing = missing_end_of(*input_);
+  report_missing(missing.empty() ? missing_samples() : missing);
+}
+
+// The last box of an MP4 file may extend to the end of the file, wherever that is. Its tables state
+// where samples are. What fragments list is not known before they are read.
+std::string format_reader::missing_samples() const {
+  if (!is_mov() || tables_.has_fragments) return {};
+  std::uint64_t end = 0;
+  for (auto* stream : std::span(context_->streams, context_->nb_streams))
+    for (int i = 0; i < avformat_index_get_entries_count(stream); ++i) {
+      const auto* entry = avformat_index_get_entry(stream, i);
+      if (entry->pos >= 0 && entry->size > 0)
+        end = std::max(
+            end, static_cast<std::uint64_t>(entry->pos) + static_cast<std::uint64_t>(entry->size));
+    }
+  if (end <= input_->size()) return {};
+  return "its tables list samples up to byte " + std::to_string(end) + " of " +
+         std::to_string(input_->size());
 }
 
 // A FLAC file states its number of samples (RFC 9639, 8.2).

@@ -128,6 +128,7 @@ class format_reader {
   void make_io();
   std::size_t read_input(std::span<std::byte> into, std::uint64_t offset);
   void read_tables();
+  std::string missing_samples() const;
   unopened_context make_context(const AVInputFormat& format);
   bool is_end(int result);  // of av_read_frame()
   void check_file_end();

@@ -298,4 +298,38 @@ TEST(MovieTables, ManyEditsOfFewSamplesAreRead) {
   EXPECT_EQ(decode(demux(file, "edited.mp4", stream_kind::video)).size(), 40U);
 }
 
+// The bytes of a file up to some in its media data, which then extends to the end of the file.
+static std::string cut_in_media(std::string file, std::size_t bytes) {
+  const auto media = file.find("mdat");
+  file.replace(media - 4, 4, number(0));
+  return file.substr(0, bytes);
+}
+
+static void expect_missing(const buffer& file, std::string_view why) {
+  runtime run({.threads = 1});
+  EXPECT_THAT([&] { demuxer(file, "cut.mp4"); }, ThrowsMessage<error>(HasSubstr(why)));
+  EXPECT_THAT([&] { video(file, "cut.mp4"); }, ThrowsMessage<error>(HasSubstr(why)));
+  EXPECT_THAT([&] { sync_wait(run, read_slowly(file, {})); }, ThrowsMessage<error>(HasSubstr(why)));
+  const demuxer tolerant(file, "cut.mp4", {.damage = damage_policy::tolerate});
+  EXPECT_EQ(tolerant.damaged(), 1U);
+}
+
+TEST(MovieTables, AFileThatEndsBeforeItsSamplesIsRefused) {
+  const auto file = text_of(read_bytes(video_path(video_recipe("h264-faststart.mp4"))));
+  const auto whole = cut_in_media(file, file.size());
+  EXPECT_EQ(demux(bytes_of(whole), "whole.mp4", stream_kind::video).size(), 50U);
+  const auto why = "its tables list samples up to byte " + std::to_string(file.size()) + " of ";
+  for (const auto cut : {std::size_t{1}, file.size() / 4})
+    expect_missing(bytes_of(cut_in_media(file, file.size() - cut)), why);
+}
+
+TEST(MovieTables, AFileWhoseLastTablesListSamplesBehindItsEndIsRefused) {
+  const auto file = text_of(read_bytes(video_path(video_recipe("h264.mp4"))));
+  const auto media = file.find("mdat");
+  const auto left = number_in(file, media - 4) / 4;
+  const auto movie = file.substr(media - 4 + number_in(file, media - 4));
+  const auto cut = file.substr(0, media - 4) + number(left) + file.substr(media, left - 4) + movie;
+  expect_missing(bytes_of(cut), "its tables list samples up to byte ");
+}
+
 }  // namespace lade::media
