@@ -358,6 +358,14 @@ void format_reader::flag_behind_loss(AVPacket& next) {
     if (!was_flagged) next.flags |= AV_PKT_FLAG_CORRUPT;
 }
 
+// FFmpeg reads samples of CAF by the same number, and flags a packet that has fewer of them.
+bool format_reader::ends_file(const AVPacket& last) {
+  if (format() != "caf" || last.pos < 0 || last.size <= 0) return false;
+  const auto end = static_cast<std::uint64_t>(last.pos) + static_cast<std::uint64_t>(last.size);
+  const int frame = context_->streams[last.stream_index]->codecpar->block_align;
+  return end == input_->size() && frame > 0 && last.size % frame == 0 && has_unknown_size(*input_);
+}
+
 av_packet format_reader::read() {
   has_read_ = true;
   if (stop_.stop_requested() || stop_requested()) throw error(errc::stopped, doing("read"));
@@ -371,6 +379,8 @@ av_packet format_reader::read() {
     if (is_end(result)) return nullptr;
     check(result, "read", said);
     flag_behind_loss(*next);
+    const bool is_short = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    if (is_short && ends_file(*next)) next->flags &= ~AV_PKT_FLAG_CORRUPT;
     const bool is_cut = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
     if (is_cut && stop_.stop_requested()) throw error(errc::stopped, doing("read"));
     count(*next);

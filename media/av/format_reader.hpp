@@ -136,6 +136,7 @@ class format_reader {
   void count(const AVPacket& next);
   void take_losses(const av_messages& said);
   void flag_behind_loss(AVPacket& next);
+  bool ends_file(const AVPacket& last);
   void report_missing(const std::string& what);
   void check_input_end();
   bool may_step_back();

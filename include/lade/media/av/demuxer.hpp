@@ -66,11 +66,11 @@ struct packet_stream_options {
 // edits; see docs/18-exactness.md.
 //
 // A file that ends before its headers say is refused with error(invalid_data): of MP4, QuickTime,
-// Matroska, WebM, AVI, WAV, FLAC and Ogg. A file in memory is refused when it is opened, another
-// one when a read arrives at its end (and FLAC always then). Other containers do not state their
-// length. Of MP4 and QuickTime, up to 7 bytes behind the last box are ignored, and a file without
-// fragments must have all samples that its tables list. Behind a reader, only the first 16 boxes
-// are checked: more have files in fragments, whose cut packets are damaged.
+// Matroska, WebM, AVI, WAV, CAF, FLAC and Ogg. A file in memory is refused when it is opened,
+// another one when a read arrives at its end (and FLAC always then). Other containers do not state
+// their length. Of MP4 and QuickTime, up to 7 bytes behind the last box are ignored, and a file
+// without fragments must have all samples that its tables list. Behind a reader, only the first 16
+// boxes are checked: more have files in fragments, whose cut packets are damaged.
 //
 // A reader that ends before its size is damage, too. One that returns more than it is asked for is
 // refused with error(invalid_data).
