@@ -12,6 +12,7 @@
 #include "audio_range.hpp"
 #include "audio_source.hpp"
 #include "half_floats.hpp"
+#include "stream_fields.hpp"
 #include "wav_source.hpp"
 #include "window_start.hpp"
 
@@ -320,10 +321,12 @@ static time_window read_window_of(const time_window& from_first, const rational&
 }
 
 // The packets from the beginning of a stream to the end of a window, by their durations: their
-// times may have gaps. And a little more, for durations are rounded, and decoders drop samples.
+// times may have gaps. And a little more, for durations are rounded, and decoders drop samples. All
+// of a stream with several edits: its packets may have few samples each.
 static task<packets> read_beginning(demuxer& file, const stream_info& stream,
                                     const time_window& window) {
-  const auto enough = window.end ? window.end->to_double() * 1.01 + 1 : HUGE_VAL;
+  const bool ends = window.end && !stream.stored().edited;
+  const auto enough = ends ? window.end->to_double() * 1.01 + 1 : HUGE_VAL;
   const auto unit = stream.time_base().to_double();
   std::vector<packet> all;
   std::list<memory_charge> charges;

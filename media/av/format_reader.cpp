@@ -46,7 +46,7 @@ int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcep
   if (reader.stop_.stop_requested()) return AVERROR_EXIT;
   try {
     const auto room = std::as_writable_bytes(std::span(into, static_cast<std::size_t>(bytes)));
-    const auto count = reader.input_->read(room, reader.position_);
+    const auto count = reader.read_input(room, reader.position_);
     reader.position_ += count;
     if (count == 0) reader.check_input_end();
     return count == 0 ? AVERROR_EOF : static_cast<int>(count);
@@ -54,6 +54,14 @@ int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcep
     reader.failure_ = std::current_exception();
     return AVERROR_EXIT;
   }
+}
+
+std::size_t format_reader::read_input(std::span<std::byte> into, std::uint64_t offset) {
+  const auto held = held_.at(offset);
+  if (held.empty()) return input_->read(into, offset);
+  const auto count = std::min(into.size(), held.size());
+  std::copy_n(held.begin(), count, into.begin());
+  return count;
 }
 
 std::int64_t format_reader::seek_bytes(void* self, std::int64_t offset, int whence) noexcept {
@@ -118,6 +126,11 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
 
 static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 
+// Before FFmpeg does, which allocates whatever they state.
+void format_reader::read_tables() {
+  tables_ = read_movie_tables(find_movie(*input_, held_), input_->size(), doing("open"));
+}
+
 format_reader::unopened_context format_reader::make_context(const AVInputFormat& format) {
   unopened_context context(check_av(avformat_alloc_context()), avformat_free_context);
   context->pb = io_.get();
@@ -144,6 +157,7 @@ void format_reader::open() {
   if (av_dict_get(parsed.get(), "protocol_whitelist", nullptr, 0) != nullptr)
     throw error(errc::invalid_argument, doing("open"),
                 "protocol_whitelist is no option: FFmpeg opens nothing itself");
+  if (format->name == mov) read_tables();
   auto made = make_context(*format);
   auto* context = made.release();
   auto* left = parsed.release();
@@ -197,15 +211,24 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
       probes_(probes) {
   begin();
   const bool states_duration = !estimates_duration();
-  for (const auto* stream : std::span(context_->streams, context_->nb_streams))
-    streams_.push_back(info_of(*stream, name_, states_duration));
+  const auto& edited = tables_.edited;
+  for (const auto* stream : std::span(context_->streams, context_->nb_streams)) {
+    const bool is_edited = std::find(edited.begin(), edited.end(),
+                                     static_cast<std::uint32_t>(stream->id)) != edited.end();
+    streams_.push_back(info_of(*stream, name_, states_duration, is_edited));
+  }
 }
 
 void format_reader::begin() {
+  held_ = {};
   make_io();
   open();
   if (input_->is_in_memory()) check_file_end();
-  if (!probes_ || states_parameters()) return;
+  if (probes_ && !states_parameters()) probe();
+  held_ = {};
+}
+
+void format_reader::probe() {
   av_messages said;
   said.keep_losses();
   check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
@@ -227,7 +250,26 @@ void format_reader::check_input_end() {
 }
 
 void format_reader::check_file_end() {
-  if (!std::exchange(checked_file_end_, true)) report_missing(missing_end_of(*input_));
+  if (std::exchange(checked_file_end_, true)) return;
+  const auto missing = missing_end_of(*input_);
+  report_missing(missing.empty() ? missing_samples() : missing);
+}
+
+// The last box of an MP4 file may extend to the end of the file, wherever that is. Its tables state
+// where samples are. What fragments list is not known before they are read.
+std::string format_reader::missing_samples() const {
+  if (!is_mov() || tables_.has_fragments) return {};
+  std::uint64_t end = 0;
+  for (auto* stream : std::span(context_->streams, context_->nb_streams))
+    for (int i = 0; i < avformat_index_get_entries_count(stream); ++i) {
+      const auto* entry = avformat_index_get_entry(stream, i);
+      if (entry->pos >= 0 && entry->size > 0)
+        end = std::max(
+            end, static_cast<std::uint64_t>(entry->pos) + static_cast<std::uint64_t>(entry->size));
+    }
+  if (end <= input_->size()) return {};
+  return "its tables list samples up to byte " + std::to_string(end) + " of " +
+         std::to_string(input_->size());
 }
 
 // A FLAC file states its number of samples (RFC 9639, 8.2).
@@ -316,6 +358,14 @@ void format_reader::flag_behind_loss(AVPacket& next) {
     if (!was_flagged) next.flags |= AV_PKT_FLAG_CORRUPT;
 }
 
+// FFmpeg reads samples of CAF by the same number, and flags a packet that has fewer of them.
+bool format_reader::ends_file(const AVPacket& last) {
+  if (format() != "caf" || last.pos < 0 || last.size <= 0) return false;
+  const auto end = static_cast<std::uint64_t>(last.pos) + static_cast<std::uint64_t>(last.size);
+  const int frame = context_->streams[last.stream_index]->codecpar->block_align;
+  return end == input_->size() && frame > 0 && last.size % frame == 0 && has_unknown_size(*input_);
+}
+
 av_packet format_reader::read() {
   has_read_ = true;
   if (stop_.stop_requested() || stop_requested()) throw error(errc::stopped, doing("read"));
@@ -329,6 +379,8 @@ av_packet format_reader::read() {
     if (is_end(result)) return nullptr;
     check(result, "read", said);
     flag_behind_loss(*next);
+    const bool is_short = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    if (is_short && ends_file(*next)) next->flags &= ~AV_PKT_FLAG_CORRUPT;
     const bool is_cut = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
     if (is_cut && stop_.stop_requested()) throw error(errc::stopped, doing("read"));
     count(*next);

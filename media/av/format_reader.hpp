@@ -4,6 +4,7 @@
 
 #include "av_messages.hpp"
 #include "byte_input.hpp"
+#include "movie_tables.hpp"
 
 #include <lade/media/av.hpp>
 #include <lade/media/av/demuxer.hpp>
@@ -125,6 +126,9 @@ class format_reader {
   using unopened_context = std::unique_ptr<AVFormatContext, void (*)(AVFormatContext*)>;
 
   void make_io();
+  std::size_t read_input(std::span<std::byte> into, std::uint64_t offset);
+  void read_tables();
+  std::string missing_samples() const;
   unopened_context make_context(const AVInputFormat& format);
   bool is_end(int result);  // of av_read_frame()
   void check_file_end();
@@ -132,12 +136,14 @@ class format_reader {
   void count(const AVPacket& next);
   void take_losses(const av_messages& said);
   void flag_behind_loss(AVPacket& next);
+  bool ends_file(const AVPacket& last);
   void report_missing(const std::string& what);
   void check_input_end();
   bool may_step_back();
   void find_steps_back();
   void begin();
   void open();
+  void probe();
   int check(int result, std::string_view what, const av_messages& said);
 
   std::string name_;
@@ -161,6 +167,8 @@ class format_reader {
   std::unique_ptr<AVIOContext, av_format_deleter> io_;
   std::unique_ptr<AVFormatContext, av_format_deleter> context_;
   std::vector<stream_info> streams_;
+  held_bytes held_;                    // while the file is opened
+  movie_tables tables_;                // of MP4 and QuickTime
   std::vector<stream_losses> losses_;  // of each stream
   bool found_steps_back_ = false;
   std::vector<std::optional<step_back>> steps_back_;  // of each stream, once they have been found

@@ -199,9 +199,50 @@ bool is_chained_ogg(byte_input& file) {
   return true;
 }
 
+// A CAF file is a header of 8 bytes and a row of chunks: a type of 4 bytes, the size of the content
+// in 8. The last one may be data of the size -1: up to the end of the file (Apple, "Core Audio
+// Format Specification").
+struct caf_data {
+  std::uint64_t end = 0;
+  bool has_size = true;
+};
+
+static std::optional<caf_data> find_caf_data(byte_input& file) {
+  constexpr std::size_t header_bytes = 12;
+  const auto most = most_parts(file);
+  std::uint64_t at = 8;
+  for (std::size_t i = 0; i < most && at < file.size(); ++i) {
+    const auto start = read_file_start(file, at);
+    if (start.size < header_bytes) break;
+    std::uint64_t bytes = 0;
+    for (std::size_t k = 4; k < header_bytes; ++k) bytes = bytes << 8 | start.at(k);
+    const bool is_data = start.text().substr(0, 4) == "data";
+    if (is_data && bytes == UINT64_MAX) return caf_data{.end = file.size(), .has_size = false};
+    if (bytes > INT64_MAX) break;
+    at += header_bytes + bytes;
+    if (is_data) return caf_data{.end = at};
+  }
+  return std::nullopt;
+}
+
+static bool is_caf(const file_start& start) noexcept { return start.text().starts_with("caff"); }
+
+bool has_unknown_size(byte_input& file) {
+  if (!is_caf(read_file_start(file, 0))) return false;
+  const auto data = find_caf_data(file);
+  return data && !data->has_size;
+}
+
+static std::optional<std::uint64_t> caf_bytes(byte_input& file) {
+  const auto data = find_caf_data(file);
+  if (!data) return std::nullopt;
+  return data->end;
+}
+
 static std::optional<std::uint64_t> stated_file_bytes(byte_input& file, const file_start& start) {
   if (begins_with_box(start)) return boxes_bytes(file);
   if (start.text().starts_with("RIFF")) return riff_bytes(file);
+  if (is_caf(start)) return caf_bytes(file);
   if (start.text().starts_with("\x1a\x45\xdf\xa3")) return matroska_bytes(file);
   return std::nullopt;
 }

@@ -25,6 +25,9 @@ struct stream_info::fields {
   display_orientation orientation;
   media::metadata metadata;
 
+  // Whether an edit list shows several parts of the stream: in any order, perhaps repeatedly.
+  bool edited = false;
+
   // As encoders are told to have them; see has_headers_apart.
   bool headers_apart = false;
 };
@@ -45,8 +48,9 @@ metadata metadata_of(const AVDictionary* from);
 // Whether headers of the stream are only in its parameters, and not in its packets.
 bool has_headers_apart(const stream_info& stream) noexcept;
 
-// `states_duration`: whether the duration is the file's own statement.
-stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration);
+// `states_duration`: whether the duration is the file's own statement. `edited`: as in fields.
+stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration,
+                    bool edited = false);
 
 // FFmpeg's fraction of a time base, whose terms FFmpeg states in 32 bits.
 AVRational av_rational_of(const rational& from);

@@ -114,7 +114,8 @@ static std::optional<rational> positive(AVRational value) {
   return rational_of(value);
 }
 
-stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration) {
+stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration,
+                    bool edited) {
   auto fields = std::make_shared<stream_info::fields>();
   fields->file = file;
   fields->index = stream.index;
@@ -130,6 +131,7 @@ stream_info info_of(const AVStream& stream, std::string_view file, bool states_d
       aspect ? *aspect : positive(stream.codecpar->sample_aspect_ratio).value_or(1);
   fields->orientation = orientation_of_matrix(display_matrix_of(stream));
   fields->metadata = metadata_of(stream.metadata);
+  fields->edited = edited;
   return stream_info(std::move(fields));
 }
 

@@ -163,6 +163,7 @@ void window_reader::begin() {
     reads_all_ = back && file_.report_step_back(index, *back);
     wavers_ = back && !reads_all_;
   }
+  reads_all_ = reads_all_ || stream_.stored().edited;
   if (!seeks()) return go_to_start();
   file_.select(std::array{index});
   go_to_begin();

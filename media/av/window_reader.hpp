@@ -52,7 +52,7 @@ class window_reader {
   bool started_ = false;
   bool needs_beginning_ = false;
   bool wavers_ = false;      // times go back by a little
-  bool reads_all_ = false;   // times go back: packets of the window may be anywhere
+  bool reads_all_ = false;   // times go back, or edits: the window may be anywhere
   bool has_times_ = false;   // any packet
   bool holds_back_ = false;  // the decoder may keep frames back until it has got more packets
   std::int64_t latest_ = INT64_MIN;  // decoding time

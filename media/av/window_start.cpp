@@ -83,6 +83,7 @@ static bool seeks_well(std::string_view format, AVCodecID codec) noexcept {
 
 bool needs_beginning(const stream_info& stream, std::string_view format) {
   const auto& of = stream.parameters();
+  if (stream.stored().edited) return true;
   if (stream.kind() != stream_kind::audio) return false;
   if (!forgets(of) || !seeks_well(format, of.codec_id)) return true;
   return has_rounded_times(stream) && !has_frames_of_one_length(of);

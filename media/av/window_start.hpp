@@ -16,9 +16,10 @@ bool has_rounded_times(const stream_info& stream);
 // for Opus and for noise of AAC.
 bool forgets(const AVCodecParameters& of) noexcept;
 
-// Whether windows of a stream of audio are found only by decoding from its first packet on. False
-// for the pairs of codec and container of which tests show that decoding from a seek has the same
-// samples. `format`: FFmpeg's name of the container.
+// Whether windows of a stream are found only by decoding from its first packet on. True for streams
+// with several edits, in which FFmpeg's seeks end elsewhere; for others of audio, false for the
+// pairs of codec and container of which tests show that decoding from a seek has the same samples.
+// `format`: FFmpeg's name of the container.
 bool needs_beginning(const stream_info& stream, std::string_view format);
 
 // How long before a window of audio decoding must begin, in units of the stream's time base; 0 for

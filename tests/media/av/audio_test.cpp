@@ -609,6 +609,29 @@ TEST(DecodeAudio, ARandomWindowOfALargeFileIsTheSameFromMemoryAndFromAReader) {
   }
 }
 
+TEST(DecodeAudio, ACafFileOfUnknownSizeIsDecodedToItsEnd) {
+  const auto path = audio_path({"sized.caf", "-c:a pcm_s16le"});
+  const auto whole = audio_of_file(path, {});
+  const auto piped = output_of_ffmpeg("-i " + path + " -c copy -bitexact -f caf -");
+  buffer file(piped.size());
+  std::copy_n(piped.data(), piped.size(), reinterpret_cast<char*>(file.data()));
+  EXPECT_EQ(elements<float>(decode_audio()(sample("piped.caf").with_data(file))),
+            elements<float>(whole));
+  runtime run({.threads = 1});
+  const auto reader = std::make_shared<counted_reader>(file, "piped.caf");
+  EXPECT_EQ(elements<float>(sync_wait(run, load_audio(reader))), elements<float>(whole));
+  const auto cut_in_a_sample = sample("cut.caf").with_data(file.slice(0, file.size() - 1));
+  EXPECT_THAT([&] { decode_audio()(cut_in_a_sample); }, ThrowsMessage<error>(HasSubstr("cut.caf")));
+}
+
+TEST(DecodeAudio, ACafFileThatIsCutOffIsRefused) {
+  const auto path = audio_path({"sized.caf", "-c:a pcm_s16le"});
+  const auto file = read_bytes(path);
+  const auto cut = sample(path).with_data(file.slice(0, file.size() / 2));
+  EXPECT_THAT([&] { decode_audio()(cut); },
+              ThrowsMessage<error>(HasSubstr("bytes that its header states")));
+}
+
 TEST(DecodeAudio, AWavFileThatIsCutOffIsDecodedAsFarAsItGoesIfDamageIsTolerated) {
   const auto path = audio_path(speech_wav);
   const auto file = read_bytes(path);

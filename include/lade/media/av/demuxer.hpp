@@ -61,13 +61,16 @@ struct packet_stream_options {
 //
 // Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
-// for damage, and what the reader throws.
+// for damage, and what the reader throws. error(limit_exceeded): packets, or tables of MP4 and
+// QuickTime, list many times what a file of its length can have, or an edit list more than 4,096
+// edits; see docs/18-exactness.md.
 //
 // A file that ends before its headers say is refused with error(invalid_data): of MP4, QuickTime,
-// Matroska, WebM, AVI, WAV, FLAC and Ogg. A file in memory is refused when it is opened, another
-// one when a read arrives at its end (and FLAC always then). Other containers do not state their
-// length. Of MP4 and QuickTime, up to 7 bytes behind the last box are ignored. Behind a reader,
-// only the first 16 boxes are checked: more have files in fragments, whose cut packets are damaged.
+// Matroska, WebM, AVI, WAV, CAF, FLAC and Ogg. A file in memory is refused when it is opened,
+// another one when a read arrives at its end (and FLAC always then). Other containers do not state
+// their length. Of MP4 and QuickTime, up to 7 bytes behind the last box are ignored, and a file
+// without fragments must have all samples that its tables list. Behind a reader, only the first 16
+// boxes are checked: more have files in fragments, whose cut packets are damaged.
 //
 // A reader that ends before its size is damage, too. One that returns more than it is asked for is
 // refused with error(invalid_data).
@@ -110,7 +113,8 @@ class demuxer {
   // it. Of audio, they begin shortly before it where docs/18-exactness.md lists codec and
   // container, else with the first packet of the file; all of them are in memory then. They end
   // with the last packet that has a frame in the window, or with those behind it without which the
-  // decoder does not return that frame. Throws error(invalid_argument) for a stream that the file
+  // decoder does not return that frame. They are all packets of a stream of which an edit list of
+  // MP4 or QuickTime shows several parts. Throws error(invalid_argument) for a stream that the file
   // does not have, or a window that ends before it begins, error(unsupported) for a window of
   // packets that have no times.
   task<packets> read(int stream, time_window window = {});

@@ -36,6 +36,7 @@
 #include "../../../../media/av/load_video.cpp"
 #include "../../../../media/av/log_mel.cpp"
 #include "../../../../media/av/mel_filters.cpp"
+#include "../../../../media/av/movie_tables.cpp"
 #include "../../../../media/av/muxer.cpp"
 #include "../../../../media/av/open_encoder.cpp"
 #include "../../../../media/av/output_io.cpp"

@@ -1,0 +1,311 @@
+#include "movie_tables.hpp"
+
+#include "box_headers.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace lade::media {
+
+void held_bytes::read(byte_input& from, std::uint64_t offset, std::uint64_t bytes) {
+  constexpr std::uint64_t step = 16 << 20;  // a box may state more than there is
+  if (at(offset).size() >= bytes) return;
+  const auto held = at(offset);
+  part made{.offset = offset, .bytes = {held.begin(), held.end()}};
+  while (made.bytes.size() < bytes) {
+    const auto known = made.bytes.size();
+    made.bytes.resize(known + static_cast<std::size_t>(std::min(bytes - known, step)));
+    const auto count = from.read(std::span(made.bytes).subspan(known), offset + known);
+    made.bytes.resize(known + count);
+    if (count == 0) break;
+  }
+  parts_.push_back(std::move(made));
+}
+
+std::span<const std::byte> held_bytes::at(std::uint64_t offset) const noexcept {
+  std::span<const std::byte> longest;
+  for (const auto& each : parts_) {
+    if (offset < each.offset || offset - each.offset >= each.bytes.size()) continue;
+    const auto rest = std::span(each.bytes).subspan(static_cast<std::size_t>(offset - each.offset));
+    if (rest.size() > longest.size()) longest = rest;
+  }
+  return longest;
+}
+
+static constexpr std::size_t most_box_header = 16;
+
+static std::string_view box_type(std::span<const std::byte> box) noexcept {
+  return {reinterpret_cast<const char*>(box.data() + 4), 4};
+}
+
+std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
+  constexpr std::uint64_t window = 32 << 10;
+  const auto file_bytes = file.size();
+  for (std::uint64_t at = 0; at < file_bytes;) {
+    const auto left = file_bytes - at;
+    if (held.at(at).size() < std::min<std::uint64_t>(left, most_box_header))
+      held.read(file, at, std::min(left, window));
+    const auto known = held.at(at);
+    const auto box = box_start_of(known, left);
+    if (!box) break;
+    if (box_type(known) == "moov") {
+      const auto bytes = std::min(box->bytes, left);
+      held.read(file, at, bytes);
+      const auto movie = held.at(at);
+      return movie.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, movie.size())))
+          .subspan(static_cast<std::size_t>(box->header_bytes));
+    }
+    if (box->bytes >= left) break;
+    at += box->bytes;
+  }
+  return {};
+}
+
+// Numbers of a box; 0 behind its end.
+static std::uint32_t number_at(std::span<const std::byte> content, std::size_t at) noexcept {
+  if (content.size() < 4 || at > content.size() - 4) return 0;
+  std::uint32_t value = 0;
+  for (const auto byte : content.subspan(at, 4))
+    value = value << 8 | std::to_integer<std::uint32_t>(byte);
+  return value;
+}
+
+static std::uint64_t long_number_at(std::span<const std::byte> content, std::size_t at) noexcept {
+  return std::uint64_t{number_at(content, at)} << 32 | number_at(content, at + 4);
+}
+
+static bool is_version_1(std::span<const std::byte> content) noexcept {
+  return !content.empty() && content[0] == std::byte{1};
+}
+
+// A full box that states how many entries of some numbers it has (ISO/IEC 14496-12, 8.6).
+struct movie_table {
+  std::span<const std::byte> content;
+  std::size_t numbers = 1;
+
+  std::size_t size() const noexcept {
+    const auto room = content.size() < 8 ? 0 : (content.size() - 8) / (4 * numbers);
+    return std::min<std::size_t>(number_at(content, 4), room);
+  }
+  std::uint32_t at(std::size_t entry, std::size_t number) const noexcept {
+    return number_at(content, 8 + 4 * (entry * numbers + number));
+  }
+};
+
+// The boxes of a track (ISO/IEC 14496-12, 8.3) that tell how many samples are listed.
+struct movie_track {
+  std::uint32_t id = 0;
+  std::uint32_t time_scale = 0;
+  bool is_sound = false;
+  std::uint32_t samples = 0;
+  std::uint32_t chunks = 0;
+  movie_table durations{{}, 2};      // stts: samples, duration of each
+  movie_table offsets{{}, 2};        // ctts: samples, from decoding to presentation
+  movie_table keys;                  // stss: numbers of samples, from 1 on
+  movie_table chunk_samples{{}, 3};  // stsc: first chunk, from 1 on; samples of each
+  std::span<const std::byte> edits;  // elst
+};
+
+struct movie_boxes {
+  std::uint32_t time_scale = 0;
+  bool has_fragments = false;
+  std::vector<movie_track> tracks;
+};
+
+static void read_track_box(movie_track& of, std::string_view type,
+                           std::span<const std::byte> content) {
+  constexpr std::uint32_t sound = 0x736f756e;  // "soun"
+  const std::size_t behind_times = is_version_1(content) ? 20 : 12;
+  if (type == "tkhd") of.id = number_at(content, behind_times);
+  if (type == "mdhd") of.time_scale = number_at(content, behind_times);
+  if (type == "hdlr") of.is_sound = of.is_sound || number_at(content, 8) == sound;
+  if (type == "stsz" || type == "stz2") of.samples = std::max(of.samples, number_at(content, 8));
+  if (type == "stco" || type == "co64") of.chunks = std::max(of.chunks, number_at(content, 4));
+  if (type == "stts") of.durations.content = content;
+  if (type == "ctts") of.offsets.content = content;
+  if (type == "stss") of.keys.content = content;
+  if (type == "stsc") of.chunk_samples.content = content;
+  if (type == "elst") of.edits = content;
+}
+
+static void read_movie_boxes(std::span<const std::byte> content, movie_boxes& into, int depth = 0) {
+  constexpr std::array<std::string_view, 6> containers{"trak", "edts", "mdia",
+                                                       "minf", "dinf", "stbl"};
+  constexpr int deepest = 16;
+  while (!content.empty() && depth < deepest) {
+    const auto box = box_start_of(content, content.size());
+    if (!box) return;
+    const auto type = box_type(content);
+    const auto bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(box->bytes, content.size()));
+    const auto inside = content.first(bytes).subspan(
+        static_cast<std::size_t>(std::min<std::uint64_t>(box->header_bytes, bytes)));
+    if (type == "mvhd") into.time_scale = number_at(inside, is_version_1(inside) ? 20 : 12);
+    if (type == "mvex") into.has_fragments = true;
+    if (type == "trak") into.tracks.emplace_back();
+    if (std::find(containers.begin(), containers.end(), type) != containers.end())
+      read_movie_boxes(inside, into, depth + 1);
+    else if (!into.tracks.empty())
+      read_track_box(into.tracks.back(), type, inside);
+    content = content.subspan(bytes);
+  }
+}
+
+// An edit with media, in units of the time scales of its movie and its track.
+struct movie_edit {
+  std::uint64_t duration = 0;
+  std::int64_t media_time = 0;
+};
+
+static std::size_t edit_bytes(const movie_track& of) noexcept {
+  return is_version_1(of.edits) ? 20 : 12;
+}
+
+// By the length of the box, as FFmpeg counts them.
+static std::size_t count_edits(const movie_track& of) noexcept {
+  return of.edits.size() < 8 ? 0 : (of.edits.size() - 8) / edit_bytes(of);
+}
+
+// Those that show nothing (empty edits) have the time -1 (ISO/IEC 14496-12, 8.6.6).
+static std::vector<movie_edit> edits_with_media(const movie_track& of) {
+  std::vector<movie_edit> edits;
+  const auto count = count_edits(of);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = 8 + i * edit_bytes(of);
+    movie_edit edit{number_at(of.edits, at),
+                    static_cast<std::int32_t>(number_at(of.edits, at + 4))};
+    if (is_version_1(of.edits))
+      edit = {long_number_at(of.edits, at),
+              static_cast<std::int64_t>(long_number_at(of.edits, at + 8))};
+    if (edit.media_time != -1) edits.push_back(edit);
+  }
+  return edits;
+}
+
+static std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::uint64_t>::max() : sum;
+}
+
+// FFmpeg makes packets of sound whose samples last one unit of parts of chunks, each of 160 samples
+// or more.
+static std::uint64_t count_sound_entries(const movie_track& of) noexcept {
+  constexpr std::uint64_t least = 160;
+  const auto& table = of.chunk_samples;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::uint64_t first = table.at(i, 0);
+    const std::uint64_t behind =
+        i + 1 < table.size() ? table.at(i + 1, 0) : std::uint64_t{of.chunks} + 1;
+    const auto parts = (table.at(i, 1) + least - 1) / least;
+    if (behind > first) total = add_capped(total, (behind - first) * parts);
+  }
+  return total;
+}
+
+// Which samples FFmpeg copies for an edit: from the key frame before it on, to the second one
+// behind it.
+class edit_ranges {
+ public:
+  edit_ranges(const movie_track& of, std::uint32_t movie_scale)
+      : samples_(of.samples),
+        scale_(movie_scale == 0 ? 1 : double(of.time_scale) / double(movie_scale)) {
+    const auto& durations = of.durations;
+    double time = 0;
+    std::uint64_t sample = 0;
+    for (std::size_t i = 0; i < durations.size(); ++i) {
+      runs_.push_back({time, sample, double(durations.at(i, 1))});
+      time += double(durations.at(i, 0)) * double(durations.at(i, 1));
+      sample += durations.at(i, 0);
+    }
+    for (std::size_t i = 0; i < of.keys.size(); ++i) keys_.push_back(of.keys.at(i, 0));
+    std::sort(keys_.begin(), keys_.end());
+    for (std::size_t i = 0; i < of.offsets.size(); ++i) {
+      const double offset = static_cast<std::int32_t>(of.offsets.at(i, 1));
+      least_offset_ = std::min(least_offset_, offset);
+      largest_offset_ = std::max(largest_offset_, offset);
+    }
+  }
+
+  std::uint64_t count(const movie_edit& edit) const {
+    const double begin = double(edit.media_time);
+    const double end = begin + double(edit.duration) * scale_;
+    const auto first = sample_at(begin - largest_offset_);
+    const auto last = sample_at(end - least_offset_);
+    if (keys_.empty()) return std::min(samples_, last - std::min(first, last) + 3);
+    const auto start = std::upper_bound(keys_.begin(), keys_.end(), first);
+    const auto from = start == keys_.begin() ? 0 : *(start - 1);
+    const auto behind = std::upper_bound(keys_.begin(), keys_.end(), last);
+    const auto to = keys_.end() - behind > 1 ? *(behind + 1) : samples_;
+    return to - std::min(from, to) + 1;
+  }
+
+ private:
+  struct run {
+    double time = 0;
+    std::uint64_t sample = 0;
+    double duration = 0;
+  };
+
+  std::uint64_t sample_at(double time) const {
+    const auto behind =
+        std::upper_bound(runs_.begin(), runs_.end(), time,
+                         [](double sought, const run& each) { return sought < each.time; });
+    if (behind == runs_.begin()) return 0;
+    const auto& at = *(behind - 1);
+    if (at.duration <= 0) return samples_;
+    const double sample = double(at.sample) + (time - at.time) / at.duration;
+    return static_cast<std::uint64_t>(std::clamp(sample, 0.0, double(samples_)));
+  }
+
+  std::uint64_t samples_;
+  double scale_;
+  std::vector<run> runs_;
+  std::vector<std::uint64_t> keys_;
+  double least_offset_ = 0;
+  double largest_offset_ = 0;
+};
+
+// How many entries FFmpeg's index of the track has.
+static std::uint64_t count_entries(const movie_track& of, const std::vector<movie_edit>& edits,
+                                   std::uint32_t movie_scale) {
+  const bool of_units = of.durations.size() == 1 && of.durations.at(0, 1) == 1;
+  if (of.is_sound && of_units) return count_sound_entries(of);
+  if (edits.size() < 2) return of.samples;
+  const edit_ranges ranges(of, movie_scale);
+  std::uint64_t total = of.samples;
+  for (const auto& each : edits) total = add_capped(total, ranges.count(each));
+  return total;
+}
+
+movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t file_bytes,
+                               const std::string& doing) {
+  constexpr std::size_t most_edits = 4096;
+  const auto most_entries = (1 << 16) + file_bytes / 8;
+  movie_boxes boxes;
+  read_movie_boxes(movie, boxes);
+  movie_tables tables{.edited = {}, .has_fragments = boxes.has_fragments};
+  std::uint64_t entries = 0;
+  for (const auto& each : boxes.tracks) {
+    const auto count = count_edits(each);
+    if (count > most_edits)
+      throw error(errc::limit_exceeded, doing,
+                  "an edit list has " + std::to_string(count) + " edits; at most " +
+                      std::to_string(most_edits) + " are read");
+    const auto edits = edits_with_media(each);
+    if (edits.size() > 1) tables.edited.push_back(each.id);
+    entries = add_capped(entries, count_entries(each, edits, boxes.time_scale));
+  }
+  if (entries > most_entries)
+    throw error(errc::limit_exceeded, doing,
+                "its tables list " + std::to_string(entries) + " samples in a file of " +
+                    std::to_string(file_bytes) + " bytes");
+  return tables;
+}
+
+}  // namespace lade::media
