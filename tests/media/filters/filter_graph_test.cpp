@@ -118,6 +118,48 @@ TEST(FilterGraph, AChangeOfFormatRebuildsItAndLosesNoFrame) {
   EXPECT_EQ(graph.rebuilds(), 1U);
 }
 
+// What a graph makes of two streams that follow each other without an end between them.
+static std::vector<frame> filter_joined(filter_graph& graph, const std::vector<frame>& first,
+                                        const std::vector<frame>& second) {
+  for (const auto& each : first) graph.send(each);
+  for (const auto& each : second) graph.send(each);
+  graph.finish();
+  std::vector<frame> all;
+  while (auto next = graph.receive()) all.push_back(std::move(*next));
+  return all;
+}
+
+// The filters hold all frames to their end.
+TEST(FilterGraph, PicturesOfAnotherFormatOrTimeBaseAreAStreamOfTheirOwn) {
+  const auto frames = video_frames();
+  for (const std::string change :
+       {"format=yuv444p", "scale=90:98", "scale=178:50", "settb=1/90000"}) {
+    const auto changed = filter_frames(frames, change);
+    filter_graph graph("reverse");
+    const auto all = filter_joined(graph, frames, changed);
+    EXPECT_EQ(graph.rebuilds(), 1U) << change;
+    ASSERT_EQ(all.size(), 2 * frames.size()) << change;
+    expect_same(pictures(all), pictures(filter_frames(frames, "reverse")) +
+                                   pictures(filter_frames(changed, "reverse")));
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      EXPECT_EQ(all[frames.size() + i].time(), frames[i].time()) << change;
+  }
+}
+
+TEST(FilterGraph, SamplesOfAnotherFormatRateOrChannelsAreAStreamOfTheirOwn) {
+  const auto frames = filter_frames(audio_frames(), "aformat=sample_fmts=flt");
+  for (const std::string change :
+       {"aformat=sample_fmts=s16", "aresample=16000,aformat=sample_fmts=flt",
+        "aformat=channel_layouts=mono:sample_fmts=flt"}) {
+    const auto changed = filter_frames(frames, change);
+    filter_graph graph("areverse");
+    const auto all = filter_joined(graph, frames, changed);
+    EXPECT_EQ(graph.rebuilds(), 1U) << change;
+    expect_same(sounds(all), sounds(filter_frames(frames, "areverse")) +
+                                 sounds(filter_frames(changed, "areverse")));
+  }
+}
+
 // Formats with and without chroma of fewer rows and columns, in planes and packed.
 static constexpr std::array pixel_formats_to_filter{
     "yuv420p", "yuv422p", "yuv444p", "yuv411p",     "yuv410p", "yuv440p", "nv12", "nv21",
@@ -266,6 +308,20 @@ TEST(FilterGraph, FramesKeepTheirTimes) {
   for (std::size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(filtered[i].time(), frames[i].time());
 }
 
+TEST(FilterGraph, FramesKeepTimesThatTheirFileDoesNotState) {
+  const auto path = video_path(untimed_recipes()[0]);
+  const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
+  const auto filtered = filter_frames(frames, "hflip");
+  ASSERT_EQ(filtered.size(), frames.size());
+  for (std::size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(filtered[i].time(), frames[i].time());
+}
+
+TEST(FilterGraph, ScalingKeepsTheShapeThatPixelsOfTheSourceGive) {
+  const auto wide = filter_frames(std::vector{video_frames()[0]}, "setsar=4/3");
+  EXPECT_EQ(wide.at(0).sample_aspect(), rational(4, 3));
+  EXPECT_EQ(filter_frames(wide, "scale=89:98").at(0).sample_aspect(), rational(8, 3));
+}
+
 static void expect_no_graph(const std::string& text, const std::string& filter,
                             const std::string& why) {
   EXPECT_THAT([&] { filter_graph graph(text); },
@@ -358,6 +414,7 @@ TEST(FilterGraph, AGraphWithoutEndIsAnError) {
   EXPECT_THAT([&] { filter_frames(one, "loop=-1:1"); },
               ThrowsMessage<error>(HasSubstr("more than 100001 frames")));
   EXPECT_EQ(filter_frames(one, "loop=49:1", {.max_frames = 50}).size(), 50U);
+  EXPECT_THROW(filter_frames(one, "loop=50:1", {.max_frames = 50}), error);
   filter_graph graph("loop=-1:1");
   graph.send(one[0]);
   graph.finish();
@@ -408,6 +465,9 @@ TEST(FilterGraph, MisuseIsRefused) {
   EXPECT_THAT([&] { graph.receive(1); }, ThrowsMessage<error>(HasSubstr("has 1 outputs")));
   filter_graph two("[a][b]hstack");
   two.send(video_frames()[0], 0);
+  two.finish(0);
+  EXPECT_THAT([&] { two.send(video_frames()[0], 0); },
+              ThrowsMessage<error>(HasSubstr("input 0 has finished")));
   EXPECT_THAT([&] { two.finish(); }, ThrowsMessage<error>(HasSubstr("had no frame")));
 }
 
