@@ -7,9 +7,10 @@
 #include <lade/media/av.hpp>
 
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,166 +78,27 @@ class filter_words {
   const char* rest_;
 };
 
-// Texts that are known to name nothing outside of the graph: expressions, sizes, formats, colours,
-// channels. The list has what is harmless, not what is harmful: a text that a later FFmpeg adds
-// is refused until it has been judged. Of options with several names, the longest one counts.
-static bool is_harmless_text(std::string_view option) noexcept {
-  constexpr auto known = std::to_array<std::string_view>({"0m",
-                                                          "1m",
-                                                          "2m",
-                                                          "3m",
-                                                          "H",
-                                                          "all",
-                                                          "all_expr",
-                                                          "alpha",
-                                                          "alpha_expr",
-                                                          "alpha_modes",
-                                                          "alpha_radius",
-                                                          "angle",
-                                                          "args",
-                                                          "attacks",
-                                                          "b",
-                                                          "band_noise",
-                                                          "blacks",
-                                                          "blue",
-                                                          "blue_expr",
-                                                          "blues",
-                                                          "box_source",
-                                                          "brightness",
-                                                          "c",
-                                                          "c0",
-                                                          "c0_expr",
-                                                          "c1",
-                                                          "c1_expr",
-                                                          "c2",
-                                                          "c2_expr",
-                                                          "c3",
-                                                          "c3_expr",
-                                                          "cb_expr",
-                                                          "ch",
-                                                          "ch_layouts",
-                                                          "channel_layout",
-                                                          "channel_layouts",
-                                                          "channels",
-                                                          "chl_in",
-                                                          "chl_out",
-                                                          "chroma_radius",
-                                                          "color",
-                                                          "color_ranges",
-                                                          "color_spaces",
-                                                          "colors",
-                                                          "contrast",
-                                                          "cr_expr",
-                                                          "cscheme",
-                                                          "cyans",
-                                                          "d",
-                                                          "decays",
-                                                          "delays",
-                                                          "depths",
-                                                          "expr",
-                                                          "exprs",
-                                                          "fg1",
-                                                          "fg2",
-                                                          "fg3",
-                                                          "fg4",
-                                                          "fill",
-                                                          "fillcolor",
-                                                          "flags",
-                                                          "fps",
-                                                          "frames",
-                                                          "frequency",
-                                                          "gain",
-                                                          "gain_entry",
-                                                          "gains",
-                                                          "gamma",
-                                                          "gamma_b",
-                                                          "gamma_g",
-                                                          "gamma_r",
-                                                          "gamma_weight",
-                                                          "green",
-                                                          "green_expr",
-                                                          "greens",
-                                                          "h",
-                                                          "height",
-                                                          "imag",
-                                                          "in_color_matrix",
-                                                          "in_forder",
-                                                          "in_frot",
-                                                          "key",
-                                                          "layout",
-                                                          "lum_expr",
-                                                          "luma_radius",
-                                                          "m1",
-                                                          "m2",
-                                                          "m3",
-                                                          "m4",
-                                                          "magentas",
-                                                          "magnitude",
-                                                          "map",
-                                                          "mapping",
-                                                          "master",
-                                                          "matrix",
-                                                          "mpc",
-                                                          "neutrals",
-                                                          "out_color_matrix",
-                                                          "out_forder",
-                                                          "out_frot",
-                                                          "out_h",
-                                                          "out_w",
-                                                          "params",
-                                                          "pattern",
-                                                          "phase",
-                                                          "pix_fmts",
-                                                          "points",
-                                                          "poles",
-                                                          "qp",
-                                                          "ratio",
-                                                          "real",
-                                                          "red",
-                                                          "red_expr",
-                                                          "reds",
-                                                          "rorder",
-                                                          "rule",
-                                                          "s",
-                                                          "sample_fmts",
-                                                          "sample_rate",
-                                                          "sample_rates",
-                                                          "samples",
-                                                          "samples_per_frame",
-                                                          "saturation",
-                                                          "size",
-                                                          "sono_v",
-                                                          "speeds",
-                                                          "split",
-                                                          "subfilters",
-                                                          "sws_param",
-                                                          "thickness",
-                                                          "timestamps",
-                                                          "tlength",
-                                                          "value",
-                                                          "volume",
-                                                          "volume2",
-                                                          "w",
-                                                          "weight_U",
-                                                          "weight_V",
-                                                          "weight_Y",
-                                                          "weights",
-                                                          "whites",
-                                                          "width",
-                                                          "x",
-                                                          "x0",
-                                                          "x1",
-                                                          "x2",
-                                                          "x3",
-                                                          "y",
-                                                          "y0",
-                                                          "y1",
-                                                          "y2",
-                                                          "y3",
-                                                          "yellows",
-                                                          "zeros",
-                                                          "zoom"});
-  return std::find(known.begin(), known.end(), option) != known.end();
+// Options whose texts are known to name nothing outside of the graph: expressions, sizes, formats,
+// colours, channels. The list has what is harmless, not what is harmful: a text that a later FFmpeg
+// adds is refused until it has been judged. Of options with several names, the longest one counts.
+static constexpr std::string_view harmless_texts =
+    " 0m 1m 2m 3m H all all_expr alpha alpha_expr alpha_modes alpha_radius angle args attacks "
+    "b band_noise blacks blue blue_expr blues box_source brightness c c0 c0_expr c1 c1_expr "
+    "c2 c2_expr c3 c3_expr cb_expr ch ch_layouts channel_layout channel_layouts channels "
+    "chl_in chl_out chroma_radius color color_ranges color_spaces colors contrast cr_expr "
+    "cscheme cyans d decays delays depths expr exprs fg1 fg2 fg3 fg4 fill fillcolor flags fps "
+    "frames frequency gain gain_entry gains gamma gamma_b gamma_g gamma_r gamma_weight green "
+    "green_expr greens h height imag in_color_matrix in_forder in_frot key layout lum_expr "
+    "luma_radius m1 m2 m3 m4 magentas magnitude map mapping master matrix mpc neutrals "
+    "out_color_matrix out_forder out_frot out_h out_w params pattern phase pix_fmts points "
+    "poles qp ratio real red red_expr reds rorder rule s sample_fmts sample_rate sample_rates "
+    "samples samples_per_frame saturation size sono_v speeds split subfilters sws_param "
+    "thickness timestamps tlength value volume volume2 w weight_U weight_V weight_Y weights "
+    "whites width x x0 x1 x2 x3 y y0 y1 y2 y3 yellows zeros zoom ";
+
+static bool is_harmless_text(std::string_view option) {
+  const auto word = std::string(" ").append(option).append(" ");
+  return harmless_texts.find(word) != std::string_view::npos;
 }
 
 // Whether the value of an option is a text of any content, or a list of texts.
@@ -268,27 +130,36 @@ static bool opens_resources(const AVFilter& filter) {
   return false;
 }
 
+static const AVFilter& find_harmless_filter(const std::string& name, std::string_view doing) {
+  const auto* filter = avfilter_get_by_name(name.c_str());
+  if (filter == nullptr)
+    throw error(errc::invalid_argument, doing, "FFmpeg has no filter of this name");
+  if (opens_resources(*filter))
+    throw error(errc::unsupported, doing, "it could open files or other resources");
+  return *filter;
+}
+
+// Makes the filter in `scratch`, a graph that nobody runs.
+static void check_arguments(AVFilterGraph& scratch, const AVFilter& filter,
+                            const std::string& arguments, std::string_view doing) {
+  const av_messages said;
+  AVFilterContext* made = nullptr;
+  const int result = avfilter_graph_create_filter(
+      &made, &filter, nullptr, arguments.empty() ? nullptr : arguments.c_str(), nullptr, &scratch);
+  if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
+  if (result < 0)
+    throw error(errc::invalid_argument, doing,
+                "FFmpeg refuses the options \"" + arguments +
+                    "\": " + av_category().message(result) + said.addition());
+}
+
 void check_filters(std::string_view text) {
   const std::string copy(text);
   const av_messages said_at_end;  // lives longer than the graph, whose filters say when they end
   const av_filter_graph scratch(check_av(avfilter_graph_alloc()));
   for (const auto& use : filter_words(copy).take_all()) {
     const auto doing = "make the filter " + use.name + " of \"" + copy + "\"";
-    const auto* filter = avfilter_get_by_name(use.name.c_str());
-    if (filter == nullptr)
-      throw error(errc::invalid_argument, doing, "FFmpeg has no filter of this name");
-    if (opens_resources(*filter))
-      throw error(errc::unsupported, doing, "it could open files or other resources");
-    const av_messages said;
-    AVFilterContext* made = nullptr;
-    const int result = avfilter_graph_create_filter(
-        &made, filter, nullptr, use.arguments.empty() ? nullptr : use.arguments.c_str(), nullptr,
-        scratch.get());
-    if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
-    if (result < 0)
-      throw error(errc::invalid_argument, doing,
-                  "FFmpeg refuses the options \"" + use.arguments +
-                      "\": " + av_category().message(result) + said.addition());
+    check_arguments(*scratch, find_harmless_filter(use.name, doing), use.arguments, doing);
   }
 }
 

@@ -6,26 +6,19 @@
 // length: what is cut off behind a whole packet is not missed.
 
 #include <lade/error.hpp>
-#include <lade/from.hpp>
-#include <lade/map.hpp>
 #include <lade/media/av/audio.hpp>
-#include <lade/media/av/clip.hpp>
-#include <lade/media/av/convert.hpp>
-#include <lade/media/av/decoder.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/media/av/load_video.hpp>
-#include <lade/media/av/muxer.hpp>
-#include <lade/media/av/packet.hpp>
-#include <lade/media/av/resampler.hpp>
 #include <lade/media/av/video.hpp>
-#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
 #include <lade/sync_wait.hpp>
 
+#include "../../fuzz/sealed.hpp"
 #include "../../support/resident_memory.hpp"
 #include "../../support/seed.hpp"
 #include "damaged_files.hpp"
+#include "damaged_uses.hpp"
 #include "demuxed_files.hpp"
 #include "media_files.hpp"
 #include "scripted_reader.hpp"
@@ -36,188 +29,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <malloc.h>
 #include <time.h>
 
 namespace lade::media {
-
-// 15 times those of the test pictures: a damaged header may state any size.
-static constexpr std::int64_t most_pixels = std::int64_t{1} << 18;
-
-static std::size_t decode_tolerantly(const buffer& file, std::string_view name, stream_kind kind,
-                                     std::uint64_t& damaged) {
-  const auto packets = demux(file, name, kind, {}, {.damage = damage_policy::tolerate});
-  const decode_options options{.damage = damage_policy::tolerate, .max_pixels = most_pixels};
-  return decode(packets, options, &damaged).size();
-}
-
-static task<std::size_t> count_streamed(demuxer& from) {
-  std::vector<int> streams;
-  for (const auto& each : from.streams()) streams.push_back(each.index());
-  std::size_t count = 0;
-  auto elements = from.stream(std::move(streams), {.duration = rational(1, 2)});
-  while (auto* next = co_await elements.next()) count += next->size();
-  co_return count;
-}
-
-static task<std::size_t> count_slowly(std::shared_ptr<const byte_reader> from) {
-  auto file = co_await demuxer::open(std::move(from));
-  co_return co_await count_streamed(file);
-}
-
-static task<std::size_t> frames_by_ranges(std::shared_ptr<const byte_reader> from) {
-  auto opened = co_await video::open(std::move(from), {.max_pixels = most_pixels});
-  const std::vector<std::int64_t> numbers{opened.size() / 2, 0};
-  opened = co_await opened.fetch(numbers);
-  co_return opened.frames(numbers, {.max_pixels = most_pixels}).size();
-}
-
-static void write_again(const packets& from) {
-  auto file = muxer::in_memory({.format = "matroska"});
-  const int stream = file.add(from.stream());
-  for (const auto& each : from) file.write(stream, each);
-  file.finish();
-}
-
-static void use_packets(const packets& from, std::string_view name) {
-  succeeds([&] { packets::parse(from.serialise(), name); });
-  succeeds([&] { write_again(from); });
-  succeeds([&] { filter_packets(from, "null"); });
-  const auto codec = from.stream().codec();
-  if (codec == "h264" || codec == "hevc")
-    succeeds([&] { filter_packets(from, std::string(codec) + "_mp4toannexb"); });
-}
-
-static void use_audio(const buffer& file, std::string_view name, runtime& runs) {
-  const decode_audio decode_all({.sample_rate = 16'000, .channels = 1});
-  succeeds([&] { decode_all(sample(std::string(name)).with_data(file)); });
-  succeeds(
-      [&] { resample(decode(demux(file, name, stream_kind::audio)), {.sample_rate = 8'000}); });
-  const decode_audio part({.offset = 0.3, .duration = 0.4, .damage = damage_policy::tolerate});
-  succeeds([&] { sync_wait(runs, part.read(std::make_shared<test::scripted_reader>(file))); });
-}
-
-static decode_options decode_small(damage_policy damage, int threads = 1) {
-  return {.threads = threads, .damage = damage, .max_pixels = most_pixels};
-}
-
-// Takes frames of a video in each way.
-static void use_frames(const video& opened, const decode_options& decoding) {
-  const std::vector<std::int64_t> numbers{opened.size() - 1, 0, opened.size() / 2};
-  succeeds([&] {
-    for (const auto& each : opened.frames(numbers, decoding)) {
-      succeeds([&] { to_tensor(each); });
-      succeeds([&] { to_tensor(each, {.width = 16, .height = 16}); });
-    }
-  });
-  succeeds([&] {
-    std::vector<rational> times;
-    for (const auto number : numbers) times.push_back(opened.index().time(number));
-    opened.frames_at(times, decoding);
-  });
-}
-
-static task<> use_ranges(std::shared_ptr<const byte_reader> from, packet_index index,
-                         decode_options decoding) {
-  auto opened = co_await video::open(std::move(from), std::move(index));
-  const std::vector<std::int64_t> numbers{opened.size() / 2, 0};
-  opened = co_await opened.fetch(numbers);
-  opened.frames(numbers, decoding);
-}
-
-static void use_clips(const buffer& file, std::string_view name, const decode_options& decoding,
-                      runtime& runs) {
-  const decode_clip clip(
-      {.sampling = {.frames = 4}, .width = 16, .height = 16, .decoding = decoding});
-  succeeds([&] { clip(sample(std::string(name)).with_data(file), lade::random(1)); });
-  succeeds([&] { sync_wait(runs, clip.read(std::make_shared<test::scripted_reader>(file))); });
-}
-
-static void use_video(const buffer& file, std::string_view name, runtime& runs) {
-  const std::string path = media_directory / "damaged";
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-  for (const auto damage : {damage_policy::refuse, damage_policy::tolerate}) {
-    const auto decoding = decode_small(damage);
-    use_clips(file, name, decoding, runs);
-    succeeds([&] {
-      sync_wait(runs,
-                load_video(path, {.image = {.width = 16, .height = 16}, .decoding = decoding}));
-    });
-    succeeds([&] {
-      const video_options how{.demuxing = {.damage = damage}, .max_pixels = most_pixels};
-      const video opened(file, std::string(name), how);
-      use_frames(opened, decoding);
-      packet_index::parse(opened.index().serialise(), name);
-    });
-    succeeds([&] {
-      decode(demux(file, name, stream_kind::video, {}, {.damage = damage}),
-             decode_small(damage, 2));
-    });
-  }
-  succeeds(
-      [&] { sync_wait(runs, frames_by_ranges(std::make_shared<test::scripted_reader>(file))); });
-}
-
-// A file that was damaged after it was indexed.
-static void use_with_index(const buffer& file, std::string_view name, const packet_index& index,
-                           runtime& runs) {
-  for (const auto damage : {damage_policy::refuse, damage_policy::tolerate}) {
-    const auto decoding = decode_small(damage);
-    succeeds(
-        [&] { use_frames(video(file, std::string(name), index, {.damage = damage}), decoding); });
-    succeeds([&] {
-      sync_wait(runs, use_ranges(std::make_shared<test::scripted_reader>(file), index, decoding));
-    });
-  }
-}
-
-// A stage's function, whose packets and frames count to the budget of its run.
-struct count_frames {
-  stream_kind kind;
-
-  std::size_t operator()(const sample& in) const {
-    std::uint64_t damaged = 0;
-    return decode_tolerantly(in.data(), in.key(), kind, damaged);
-  }
-};
-
-static void use_in_a_run(const buffer& file, std::string_view name, stream_kind kind,
-                         runtime& runs) {
-  const auto counts = from(std::vector<sample>(1, sample(std::string(name)).with_data(file))) |
-                      map(count_frames{kind});
-  succeeds([&] {
-    for (const auto count : runs.run(counts)) (void)count;
-  });
-}
-
-static void use_everything(const buffer& file, std::string_view name, stream_kind kind,
-                           runtime& runs) {
-  std::uint64_t damaged = 0;
-  const auto strictly = decode_small(damage_policy::refuse);
-  succeeds([&] { decode(demux(file, name, kind), strictly); });
-  succeeds([&] { decode(demux(file, name, kind, {.begin = rational(1, 2), .end = 1}), strictly); });
-  succeeds([&] { decode_tolerantly(file, name, kind, damaged); });
-  succeeds(
-      [&] { use_packets(demux(file, name, kind, {}, {.damage = damage_policy::tolerate}), name); });
-  succeeds([&] {
-    demuxer opened(file, std::string(name));
-    sync_wait(count_streamed(opened));
-  });
-  succeeds([&] { sync_wait(runs, count_slowly(std::make_shared<test::scripted_reader>(file))); });
-  use_in_a_run(file, name, kind, runs);
-  if (kind == stream_kind::audio) return use_audio(file, name, runs);
-  use_video(file, name, runs);
-}
 
 // A video has 50 frames, and a decoder keeps 16 more at most, each of `most_pixels` with 6 bytes,
 // of 4:4:4 with 16 bits: 104 MB. The rest is for the states of decoders and demuxers.
@@ -317,6 +140,57 @@ TEST_F(Corrupt, BitsThatFlipAfterAFileWasIndexedAreErrorsOfOursOrChangedFrames) 
         measure([&] { use_with_index(damaged, path, index, runs_); }, path);
       }
     }
+}
+
+// The checksum is right, as that of an index of another program.
+TEST_F(Corrupt, IndexesOfWhichBitsFlippedAreErrorsOfOursOrChangedFrames) {
+  for (const auto recipes : {video_recipes(), untimed_recipes()})
+    for (const auto& each : recipes) {
+      const auto path = video_path(each);
+      const auto file = read_bytes(path);
+      const auto index = index_video(file, path).serialise();
+      for (int i = 0; i < rounds; ++i) {
+        const auto flipped = with_flips(index, random_);
+        const auto sealed = test::sealed(reinterpret_cast<const std::uint8_t*>(flipped.data()),
+                                         flipped.size(), "LADEVIDX");
+        const auto use = [&] {
+          use_with_index(file, path, packet_index::parse(sealed, path), runs_);
+        };
+        measure([&] { succeeds(use); }, path);
+      }
+    }
+}
+
+static std::string only_file_of(const std::string& directory) {
+  const std::vector files(std::filesystem::directory_iterator(directory), {});
+  EXPECT_EQ(files.size(), 1U);
+  return files.at(0).path();
+}
+
+static std::string bytes_of(const tensor& clip) {
+  return {reinterpret_cast<const char*>(clip.bytes()), clip.spec().bytes()};
+}
+
+TEST_F(Corrupt, KeptIndexesThatAreDamagedAreReplaced) {
+  for (const char* recipe : {"h264.mp4", "vp9.webm", "mpeg2.ts", "h264-one-time.mkv"}) {
+    const testing_support::temp_dir directory;
+    const std::string indexes = directory / "indexes";
+    const auto path = video_path(video_recipe(recipe));
+    auto clip = small_clip(decode_small(damage_policy::refuse));
+    clip.index_directory = indexes;
+    const auto load = [&] { return bytes_of(sync_wait(runs_, load_clip(path, clip))); };
+    const auto expected = load();
+    const auto index = read_bytes(only_file_of(indexes));
+    const auto replace = [&](const buffer& damaged) {
+      directory.write(only_file_of(indexes), damaged.text());
+      EXPECT_TRUE(load() == expected) << recipe;
+      EXPECT_TRUE(read_bytes(only_file_of(indexes)).text() == index.text()) << recipe;
+    };
+    for (int i = 0; i < rounds; ++i) {
+      replace(with_flips(index, random_));
+      replace(copy_of(index, random_() % index.size()));
+    }
+  }
 }
 
 TEST_F(Corrupt, ToleratedDamageIsCounted) {

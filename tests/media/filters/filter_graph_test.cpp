@@ -1,13 +1,8 @@
-#include "../../support/resident_memory.hpp"
-#include "../../support/seed.hpp"
-#include "../av/damaged_files.hpp"
-#include "../av/media_files.hpp"
+#include "filtered_frames.hpp"
 
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
-#include <lade/media/av/decoder.hpp>
-#include <lade/media/av/demuxer.hpp>
 #include <lade/media/filters/filter_graph.hpp>
 #include <lade/media/filters/filter_text.hpp>
 #include <lade/run.hpp>
@@ -18,22 +13,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstring>
 #include <limits>
-#include <random>
 #include <regex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <malloc.h>
-
 extern "C" {
 #include <libavfilter/avfilter.h>
-#include <libavutil/frame.h>
-#include <libavutil/imgutils.h>
 #include <libavutil/opt.h>
 }
 
@@ -43,95 +30,18 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-static const media_recipe filtered_video{"filtered.mkv", "-c:v ffv1 -pix_fmt yuv420p"};
-static const media_recipe filtered_audio{"filtered.wav", "-c:a pcm_s16le"};
-
-static std::vector<frame> video_frames() {
-  const auto path = video_path(filtered_video);
-  return decode(demux(read_bytes(path), path, stream_kind::video));
-}
-static std::vector<frame> audio_frames() {
-  const auto path = audio_path(filtered_audio);
-  return decode(demux(read_bytes(path), path, stream_kind::audio));
+TEST(FilterGraph, ReturnsThePicturesOfTheFfmpegProgram) {
+  expect_same(pictures(filter_frames(video_frames(), "hflip,negate")),
+              output_of_ffmpeg("-i " + video_path(filtered_video) +
+                               " -vf hflip,negate -fps_mode passthrough -f rawvideo -"));
 }
 
-// The bytes of pictures one after the other, as ffmpeg writes "rawvideo".
-static std::string pictures(const std::vector<frame>& frames) {
-  std::string all;
-  for (const auto& each : frames) {
-    const auto& from = each.get();
-    const auto format = static_cast<AVPixelFormat>(from.format);
-    const int bytes = av_image_get_buffer_size(format, from.width, from.height, 1);
-    std::vector<std::uint8_t> picture(static_cast<std::size_t>(bytes));
-    av_image_copy_to_buffer(picture.data(), bytes, from.data, from.linesize, format, from.width,
-                            from.height, 1);
-    all.append(picture.begin(), picture.end());
-  }
-  return all;
+TEST(FilterGraph, ReturnsTheSamplesOfTheFfmpegProgram) {
+  for (const std::string text : {"volume=0.5", "asetnsamples=1000"})
+    expect_same(sounds(filter_frames(audio_frames(), text + ",aformat=sample_fmts=flt")),
+                output_of_ffmpeg("-i " + audio_path(filtered_audio) + " -af " + text +
+                                 " -c:a pcm_f32le -f f32le -"));
 }
-
-// Samples of interleaved frames.
-static std::string sounds(const std::vector<frame>& frames) {
-  std::string all;
-  for (const auto& each : frames) {
-    const auto samples = each.plane(0);
-    all.append(reinterpret_cast<const char*>(samples.bytes()), samples.spec().bytes());
-  }
-  return all;
-}
-
-// EXPECT_EQ would print megabytes.
-static void expect_same(const std::string& got, const std::string& expected) {
-  EXPECT_EQ(got.size(), expected.size());
-  EXPECT_FALSE(expected.empty());
-  EXPECT_TRUE(got == expected);
-}
-
-class FilterVideo : public testing::TestWithParam<std::string> {};
-
-TEST_P(FilterVideo, EqualsTheFfmpegProgram) {
-  const auto frames = filter_frames(video_frames(), GetParam());
-  expect_same(pictures(frames),
-              output_of_ffmpeg("-i " + video_path(filtered_video) + " -vf '" + GetParam() +
-                               "' -fps_mode passthrough -f rawvideo -"));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Texts, FilterVideo,
-    testing::Values(
-        "hflip", rate_filter(10), rate_filter(rational(30'000, 1001)),
-        trim_filter({.begin = rational(1, 2), .end = rational(1)}), frame_count_filter(7),
-        scale_filter({.width = 64, .height = 48}),
-        scale_filter(
-            {.width = 64, .height = 64, .algorithm = scale_algorithm::area, .fit = scale_fit::pad}),
-        scale_filter({.width = 64,
-                      .height = 64,
-                      .algorithm = scale_algorithm::lanczos,
-                      .fit = scale_fit::crop}),
-        scale_filter({.width = 33, .height = 97, .fit = scale_fit::pad}),
-        scale_filter({.width = 33, .height = 97, .fit = scale_fit::crop}),
-        crop_filter({.x = 10, .y = 4, .width = 32, .height = 20}),
-        crop_filter({.x = 10, .y = 4, .width = 33, .height = 21}),
-        pad_filter({.x = 4, .y = 2, .width = 201, .height = 121}),
-        pad_filter({.x = 2, .y = 4, .width = 200, .height = 120}), pixel_format_filter("rgb24"),
-        filter_chain({rate_filter(5), "", scale_filter({.width = 32, .height = 32}),
-                      pixel_format_filter("gray")})));
-
-class FilterAudio : public testing::TestWithParam<std::string> {};
-
-TEST_P(FilterAudio, EqualsTheFfmpegProgram) {
-  const auto text = filter_chain({GetParam(), sample_format_filter("flt")});
-  expect_same(sounds(filter_frames(audio_frames(), text)),
-              output_of_ffmpeg("-i " + audio_path(filtered_audio) + " -af '" + text +
-                               "' -c:a pcm_f32le -f f32le -"));
-}
-
-INSTANTIATE_TEST_SUITE_P(Texts, FilterAudio,
-                         testing::Values("volume=0.5", sample_rate_filter(16'000),
-                                         channel_layout_filter("mono"), sample_count_filter(12'345),
-                                         audio_trim_filter({.begin = rational(1, 4),
-                                                            .end = rational(1)}),
-                                         "asetnsamples=1000"));
 
 TEST(FilterGraph, JoinsSeveralInputs) {
   filter_graph graph("[a][b]hstack[out]");
@@ -206,6 +116,48 @@ TEST(FilterGraph, AChangeOfFormatRebuildsItAndLosesNoFrame) {
   }
   EXPECT_EQ(count, frames.size() + smaller.size());
   EXPECT_EQ(graph.rebuilds(), 1U);
+}
+
+// What a graph makes of two streams that follow each other without an end between them.
+static std::vector<frame> filter_joined(filter_graph& graph, const std::vector<frame>& first,
+                                        const std::vector<frame>& second) {
+  for (const auto& each : first) graph.send(each);
+  for (const auto& each : second) graph.send(each);
+  graph.finish();
+  std::vector<frame> all;
+  while (auto next = graph.receive()) all.push_back(std::move(*next));
+  return all;
+}
+
+// The filters hold all frames to their end.
+TEST(FilterGraph, PicturesOfAnotherFormatOrTimeBaseAreAStreamOfTheirOwn) {
+  const auto frames = video_frames();
+  for (const std::string change :
+       {"format=yuv444p", "scale=90:98", "scale=178:50", "settb=1/90000"}) {
+    const auto changed = filter_frames(frames, change);
+    filter_graph graph("reverse");
+    const auto all = filter_joined(graph, frames, changed);
+    EXPECT_EQ(graph.rebuilds(), 1U) << change;
+    ASSERT_EQ(all.size(), 2 * frames.size()) << change;
+    expect_same(pictures(all), pictures(filter_frames(frames, "reverse")) +
+                                   pictures(filter_frames(changed, "reverse")));
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      EXPECT_EQ(all[frames.size() + i].time(), frames[i].time()) << change;
+  }
+}
+
+TEST(FilterGraph, SamplesOfAnotherFormatRateOrChannelsAreAStreamOfTheirOwn) {
+  const auto frames = filter_frames(audio_frames(), "aformat=sample_fmts=flt");
+  for (const std::string change :
+       {"aformat=sample_fmts=s16", "aresample=16000,aformat=sample_fmts=flt,asettb=1/44100",
+        "aformat=channel_layouts=mono:sample_fmts=flt"}) {
+    const auto changed = filter_frames(frames, change);
+    filter_graph graph("areverse");
+    const auto all = filter_joined(graph, frames, changed);
+    EXPECT_EQ(graph.rebuilds(), 1U) << change;
+    expect_same(sounds(all), sounds(filter_frames(frames, "areverse")) +
+                                 sounds(filter_frames(changed, "areverse")));
+  }
 }
 
 // Formats with and without chroma of fewer rows and columns, in planes and packed.
@@ -356,6 +308,29 @@ TEST(FilterGraph, FramesKeepTheirTimes) {
   for (std::size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(filtered[i].time(), frames[i].time());
 }
 
+TEST(FilterGraph, FiltersKnowTimesThatPacketsDoNotState) {
+  std::size_t guessed = 0;
+  for (const auto& recipe : untimed_recipes()) {
+    const auto path = video_path(recipe);
+    const auto frames = decode(demux(read_bytes(path), path, stream_kind::video));
+    const auto later = filter_frames(frames, "setpts=PTS+5");
+    ASSERT_EQ(later.size(), frames.size()) << recipe;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const auto time = frames[i].time();
+      if (!time) continue;
+      EXPECT_EQ(later[i].time(), *time + rational(5) * frames[i].time_base()) << recipe;
+      if (frames[i].get().pts == AV_NOPTS_VALUE) ++guessed;
+    }
+  }
+  EXPECT_GT(guessed, 0U);
+}
+
+TEST(FilterGraph, FiltersKnowTheShapeOfPixels) {
+  const auto wide = filter_frames(std::vector{video_frames()[0]}, "setsar=4/3");
+  ASSERT_EQ(wide.at(0).sample_aspect(), rational(4, 3));
+  EXPECT_EQ(filter_frames(wide, "setsar=sar*2").at(0).sample_aspect(), rational(8, 3));
+}
+
 static void expect_no_graph(const std::string& text, const std::string& filter,
                             const std::string& why) {
   EXPECT_THAT([&] { filter_graph graph(text); },
@@ -448,6 +423,7 @@ TEST(FilterGraph, AGraphWithoutEndIsAnError) {
   EXPECT_THAT([&] { filter_frames(one, "loop=-1:1"); },
               ThrowsMessage<error>(HasSubstr("more than 100001 frames")));
   EXPECT_EQ(filter_frames(one, "loop=49:1", {.max_frames = 50}).size(), 50U);
+  EXPECT_THROW(filter_frames(one, "loop=50:1", {.max_frames = 50}), error);
   filter_graph graph("loop=-1:1");
   graph.send(one[0]);
   graph.finish();
@@ -490,82 +466,6 @@ TEST(FilterGraph, EndsBetweenTwoFramesWhenItsRunIsStopped) {
   EXPECT_EQ(error_in_a_stopped_stage([&] { filter_frames(frames, "hflip"); }), errc::stopped);
 }
 
-// 50 frames and a decoder's references, 16 at most, each of 2^18 pixels with 6 bytes: 104 MB. The
-// results are small.
-static constexpr std::size_t most_memory = std::size_t{128} << 20;
-
-// The frames that decoding a damaged file leaves.
-static std::vector<frame> damaged_frames(const buffer& file, std::string_view name,
-                                         stream_kind kind) {
-  const auto packets = demux(file, name, kind, {}, {.damage = damage_policy::tolerate});
-  return decode(packets, {.damage = damage_policy::tolerate, .max_pixels = 1 << 18});
-}
-
-// Damages each file in turn, and calls `use` with the frames, which may throw an error.
-template <class F>
-static void use_damaged(std::span<const media_recipe> recipes, const char* input, stream_kind kind,
-                        const F& use) {
-  const auto seed = test::new_seed();
-  SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  const bool measures_memory = test::memory_can_be_measured() && mallopt(M_PERTURB, 0) == 1;
-  const int rounds = corrupt_rounds(2);
-  for (const auto& recipe : recipes) {
-    const auto path = media_files::path(recipe, input);
-    const auto file = read_bytes(path);
-    const auto filter = [&](const buffer& damaged) {
-      const auto call = [&] { use(damaged_frames(damaged, path, kind)); };
-      const auto growth = test::growth_during([&] { succeeds(call); });
-      if (measures_memory) {
-        EXPECT_LE(growth, most_memory) << path;
-      }
-    };
-    for (int i = 0; i < rounds; ++i) filter(with_flips(file, random));
-    filter(copy_of(file, random() % file.size()));
-  }
-}
-
-TEST(FilterFrames, OfDamagedVideosAreScaledOrErrorsOfOurs) {
-  static constexpr media_recipe recipes[] = {
-      {"damaged.ts", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
-      {"damaged.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
-      {"damaged.mkv", "-c:v libx265 -x265-params log-level=none:keyint=14 -pix_fmt yuv420p10le"},
-      {"damaged.avi", "-c:v mpeg4 -g 12 -bf 0"},
-      {"damaged.mpg", "-c:v mpeg2video -g 12 -bf 2"},
-      {"damaged.webm", "-c:v libvpx-vp9 -g 12 -b:v 200k -cpu-used 8"},
-      {"damaged.nut", "-c:v ffv1 -pix_fmt yuv444p"},
-      {"damaged.mov", "-c:v mjpeg -pix_fmt yuvj420p"},
-  };
-  std::size_t filtered = 0;
-  use_damaged(recipes, moving, stream_kind::video, [&](const std::vector<frame>& frames) {
-    for (const auto& each : filter_frames(frames, "scale=64:64")) {
-      EXPECT_EQ(each.width(), 64);
-      EXPECT_EQ(each.height(), 64);
-      ++filtered;
-    }
-  });
-  EXPECT_GT(filtered, 0U);
-}
-
-TEST(FilterFrames, OfDamagedAudioAreResampledOrErrorsOfOurs) {
-  static constexpr media_recipe recipes[] = {
-      {"damaged.m4a", "-c:a aac"},     {"damaged.mp3", "-c:a libmp3lame"},
-      {"damaged.ogg", "-c:a libopus"}, {"damaged.oga", "-c:a libvorbis"},
-      {"damaged.flac", "-c:a flac"},   {"damaged.wav", "-c:a pcm_s16le"},
-      {"damaged.aac", "-c:a aac"},
-  };
-  const std::string graph = "aresample=16000,aformat=sample_fmts=flt:channel_layouts=mono";
-  std::size_t samples = 0;
-  use_damaged(recipes, sounding, stream_kind::audio, [&](const std::vector<frame>& frames) {
-    for (const auto& each : filter_frames(frames, graph)) {
-      EXPECT_EQ(each.sample_rate(), 16'000);
-      EXPECT_EQ(each.channels(), 1);
-      samples += static_cast<std::size_t>(each.samples());
-    }
-  });
-  EXPECT_GT(samples, 0U);
-}
-
 TEST(FilterGraph, MisuseIsRefused) {
   filter_graph graph("hflip");
   const auto audio = audio_frames();
@@ -574,6 +474,9 @@ TEST(FilterGraph, MisuseIsRefused) {
   EXPECT_THAT([&] { graph.receive(1); }, ThrowsMessage<error>(HasSubstr("has 1 outputs")));
   filter_graph two("[a][b]hstack");
   two.send(video_frames()[0], 0);
+  two.finish(0);
+  EXPECT_THAT([&] { two.send(video_frames()[0], 0); },
+              ThrowsMessage<error>(HasSubstr("input 0 has finished")));
   EXPECT_THAT([&] { two.finish(); }, ThrowsMessage<error>(HasSubstr("had no frame")));
 }
 

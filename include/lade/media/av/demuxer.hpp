@@ -57,7 +57,8 @@ struct packet_stream_options {
 // state what decoders need.
 //
 // Use. One task or generator at a time, from its first await until it ends; another is refused with
-// error(wrong_thread). Both must end before the demuxer. Tasks require a runtime, unless the file is in memory.
+// error(wrong_thread). Both must end before the demuxer. Tasks require a runtime, unless the file
+// is in memory.
 //
 // Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
