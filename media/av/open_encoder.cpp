@@ -67,6 +67,7 @@ static stream_info stream_of_encoder(const AVCodecContext& context) {
            "copy parameters of an encoder");
   fields->time_base = rational_of(context.time_base);
   fields->headers_apart = true;
+  fields->encoder = context.codec->name;
   if (context.framerate.num > 0) fields->frame_rate = rational_of(context.framerate);
   const auto aspect = context.sample_aspect_ratio;
   if (aspect.num > 0) fields->sample_aspect = rational_of(aspect);
@@ -108,6 +109,7 @@ void open_encoder::send(AVFrame& next) {
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), &next), doing_, said);
+  ++sent_;
   take_packets();
 }
 
@@ -116,6 +118,14 @@ void open_encoder::finish() {
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), nullptr), doing_, said);
   take_packets();
+  require_all_frames();
+}
+
+void open_encoder::require_all_frames() const {
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || taken_ >= sent_) return;
+  throw error(errc::failed, doing_,
+              "the encoder made " + std::to_string(taken_) + " packets of " +
+                  std::to_string(sent_) + " frames");
 }
 
 // Until FFmpeg 6.0, encoders of video leave durations out.
@@ -126,6 +136,22 @@ void open_encoder::set_duration_of(AVPacket& next) {
   durations_.erase(found);
 }
 
+// libtheora's packets of pictures that are equal to those before.
+void open_encoder::require_content(const AVPacket& next) const {
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || next.size > 0 || next.side_data_elems > 0)
+    return;
+  throw error(errc::unsupported, doing_,
+              "the packet of the picture at " +
+                  to_string(rational(next.pts) * stream_.time_base()) +
+                  " s is empty, and files lose such packets: the picture repeats the one before");
+}
+
+// libx265 does not set the decoding times of streams of one or two frames.
+void open_encoder::mend_decoding_time(AVPacket& next) const noexcept {
+  constexpr std::uint64_t too_few = 2;
+  if (context_->codec_id == AV_CODEC_ID_HEVC && finished_ && sent_ <= too_few) next.dts = next.pts;
+}
+
 void open_encoder::take_packets() {
   const av_messages said;
   while (true) {
@@ -133,7 +159,10 @@ void open_encoder::take_packets() {
     const int result = avcodec_receive_packet(context_.get(), next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
     check_av(result, doing_, said);
+    require_content(*next);
+    ++taken_;
     set_duration_of(*next);
+    mend_decoding_time(*next);
     next->time_base = context_->time_base;
     ready_.emplace_back(std::move(next));
   }

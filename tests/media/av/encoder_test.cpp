@@ -1,11 +1,14 @@
+#include <lade/media/av/convert.hpp>
 #include <lade/media/av/encoder.hpp>
 
 #include "encoded.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 
 // libx265 3.5 leaks a kilobyte for each encoder.
@@ -406,13 +409,14 @@ TEST(VideoEncoder, AQuantizerMeansWhatItMeansToTheFfmpegProgram) {
         quantized_case{"msmpeg4v2", 2, 31}, quantized_case{"libtheora", 10, 0}}) {
     auto last = std::numeric_limits<std::size_t>::max();
     for (const double quality : {each.best, 5.0, each.worst}) {
-      const video_encode_options options{.encoder = each.encoder,
-                                         .width = 176,
-                                         .height = 144,
-                                         .frame_rate = 25,
-                                         .quality = quality,
-                                         .colour = frames[0].colour(),
-                                         .options = "strict=unofficial"};
+      const video_encode_options options{
+          .encoder = each.encoder,
+          .width = 176,
+          .height = 144,
+          .frame_rate = 25,
+          .quality = quality,
+          .colour = {.matrix = frames[0].colour().matrix, .range = frames[0].colour().range},
+          .options = "strict=unofficial"};
       const auto bytes = bytes_of_frames(options, frames);
       EXPECT_LT(bytes, last) << each.encoder << " " << quality;
       last = bytes;
@@ -454,6 +458,199 @@ TEST(VideoEncoder, StatesItsParametersAsFfprobeReadsThem) {
   std::string kinds;
   for (const auto& each : frames_of_file(path, stream_kind::video)) kinds += each.picture_type();
   EXPECT_EQ(kinds, "IBBPBBPBBPBPIBBPBBPBBPBPIBBPBBPBBPBP");
+}
+
+// An encoder, and files that its stream is written to.
+struct coloured_encoder {
+  const char* encoder;
+  std::vector<const char*> files;  // extensions
+  const char* options = "";
+  const char* pixel_format = "";
+  int least_height = 96;
+  std::optional<double> quality = {};
+};
+
+static const std::vector<coloured_encoder>& coloured_encoders() {
+  static const std::vector<coloured_encoder> all{
+      {"libx264", {"mp4", "mkv", "ts", "avi"}, "preset=veryfast"},
+      {"libx264rgb", {"mkv"}, "preset=veryfast"},
+      {"libx265", {"mp4", "mkv", "ts"}, "preset=ultrafast"},
+      {"libvpx", {"webm", "mkv", "avi"}, "cpu-used=8:crf=10:qmax=10"},
+      {"libvpx-vp9", {"webm", "mp4", "avi"}, "cpu-used=8:deadline=realtime"},
+      {"libaom-av1", {"mp4"}, "cpu-used=8:usage=realtime"},
+      {"libsvtav1", {"mkv"}, "preset=12"},
+      {"mpeg1video", {"mkv", "mpg", "avi"}},
+      {"mpeg2video", {"mkv", "ts", "mp4", "mpg"}},
+      {"mpeg4", {"mp4", "mov", "mkv", "avi", "ts"}},
+      {"libxvid", {"mkv", "avi"}},
+      {"h263p", {"avi"}},
+      {"flv", {"flv", "avi"}},
+      {"wmv1", {"avi"}},
+      {"wmv2", {"asf", "avi"}},
+      {"msmpeg4", {"avi", "mkv"}},
+      {"libtheora", {"ogg", "mkv"}, "", "", 96, 10},
+      {"mjpeg", {"mov", "avi", "mkv"}},
+      {"mjpeg", {"mkv"}, "strict=unofficial"},
+      {"mjpeg", {"mkv"}, "", "yuvj420p"},
+      {"ljpeg", {"avi"}, "strict=unofficial"},
+      {"ffv1", {"mkv", "avi"}},
+      {"ffv1", {"mkv", "avi"}, "", "bgra"},
+      {"huffyuv", {"avi"}, "", "yuv422p"},
+      {"ffvhuff", {"avi"}},
+      {"utvideo", {"avi"}},
+      {"magicyuv", {"avi"}},
+      {"ffv1", {"mkv", "avi"}, "", "gray"},
+      {"prores", {"mov", "mkv"}},
+      {"prores_ks", {"mov", "mkv"}},
+      {"dnxhd", {"mov"}, "profile=dnxhr_hq", "yuv422p", 128},
+      {"vc2", {"mkv"}, "strict=-2"},
+      {"jpeg2000", {"mov", "avi"}, "", "yuv420p"},
+      {"snow", {"avi"}, "strict=-2"},
+      {"speedhq", {"avi"}},
+      {"png", {"mov", "avi"}},
+      {"rawvideo", {"mkv", "avi", "nut"}},
+      {"rawvideo", {"mov"}, "", "rgb24"}};
+  return all;
+}
+
+// One colour, u8 [n, height, width, 3], but for a pixel at the top, which differs from picture to
+// picture: libtheora refuses equal pictures.
+static tensor colour_pictures(std::int64_t n, int height, int width) {
+  tensor pictures(element_type::u8, {n, height, width, 3});
+  constexpr std::array<std::uint8_t, 3> rgb{60, 200, 120};
+  for (std::size_t i = 0; i < pictures.spec().elements(); ++i)
+    pictures.data<std::uint8_t>()[i] = rgb[i % 3];
+  for (std::int64_t i = 0; i < n; ++i) std::memset(pictures[i].bytes(), i % 2 == 0 ? 0 : 255, 96);
+  return pictures;
+}
+
+// Expects the colour in the middle of the first picture of a file, as lade and the ffmpeg program
+// decode it. The latter takes BT.601 for all files that do not state a matrix.
+static void expect_colour(const std::string& path, int height, bool grey) {
+  const bool high = height > 576;
+  const auto first = frames_of_file(path, stream_kind::video)[0];
+  const auto picture = to_tensor(first);
+  const auto* found = picture[height / 2][picture.shape()[1] / 2].data<std::uint8_t>();
+  const int luma = high ? 164 : 149;
+  const auto rgb = grey ? std::array{luma, luma, luma} : std::array{60, 200, 120};
+  for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(found[c], rgb[c], 4) << "channel " << c;
+  if (high && first.colour().matrix == "unknown") return;
+  const auto decoded = rgb_of_ffmpeg(path);
+  const auto middle = static_cast<std::size_t>(3 * first.width() * (height / 2));
+  ASSERT_GT(decoded.size(), middle + 3);
+  for (std::size_t c = 0; c < 3; ++c)
+    EXPECT_NEAR(decoded[middle + c], rgb[c], 4) << "channel " << c << " by ffmpeg";
+}
+
+static video_encode_options options_of(const coloured_encoder& each, int height) {
+  return {.encoder = each.encoder,
+          .width = height > 576 ? 1280 : 256,
+          .height = height,
+          .frame_rate = 25,
+          .pixel_format = each.pixel_format,
+          .quality = each.quality,
+          .options = each.options};
+}
+
+TEST(VideoEncoder, OneColourComesBackByDefaultFromEveryEncoderAndFile) {
+  for (const auto& each : coloured_encoders())
+    for (const char* file : each.files)
+      for (const int height : {each.least_height, 720}) {
+        const auto options = options_of(each, height);
+        SCOPED_TRACE(std::string(each.encoder) + " " + each.pixel_format + " in " + file + ", " +
+                     std::to_string(height) + " rows");
+        const auto path = media_directory / (std::string("default.") + file);
+        try {
+          video_encoder encoder(options);
+          write_encoded(path, encoder,
+                        colour_pictures(height > 576 ? 1 : 4, height, options.width));
+          expect_colour(path, height, options.pixel_format == "gray");
+        } catch (const error& failed) {
+          ADD_FAILURE() << failed.what();
+        }
+      }
+}
+
+// Colours that a file states must be those that were asked for; fields that the file does not
+// state, those that decoders take.
+static void expect_stated(const frame_colour& asked, const frame& found,
+                          const std::string& probed) {
+  const auto expect = [&](std::string_view wanted, std::string_view field, const char* key,
+                          std::initializer_list<std::string_view> same) {
+    if (wanted.empty()) return;
+    const bool is_same = std::find(same.begin(), same.end(), wanted) != same.end() &&
+                         std::find(same.begin(), same.end(), field) != same.end();
+    if (field != "unknown" && !is_same) EXPECT_EQ(field, wanted) << key;
+    EXPECT_THAT(probed, HasSubstr(key + std::string("=") + std::string(field) + "\n"));
+  };
+  const auto colour = found.colour();
+  expect(asked.matrix, colour.matrix, "color_space", {"bt470bg", "smpte170m"});
+  expect(asked.range, colour.range, "color_range", {});
+  expect(asked.primaries, colour.primaries, "color_primaries", {});
+  expect(asked.transfer, colour.transfer, "color_transfer", {"bt709", "smpte170m"});
+  const auto usual = frame_colour{.matrix = found.height() > 576 || found.width() >= 1280
+                                                ? std::string_view("bt709")
+                                                : std::string_view("smpte170m"),
+                                  .range = "tv"};
+  if (!asked.matrix.empty() && colour.matrix == "unknown" && asked.matrix != "bt470bg")
+    EXPECT_EQ(asked.matrix, usual.matrix);
+  if (!asked.range.empty() && colour.range == "unknown") EXPECT_EQ(asked.range, usual.range);
+  const bool other = asked.primaries == "bt2020" || asked.transfer == "smpte2084";
+  if (other) EXPECT_TRUE(colour.primaries == "bt2020" || colour.transfer == "smpte2084");
+}
+
+// One field of colours that is asked for.
+struct asked_colour {
+  const char* text;
+  frame_colour colour;
+};
+
+static constexpr auto asked_colours = std::to_array<asked_colour>(
+    {{"bt601", {.matrix = "smpte170m"}},
+     {"pal", {.matrix = "bt470bg"}},
+     {"bt709", {.matrix = "bt709"}},
+     {"smpte240m", {.matrix = "smpte240m"}},
+     {"fcc", {.matrix = "fcc"}},
+     {"bt2020", {.matrix = "bt2020nc"}},
+     {"tv", {.range = "tv"}},
+     {"pc", {.range = "pc"}},
+     {"wide", {.primaries = "bt2020"}},
+     {"pq", {.transfer = "smpte2084"}},
+     {"hdr",
+      {.matrix = "bt2020nc", .primaries = "bt2020", .transfer = "smpte2084", .range = "pc"}}});
+
+// Which of the colours an encoder and a file state. Those that they do not are refused by name.
+static std::string accepted_colours(const coloured_encoder& each, const char* file, int height) {
+  std::string accepted;
+  for (const auto& [text, colour] : asked_colours) {
+    SCOPED_TRACE(text);
+    auto options = options_of(each, height);
+    options.colour = colour;
+    const auto path = media_directory / (std::string("asked.") + file);
+    try {
+      video_encoder encoder(options);
+      write_encoded(path, encoder, colour_pictures(height > 576 ? 1 : 4, height, options.width));
+    } catch (const error& refused) {
+      EXPECT_THAT(refused.what(), AllOf(HasSubstr(each.encoder), HasSubstr("colour")));
+      continue;
+    }
+    accepted.append(accepted.empty() ? "" : " ").append(text);
+    expect_colour(path, height, options.pixel_format == "gray");
+    expect_stated(colour, frames_of_file(path, stream_kind::video)[0],
+                  probe(path,
+                        "-read_intervals %+#1 -show_entries frame=color_space,color_range,"
+                        "color_primaries,color_transfer"));
+  }
+  return accepted;
+}
+
+TEST(VideoEncoder, EveryColourThatIsAcceptedComesBackAndIsStated) {
+  for (const auto& each : coloured_encoders())
+    for (const char* file : each.files) {
+      SCOPED_TRACE(std::string(each.encoder) + " " + each.pixel_format + " in " + file);
+      std::cout << each.encoder << " " << each.pixel_format << " in " << file << ": "
+                << accepted_colours(each, file, each.least_height) << std::endl;
+    }
 }
 
 TEST(VideoEncoder, ReachesItsBitRate) {
