@@ -101,11 +101,22 @@ void open_encoder::require_unfinished() const {
   if (finished_) throw error(errc::invalid_argument, doing_, "the encoder has finished");
 }
 
+// Some encoders, such as those of ProRes, take the colours from frames.
+static void state_colours(AVFrame& of, const AVCodecContext& context) noexcept {
+  if (context.codec_type != AVMEDIA_TYPE_VIDEO) return;
+  of.colorspace = context.colorspace;
+  of.color_range = context.color_range;
+  of.color_primaries = context.color_primaries;
+  of.color_trc = context.color_trc;
+  of.chroma_location = context.chroma_sample_location;
+}
+
 void open_encoder::send(AVFrame& next) {
   require_unfinished();
   if (stop_requested()) throw error(errc::stopped, doing_);
   next.pict_type = AV_PICTURE_TYPE_NONE;
   next.quality = context_->global_quality;
+  state_colours(next, *context_);
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), &next), doing_, said);

@@ -46,8 +46,8 @@ class open_encoder {
   // Throws error(invalid_argument) after finish().
   void require_unfinished() const;
 
-  // Encodes a frame, whose duration its packet will state. Its picture type and its quality become
-  // those that the encoder chooses: some encoders take them from each frame.
+  // Encodes a frame, whose duration its packet will state. Its picture type, quality and colours
+  // become those of the encoder: some encoders take them from each frame.
   void send(AVFrame& next);
 
   // Throws error(failed) if the encoder made fewer packets of video than it was sent frames.
