@@ -45,7 +45,7 @@ struct video_encode_options {
   std::optional<double> quality = {};
 
   std::optional<int> gop = {};       // the most frames from one key frame to the next
-  std::optional<int> b_frames = {};  // the most consecutive B-frames; libxvid would lose frames
+  std::optional<int> b_frames = {};  // the most consecutive B-frames; libxvid has none
 
   // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
   // become:
