@@ -92,8 +92,21 @@ open_encoder::open_encoder(av_codec_context context, const encoder_settings& set
       context_(opened(std::move(context), settings, doing_)),
       stream_(stream_of_encoder(*context_)) {}
 
+// libsvtav1 waits for ever when it is closed before its first picture.
+static void send_blank_picture(AVCodecContext& context) noexcept {
+  const av_frame blank(av_frame_alloc());
+  if (!blank) return;
+  blank->width = context.width;
+  blank->height = context.height;
+  blank->format = context.pix_fmt;
+  blank->pts = 0;
+  if (av_frame_get_buffer(blank.get(), 0) >= 0) (void)avcodec_send_frame(&context, blank.get());
+}
+
 open_encoder::~open_encoder() {
   const av_messages said;  // libx264 reports what it has done
+  if (sent_ == 0 && context_->codec->name == std::string_view("libsvtav1"))
+    send_blank_picture(*context_);
   context_.reset();
 }
 
@@ -125,7 +138,8 @@ void open_encoder::send(AVFrame& next) {
 }
 
 void open_encoder::finish() {
-  if (std::exchange(finished_, true)) return;
+  const bool empty = context_->codec_type == AVMEDIA_TYPE_VIDEO && sent_ == 0;
+  if (std::exchange(finished_, true) || empty) return;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), nullptr), doing_, said);
   take_packets();

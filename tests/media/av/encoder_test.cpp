@@ -468,6 +468,19 @@ TEST(VideoEncoder, FormatsThatImplyTheFullRangeAreConvertedToIt) {
   EXPECT_EQ(encoded_bytes(implied, picture), encoded_bytes(stated, picture));
 }
 
+TEST(VideoEncoder, EndsWithoutAFrame) {
+  for (const char* name :
+       {"libsvtav1", "libaom-av1", "libx264", "libx265", "libvpx", "libtheora", "mpeg4", "ffv1"}) {
+    auto options = small_video();
+    options.width = options.height = 64;
+    options.encoder = name;
+    { video_encoder unused(options); }
+    video_encoder finished(options);
+    finished.finish();
+    EXPECT_FALSE(finished.receive()) << name;
+  }
+}
+
 TEST(VideoEncoder, RefusesToLoseFrames) {
   const auto refused = [](const video_encode_options& options, const tensor& pictures,
                           const char* text) {
