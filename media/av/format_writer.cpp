@@ -1,6 +1,7 @@
 #include "format_writer.hpp"
 
 #include "av_options.hpp"
+#include "stated_colours.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
@@ -143,6 +144,9 @@ int format_writer::add(const stream_info& stream) {
     throw error(errc::unsupported, doing("write"),
                 std::string(format.name) + " files do not hold " + std::string(stream.codec()));
   check_pixel_format(format, stream, doing("write"));
+  if (const auto& encoder = stream.stored().encoder;
+      stream.kind() == stream_kind::video && !encoder.empty())
+    check_stated_colours(format, stream.parameters(), encoder, doing("write"));
   auto& made = *check_av(avformat_new_stream(context_.get(), nullptr));
   fill_stream(made, format, stream);
   tracks_.push_back({.source = stream,

@@ -67,6 +67,7 @@ static stream_info stream_of_encoder(const AVCodecContext& context) {
            "copy parameters of an encoder");
   fields->time_base = rational_of(context.time_base);
   fields->headers_apart = true;
+  fields->encoder = context.codec->name;
   if (context.framerate.num > 0) fields->frame_rate = rational_of(context.framerate);
   const auto aspect = context.sample_aspect_ratio;
   if (aspect.num > 0) fields->sample_aspect = rational_of(aspect);
@@ -91,8 +92,21 @@ open_encoder::open_encoder(av_codec_context context, const encoder_settings& set
       context_(opened(std::move(context), settings, doing_)),
       stream_(stream_of_encoder(*context_)) {}
 
+// libsvtav1 waits for ever when it is closed before its first picture.
+static void send_blank_picture(AVCodecContext& context) noexcept {
+  const av_frame blank(av_frame_alloc());
+  if (!blank) return;
+  blank->width = context.width;
+  blank->height = context.height;
+  blank->format = context.pix_fmt;
+  blank->pts = 0;
+  if (av_frame_get_buffer(blank.get(), 0) >= 0) (void)avcodec_send_frame(&context, blank.get());
+}
+
 open_encoder::~open_encoder() {
   const av_messages said;  // libx264 reports what it has done
+  if (sent_ == 0 && context_->codec->name == std::string_view("libsvtav1"))
+    send_blank_picture(*context_);
   context_.reset();
 }
 
@@ -100,22 +114,43 @@ void open_encoder::require_unfinished() const {
   if (finished_) throw error(errc::invalid_argument, doing_, "the encoder has finished");
 }
 
+// Some encoders, such as those of ProRes, take the colours from frames.
+static void state_colours(AVFrame& of, const AVCodecContext& context) noexcept {
+  if (context.codec_type != AVMEDIA_TYPE_VIDEO) return;
+  of.colorspace = context.colorspace;
+  of.color_range = context.color_range;
+  of.color_primaries = context.color_primaries;
+  of.color_trc = context.color_trc;
+  of.chroma_location = context.chroma_sample_location;
+}
+
 void open_encoder::send(AVFrame& next) {
   require_unfinished();
   if (stop_requested()) throw error(errc::stopped, doing_);
   next.pict_type = AV_PICTURE_TYPE_NONE;
   next.quality = context_->global_quality;
+  state_colours(next, *context_);
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), &next), doing_, said);
+  ++sent_;
   take_packets();
 }
 
 void open_encoder::finish() {
-  if (std::exchange(finished_, true)) return;
+  const bool empty = context_->codec_type == AVMEDIA_TYPE_VIDEO && sent_ == 0;
+  if (std::exchange(finished_, true) || empty) return;
   const av_messages said;
   check_av(avcodec_send_frame(context_.get(), nullptr), doing_, said);
   take_packets();
+  require_all_frames();
+}
+
+void open_encoder::require_all_frames() const {
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || taken_ >= sent_) return;
+  throw error(errc::failed, doing_,
+              "the encoder made " + std::to_string(taken_) + " packets of " +
+                  std::to_string(sent_) + " frames");
 }
 
 // Until FFmpeg 6.0, encoders of video leave durations out.
@@ -126,6 +161,22 @@ void open_encoder::set_duration_of(AVPacket& next) {
   durations_.erase(found);
 }
 
+// libtheora's packets of pictures that are equal to those before.
+void open_encoder::require_content(const AVPacket& next) const {
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || next.size > 0 || next.side_data_elems > 0)
+    return;
+  throw error(errc::unsupported, doing_,
+              "the packet of the picture at " +
+                  to_string(rational(next.pts) * stream_.time_base()) +
+                  " s is empty, and files lose such packets: the picture repeats the one before");
+}
+
+// libx265 does not set the decoding times of streams of one or two frames.
+void open_encoder::mend_decoding_time(AVPacket& next) const noexcept {
+  constexpr std::uint64_t too_few = 2;
+  if (context_->codec_id == AV_CODEC_ID_HEVC && finished_ && sent_ <= too_few) next.dts = next.pts;
+}
+
 void open_encoder::take_packets() {
   const av_messages said;
   while (true) {
@@ -133,7 +184,10 @@ void open_encoder::take_packets() {
     const int result = avcodec_receive_packet(context_.get(), next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
     check_av(result, doing_, said);
+    require_content(*next);
+    ++taken_;
     set_duration_of(*next);
+    mend_decoding_time(*next);
     next->time_base = context_->time_base;
     ready_.emplace_back(std::move(next));
   }

@@ -46,21 +46,28 @@ class open_encoder {
   // Throws error(invalid_argument) after finish().
   void require_unfinished() const;
 
-  // Encodes a frame, whose duration its packet will state. Its picture type and its quality become
-  // those that the encoder chooses: some encoders take them from each frame.
+  // Encodes a frame, whose duration its packet will state. Its picture type, quality and colours
+  // become those of the encoder: some encoders take them from each frame.
   void send(AVFrame& next);
+
+  // Throws error(failed) if the encoder made fewer packets of video than it was sent frames.
   void finish();
   std::optional<packet> receive();
 
  private:
   void take_packets();
   void set_duration_of(AVPacket& next);
+  void require_content(const AVPacket& next) const;
+  void require_all_frames() const;
+  void mend_decoding_time(AVPacket& next) const noexcept;
 
   std::string doing_;
   av_codec_context context_;
   stream_info stream_;
   std::deque<packet> ready_;
   std::map<std::int64_t, std::int64_t> durations_;  // of the frames in the encoder, by pts
+  std::uint64_t sent_ = 0;                          // frames
+  std::uint64_t taken_ = 0;                         // packets
   bool finished_ = false;
 };
 

@@ -29,6 +29,8 @@ static AVPixelFormat without_range(AVPixelFormat format) noexcept {
   }
 }
 
+bool is_full_range(AVPixelFormat format) noexcept { return without_range(format) != format; }
+
 picture_format format_of_picture(const AVFrame& frame) noexcept {
   const auto stated = static_cast<AVPixelFormat>(frame.format);
   const auto format = without_range(stated);
@@ -43,9 +45,9 @@ bool is_rgb(AVPixelFormat format) noexcept {
   return of != nullptr && (of->flags & AV_PIX_FMT_FLAG_RGB) != 0;
 }
 
-AVColorSpace usual_matrix(int height) noexcept {
-  constexpr int high_definition = 720;  // rows
-  return height >= high_definition ? AVCOL_SPC_BT709 : AVCOL_SPC_SMPTE170M;
+AVColorSpace usual_matrix(int width, int height) noexcept {
+  const bool high_definition = width >= 1280 || height > 576;
+  return high_definition ? AVCOL_SPC_BT709 : AVCOL_SPC_SMPTE170M;
 }
 
 bool is_grey(AVPixelFormat format) noexcept {
@@ -61,7 +63,7 @@ picture_format picture_converter::completed(picture_format from) const noexcept 
   const bool to_rgb = is_rgb(to_.format);
   const auto range = is_grey(from.format) ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
   if (from.matrix == AVCOL_SPC_UNSPECIFIED)
-    from.matrix = to_rgb ? usual_matrix(height_) : to_.matrix;
+    from.matrix = to_rgb ? usual_matrix(width_, height_) : to_.matrix;
   if (from.range == AVCOL_RANGE_UNSPECIFIED) from.range = to_rgb ? range : to_.range;
   if (from.siting == AVCHROMA_LOC_UNSPECIFIED) from.siting = to_.siting;
   return from;

@@ -37,8 +37,11 @@ picture_format format_of_picture(const AVFrame& frame) noexcept;
 bool is_rgb(AVPixelFormat format) noexcept;
 bool is_grey(AVPixelFormat format) noexcept;
 
+// Whether a format implies the full range ("yuvj420p").
+bool is_full_range(AVPixelFormat format) noexcept;
+
 // That of a picture which does not state its own.
-AVColorSpace usual_matrix(int height) noexcept;
+AVColorSpace usual_matrix(int width, int height) noexcept;
 
 // Rows of pixels as FFmpeg takes them.
 struct picture_rows {

@@ -30,6 +30,8 @@ struct stream_info::fields {
 
   // As encoders are told to have them; see has_headers_apart.
   bool headers_apart = false;
+
+  std::string encoder;  // whose packets they are, by FFmpeg's name; empty if a file's
 };
 
 // Colours as files state them may be numbers that have no enumerator, which may not even be read as

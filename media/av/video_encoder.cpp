@@ -38,6 +38,12 @@ static void check_size(const AVCodecContext& context, std::string_view doing) {
                 std::string("pictures of ") + format->name + " have an even size");
 }
 
+// FFmpeg takes one packet for each frame of libxvid, which then loses some.
+static int most_b_frames(const AVCodecContext& context, int properties) noexcept {
+  const bool loses = context.codec->name == std::string_view("libxvid");
+  return (properties & AV_CODEC_PROP_REORDER) != 0 && !loses ? 16 : 0;
+}
+
 static void set_groups(AVCodecContext& context, const video_encode_options& options,
                        std::string_view doing) {
   const auto* codec = avcodec_descriptor_get(context.codec_id);
@@ -50,7 +56,7 @@ static void set_groups(AVCodecContext& context, const video_encode_options& opti
   };
   constexpr int longest = 1 << 20;
   check(options.gop, 1, (properties & AV_CODEC_PROP_INTRA_ONLY) != 0 ? 1 : longest, "gop");
-  check(options.b_frames, 0, (properties & AV_CODEC_PROP_REORDER) != 0 ? 16 : 0, "b_frames");
+  check(options.b_frames, 0, most_b_frames(context, properties), "b_frames");
   if (options.gop) context.gop_size = *options.gop;
   if (options.b_frames) context.max_b_frames = *options.b_frames;
 }

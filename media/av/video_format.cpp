@@ -1,10 +1,12 @@
 #include "video_format.hpp"
 
 #include "compat.hpp"
+#include "stated_colours.hpp"
 
 #include <lade/error.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -54,80 +56,117 @@ AVPixelFormat choose_pixel_format(const AVCodec& encoder, std::string_view name,
   return format;
 }
 
-// Codecs whose formats know one matrix: BT.601, of the full range (ITU-T T.871) or the limited one
-// (RFC 9649, 2.4).
-static bool is_bt601(AVCodecID codec) noexcept {
+// JPEG (ITU-T T.871) and WebP (RFC 9649, 2.4).
+static bool is_centred(AVCodecID codec) noexcept {
   return codec == AV_CODEC_ID_MJPEG || codec == AV_CODEC_ID_WEBP;
 }
 
-static AVColorSpace default_matrix(const AVCodecContext& context) noexcept {
-  if (is_rgb(context.pix_fmt)) return AVCOL_SPC_RGB;
-  if (is_bt601(context.codec_id)) return AVCOL_SPC_BT470BG;
-  return usual_matrix(context.height);
-}
-
 static AVColorRange default_range(const AVCodecContext& context) noexcept {
-  const bool full =
-      is_rgb(context.pix_fmt) || is_grey(context.pix_fmt) || context.codec_id == AV_CODEC_ID_MJPEG;
-  return full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+  return context.codec_id == AV_CODEC_ID_MJPEG ? AVCOL_RANGE_JPEG : usual_range(context.pix_fmt);
 }
 
-static AVColorPrimaries primaries_of(AVColorSpace matrix) noexcept {
-  switch (matrix) {
-    case AVCOL_SPC_BT709: return AVCOL_PRI_BT709;
-    case AVCOL_SPC_BT470BG: return AVCOL_PRI_BT470BG;
-    case AVCOL_SPC_SMPTE170M: return AVCOL_PRI_SMPTE170M;
-    case AVCOL_SPC_SMPTE240M: return AVCOL_PRI_SMPTE240M;
-    case AVCOL_SPC_BT2020_NCL: return AVCOL_PRI_BT2020;
-    default: return AVCOL_PRI_UNSPECIFIED;
-  }
+// A field of frame_colour, with FFmpeg's functions for its names.
+template <class T>
+struct colour_field {
+  const char* name;
+  int (*find)(const char*);
+  const char* (*name_of)(T);
+};
+
+static constexpr colour_field<AVColorSpace> matrix_field{"matrix", av_color_space_from_name,
+                                                         av_color_space_name};
+static constexpr colour_field<AVColorRange> range_field{"range", av_color_range_from_name,
+                                                        av_color_range_name};
+static constexpr colour_field<AVColorPrimaries> primaries_field{
+    "primaries", av_color_primaries_from_name, av_color_primaries_name};
+static constexpr colour_field<AVColorTransferCharacteristic> transfer_field{
+    "transfer", av_color_transfer_from_name, av_color_transfer_name};
+
+static bool is_given(std::string_view colour) noexcept {
+  return !colour.empty() && colour != "unknown";
 }
 
-static AVColorTransferCharacteristic transfer_of(AVColorSpace matrix) noexcept {
-  switch (matrix) {
-    case AVCOL_SPC_BT709: return AVCOL_TRC_BT709;
-    case AVCOL_SPC_BT470BG:
-    case AVCOL_SPC_SMPTE170M: return AVCOL_TRC_SMPTE170M;
-    case AVCOL_SPC_SMPTE240M: return AVCOL_TRC_SMPTE240M;
-    case AVCOL_SPC_BT2020_NCL: return AVCOL_TRC_BT2020_10;
-    default: return AVCOL_TRC_UNSPECIFIED;
-  }
-}
-
-// The value of a name, by FFmpeg's function for it; `otherwise` if it is empty or "unknown".
-template <class T, class F>
-static T named(std::string_view name, const char* what, F find, T otherwise,
-               std::string_view doing) {
-  if (name.empty() || name == "unknown") return otherwise;
-  const int value = find(std::string(name).c_str());
+template <class T>
+static T named_colour(const colour_field<T>& field, std::string_view name, std::string_view doing) {
+  const int value = field.find(std::string(name).c_str());
   if (value < 0)
     throw error(errc::invalid_argument, doing,
-                "FFmpeg has no colour " + std::string(what) + " " + std::string(name));
+                std::string("FFmpeg has no colour ") + field.name + " " + std::string(name));
   return static_cast<T>(value);
 }
 
-// That of a format of the same kind: RGB has no matrix, others have one.
-static void check_matrix(const AVCodecContext& context, std::string_view doing) {
-  if (is_rgb(context.pix_fmt) == (context.colorspace == AVCOL_SPC_RGB)) return;
+static bool is_same(AVColorSpace a, AVColorSpace b) noexcept { return is_same_matrix(a, b); }
+static bool is_same(AVColorPrimaries a, AVColorPrimaries b) noexcept { return a == b; }
+static bool is_same(AVColorRange a, AVColorRange b) noexcept { return a == b; }
+static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacteristic b) noexcept {
+  return is_same_transfer(a, b);
+}
+
+// The value that states what `wanted` means; empty if there is none.
+template <class T>
+static std::optional<T> stated_value(const colour_rule& rule, T wanted) {
+  const auto& values = rule.values;
+  const bool has =
+      std::find(values.begin(), values.end(), static_cast<int>(wanted)) != values.end();
+  if (has || values.empty()) return wanted;
+  for (const int each : values)
+    if (is_same(static_cast<T>(each), wanted)) return static_cast<T>(each);
+  return std::nullopt;
+}
+
+// The colour of a name; if none is given, `usual` or the first that the stream can state.
+template <class T>
+static T chosen_colour(const colour_field<T>& field, std::string_view name, T usual,
+                       const colour_rule& rule, std::string_view doing) {
+  const bool given = is_given(name);
+  const auto wanted = given ? named_colour(field, name, doing) : usual;
+  if (const auto stated = stated_value(rule, wanted)) return *stated;
+  if (!given) return static_cast<T>(rule.values.front());
+  std::string names;
+  for (const int each : rule.values) names.append(" ").append(field.name_of(static_cast<T>(each)));
   throw error(errc::invalid_argument, doing,
-              std::string("the colour matrix ") + av_color_space_name(context.colorspace) +
-                  " does not fit " + av_get_pix_fmt_name(context.pix_fmt));
+              std::string("the encoder does not state the colour.") + field.name + " " +
+                  std::string(name) + ", but:" + names);
+}
+
+// RGB has no matrix, and is of the full range, as are formats that imply it.
+static void check_fit(const AVCodecContext& context, std::string_view doing) {
+  const auto refuse = [&](const char* what, const char* name) {
+    throw error(errc::invalid_argument, doing,
+                std::string("the colour ") + what + " " + name + " does not fit " +
+                    av_get_pix_fmt_name(context.pix_fmt));
+  };
+  const bool rgb = is_rgb(context.pix_fmt);
+  if (rgb != (context.colorspace == AVCOL_SPC_RGB))
+    refuse("matrix", av_color_space_name(context.colorspace));
+  if ((rgb || is_full_range(context.pix_fmt)) && context.color_range != AVCOL_RANGE_JPEG)
+    refuse("range", av_color_range_name(context.color_range));
+}
+
+static colour_rules rules_of_encoder(const AVCodecContext& context) noexcept {
+  auto rules = colour_rules_of(context.codec_id);
+  if (is_rgb(context.pix_fmt)) rules.matrix = rules.range = {};
+  return rules;
+}
+
+static void set_chroma_site(AVCodecContext& context) noexcept {
+  if (av_pix_fmt_desc_get(context.pix_fmt)->log2_chroma_w == 0) return;
+  context.chroma_sample_location =
+      is_centred(context.codec_id) ? AVCHROMA_LOC_CENTER : AVCHROMA_LOC_LEFT;
 }
 
 void set_colours(AVCodecContext& context, const frame_colour& colour, std::string_view doing) {
-  context.colorspace =
-      named(colour.matrix, "matrix", av_color_space_from_name, default_matrix(context), doing);
-  check_matrix(context, doing);
+  const auto rules = rules_of_encoder(context);
+  const auto matrix = usual_matrix(context.pix_fmt, context.width, context.height);
+  context.colorspace = chosen_colour(matrix_field, colour.matrix, matrix, rules.matrix, doing);
   context.color_range =
-      named(colour.range, "range", av_color_range_from_name, default_range(context), doing);
-  context.color_primaries = named(colour.primaries, "primaries", av_color_primaries_from_name,
-                                  primaries_of(context.colorspace), doing);
-  context.color_trc = named(colour.transfer, "transfer", av_color_transfer_from_name,
-                            transfer_of(context.colorspace), doing);
-  const auto* format = av_pix_fmt_desc_get(context.pix_fmt);
-  if (format->log2_chroma_w == 0) return;
-  context.chroma_sample_location =
-      is_bt601(context.codec_id) ? AVCHROMA_LOC_CENTER : AVCHROMA_LOC_LEFT;
+      chosen_colour(range_field, colour.range, default_range(context), rules.range, doing);
+  check_fit(context, doing);
+  context.color_primaries = chosen_colour(primaries_field, colour.primaries,
+                                          primaries_of(context.colorspace), rules.primaries, doing);
+  context.color_trc = chosen_colour(transfer_field, colour.transfer,
+                                    transfer_of(context.colorspace), rules.transfer, doing);
+  set_chroma_site(context);
 }
 
 picture_format format_of_encoder(const AVCodecContext& context) noexcept {

@@ -1,15 +1,14 @@
 #include <lade/media/av/muxer.hpp>
 
 #include "encoded.hpp"
+#include "file_size_limit.hpp"
 
 #include <gmock/gmock.h>
 
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace lade::media {
@@ -193,27 +192,6 @@ TEST(Muxer, WritesTheSameIntoMemory) {
   remux({path}, target, options);
   EXPECT_EQ(memory.content().text(), read_bytes(target).text());
 }
-
-// Limits the size of files that this process writes, as a full disk does.
-class file_size_limit {
- public:
-  explicit file_size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limited = before_;
-    limited.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  file_size_limit(const file_size_limit&) = delete;
-  file_size_limit& operator=(const file_size_limit&) = delete;
-  ~file_size_limit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 TEST(Muxer, ReportsADiskThatIsFullAtAnyPlace) {
   const auto source = video_named("h264.mp4");

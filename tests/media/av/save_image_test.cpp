@@ -1,6 +1,7 @@
 #include <lade/media/av/save_image.hpp>
 
 #include "encoded.hpp"
+#include "file_size_limit.hpp"
 
 #include <lade/media/image.hpp>
 #include <lade/sample.hpp>
@@ -8,6 +9,8 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <filesystem>
+#include <string>
 #include <tuple>
 
 namespace lade::media {
@@ -153,6 +156,34 @@ TEST(SaveImage, WritesTheBytesThatEncodeImageReturns) {
     save_image(path, frame);
     EXPECT_TRUE(read_bytes(path).text() == encode_image(frame, format).text()) << format;
   }
+}
+
+TEST(SaveImage, ReportsADiskThatIsFullAtAnyPlaceAndLeavesTheOldImage) {
+  const auto picture = random_pictures({37, 53, 3}, 1);
+  const auto frame = frames_of_file(video_path(all_videos[0]), stream_kind::video)[3];
+  for (const std::string format : {"png", "jpg", "webp", "bmp", "tiff"}) {
+    const auto path = media_directory / ("full." + format);
+    save_image(path, frame);
+    const std::string old(read_bytes(path).text());
+    const auto size = encode_image(picture, format).size();
+    for (const auto limit : {std::size_t{0}, std::size_t{1}, size / 2, size - 1}) {
+      const file_size_limit full(limit);
+      EXPECT_THAT([&] { save_image(path, picture); },
+                  ThrowsMessage<error>(HasSubstr("write " + path + ": File too large")))
+          << limit << " of " << size;
+      EXPECT_TRUE(read_bytes(path).text() == old) << format;
+    }
+    save_image(path, picture);
+    EXPECT_EQ(std::filesystem::file_size(path), size);
+  }
+}
+
+TEST(SaveImage, ReportsADeviceThatIsFull) {
+  const auto picture = random_pictures({37, 53, 3}, 1);
+  const auto device = media_directory / "full-device.png";
+  std::filesystem::create_symlink("/dev/full", std::string(device));
+  EXPECT_THAT([&] { save_image(device, picture); },
+              ThrowsMessage<error>(HasSubstr("No space left on device")));
 }
 
 TEST(SaveImage, RestoresGreyRgbaAndPlanes) {

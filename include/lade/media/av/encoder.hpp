@@ -45,14 +45,17 @@ struct video_encode_options {
   std::optional<double> quality = {};
 
   std::optional<int> gop = {};       // the most frames from one key frame to the next
-  std::optional<int> b_frames = {};  // the most consecutive B-frames
+  std::optional<int> b_frames = {};  // the most consecutive B-frames; libxvid has none
 
   // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
   // become:
-  // - matrix: "gbr" for RGB, "bt470bg" for JPEG and WebP images, else "bt709" from 720 rows on and
+  // - matrix: "gbr" for RGB, else "bt709" for a width of at least 1280 or a height above 576, and
   //   "smpte170m" (BT.601) below
-  // - range: "pc" for RGB, grey and JPEG, else "tv"
+  // - range: "pc" for RGB, grey, JPEG and formats such as "yuvj420p", else "tv"
   // - primaries, transfer: those of the matrix
+  // A codec whose streams have other colours, such as VP8 (BT.601, "tv"), has those; the encoder
+  // refuses what its streams cannot state. muxer::add() refuses what neither stream nor file
+  // states.
   frame_colour colour = {};
 
   rational sample_aspect = 1;  // width / height of a pixel
@@ -102,7 +105,10 @@ class video_encoder {
   // Throws as above, and error(invalid_argument) for other tensors.
   void send(const tensor& pictures);
 
-  // Ends the stream; receive() returns the packets that the encoder still holds.
+  // Ends the stream; receive() returns the packets that the encoder still holds. Throws
+  // error(failed), with both numbers, if the encoder made fewer packets than it was sent frames.
+  // send() and finish() throw error(unsupported) for a picture whose packet is empty, as libtheora
+  // has for pictures that repeat the one before: files lose such packets.
   void finish();
 
   // The next packet in decoding order; empty if the encoder needs another frame or has finished.

@@ -55,6 +55,8 @@ class muxer {
 
   // Adds a stream with the parameters, metadata and orientation of one of an encoder or of another
   // file, before the first packet. Returns its index in this file.
+  // Throws error(unsupported), naming encoder and field, for colours of an encoder's stream that
+  // neither the stream nor the file states, if decoders would take others.
   int add(const stream_info& stream);
 
   // Metadata of the file and of a stream, in place of what it had, before the first packet. FFmpeg
