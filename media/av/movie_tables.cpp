@@ -43,25 +43,62 @@ static std::string_view box_type(std::span<const std::byte> box) noexcept {
   return {reinterpret_cast<const char*>(box.data() + 4), 4};
 }
 
-std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
-  constexpr std::uint64_t window = 32 << 10;
-  const auto file_bytes = file.size();
-  for (std::uint64_t at = 0; at < file_bytes;) {
-    const auto left = file_bytes - at;
-    if (held.at(at).size() < std::min<std::uint64_t>(left, most_box_header))
-      held.read(file, at, std::min(left, window));
-    const auto known = held.at(at);
-    const auto box = box_start_of(known, left);
-    if (!box) break;
-    if (box_type(known) == "moov") {
-      const auto bytes = std::min(box->bytes, left);
-      held.read(file, at, bytes);
-      const auto movie = held.at(at);
-      return movie.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, movie.size())))
-          .subspan(static_cast<std::size_t>(box->header_bytes));
+// The boxes of a file, one behind the other. Of a reader, 32 KiB are read at once.
+class file_boxes {
+ public:
+  file_boxes(byte_input& file, std::span<const std::byte> start)
+      : file_(file), known_(start.begin(), start.end()) {}
+
+  // Goes to the next box; false if there is none.
+  bool next() {
+    const auto left = file_.size() - at_;
+    if (left <= box_.bytes) return false;
+    at_ += box_.bytes;
+    const auto found = box_start_of(start_of_box(), file_.size() - at_);
+    if (!found) return false;
+    box_ = *found;
+    box_.bytes = std::min(box_.bytes, file_.size() - at_);
+    return true;
+  }
+
+  std::uint64_t offset() const noexcept { return at_; }
+  std::uint64_t bytes() const noexcept { return box_.bytes; }
+  std::string_view type() { return box_type(start_of_box()); }
+
+  // Of a box that begins with `bytes`.
+  std::span<const std::byte> content(std::span<const std::byte> bytes) const {
+    return bytes.first(std::min<std::size_t>(bytes.size(), box_.bytes))
+        .subspan(std::min<std::size_t>(bytes.size(), box_.header_bytes));
+  }
+
+ private:
+  std::span<const std::byte> start_of_box() {
+    const auto left = file_.size() - at_;
+    if (at_ < known_at_ ||
+        at_ - known_at_ + std::min<std::uint64_t>(left, most_box_header) > known_.size()) {
+      const std::uint64_t window = file_.is_in_memory() ? most_box_header : 32 << 10;
+      known_.resize(static_cast<std::size_t>(std::min(left, window)));
+      known_.resize(file_.read(known_, at_));
+      known_at_ = at_;
     }
-    if (box->bytes >= left) break;
-    at += box->bytes;
+    return std::span<const std::byte>(known_).subspan(
+        std::min<std::size_t>(known_.size(), at_ - known_at_));
+  }
+
+  byte_input& file_;
+  std::vector<std::byte> known_;  // bytes of the file from known_at_ on
+  std::uint64_t known_at_ = 0;
+  std::uint64_t at_ = 0;
+  box_start box_;  // the one at at_; of no bytes before the first call
+};
+
+std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
+  constexpr std::uint64_t start = 32 << 10;
+  if (!file.is_in_memory()) held.read(file, 0, std::min<std::uint64_t>(file.size(), start));
+  for (file_boxes boxes(file, held.at(0)); boxes.next();) {
+    if (boxes.type() != "moov") continue;
+    held.read(file, boxes.offset(), boxes.bytes());
+    return boxes.content(held.at(boxes.offset()));
   }
   return {};
 }
