@@ -320,10 +320,18 @@ static std::uint64_t count_entries(const movie_track& of, const std::vector<movi
   return total;
 }
 
+static void check_entries(std::uint64_t entries, std::uint64_t file_bytes,
+                          const std::string& doing) {
+  const auto most = (1 << 16) + file_bytes / 8;
+  if (entries > most)
+    throw error(errc::limit_exceeded, doing,
+                "its tables list " + std::to_string(entries) + " samples in a file of " +
+                    std::to_string(file_bytes) + " bytes");
+}
+
 movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t file_bytes,
                                const std::string& doing) {
   constexpr std::size_t most_edits = 4096;
-  const auto most_entries = (1 << 16) + file_bytes / 8;
   movie_boxes boxes;
   read_movie_boxes(movie, boxes);
   movie_tables tables{.edited = {}, .has_fragments = boxes.has_fragments};
@@ -338,11 +346,39 @@ movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t f
     if (edits.size() > 1) tables.edited.push_back(each.id);
     entries = add_capped(entries, count_entries(each, edits, boxes.time_scale));
   }
-  if (entries > most_entries)
-    throw error(errc::limit_exceeded, doing,
-                "its tables list " + std::to_string(entries) + " samples in a file of " +
-                    std::to_string(file_bytes) + " bytes");
+  check_entries(entries, file_bytes, doing);
   return tables;
+}
+
+// The samples of all runs (trun) of a fragment, whose fields may all have values by default.
+static std::uint64_t count_run_samples(std::span<const std::byte> content, int depth = 0) {
+  constexpr int deepest = 16;
+  std::uint64_t samples = 0;
+  while (!content.empty() && depth < deepest) {
+    const auto box = box_start_of(content, content.size());
+    if (!box) break;
+    const auto type = box_type(content);
+    const auto bytes = std::min<std::size_t>(box->bytes, content.size());
+    const auto inside =
+        content.first(bytes).subspan(std::min<std::size_t>(box->header_bytes, bytes));
+    if (type == "traf") samples += count_run_samples(inside, depth + 1);
+    if (type == "trun") samples += number_at(inside, 4);
+    content = content.subspan(bytes);
+  }
+  return samples;
+}
+
+void check_fragments(byte_input& file, const std::string& doing) {
+  constexpr std::uint64_t small = 1 << 20;
+  if (!file.is_in_memory() && file.size() > small) return;
+  std::uint64_t samples = 0;
+  for (file_boxes boxes(file, {}); boxes.next();) {
+    if (boxes.type() != "moof") continue;
+    held_bytes held;
+    held.read(file, boxes.offset(), boxes.bytes());
+    samples = add_capped(samples, count_run_samples(boxes.content(held.at(boxes.offset()))));
+  }
+  check_entries(samples, file.size(), doing);
 }
 
 }  // namespace lade::media
