@@ -4,6 +4,7 @@
 #include <lade/media/av/video.hpp>
 #include <lade/runtime.hpp>
 
+#include "../../support/buffer_of.hpp"
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
 
@@ -305,6 +306,63 @@ TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
     EXPECT_FALSE(opened.index().is_sequential()) << path;
     expect_frames_of_decoding_all(opened, file);
   }
+}
+
+TEST(Video, ThatIsRefreshedPartByPartHasTheFramesOfDecodingAll) {
+  for (const auto& recipe : refreshed_recipes()) {
+    const auto path = video_path(recipe);
+    const video opened(read_bytes(path), path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_EQ(opened.size(), static_cast<std::int64_t>(expected.size())) << recipe;
+    for (std::int64_t i = 0; i < opened.size(); ++i)
+      EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]), expected[static_cast<std::size_t>(i)])
+          << recipe << ", frame " << i;
+  }
+}
+
+TEST(Video, ThatIsRefreshedPartByPartStartsDecodingAtIdrPictures) {
+  const auto opened = open_recipe("refreshed-idr.mp4");
+  std::vector<std::int64_t> keys;
+  for (std::int64_t i = 0; i < opened.size(); ++i)
+    if (opened.index().is_key(i)) keys.push_back(i);
+  EXPECT_EQ(keys, (std::vector<std::int64_t>{0, 25}));
+}
+
+// Headers of MP4 do not tell that, and a kept index may have been made of them.
+TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
+  runtime runs;
+  for (const auto* name : {"refreshed.mp4", "refreshed-b.mp4", "refreshed-idr.mp4"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto file = read_bytes(path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    const auto remote =
+        sync_wait(runs, video::open(std::make_shared<const counting_reader>(file, path)));
+    const video again(file, path, remote.index());
+    for (std::int64_t i = 0; i < remote.size(); i += 7) {
+      const std::vector<std::int64_t> numbers{std::min(i + 9, remote.size() - 1), i};
+      const auto fetched = sync_wait(runs, remote.fetch(numbers));
+      for (const auto* each : {&fetched, &again}) {
+        const auto frames = each->frames(numbers);
+        EXPECT_EQ(digest_of(frames[0]), expected[static_cast<std::size_t>(numbers[0])]) << name;
+        EXPECT_EQ(digest_of(frames[1]), expected[static_cast<std::size_t>(i)]) << name;
+      }
+    }
+  }
+}
+
+// Without its box of sync samples, an MP4 file says that decoding can start at all of them.
+TEST(Video, OfHevcStartsDecodingAtRandomAccessPointsOnly) {
+  const auto path =
+      video_path({"plain-hevc.mp4",
+                  "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"});
+  std::string bytes(read_bytes(path).text());
+  const auto at = bytes.find("stss");
+  ASSERT_NE(at, std::string::npos);
+  const auto file = test::buffer_of(bytes.replace(at, 4, "free"));
+  const video opened(file, path);
+  EXPECT_FALSE(opened.index().is_key(1));
+  EXPECT_TRUE(opened.index().is_key(12));
+  expect_frames_of_decoding_all(opened, file);
 }
 
 // Parameter sets in the headers say so.

@@ -30,7 +30,7 @@ struct indexed_packet {
   std::int64_t duration = 0;
   std::uint64_t position = 0;  // offset in the file
   std::uint32_t size = 0;      // in bytes
-  bool key = false;            // decoding can start here
+  bool key = false;            // decoding can start here, exactly
   bool shown = true;           // false if it only serves other frames, or an edit list cuts it off
 
   friend bool operator==(const indexed_packet&, const indexed_packet&) = default;
