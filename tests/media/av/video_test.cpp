@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -540,6 +541,55 @@ TEST_F(KeptIndex, OfAFileThatWasModifiedIsNotUsed) {
   std::filesystem::last_write_time(
       path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
   EXPECT_GE(bytes_to_open(), file_.size());
+}
+
+// Restores the working directory.
+class working_directory {
+ public:
+  explicit working_directory(const std::filesystem::path& path) {
+    std::filesystem::current_path(path);
+  }
+  ~working_directory() { std::filesystem::current_path(before_); }
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+// Of two processes with other working directories, or of one that changes it.
+TEST_F(KeptIndex, OfARelativePathIsOfTheFileThatItNames) {
+  const std::filesystem::path other = files_ / "other";
+  std::filesystem::create_directory(other);
+  std::filesystem::copy_file(path_, other / "a.webm");
+  std::filesystem::last_write_time(other / "a.webm", std::filesystem::last_write_time(path_));
+  bytes_to_open();
+  {
+    const working_directory there(other);
+    sync_wait(runs_, open_with_directory("a.webm", directory_));
+    EXPECT_EQ(kept().size(), 2U);
+  }
+  const working_directory here(other.parent_path());
+  const auto again = sync_wait(runs_, open_with_directory("other/../a.webm", directory_));
+  EXPECT_EQ(again.bytes_read(), 0U);
+  EXPECT_EQ(kept().size(), 2U);
+}
+
+TEST_F(KeptIndex, RemovesWhatKilledWritersLeft) {
+  std::filesystem::create_directory(directory_);
+  const auto now = std::filesystem::file_time_type::clock::now();
+  const auto leave = [&](const char* name, int hours) {
+    const auto path = directory_ + "/" + name;
+    std::ofstream(path) << "x";
+    std::filesystem::last_write_time(path, now - std::chrono::hours(hours));
+  };
+  leave("0.lade-video-index.partial-1-2-3", 25);
+  leave("1.lade-video-index.partial-1-2-3", 23);
+  leave("2.lade-video-index", 25);
+  leave("other.partial-1-2-3", 25);
+  bytes_to_open();
+  std::vector<std::string> left;
+  for (const auto& each : kept()) left.push_back(each.filename().string());
+  EXPECT_EQ(left.size(), 4U);  // and the index that was written
+  EXPECT_THAT(left, testing::Not(testing::Contains("0.lade-video-index.partial-1-2-3")));
 }
 
 TEST_F(KeptIndex, ThatIsDamagedIsReplaced) {
