@@ -93,7 +93,7 @@ static bool is_new_directory(const std::filesystem::path& directory) {
 }
 
 // Removes what killed processes have written of indexes: others write for less than a day.
-static void remove_abandoned(const std::filesystem::path& directory) {
+static void remove_abandoned_indexes(const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
   const auto partial = std::string(index_suffix) + ".partial-";
   const auto day_ago = fs::file_time_type::clock::now() - std::chrono::hours(24);
@@ -109,7 +109,7 @@ static void remove_abandoned(const std::filesystem::path& directory) {
 
 void keep_index(const packet_index& index, const std::string& path) {
   const auto directory = std::filesystem::path(path).parent_path();
-  if (is_new_directory(directory)) remove_abandoned(directory);
+  if (is_new_directory(directory)) remove_abandoned_indexes(directory);
   try {
     save_index(index, path);
   } catch (const error&) {}

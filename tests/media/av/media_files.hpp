@@ -144,7 +144,9 @@ inline std::span<const media_recipe> refreshed_recipes() {
       {"refreshed-idr.mp4",
        "-c:v libx264 -bf 0 -x264-params intra-refresh=1:keyint=12 -forced-idr 1 "
        "-force_key_frames 1 -pix_fmt yuv420p"},
+      // Their first frames are never whole, and are not returned.
       {"refreshed-cut.ts", "-i {} -ss 0.9 -c copy", "refreshed.ts"},
+      {"refreshed-cut.mp4", "-i {} -ss 0.9 -c copy", "refreshed.ts"},
   };
   return recipes;
 }

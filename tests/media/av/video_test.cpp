@@ -351,6 +351,16 @@ TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
   }
 }
 
+// Headers do not tell how many frames are missing at the beginning, so that numbers would be wrong.
+TEST(Video, ThatBeginsWithAPartialRefreshIsRefusedByRanges) {
+  const auto path = video_path(video_recipe("refreshed-cut.mp4"));
+  runtime runs;
+  const auto from = std::make_shared<const counting_reader>(read_bytes(path), path);
+  const auto remote = sync_wait(runs, video::open(from));
+  EXPECT_THAT([&] { sync_wait(runs, remote.fetch({remote.size() - 1})); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("first picture is no key frame")));
+}
+
 // Without its box of sync samples, an MP4 file says that decoding can start at all of them.
 TEST(Video, OfHevcStartsDecodingAtRandomAccessPointsOnly) {
   const auto path =
