@@ -8,8 +8,7 @@
 //     i64 pts, i64 dts (-2^63 if unknown), i64 duration, u64 position, u32 size, u8 flags: 1 key
 //     frame, 2 shown
 //   u64         number of frames of a video that must be decoded from its beginning, else 0, and
-//   for
-//               each: i64 timestamp
+//               for each: i64 timestamp
 //   u32         CRC-32C of everything before
 //
 // All numbers are little-endian.
