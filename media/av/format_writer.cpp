@@ -189,16 +189,24 @@ void format_writer::state_orientation(int stream) {
   check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
 }
 
+// Whether the headers of a stream are such as its packets can begin with: behind start codes.
+static bool has_start_codes(const AVCodecParameters& of) noexcept {
+  constexpr std::array<AVCodecID, 8> codecs{
+      AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_H264,
+      AV_CODEC_ID_HEVC,       AV_CODEC_ID_VVC,        AV_CODEC_ID_CAVS,  AV_CODEC_ID_AVS2};
+  constexpr std::array<std::uint8_t, 4> code{0, 0, 0, 1};
+  if (std::find(codecs.begin(), codecs.end(), of.codec_id) == codecs.end()) return false;
+  return of.extradata_size > 3 && (std::equal(code.begin() + 1, code.end(), of.extradata) ||
+                                   std::equal(code.begin(), code.end(), of.extradata));
+}
+
 // Encoders leave headers out of packets, for containers that have them once for all. In others,
 // such as MPEG-TS, they are needed at key frames.
 void format_writer::filter_headers(int stream) {
   auto& of = track_of(stream);
   const auto& parameters = of.source.parameters();
   const bool has_place = (context_->oformat->flags & AVFMT_GLOBALHEADER) != 0;
-  constexpr std::array<std::uint8_t, 3> zeros{};
-  const bool start_code = parameters.extradata_size > 3 &&
-                          std::equal(zeros.begin(), zeros.begin() + 2, parameters.extradata);
-  if (has_place || !start_code || !has_headers_apart(of.source)) return;
+  if (has_place || !has_start_codes(parameters) || !has_headers_apart(of.source)) return;
   const av_messages said;
   AVBSFContext* made = nullptr;
   check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"), said);
@@ -291,6 +299,13 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
                     stream.name());
 }
 
+// The last packet of FLAC's encoder has side data only, which these containers have no place for.
+// They would have a frame without bytes.
+static bool is_left_out(const AVOutputFormat& format, const packet& next) noexcept {
+  const std::string_view name = format.name;
+  return next.data().empty() && (name == "caf" || name == "nut");
+}
+
 static bool can_reorder(const stream_info& stream) noexcept {
   const auto* codec = avcodec_descriptor_get(stream.parameters().codec_id);
   return codec != nullptr && (codec->props & AV_CODEC_PROP_REORDER) != 0;
@@ -300,6 +315,7 @@ void format_writer::write(int stream, const packet& next) {
   auto& of = track_of(stream);
   begin();
   check_discarded(*context_->oformat, of.source, next, doing("write"));
+  if (is_left_out(*context_->oformat, next)) return;
   av_packet copy(check_av(av_packet_clone(&next.get())));
   if (of.filter) return write_filtered(stream, *copy);
   const bool shown_only = next.pts() && !next.dts();

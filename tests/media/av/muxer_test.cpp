@@ -171,6 +171,60 @@ TEST(Muxer, KeepsTheOrientationOfAnotherFileOrRefusesTo) {
               ThrowsMessage<error>(HasSubstr("avi files do not state an orientation")));
 }
 
+// The packets that an encoder makes of one piece of media.
+struct coded_stream {
+  stream_info stream;
+  std::vector<packet> packets;
+};
+
+template <class Encoder, class Samples>
+static coded_stream coded(Encoder encoder, const Samples& samples) {
+  encoder.send(samples);
+  encoder.finish();
+  coded_stream made{encoder.stream(), {}};
+  while (auto next = encoder.receive()) made.packets.push_back(std::move(*next));
+  return made;
+}
+
+static buffer written(const char* format, const coded_stream& from) {
+  auto file = muxer::in_memory({.format = format});
+  const int stream = file.add(from.stream);
+  for (const auto& each : from.packets) file.write(stream, each);
+  file.finish();
+  return file.content();
+}
+
+// Which containers hold an encoder's codec of audio.
+struct held_codec {
+  const char* encoder;
+  std::vector<const char*> formats;
+};
+
+TEST(Muxer, EachContainerOfACodecWithoutLossRestoresItsSamples) {
+  const auto samples = sweep(24000, 2);
+  const std::string expected(reinterpret_cast<const char*>(samples.bytes()),
+                             samples.spec().bytes());
+  for (const auto& [encoder, formats] : std::vector<held_codec>{
+           {"alac", {"mp4", "mov", "ipod", "matroska", "caf"}},
+           {"flac", {"flac", "ogg", "oga", "matroska", "asf", "wav", "w64", "caf", "nut"}},
+           {"wavpack", {"wv", "matroska", "nut"}},
+           {"tta", {"tta", "matroska"}},
+           {"pcm_s16le", {"wav", "w64", "matroska", "mov", "avi", "asf", "nut", "caf", "voc"}},
+           {"pcm_s24le", {"wav", "w64", "matroska", "mov", "avi", "nut", "caf"}},
+           {"pcm_f32le", {"wav", "w64", "matroska", "mov", "avi", "nut", "caf"}},
+           {"pcm_s16be", {"aiff", "au", "mov", "matroska", "nut", "caf", "vob"}}}) {
+    const auto from =
+        coded(audio_encoder({.encoder = encoder, .sample_rate = 48000, .channels = 2}), samples);
+    for (const char* format : formats) {
+      const auto frames = decode(demux(written(format, from), format, stream_kind::audio));
+      const auto read = resample(frames, {.layout = audio_layout::interleaved});
+      EXPECT_TRUE(std::string(reinterpret_cast<const char*>(read.bytes()), read.spec().bytes()) ==
+                  expected)
+          << encoder << " in " << format;
+    }
+  }
+}
+
 TEST(Muxer, MovesTheIndexToTheFrontIfAsked) {
   const auto target = media_directory / "fast.mp4";
   remux({video_named("h264.mp4")}, target, {.options = "movflags=+faststart"});
