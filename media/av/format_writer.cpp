@@ -1,6 +1,7 @@
 #include "format_writer.hpp"
 
 #include "av_options.hpp"
+#include "container_codecs.hpp"
 #include "stream_fields.hpp"
 
 #include <lade/error.hpp>
@@ -36,8 +37,9 @@ int format_writer::check(int result, std::string_view what, const av_messages& s
 
 // Formats of several files, and those of devices and the network.
 static bool writes_other_files(const AVOutputFormat& format) noexcept {
-  constexpr std::array<std::string_view, 8> refused{
-      "hls", "dash", "segment", "tee", "fifo", "hds", "smoothstreaming", "webm_chunk"};
+  constexpr std::array<std::string_view, 9> refused{
+      "hls",        "dash",      "segment", "tee", "fifo", "hds", "smoothstreaming",
+      "webm_chunk", "asf_stream"};
   const std::string_view name = format.name;
   return (format.flags & AVFMT_NOFILE) != 0 ||
          std::any_of(refused.begin(), refused.end(),
@@ -56,6 +58,9 @@ const AVOutputFormat& find_output_format(std::string_view name, const std::strin
   if (writes_other_files(*found))
     throw error(errc::unsupported, "write " + path,
                 "the format " + std::string(found->name) + " is not one of single files");
+  if (!holds_packets(*found))
+    throw error(errc::unsupported, "write " + path,
+                "the format " + std::string(found->name) + " holds no packets");
   return *found;
 }
 
@@ -139,7 +144,7 @@ static void fill_stream(AVStream& into, const AVOutputFormat& format, const stre
 int format_writer::add(const stream_info& stream) {
   require_adding("add a stream to");
   const auto& format = *context_->oformat;
-  if (avformat_query_codec(&format, stream.parameters().codec_id, FF_COMPLIANCE_NORMAL) == 0)
+  if (!holds_codec(format, stream.parameters().codec_id))
     throw error(errc::unsupported, doing("write"),
                 std::string(format.name) + " files do not hold " + std::string(stream.codec()));
   check_pixel_format(format, stream, doing("write"));
@@ -216,6 +221,30 @@ void format_writer::filter_headers(int stream) {
   check_av(av_bsf_init(made), doing("write"), said);
 }
 
+// FFmpeg's muxers say so of some streams when they begin the file, of others at a packet.
+void format_writer::refuse_unreadable(const av_messages& said) const {
+  const auto fault = says_unreadable(said);
+  if (!fault.empty()) refuse_streams(fault);
+}
+
+void format_writer::refuse_streams(std::string_view reason) const {
+  std::string text = std::string(context_->oformat->name) + " files do not hold ";
+  for (const auto& each : tracks_) text.append(each.source.codec()).append(", ");
+  throw error(errc::unsupported, doing("write"), text.append("as FFmpeg says: ").append(reason));
+}
+
+// What FFmpeg's muxer refuses before the first packet are streams that it does not hold.
+void format_writer::begin_file() {
+  av_messages said;
+  said.keep_warnings();
+  const int result = avformat_write_header(context_.get(), nullptr);
+  if (const auto failure = io_.take_failure()) std::rethrow_exception(failure);
+  if (result == AVERROR(ENOMEM)) check_av(result, doing("write"), said);
+  refuse_unreadable(said);
+  if (result < 0)
+    refuse_streams(said.last_error().empty() ? av_category().message(result) : said.last_error());
+}
+
 void format_writer::begin() {
   if (stage_ == stage::writing) return;
   if (stage_ != stage::adding)
@@ -226,8 +255,7 @@ void format_writer::begin() {
     state_orientation(i);
     filter_headers(i);
   }
-  const av_messages said;
-  check(avformat_write_header(context_.get(), nullptr), "write", said);
+  begin_file();
   stage_ = stage::writing;
 }
 
@@ -268,8 +296,10 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
     throw error(errc::invalid_argument, text, fault);
   of.last_dts = next.dts;
-  const av_messages said;
+  av_messages said;
+  said.keep_warnings();
   check(av_interleaved_write_frame(context_.get(), &next), "write", said);
+  refuse_unreadable(said);
 }
 
 void format_writer::write_filtered(int stream, AVPacket& next) {
@@ -303,7 +333,7 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
 // They would have a frame without bytes.
 static bool is_left_out(const AVOutputFormat& format, const packet& next) noexcept {
   const std::string_view name = format.name;
-  return next.data().empty() && (name == "caf" || name == "nut");
+  return next.data().empty() && (name == "avi" || name == "nut");
 }
 
 static bool can_reorder(const stream_info& stream) noexcept {

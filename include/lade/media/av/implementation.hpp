@@ -18,6 +18,7 @@
 #include "../../../../media/av/byte_output.cpp"
 #include "../../../../media/av/clip.cpp"
 #include "../../../../media/av/codec_pool.cpp"
+#include "../../../../media/av/container_codecs.cpp"
 #include "../../../../media/av/convert.cpp"
 #include "../../../../media/av/decoder.cpp"
 #include "../../../../media/av/decoding_times.cpp"

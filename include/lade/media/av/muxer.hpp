@@ -37,9 +37,14 @@ struct mux_options {
 // Use. One thread at a time. Calls block while the disk does, and must not be made on a reactor.
 // After an exception of write() or finish(), the file is not finished by any call.
 //
+// Codecs. A codec that FFmpeg writes into a container, but does not find there again, is refused:
+// VP9 in MPEG-TS, AAC in WAV, any other in a format of one codec. So are formats without packets,
+// such as "md5" and "ffmetadata".
+//
 // Errors name the file: error(unsupported) for an unknown container and a codec that it does not
-// hold, error(invalid_argument) for options that do not work, the system's error for a disk that is
-// full or fails, be it at a packet, at the end, or when the file is closed.
+// hold, be it when FFmpeg says so at a packet, error(invalid_argument) for options that do not
+// work, the system's error for a disk that is full or fails, be it at a packet, at the end, or when
+// the file is closed.
 class muxer {
  public:
   // Begins a file. Throws the system's error if it cannot be created, error(invalid_argument) if
