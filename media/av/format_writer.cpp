@@ -29,10 +29,17 @@ std::string format_writer::doing(std::string_view what) const {
 }
 
 int format_writer::check(int result, std::string_view what, const av_messages& said) {
-  const auto failure = io_.take_failure();
-  if (failure || result < 0) stage_ = stage::failed;
-  if (failure) std::rethrow_exception(failure);
+  if (const auto failure = io_.take_failure()) std::rethrow_exception(failure);
   return check_av(result, doing(what), said);
+}
+
+// Makes a call that leaves nothing to go on with if it throws.
+template <class Call>
+void format_writer::or_fail(Call call) try {
+  call();
+} catch (...) {
+  if (stage_ != stage::finished) stage_ = stage::failed;
+  throw;
 }
 
 // Formats of several files, and those of devices and the network.
@@ -95,7 +102,9 @@ format_writer::~format_writer() {
 
 void format_writer::require_adding(std::string_view what) const {
   if (stage_ == stage::adding) return;
-  throw error(errc::invalid_argument, doing(what), "its first packet has been written");
+  throw error(
+      errc::invalid_argument, doing(what),
+      stage_ == stage::failed ? "an earlier call failed" : "its first packet has been written");
 }
 
 format_writer::track& format_writer::track_of(int stream) {
@@ -148,14 +157,18 @@ int format_writer::add(const stream_info& stream) {
     throw error(errc::unsupported, doing("write"),
                 std::string(format.name) + " files do not hold " + std::string(stream.codec()));
   check_pixel_format(format, stream, doing("write"));
+  or_fail([&] { make_track(stream); });
+  return static_cast<int>(tracks_.size()) - 1;
+}
+
+void format_writer::make_track(const stream_info& stream) {
   auto& made = *check_av(avformat_new_stream(context_.get(), nullptr));
-  fill_stream(made, format, stream);
+  fill_stream(made, *context_->oformat, stream);
   tracks_.push_back({.source = stream,
                      .orientation = stream.orientation(),
                      .filter = nullptr,
                      .times = std::nullopt,
                      .last_dts = std::nullopt});
-  return made.index;
 }
 
 void format_writer::set_metadata(const metadata& of_file) {
@@ -342,6 +355,14 @@ static bool can_reorder(const stream_info& stream) noexcept {
 }
 
 void format_writer::write(int stream, const packet& next) {
+  or_fail([&] { write_packet(stream, next); });
+}
+
+void format_writer::finish() {
+  or_fail([&] { write_end(); });
+}
+
+void format_writer::write_packet(int stream, const packet& next) {
   auto& of = track_of(stream);
   begin();
   check_discarded(*context_->oformat, of.source, next, doing("write"));
@@ -355,14 +376,13 @@ void format_writer::write(int stream, const packet& next) {
   write_timed(stream, false);
 }
 
-void format_writer::finish() {
+void format_writer::write_end() {
   begin();
   for (int i = 0; i < static_cast<int>(tracks_.size()); ++i)
     if (tracks_[static_cast<std::size_t>(i)].times) write_timed(i, true);
   const av_messages said;
   check(av_write_trailer(context_.get()), "finish", said);
   check(io_.flush(), "finish", said);
-  stage_ = stage::failed;  // unless what follows succeeds
   output_->finish();
   stage_ = stage::finished;
 }

@@ -473,6 +473,12 @@ TEST(Muxer, NothingOfFfmpegIsPrinted) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+static void file_is_of_no_use(muxer& file) {
+  EXPECT_THAT([&] { file.finish(); }, ThrowsMessage<error>(HasSubstr("an earlier call failed")));
+  EXPECT_THAT([&] { file.set_orientation(0, {}); },
+              ThrowsMessage<error>(HasSubstr("an earlier call failed")));
+}
+
 TEST(Muxer, RefusesPacketsThatGoBackInTime) {
   const auto path = video_named("h264.mp4");
   const auto source = demux(read_bytes(path), path, stream_kind::video);
@@ -481,10 +487,42 @@ TEST(Muxer, RefusesPacketsThatGoBackInTime) {
   file.write(stream, source[1]);
   EXPECT_THAT([&] { file.write(stream, source[0]); },
               ThrowsMessage<error>(HasSubstr("a packet goes back in time")));
-  EXPECT_THAT([&] { file.write(7, source[2]); },
-              ThrowsMessage<error>(HasSubstr("write stream 7 of")));
-  EXPECT_THAT([&] { (void)file.add(source.stream()); },
-              ThrowsMessage<error>(HasSubstr("its first packet has been written")));
+}
+
+TEST(Muxer, FinishesNoFileAfterAnyException) {
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  const auto target = media_directory / "failed.mp4";
+  const std::vector<void (*)(muxer&, const packets&)> failing{
+      [](muxer& file, const packets& from) { file.write(0, from[0]); },
+      [](muxer& file, const packets& from) { file.write(7, from[1]); },
+      [](muxer& file, const packets& from) { file.write(-1, from[1]); }};
+  for (const auto& fail : failing) {
+    muxer file(target);
+    const int stream = file.add(source.stream());
+    file.write(stream, source[0]);
+    EXPECT_THROW(fail(file, source), error);
+    const auto expect = [](auto call) {
+      EXPECT_THAT(call, ThrowsMessage<error>(HasSubstr("an earlier call failed")));
+    };
+    expect([&] { file.write(stream, source[1]); });
+    expect([&] { file.finish(); });
+    expect([&] { (void)file.add(source.stream()); });
+    expect([&] { file.set_metadata({}); });
+    EXPECT_FALSE(std::filesystem::exists(target));
+  }
+}
+
+TEST(Muxer, FinishesNoFileWhoseStreamsItRefusesWhenItBegins) {
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  muxer file(media_directory / "refused.avi");
+  file.set_orientation(file.add(source.stream()), {.degrees = 90});
+  EXPECT_THROW(file.write(0, source[0]), error);
+  file_is_of_no_use(file);
+  muxer none(media_directory / "none.mp4");
+  EXPECT_THROW(none.finish(), error);
+  file_is_of_no_use(none);
 }
 
 }  // namespace lade::media

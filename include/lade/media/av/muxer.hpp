@@ -35,7 +35,8 @@ struct mux_options {
 // express them, as MP4 can, else to its nearest unit: a millisecond in Matroska.
 //
 // Use. One thread at a time. Calls block while the disk does, and must not be made on a reactor.
-// After an exception of write() or finish(), the file is not finished by any call.
+// After an exception of write() or finish(), whatever its reason, the file is not finished by any
+// call: each throws error(invalid_argument).
 //
 // Codecs. A codec that FFmpeg writes into a container, but does not find there again, is refused:
 // VP9 in MPEG-TS, AAC in WAV, any other in a format of one codec. So are formats without packets,
