@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,11 +64,32 @@ file_output::~file_output() {
   if (fd_ >= 0) close(fd_);
 }
 
+// Writes to what may be a pipe. One that nobody reads any more is the error EPIPE: its signal,
+// which would end the process, is taken off the thread, unless one waited there before.
+static ssize_t write_unsignalled(int fd, std::span<const std::byte> bytes) noexcept {
+  ::sigset_t pipe;
+  ::sigset_t before;
+  ::sigset_t waiting;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&waiting);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const auto written = ::write(fd, bytes.data(), bytes.size());
+  const int reason = errno;
+  if (written < 0 && reason == EPIPE && sigismember(&waiting, SIGPIPE) == 0) {
+    constexpr ::timespec now{};
+    while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {}
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return written;
+}
+
 void file_output::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const auto written = can_seek()
                              ? pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset))
-                             : ::write(fd_, bytes.data(), bytes.size());
+                             : write_unsignalled(fd_, bytes);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));

@@ -386,6 +386,30 @@ TEST(Muxer, WritesToAPipe) {
             pictures_of(frames_of_ffmpeg(video_named("h264.mp4"), "v:0")));
 }
 
+TEST(Muxer, ReportsAPipeThatNobodyReadsAnyMore) {
+  const auto pipe = media_directory / "closed.ts";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto path = video_named("h264.mp4");
+  const auto source = demux(read_bytes(path), path, stream_kind::video);
+  std::thread reader([&] { std::ifstream reads(pipe); });
+  muxer file(pipe);
+  reader.join();
+  const int stream = file.add(source.stream());
+  try {
+    for (const auto& each : source) file.write(stream, each);
+    file.finish();
+    FAIL() << "nobody reads";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), std::errc::broken_pipe) << failure.what();
+  }
+  sigset_t waiting;
+  sigset_t blocked;
+  sigpending(&waiting);
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&waiting, SIGPIPE), 0);
+  EXPECT_EQ(sigismember(&blocked, SIGPIPE), 0);
+}
+
 TEST(Muxer, LeavesTheNameToTheOldFileUntilTheNewOneIsFinished) {
   const auto target = media_directory / "replaced.mp4";
   std::ofstream(target) << "old";

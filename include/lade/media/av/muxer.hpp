@@ -26,7 +26,8 @@ struct mux_options {
 //
 // Name. A file is written under its name with ".part" behind it, and gets its name, in place of a
 // file that has it, from finish(). Without finish(), the part stays, and another muxer of the same
-// file overwrites it. Devices and pipes are written to directly.
+// file overwrites it. Devices and pipes are written to directly; a pipe that nobody reads any more
+// is the error EPIPE, without its signal.
 //
 // Bytes are written by lade, through a descriptor; FFmpeg opens nothing by itself. Formats that
 // consist of several files are refused by name.
