@@ -410,6 +410,40 @@ TEST(Muxer, ReportsAPipeThatNobodyReadsAnyMore) {
   EXPECT_EQ(sigismember(&blocked, SIGPIPE), 0);
 }
 
+TEST(Muxer, WritesTheFileThatALinkLeadsTo) {
+  namespace fs = std::filesystem;
+  const auto directory = media_directory / "linked";
+  fs::create_directory(directory);
+  const auto link = media_directory / "link.mp4";
+  fs::create_symlink("linked/second.mp4", link);
+  fs::create_symlink("file.mp4", directory + "/second.mp4");
+  for (int i = 0; i < 2; ++i) {  // first where no file is yet
+    muxer unfinished(link);
+    EXPECT_TRUE(fs::exists(directory + "/file.mp4.part"));
+    EXPECT_THAT([&] { muxer second(directory + "/file.mp4"); },
+                ThrowsMessage<error>(HasSubstr("another muxer writes")));
+  }
+  remux({video_named("h264.mp4")}, link);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(fs::is_symlink(directory + "/second.mp4"));
+  EXPECT_GT(fs::file_size(directory + "/file.mp4"), 1000U);
+  EXPECT_FALSE(fs::exists(directory + "/file.mp4.part"));
+}
+
+TEST(Muxer, KeepsThePermissionsOfTheFileThatItReplaces) {
+  namespace fs = std::filesystem;
+  const auto target = media_directory / "mode.mp4";
+  for (const auto mode : {fs::perms{0600}, fs::perms{0640}, fs::perms{0444}, fs::perms{0755}}) {
+    std::ofstream(target) << "old";
+    fs::permissions(target, mode);
+    { const muxer unfinished(target); }
+    EXPECT_EQ(fs::status(target + ".part").permissions(), mode | fs::perms{0600});
+    remux({video_named("h264.mp4")}, target);
+    EXPECT_EQ(fs::status(target).permissions(), mode);
+    fs::remove(target);
+  }
+}
+
 TEST(Muxer, LeavesTheNameToTheOldFileUntilTheNewOneIsFinished) {
   const auto target = media_directory / "replaced.mp4";
   std::ofstream(target) << "old";
@@ -445,6 +479,10 @@ TEST(Muxer, IsOfNoUseAfterAFailure) {
 TEST(Muxer, RefusesWhatTheContainerDoesNotHold) {
   EXPECT_THAT([] { muxer(media_directory / "list.m3u8"); },
               ThrowsMessage<error>(HasSubstr("the format hls is not one of single files")));
+  EXPECT_THAT([] { muxer("", {.format = "mp4"}); },
+              ThrowsMessage<error>(HasSubstr("its path is empty")));
+  EXPECT_THAT([] { muxer(media_directory / ".", {.format = "mp4"}); },
+              ThrowsMessage<error>(HasSubstr("Is a directory")));
   EXPECT_THAT([] { muxer(media_directory / "clip.nosuch"); },
               ThrowsMessage<error>(HasSubstr("FFmpeg has no format for its extension")));
   EXPECT_THAT([] { muxer(media_directory / "clip", {.format = "nosuch"}); },

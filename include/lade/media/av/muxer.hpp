@@ -26,8 +26,10 @@ struct mux_options {
 //
 // Name. A file is written under its name with ".part" behind it, and gets its name, in place of a
 // file that has it, from finish(). Without finish(), the part stays, and another muxer of the same
-// file overwrites it. Devices and pipes are written to directly; a pipe that nobody reads any more
-// is the error EPIPE, without its signal.
+// file overwrites it. Of a symbolic link, all that is true of the file that it leads to. The new
+// file has the permissions of the old one, but not its owner and its other names. Devices and pipes
+// are written to directly; a pipe that nobody reads any more is the error EPIPE, without its
+// signal.
 //
 // Bytes are written by lade, through a descriptor; FFmpeg opens nothing by itself. Formats that
 // consist of several files are refused by name.
@@ -50,7 +52,7 @@ struct mux_options {
 class muxer {
  public:
   // Begins a file. Throws the system's error if it cannot be created, error(invalid_argument) if
-  // another muxer writes it.
+  // the path is empty or another muxer writes the file.
   explicit muxer(std::string path, const mux_options& options = {});
 
   // Begins a file in memory, which is the calling stage's. `format` is required.
