@@ -125,6 +125,14 @@ static void check_pixel_format(const AVOutputFormat& format, const stream_info& 
                     std::string(stream.codec()) + ", which " + stream.name() + " does not");
 }
 
+// FFmpeg's texts end at the first NUL.
+static void check_metadata(const metadata& of, std::string_view doing) {
+  for (const auto& [key, value] : of)
+    if (key.find('\0') != key.npos || value.find('\0') != value.npos)
+      throw error(errc::invalid_argument, doing,
+                  "the key or value of " + std::string(key.c_str()) + " has a NUL");
+}
+
 static void fill_dictionary(AVDictionary*& into, const metadata& from) {
   av_dict_free(&into);
   for (const auto& [key, value] : from)
@@ -173,22 +181,25 @@ void format_writer::make_track(const stream_info& stream) {
 
 void format_writer::set_metadata(const metadata& of_file) {
   require_adding("set metadata of");
+  check_metadata(of_file, doing("set metadata of"));
   fill_dictionary(context_->metadata, of_file);
 }
 
 void format_writer::set_metadata(int stream, const metadata& of_stream) {
   require_adding("set metadata of");
   (void)track_of(stream);
+  check_metadata(of_stream, doing("set metadata of"));
   fill_dictionary(context_->streams[stream]->metadata, of_stream);
 }
 
 void format_writer::set_orientation(int stream, display_orientation orientation) {
   require_adding("set the orientation of");
   auto& of = track_of(stream);
-  const bool quarters = orientation.degrees % 90 == 0;
-  if (of.source.kind() != stream_kind::video || !quarters)
+  constexpr std::array turns{0, 90, 180, 270};
+  const bool is_turn = std::find(turns.begin(), turns.end(), orientation.degrees) != turns.end();
+  if (of.source.kind() != stream_kind::video || !is_turn)
     throw error(errc::invalid_argument, doing("set the orientation of"),
-                quarters ? "the stream is no video" : "it is no multiple of 90 degrees");
+                is_turn ? "the stream is no video" : "degrees are none of 0, 90, 180 and 270");
   of.orientation = orientation;
 }
 

@@ -520,7 +520,14 @@ TEST(Muxer, RefusesMisuse) {
   const auto video = video_named("h264.mp4");
   auto memory = muxer::in_memory({.format = "mp4"});
   const int turned = memory.add(demux(read_bytes(video), video, stream_kind::video).stream());
-  expect([&] { memory.set_orientation(turned, {.degrees = 45}); }, "no multiple of 90 degrees");
+  for (const int degrees : {45, -90, 360, 450})
+    expect([&] { memory.set_orientation(turned, {.degrees = degrees}); },
+           "degrees are none of 0, 90, 180 and 270");
+  const std::string nul("a\0b", 3);
+  expect([&] { memory.set_metadata({{"title", nul}}); }, "the key or value of title has a NUL");
+  expect([&] { memory.set_metadata(turned, {{nul, "b"}}); }, "the key or value of a has a NUL");
+  memory.finish();
+  EXPECT_EQ(demuxer(memory.content()).streams().size(), 0U) << "a file without packets";
 }
 
 TEST(Muxer, NothingOfFfmpegIsPrinted) {

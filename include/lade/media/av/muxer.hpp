@@ -67,12 +67,14 @@ class muxer {
   int add(const stream_info& stream);
 
   // Metadata of the file and of a stream, in place of what it had, before the first packet. FFmpeg
-  // leaves out keys that the container does not have.
+  // leaves out keys that the container does not have. Throws error(invalid_argument) for a NUL in a
+  // key or value.
   void set_metadata(const metadata& of_file);
   void set_metadata(int stream, const metadata& of_stream);
 
-  // How a video is to be shown, before the first packet. Throws error(unsupported) when the file
-  // begins, if the container does not state a turned one.
+  // How a video is to be shown, before the first packet. Throws error(invalid_argument) for degrees
+  // other than 0, 90, 180 and 270. When the file begins, throws error(unsupported) if the container
+  // does not state a turned one.
   void set_orientation(int stream, display_orientation orientation);
 
   // Writes a packet, whose timestamps are in the time base of the stream_info that was added.
@@ -87,7 +89,9 @@ class muxer {
     while (auto next = from.receive()) write(stream, *next);
   }
 
-  // Ends the file: it is complete, on the disk, and has its name.
+  // Ends the file: it is complete, on the disk, and has its name. A file without packets has only
+  // headers, in which readers of MP4 find no streams. Throws error(invalid_argument) if no stream
+  // was added.
   void finish();
 
   // The file in memory, after finish().
