@@ -54,6 +54,7 @@
 #include "../../../../media/av/sample_sink.cpp"
 #include "../../../../media/av/sample_source.cpp"
 #include "../../../../media/av/save_image.cpp"
+#include "../../../../media/av/shown_picture.cpp"
 #include "../../../../media/av/stated_length.cpp"
 #include "../../../../media/av/stored_stream.cpp"
 #include "../../../../media/av/stored_values.cpp"
