@@ -88,9 +88,16 @@ static bool refuses_by_itself(std::string_view container) noexcept {
   return has_value(names, container);
 }
 
+static bool is_usual(const AVOutputFormat& format, AVCodecID codec) noexcept {
+  return codec == format.video_codec || codec == format.audio_codec ||
+         codec == format.subtitle_codec;
+}
+
 bool holds_codec(const AVOutputFormat& format, AVCodecID codec) noexcept {
+  if (codec == AV_CODEC_ID_NONE) return false;
   const int listed = avformat_query_codec(&format, codec, FF_COMPLIANCE_NORMAL);
-  if (listed >= 0) return listed != 0 && !is_lost(format.name, codec);
+  if (listed == 0) return false;
+  if (listed > 0 || is_usual(format, codec)) return !is_lost(format.name, codec);
   return refuses_by_itself(format.name) || is_held_beside(format.name, codec);
 }
 
