@@ -12,7 +12,7 @@ extern "C" {
 namespace lade::media {
 
 template <class Range, class Value>
-static bool has_value(const Range& range, const Value& value) noexcept {
+static bool is_among(const Range& range, const Value& value) noexcept {
   return std::find(std::begin(range), std::end(range), value) != std::end(range);
 }
 
@@ -20,7 +20,7 @@ bool holds_packets(const AVOutputFormat& format) noexcept {
   constexpr std::array<std::string_view, 13> others{
       "crc",      "framecrc",   "uncodedframecrc", "hash",      "framehash", "streamhash", "md5",
       "framemd5", "ffmetadata", "mkvtimestamp_v2", "fifo_test", "null",      "chromaprint"};
-  return !has_value(others, std::string_view(format.name));
+  return !is_among(others, std::string_view(format.name));
 }
 
 // Codecs of a container.
@@ -32,7 +32,7 @@ struct codecs_of_container {
 static bool lists(std::span<const codecs_of_container> table, std::string_view container,
                   AVCodecID codec) noexcept {
   return std::any_of(table.begin(), table.end(), [&](const auto& each) {
-    return each.container == container && has_value(each.codecs, codec);
+    return each.container == container && is_among(each.codecs, codec);
   });
 }
 
@@ -85,7 +85,7 @@ static bool refuses_by_itself(std::string_view container) noexcept {
   constexpr std::array<std::string_view, 14> names{
       "mpegts", "mxf", "mxf_d10", "mxf_opatom", "gxf", "ogg", "oga",
       "ogv",    "spx", "opus",    "latm",       "amr", "sox", "yuv4mpegpipe"};
-  return has_value(names, container);
+  return is_among(names, container);
 }
 
 static bool is_usual(const AVOutputFormat& format, AVCodecID codec) noexcept {

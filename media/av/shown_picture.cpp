@@ -33,8 +33,8 @@ struct shown_order {
   std::ptrdiff_t down;
 };
 
-static shown_order order_of(const std::uint8_t* plane, int width, int height, int stride, int bytes,
-                            display_orientation how) noexcept {
+static shown_order shown_order_of(const std::uint8_t* plane, int width, int height, int stride,
+                                  int bytes, display_orientation how) noexcept {
   const std::ptrdiff_t row = stride;
   const std::ptrdiff_t pixel = how.mirrored ? -bytes : bytes;
   const std::ptrdiff_t last_row = row * (height - 1);
@@ -67,9 +67,9 @@ av_frame shown_picture(const AVFrame& stored, display_orientation how) {
   int bytes[4];
   av_image_fill_max_pixsteps(bytes, nullptr, format);
   for (int i = 0; i < av_pix_fmt_count_planes(static_cast<AVPixelFormat>(stored.format)); ++i)
-    copy_shown(
-        order_of(stored.data[i], stored.width, stored.height, stored.linesize[i], bytes[i], how),
-        *shown, i, bytes[i]);
+    copy_shown(shown_order_of(stored.data[i], stored.width, stored.height, stored.linesize[i],
+                              bytes[i], how),
+               *shown, i, bytes[i]);
   return shown;
 }
 
