@@ -82,7 +82,8 @@ file_output::~file_output() {
 }
 
 // Writes to what may be a pipe. One that nobody reads any more is the error EPIPE: its signal,
-// which would end the process, is taken off the thread, unless one waited there before.
+// which would end the process, is taken off the thread, unless one waited there before. A write of
+// some bytes raises it, too, if the reader closes meanwhile.
 static ssize_t write_unsignalled(int fd, std::span<const std::byte> bytes) noexcept {
   ::sigset_t pipe;
   ::sigset_t before;
@@ -93,7 +94,8 @@ static ssize_t write_unsignalled(int fd, std::span<const std::byte> bytes) noexc
   pthread_sigmask(SIG_BLOCK, &pipe, &before);
   const auto written = ::write(fd, bytes.data(), bytes.size());
   const int reason = errno;
-  if (written < 0 && reason == EPIPE && sigismember(&waiting, SIGPIPE) == 0) {
+  const bool all = written == static_cast<ssize_t>(bytes.size());
+  if (!all && sigismember(&waiting, SIGPIPE) == 0) {
     constexpr ::timespec now{};
     while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {}
   }

@@ -11,8 +11,11 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace lade::media {
 
@@ -388,6 +391,31 @@ TEST(Muxer, WritesToAPipe) {
   reader.join();
   EXPECT_EQ(pictures_of(frames_of_ffmpeg(copy, "v:0")),
             pictures_of(frames_of_ffmpeg(video_named("h264.mp4"), "v:0")));
+}
+
+static int bytes_in(int pipe) {
+  int bytes = 0;
+  EXPECT_EQ(ioctl(pipe, FIONREAD, &bytes), 0);
+  return bytes;
+}
+
+// Writes are of as many bytes as a pipe holds: what comes behind the bytes that were read is a part
+// of one.
+TEST(Muxer, ReportsAPipeWhoseReaderClosesDuringAWrite) {
+  const auto pipe = media_directory / "closing.nut";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread reader([&] {
+    const int reads = open(pipe.c_str(), O_RDONLY | O_CLOEXEC);
+    while (bytes_in(reads) < 50'000) std::this_thread::yield();
+    std::array<char, 10'000> some;
+    EXPECT_GT(read(reads, some.data(), some.size()), 0);
+    while (bytes_in(reads) < 60'000) std::this_thread::yield();
+    close(reads);
+  });
+  video_encoder encoder({.encoder = "rawvideo", .width = 320, .height = 240, .frame_rate = 25});
+  EXPECT_THAT([&] { write_encoded(pipe, encoder, smooth_pictures(10, 240, 320)); },
+              ThrowsMessage<error>(HasSubstr("Broken pipe")));
+  reader.join();
 }
 
 TEST(Muxer, ReportsAPipeThatNobodyReadsAnyMore) {
