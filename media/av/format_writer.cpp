@@ -245,16 +245,21 @@ void format_writer::filter_headers(int stream) {
   check_av(av_bsf_init(made), doing("write"), said);
 }
 
+// "h264, aac"
+std::string format_writer::codecs() const {
+  std::string names;
+  for (const auto& each : tracks_)
+    names.append(names.empty() ? "" : ", ").append(each.source.codec());
+  return names;
+}
+
 // FFmpeg's muxers say so of some streams when they begin the file, of others at a packet.
 void format_writer::refuse_unreadable(const av_messages& said) const {
   const auto fault = says_unreadable(said);
-  if (!fault.empty()) refuse_streams(fault);
-}
-
-void format_writer::refuse_streams(std::string_view reason) const {
-  std::string text = std::string(context_->oformat->name) + " files do not hold ";
-  for (const auto& each : tracks_) text.append(each.source.codec()).append(", ");
-  throw error(errc::unsupported, doing("write"), text.append("as FFmpeg says: ").append(reason));
+  if (!fault.empty())
+    throw error(errc::unsupported, doing("write"),
+                std::string(context_->oformat->name) + " files do not hold " + codecs() + ": " +
+                    std::string(fault));
 }
 
 // What FFmpeg's muxer refuses before the first packet are streams that it does not hold.
@@ -266,7 +271,9 @@ void format_writer::begin_file() {
   if (result == AVERROR(ENOMEM)) check_av(result, doing("write"), said);
   refuse_unreadable(said);
   if (result < 0)
-    refuse_streams(said.last_error().empty() ? av_category().message(result) : said.last_error());
+    throw error(errc::unsupported, doing("write"),
+                "FFmpeg begins no " + std::string(context_->oformat->name) + " files of " +
+                    codecs() + ": " + av_category().message(result) + said.addition());
 }
 
 void format_writer::begin() {

@@ -70,7 +70,7 @@ class format_writer {
   void begin();
   void begin_file();
   void refuse_unreadable(const av_messages& said) const;
-  [[noreturn]] void refuse_streams(std::string_view reason) const;
+  std::string codecs() const;
   void require_adding(std::string_view what) const;
   track& track_of(int stream);
   void state_orientation(int stream);
