@@ -103,7 +103,7 @@ static std::string name_of_partial(const std::string& path) {
 
 void save_index(const packet_index& index, const std::string& path) {
   const auto bytes = index.serialise();
-  const auto partial = name_of_partial(path);
+  const auto partial = name_of_partial(behind_links(path));
   try {
     file_output file(path, partial);
     file.write(bytes.bytes(), 0);
