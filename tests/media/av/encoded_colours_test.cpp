@@ -346,6 +346,37 @@ TEST(EncodedColours, RefusesColoursThatNeitherEncoderNorFileStates) {
               ThrowsMessage<error>(HasSubstr("the colour range tv does not fit yuvj420p")));
 }
 
+static void open_with_colour(const frame_colour& colour) {
+  video_encoder opened(
+      {.encoder = "libx264", .width = 64, .height = 64, .frame_rate = 25, .colour = colour});
+}
+
+TEST(EncodedColours, RefusesNamesThatOnlyBeginAsOneOfFfmpeg) {
+  const auto expect = [](const frame_colour& colour, const std::string& text) {
+    EXPECT_THAT([&] { open_with_colour(colour); },
+                ThrowsMessage<error>(HasSubstr("FFmpeg has no colour " + text)));
+  };
+  for (const char* name : {"bt709x", "bt470bgg", "bt2020ncl", "gbrz", "bt", "BT709", "reserved"})
+    expect({.matrix = name}, std::string("matrix ") + name);
+  for (const char* name : {"bt709x", "smpte170m2", "filmy", "bt20", "Film", "reserved"})
+    expect({.primaries = name}, std::string("primaries ") + name);
+  for (const char* name : {"linearly", "smpte2084x", "bt2020-100", "iec61966-2", "reserved"})
+    expect({.transfer = name}, std::string("transfer ") + name);
+  for (const char* name : {"pcx", "tv709", "full", "p", "TV"})
+    expect({.range = name}, std::string("range ") + name);
+}
+
+TEST(EncodedColours, TakesNamesThatFfmpegHas) {
+  for (const char* name : {"bt709", "fcc", "bt470bg", "smpte240m", "bt2020nc", "unknown", ""})
+    EXPECT_NO_THROW(open_with_colour({.matrix = name})) << name;
+  for (const char* name : {"bt709", "bt470m", "film", "smpte432", "bt2020", "unknown", ""})
+    EXPECT_NO_THROW(open_with_colour({.primaries = name})) << name;
+  for (const char* name : {"linear", "log316", "iec61966-2-1", "bt2020-12", "arib-std-b67"})
+    EXPECT_NO_THROW(open_with_colour({.transfer = name})) << name;
+  for (const char* name : {"tv", "pc", "unknown", ""})
+    EXPECT_NO_THROW(open_with_colour({.range = name})) << name;
+}
+
 TEST(EncodedColours, MakesAPacketOfEveryFrame) {
   for (const auto& each : coloured_encoders) {
     SCOPED_TRACE(each.encoder);
