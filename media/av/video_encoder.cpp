@@ -141,7 +141,9 @@ void video_encoder::send(const frame& next) {
   state_->encoder.require_unfinished();
   const auto time = next.time();
   if (!time) throw error(errc::invalid_argument, state_->doing, "the frame has no time");
-  state_->send_at(state_->source.from_frame(next, state_->doing), *time, next.duration());
+  auto picture = state_->source.from_frame(next, state_->doing);
+  check_colours_of_frame(next.get(), state_->encoder.context(), state_->doing);
+  state_->send_at(std::move(picture), *time, next.duration());
 }
 
 void video_encoder::send(const tensor& pictures) {

@@ -98,7 +98,9 @@ static T named_colour(const colour_field<T>& field, std::string_view name, std::
 }
 
 static bool is_same(AVColorSpace a, AVColorSpace b) noexcept { return is_same_matrix(a, b); }
-static bool is_same(AVColorPrimaries a, AVColorPrimaries b) noexcept { return a == b; }
+static bool is_same(AVColorPrimaries a, AVColorPrimaries b) noexcept {
+  return is_same_primaries(a, b);
+}
 static bool is_same(AVColorRange a, AVColorRange b) noexcept { return a == b; }
 static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacteristic b) noexcept {
   return is_same_transfer(a, b);
@@ -169,6 +171,24 @@ void set_colours(AVCodecContext& context, const frame_colour& colour, std::strin
   context.color_trc = chosen_colour(transfer_field, colour.transfer,
                                     transfer_of(context.colorspace), rules.transfer, doing);
   set_chroma_site(context);
+}
+
+template <class T>
+static void check_equal(const colour_field<T>& field, T of_frame, T of_stream,
+                        std::string_view doing) {
+  const char* name = field.name_of(of_frame);
+  const bool stated = name != nullptr && is_given(name) && name != std::string_view("reserved");
+  if (!stated || is_same(of_frame, of_stream)) return;
+  throw error(errc::invalid_argument, doing,
+              std::string("the frame states the ") + field.name + " " + name + ", the stream " +
+                  field.name_of(of_stream) + ", and they are not converted: set colour." +
+                  field.name);
+}
+
+void check_colours_of_frame(const AVFrame& next, const AVCodecContext& encoder,
+                            std::string_view doing) {
+  check_equal(primaries_field, next.color_primaries, encoder.color_primaries, doing);
+  check_equal(transfer_field, next.color_trc, encoder.color_trc, doing);
 }
 
 picture_format format_of_encoder(const AVCodecContext& context) noexcept {

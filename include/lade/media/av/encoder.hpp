@@ -92,9 +92,12 @@ class video_encoder {
   const stream_info& stream() const noexcept;
 
   // Encodes a frame at its time. A frame whose colours are not stated has those of the
-  // stream; for a stream of RGB, the default matrix and range of its size.
-  // Throws error(invalid_argument) for another size, a frame without a time, at no multiple of the
-  // time base, or not after the one before, and for any frame after finish().
+  // stream; for a stream of RGB, the default matrix and range of its size. Matrix and range are
+  // converted; primaries and transfer are not.
+  // Throws error(invalid_argument) for another size, primaries or transfer that are stated and not
+  // those of the stream (set `colour` to frame::colour()), a frame without a time, at no multiple
+  // of the time base, or not after the one before, and for any frame after finish(). Names that
+  // mean the same, such as the transfers "bt709" and "smpte170m", are equal.
   void send(const frame& next);
 
   // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` says, or a batch of them
