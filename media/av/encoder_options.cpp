@@ -164,7 +164,7 @@ void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
     if (names_file(key)) refuse_option(key, "names a file, which encoders do not open", doing);
     if (key == "flags") check_flags(encoder, entry->value, doing);
     if (is_nested(key)) check_nested(key, entry->value, given, doing);
-    if (const char* member = overridden_member(encoder, key, given))
+    if (const char* member = overridden_member(encoder, *entry, given))
       refuse_with_member(entry->key, member, doing);
   }
 }

@@ -55,9 +55,13 @@ static const char* one_of(const rate_members& given) noexcept {
   return given.bit_rate ? "bit_rate" : nullptr;
 }
 
-const char* overridden_member(const AVCodec& encoder, std::string_view option,
+const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
                               const rate_members& given) noexcept {
   const std::string_view name = encoder.name;
+  const std::string_view option = entry.key;
+  constexpr auto dnxhd = std::to_array<std::string_view>({"dnxhd", "0"});  // others have no rate
+  const bool is_dnxhr = name == "dnxhd" && option == "profile" && !is_among(dnxhd, entry.value);
+  if (is_dnxhr && given.bit_rate) return "bit_rate";
   const bool is_webp = name.starts_with("libwebp");  // where lossless has a quality, too
   if (option == "crf" && !given.quality && has_limited_quality(name)) return nullptr;
   if (option == "crf" || option == "qp" || (option == "lossless" && !is_webp)) return one_of(given);
@@ -111,9 +115,10 @@ static std::optional<quality_scale> scale_of_context(std::string_view encoder) {
 }
 
 // Of an option with a range. libx264 clips qualities beyond 51 without a word; values below 0
-// mean that none is given.
+// mean that none is given, and so does 0 where it is the default, as of libsvtav1.
 static quality_scale scale_of_option(const AVCodec& encoder, const AVOption& option) {
-  const double least = std::max(option.min, 0.0);
+  const bool lacks_zero = option.type == AV_OPT_TYPE_INT && option.default_val.i64 == 0;
+  const double least = std::max(option.min, lacks_zero ? 1.0 : 0.0);
   if (option.name == std::string_view("quality"))
     return {.best = option.max, .worst = least, .option = option.name};
   const bool is_h26x = encoder.id == AV_CODEC_ID_H264 || encoder.id == AV_CODEC_ID_HEVC;

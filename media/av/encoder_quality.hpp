@@ -6,6 +6,7 @@
 
 extern "C" {
 #include <libavcodec/avcodec.h>
+#include <libavutil/dict.h>
 }
 
 namespace lade::media {
@@ -22,7 +23,7 @@ void check_rate_members(const AVCodec& encoder, const rate_members& given, std::
 
 // The given member that an option of the encoder, or of the library in it, would override or
 // repeat; null if there is none.
-const char* overridden_member(const AVCodec& encoder, std::string_view option,
+const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
                               const rate_members& given) noexcept;
 const char* overridden_in_library(std::string_view key, const rate_members& given) noexcept;
 

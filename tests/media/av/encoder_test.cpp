@@ -618,6 +618,7 @@ TEST(VideoEncoder, RefusesQualitiesOutsideOfTheRangeOfTheEncoder) {
                                                 {"libx264", -1.0, "from 0 (best) to 51"},
                                                 {"libx264", 52.0, "from 0 (best) to 51"},
                                                 {"libx265", 1e9, "from 0 (best) to 51"},
+                                                {"libsvtav1", 0.0, "from 1 (best) to 63"},
                                                 {"libvpx", -1.0, "from 0 (best) to 63"},
                                                 {"libvpx-vp9", 64.0, "from 0 (best) to 63"},
                                                 {"libwebp", 101.0, "from 100 (best) to 0"},
@@ -766,6 +767,24 @@ TEST(VideoEncoder, RefusesOptionsThatContradictItsBitRateOrQuality) {
         contradicted_option{"libsvtav1", "svtav1-params=rc=1", "svtav1-params rc"},
         contradicted_option{"libwebp", "quality=50", "quality"}})
     expect_contradicted(each, 0, 20);
+  expect_contradicted({"dnxhd", "profile=dnxhr_hq", "profile"}, 100'000, {});
+}
+
+TEST(VideoEncoder, TheBestQualityTakesTheMostBytes) {
+  for (const auto& [encoder, best, worse] : {std::tuple{"libx264", 0.0, 20.0},
+                                             {"libx265", 0.0, 20.0},
+                                             {"libsvtav1", 1.0, 20.0},
+                                             {"libaom-av1", 0.0, 20.0},
+                                             {"libvpx-vp9", 0.0, 20.0},
+                                             {"libwebp", 100.0, 80.0}}) {
+    video_encode_options options{
+        .encoder = encoder, .width = 176, .height = 144, .frame_rate = 25, .quality = best};
+    const auto most = bytes_of_noise(options);
+    options.quality = worse;
+    EXPECT_GT(most, bytes_of_noise(options)) << encoder;
+    options.quality.reset();
+    EXPECT_GT(most, bytes_of_noise(options)) << encoder;
+  }
 }
 
 TEST(VideoEncoder, TakesOptionsThatStateTheQualityAlone) {
