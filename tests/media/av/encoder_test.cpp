@@ -494,7 +494,8 @@ TEST(VideoEncoder, RefusesToLoseFrames) {
   options.width = options.height = 64;
   options.encoder = "libxvid";
   options.b_frames = 2;
-  refused(options, smooth_pictures(17, 64, 64), "encode video (libxvid): b_frames must be 0 to 0");
+  refused(options, smooth_pictures(17, 64, 64),
+          "encode video (libxvid): b_frames must be 0: the encoder has no B-frames");
   options.encoder = "libtheora";
   options.b_frames = {};
   tensor equal(element_type::u8, {3, 64, 64, 3});
@@ -599,13 +600,13 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.encoder = "mjpeg";
         o.b_frames = 1;
       },
-      "b_frames must be 0 to 0");
+      "b_frames must be 0: the encoder has no B-frames");
   expect(
       [](options& o) {
         o.encoder = "mjpeg";
         o.gop = 5;
       },
-      "gop must be 1 to 1");
+      "gop must be 1: the encoder has key frames only");
 }
 
 TEST(VideoEncoder, RefusesQualitiesOutsideOfTheRangeOfTheEncoder) {
@@ -654,6 +655,28 @@ TEST(VideoEncoder, RefusesOptionsThatStateWhatMembersState) {
     options.encoder = "mpeg4";
     EXPECT_THROW(video_encoder encoder(options), error) << option;
   }
+}
+
+TEST(VideoEncoder, RefusesAGopOrBFramesThatTheEncoderIgnores) {
+  const auto expect = [](const char* encoder, std::optional<int> gop, std::optional<int> b_frames,
+                         const char* text) {
+    const video_encode_options options{.encoder = encoder,
+                                       .width = 64,
+                                       .height = 64,
+                                       .frame_rate = 25,
+                                       .gop = gop,
+                                       .b_frames = b_frames,
+                                       .options = "strict=-2"};
+    EXPECT_THAT([&] { video_encoder opened(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << encoder;
+  };
+  for (const char* encoder : {"gif", "apng", "zmbv", "msvideo1"})
+    expect(encoder, 3, {}, "the encoder has no gop");
+  expect("vc2", 3, {}, "gop must be 1: the encoder has key frames only");
+  expect("libsvtav1", 1, {}, "gop must be 2 to 1048576");
+  for (const char* encoder : {"vc2", "libxvid", "libvpx", "libaom-av1", "libsvtav1", "gif", "ffv1"})
+    expect(encoder, {}, 1, "b_frames must be 0: the encoder has no B-frames");
+  expect("libx264", {}, -1, "b_frames must be 0 to 16");
 }
 
 TEST(VideoEncoder, RefusesABitRateBesideAQuality) {
@@ -879,6 +902,17 @@ TEST(VideoEncoder, RefusesFramesThatGoBackInTimeOrLieBetweenItsUnits) {
   EXPECT_THAT(
       [&] { slow.send(frames[1]); },
       ThrowsMessage<error>(HasSubstr("the time 1/25 s is no multiple of the time base 1/10")));
+}
+
+TEST(VideoEncoder, RefusesTheSecondTensorWhereTheTimeBaseDoesNotFitTheRate) {
+  auto options = small_video();
+  options.frame_rate = 24;
+  options.time_base = rational(1, 1000);
+  video_encoder encoder(options);
+  encoder.send(random_pictures({16, 16, 3}, 1));
+  EXPECT_THAT(
+      [&] { encoder.send(random_pictures({16, 16, 3}, 2)); },
+      ThrowsMessage<error>(HasSubstr("the time 1/24 s is no multiple of the time base 1/1000")));
 }
 
 // Samples of the sweep, interleaved, as the ffmpeg program decodes them from a file.

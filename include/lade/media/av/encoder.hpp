@@ -28,7 +28,8 @@ struct video_encode_options {
   rational frame_rate = 0;
 
   // The unit of timestamps in seconds; 1 / frame_rate if 0. Frames of a variable rate need a finer
-  // one, such as that of the stream that they were decoded from.
+  // one, such as that of the stream that they were decoded from. For tensors, 1 / frame_rate must
+  // be a multiple of it: else send() refuses the second one.
   rational time_base = 0;
 
   // FFmpeg's name. If empty, "yuv420p" where the encoder has it, else what loses least of RGB.
@@ -47,8 +48,11 @@ struct video_encode_options {
   // - quality, the higher the better: 0 to 10 of libtheora, 0 to 100 of libwebp
   std::optional<double> quality = {};
 
-  std::optional<int> gop = {};       // the most frames from one key frame to the next
-  std::optional<int> b_frames = {};  // the most consecutive B-frames; libxvid has none
+  // The most frames from one key frame to the next: 1 if the encoder has key frames only, at least
+  // 2 of libsvtav1. Refused by encoders that ignore it, such as gif.
+  std::optional<int> gop = {};
+  std::optional<int> b_frames =
+      {};  // the most consecutive B-frames, to 16; many encoders have none
 
   // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
   // become:
