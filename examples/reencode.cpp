@@ -16,17 +16,35 @@
 
 namespace av = lade::media;
 
-// The frame with each row of each plane turned around.
+// The rows of a picture in the reverse order.
+static void turn_rows_around(const lade::tensor& plane, std::int64_t row_bytes) {
+  const auto last = plane.shape()[0] - 1;
+  for (std::int64_t y = 0; y < last - y; ++y)
+    std::swap_ranges(plane[y].bytes(), plane[y].bytes() + row_bytes, plane[last - y].bytes());
+}
+
+// Each row with its pixels in the reverse order.
+static void turn_columns_around(const lade::tensor& plane, std::int64_t row_bytes,
+                                std::int64_t bytes) {
+  for (std::int64_t y = 0; y < plane.shape()[0]; ++y) {
+    auto* left = plane[y].bytes();
+    for (auto* right = left + row_bytes; left < right - bytes; left += bytes)
+      std::swap_ranges(left, left + bytes, right -= bytes);
+  }
+}
+
+// The frame as in a mirror. If it is to be turned on its side, its rows become columns then.
 static av::frame mirrored(const av::frame& from) {
+  const bool on_its_side = from.stream().orientation().degrees % 180 != 0;
   auto copy = from.clone();
   for (int i = 0; i < copy.planes(); ++i) {
     const auto plane = copy.plane(i);
     const auto bytes = std::int64_t(lade::element_bytes(plane.type())) * plane.strides()[1];
-    for (std::int64_t y = 0; y < plane.shape()[0]; ++y) {
-      auto* left = plane[y].bytes();
-      for (auto* right = left + plane.shape()[1] * bytes; left < right - bytes; left += bytes)
-        std::swap_ranges(left, left + bytes, right -= bytes);
-    }
+    const auto row_bytes = plane.shape()[1] * bytes;
+    if (on_its_side)
+      turn_rows_around(plane, row_bytes);
+    else
+      turn_columns_around(plane, row_bytes, bytes);
   }
   return copy;
 }
@@ -84,7 +102,12 @@ class reencoder {
 
  private:
   void encode(av::muxer& to, int stream) {
-    for (; auto next = decoder_.receive(); ++frames_) encoder_.send(mirrored(*next));
+    for (; auto next = decoder_.receive(); ++frames_) {
+      if (!next->pts())  // as in AVI with B-frames
+        throw lade::error(lade::errc::unsupported, "reencode " + next->stream().name(),
+                          "the file does not state when its frames are shown");
+      encoder_.send(mirrored(*next));
+    }
     to.write_ready(stream, encoder_);
   }
 

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <ctime>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,9 +21,13 @@ namespace lade::media {
 
 void file_output::fail(int reason) const { raise(reason, "write " + path_); }
 
-static bool is_special(const std::string& path) noexcept {
-  struct ::stat found;
-  return stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+std::string behind_links(const std::string& path) {
+  std::filesystem::path at(path);
+  std::error_code failed;
+  constexpr int most = 40;  // as the kernel follows
+  for (int i = 0; i < most && std::filesystem::is_symlink(at, failed); ++i)
+    at = at.parent_path() / std::filesystem::read_symlink(at, failed);
+  return at.string();
 }
 
 // Whether the name still is that of the open file.
@@ -40,14 +48,26 @@ void file_output::open_part() {
       throw error(errc::invalid_argument, "write " + path_, "another muxer writes " + part_);
   } while (!has_name(fd_, part_));
   if (ftruncate(fd_, 0) != 0) fail(errno);
+  if (mode_) set_mode(*mode_ | S_IRUSR | S_IWUSR);  // nobody else reads more of it meanwhile
+}
+
+void file_output::set_mode(unsigned mode) {
+  struct ::stat found;
+  if (fstat(fd_, &found) != 0) fail(errno);
+  if ((found.st_mode & 0777) != mode && fchmod(fd_, mode) != 0) fail(errno);
 }
 
 file_output::file_output(std::string path, std::string part) : path_(std::move(path)) {
+  if (path_.empty()) throw error(errc::invalid_argument, "write a file", "its path is empty");
+  struct ::stat found;
+  const bool exists = stat(path_.c_str(), &found) == 0;
+  if (exists && S_ISDIR(found.st_mode)) fail(EISDIR);
   try {
-    if (is_special(path_)) {
+    if (exists && !S_ISREG(found.st_mode)) {
       fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
       if (fd_ < 0) fail(errno);
     } else {
+      if (exists) mode_ = found.st_mode & 0777;
       part_ = std::move(part);
       open_part();
     }
@@ -61,11 +81,34 @@ file_output::~file_output() {
   if (fd_ >= 0) close(fd_);
 }
 
+// Writes to what may be a pipe. One that nobody reads any more is the error EPIPE: its signal,
+// which would end the process, is taken off the thread, unless one waited there before. A write of
+// some bytes raises it, too, if the reader closes meanwhile.
+static ssize_t write_unsignalled(int fd, std::span<const std::byte> bytes) noexcept {
+  ::sigset_t pipe;
+  ::sigset_t before;
+  ::sigset_t waiting;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&waiting);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const auto written = ::write(fd, bytes.data(), bytes.size());
+  const int reason = errno;
+  const bool all = written == static_cast<ssize_t>(bytes.size());
+  if (!all && sigismember(&waiting, SIGPIPE) == 0) {
+    constexpr ::timespec now{};
+    while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {}
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return written;
+}
+
 void file_output::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const auto written = can_seek()
                              ? pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset))
-                             : ::write(fd_, bytes.data(), bytes.size());
+                             : write_unsignalled(fd_, bytes);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -94,12 +137,13 @@ void file_output::finish() {
     if (close(std::exchange(fd_, -1)) != 0) fail(errno);
     return;
   }
+  if (mode_) set_mode(*mode_);
   if (fsync(fd_) != 0) fail(errno);
   const int lock = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   if (lock < 0) fail(errno);
   int failure = close(std::exchange(fd_, lock)) != 0 ? errno : 0;
   if (failure == 0 && !has_name(lock, part_)) failure = ESTALE;
-  if (failure == 0 && std::rename(part_.c_str(), path_.c_str()) != 0) failure = errno;
+  if (failure == 0 && std::rename(part_.c_str(), behind_links(path_).c_str()) != 0) failure = errno;
   if (failure != 0) fail(failure);
   close(std::exchange(fd_, -1));
 }

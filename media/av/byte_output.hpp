@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,12 +32,16 @@ class byte_output {
   virtual void finish() = 0;
 };
 
-// A file that has its name when it is complete, as documented at muxer. Throws error that names it.
+// The path that symbolic links at the end of this one lead to, also where nothing is yet.
+std::string behind_links(const std::string& path);
+
+// A file that has its name when it is complete, as documented at muxer. Throws error that names it,
+// error(invalid_argument) for an empty path.
 class file_output final : public byte_output {
  public:
-  explicit file_output(std::string path) : file_output(path, path + ".part") {}
+  explicit file_output(std::string path) : file_output(path, behind_links(path) + ".part") {}
 
-  // `part`: the name until the file is complete.
+  // `part`: the name until the file is complete, in the directory of behind_links(path).
   file_output(std::string path, std::string part);
   file_output(const file_output&) = delete;
   file_output& operator=(const file_output&) = delete;
@@ -50,10 +55,12 @@ class file_output final : public byte_output {
 
  private:
   void open_part();
+  void set_mode(unsigned mode);
   [[noreturn]] void fail(int reason) const;
 
   std::string path_;
-  std::string part_;  // empty if `path_` is no regular file
+  std::string part_;              // empty if `path_` is no regular file
+  std::optional<unsigned> mode_;  // the permissions of the file that is replaced
   int fd_ = -1;
   std::uint64_t size_ = 0;
 };

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <utility>
@@ -50,11 +51,80 @@ static void check_sampling(const clip_sampling& how, std::string_view doing) {
   require(how.end != clip_end::shorten, "several clips cannot be shortened");
 }
 
+// How long a frame is shown, if the stream states that and its unit of time has to round it. A unit
+// that is as coarse as frames tells nothing of a rounded time.
+static std::optional<rational> rounded_duration(const stream_info& of) {
+  constexpr std::int64_t fewest_units = 4;
+  const auto rate = of.frame_rate();
+  if (!rate || *rate <= 0) return std::nullopt;
+  const auto duration = rational(1) / *rate;
+  const auto units = floor_units(duration, of.time_base());
+  if (units < fewest_units || units == ceil_units(duration, of.time_base())) return std::nullopt;
+  return duration;
+}
+
+// How long after one frame another begins: the difference of their times. Where these are rounded,
+// but agree to a unit of time with the frame rate that the stream states, frames are as far apart
+// as that rate says: all of a video with a constant rate, of others those whose distance is sought.
+class frame_distances {
+ public:
+  explicit frame_distances(const packet_index& of)
+      : of_(of), unit_(of.stream().time_base()), rounded_(rounded_duration(of.stream())) {
+    constexpr std::int64_t places = 16;
+    is_constant_ = rounded_ && of.size() > 0;
+    for (std::int64_t i = 1; is_constant_ && i <= places; ++i)
+      is_constant_ = agrees(0, (of.size() - 1) * i / places);
+  }
+
+  // Compares the distance with a time. The number of frames stands for the end of the video.
+  std::strong_ordering compare(std::int64_t from, std::int64_t to, const rational& time) const {
+    if (rounded_ && agrees(from, to)) {
+      const auto order = compare_nearly(exact(from, to), time);
+      if (is_constant_ || order == 0) return order;
+    }
+    return rational(units(from, to)) * unit_ <=> time;
+  }
+
+ private:
+  // Matroska states the duration of a frame in nanoseconds, of which FFmpeg makes a short fraction.
+  // Times of usual rates, up to 120000/1001, are equal or at least 8 microseconds apart.
+  static std::strong_ordering compare_nearly(const rational& a, const rational& b) {
+    const rational step(1, 250'000);
+    const auto steps = floor_units(a, step) - floor_units(b, step);
+    return steps >= -1 && steps <= 1 ? std::strong_ordering::equal : steps <=> 0;
+  }
+
+  // The end has a rounded duration, too.
+  bool agrees(std::int64_t from, std::int64_t to) const {
+    const std::int64_t margin = to < of_.size() ? 1 : 2;
+    const auto stated = units(from, to);
+    return floor_units(exact(from, to), unit_) >= stated - margin &&
+           ceil_units(exact(from, to), unit_) <= stated + margin;
+  }
+
+  rational exact(std::int64_t from, std::int64_t to) const {
+    return rational(to - from) * *rounded_;
+  }
+
+  std::int64_t units(std::int64_t from, std::int64_t to) const {
+    const auto end = to < of_.size() ? of_.pts(to) : floor_units(of_.end(), unit_);
+    return end - of_.pts(from);
+  }
+
+  const packet_index& of_;
+  rational unit_;
+  std::optional<rational> rounded_;
+  bool is_constant_ = false;
+};
+
 // A clip's frames, if it starts at a given one.
 class clip_frames {
  public:
   clip_frames(const packet_index& of, const clip_sampling& how)
-      : of_(of), how_(how), step_(how.fps > 0 ? rational(1) / how.fps : rational()) {
+      : of_(of),
+        how_(how),
+        step_(how.fps > 0 ? rational(1) / how.fps : rational()),
+        distances_(of) {
     check_sampling(how, "sample a clip");
     if (of.size() == 0)
       throw error(errc::invalid_data, "sample a clip of " + of.stream().name(), "it has no frames");
@@ -77,7 +147,11 @@ class clip_frames {
     const int spacing = how_.frames - 1;
     const auto last = of_.size() - 1;
     if (how_.fps == 0) return std::max<std::int64_t>(0, last - std::int64_t{spacing} * how_.stride);
-    return frame_at(of_.pts(last) - units_of(spacing)).value_or(0);
+    const auto time = rational(spacing) * step_;
+    auto number = frame_at(of_.pts(last) - ceil_units(time, of_.stream().time_base())).value_or(0);
+    while (number < last && distances_.compare(number + 1, last, time) >= 0) ++number;
+    while (number > 0 && distances_.compare(number, last, time) < 0) --number;
+    return number;
   }
 
   // The frame that is shown at a time; the first one if that is later.
@@ -90,16 +164,20 @@ class clip_frames {
   }
 
  private:
-  // So many frames of the clip, in units of the video's timestamps, to which its times are rounded.
-  std::int64_t units_of(int frames) const {
-    return nearest_units(rational(frames) * step_, of_.stream().time_base());
-  }
   std::optional<std::int64_t> frame_at(std::int64_t pts) const {
     return of_.frame_at(rational(pts) * of_.stream().time_base());
   }
+
+  // Frame `i` of the clip: the one that is shown at its time; the number of frames behind the end.
   std::int64_t at_time(std::int64_t start, int i) const {
     if (i == 0) return start;
-    return frame_at(of_.pts(start) + units_of(i)).value_or(of_.size());
+    const auto time = rational(i) * step_;
+    const auto end = of_.size();
+    auto number =
+        frame_at(of_.pts(start) + floor_units(time, of_.stream().time_base())).value_or(end);
+    while (number < end && distances_.compare(start, number + 1, time) <= 0) ++number;
+    while (number > start && distances_.compare(start, number, time) > 0) --number;
+    return number;
   }
 
   // Adds what stands for the frames behind the end of the video.
@@ -118,6 +196,7 @@ class clip_frames {
   const packet_index& of_;
   const clip_sampling& how_;
   rational step_;  // between frames, in seconds
+  frame_distances distances_;
 };
 
 static std::int64_t random_start(const packet_index& of, std::int64_t last, bool at_key,

@@ -129,6 +129,7 @@ static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 // Before FFmpeg does, which allocates whatever they state.
 void format_reader::read_tables() {
   tables_ = read_movie_tables(find_movie(*input_, held_), input_->size(), doing("open"));
+  if (tables_.has_fragments || input_->is_in_memory()) check_fragments(*input_, doing("open"));
 }
 
 format_reader::unopened_context format_reader::make_context(const AVInputFormat& format) {

@@ -1,6 +1,7 @@
 #include "format_writer.hpp"
 
 #include "av_options.hpp"
+#include "container_codecs.hpp"
 #include "stated_colours.hpp"
 #include "stream_fields.hpp"
 
@@ -29,16 +30,24 @@ std::string format_writer::doing(std::string_view what) const {
 }
 
 int format_writer::check(int result, std::string_view what, const av_messages& said) {
-  const auto failure = io_.take_failure();
-  if (failure || result < 0) stage_ = stage::failed;
-  if (failure) std::rethrow_exception(failure);
+  if (const auto failure = io_.take_failure()) std::rethrow_exception(failure);
   return check_av(result, doing(what), said);
+}
+
+// Makes a call that leaves nothing to go on with if it throws.
+template <class Call>
+void format_writer::or_fail(Call call) try {
+  call();
+} catch (...) {
+  if (stage_ != stage::finished) stage_ = stage::failed;
+  throw;
 }
 
 // Formats of several files, and those of devices and the network.
 static bool writes_other_files(const AVOutputFormat& format) noexcept {
-  constexpr std::array<std::string_view, 8> refused{
-      "hls", "dash", "segment", "tee", "fifo", "hds", "smoothstreaming", "webm_chunk"};
+  constexpr std::array<std::string_view, 9> refused{
+      "hls",        "dash",      "segment", "tee", "fifo", "hds", "smoothstreaming",
+      "webm_chunk", "asf_stream"};
   const std::string_view name = format.name;
   return (format.flags & AVFMT_NOFILE) != 0 ||
          std::any_of(refused.begin(), refused.end(),
@@ -57,6 +66,9 @@ const AVOutputFormat& find_output_format(std::string_view name, const std::strin
   if (writes_other_files(*found))
     throw error(errc::unsupported, "write " + path,
                 "the format " + std::string(found->name) + " is not one of single files");
+  if (!holds_packets(*found))
+    throw error(errc::unsupported, "write " + path,
+                "the format " + std::string(found->name) + " holds no packets");
   return *found;
 }
 
@@ -91,7 +103,9 @@ format_writer::~format_writer() {
 
 void format_writer::require_adding(std::string_view what) const {
   if (stage_ == stage::adding) return;
-  throw error(errc::invalid_argument, doing(what), "its first packet has been written");
+  throw error(
+      errc::invalid_argument, doing(what),
+      stage_ == stage::failed ? "an earlier call failed" : "its first packet has been written");
 }
 
 format_writer::track& format_writer::track_of(int stream) {
@@ -110,6 +124,14 @@ static void check_pixel_format(const AVOutputFormat& format, const stream_info& 
     throw error(errc::unsupported, doing,
                 std::string(format.name) + " files state the pixel format of " +
                     std::string(stream.codec()) + ", which " + stream.name() + " does not");
+}
+
+// FFmpeg's texts end at the first NUL.
+static void check_metadata(const metadata& of, std::string_view doing) {
+  for (const auto& [key, value] : of)
+    if (key.find('\0') != key.npos || value.find('\0') != value.npos)
+      throw error(errc::invalid_argument, doing,
+                  "the key or value of " + std::string(key.c_str()) + " has a NUL");
 }
 
 static void fill_dictionary(AVDictionary*& into, const metadata& from) {
@@ -140,41 +162,48 @@ static void fill_stream(AVStream& into, const AVOutputFormat& format, const stre
 int format_writer::add(const stream_info& stream) {
   require_adding("add a stream to");
   const auto& format = *context_->oformat;
-  if (avformat_query_codec(&format, stream.parameters().codec_id, FF_COMPLIANCE_NORMAL) == 0)
+  if (!holds_codec(format, stream.parameters().codec_id))
     throw error(errc::unsupported, doing("write"),
                 std::string(format.name) + " files do not hold " + std::string(stream.codec()));
   check_pixel_format(format, stream, doing("write"));
   if (const auto& encoder = stream.stored().encoder;
       stream.kind() == stream_kind::video && !encoder.empty())
     check_stated_colours(format, stream.parameters(), encoder, doing("write"));
+  or_fail([&] { make_track(stream); });
+  return static_cast<int>(tracks_.size()) - 1;
+}
+
+void format_writer::make_track(const stream_info& stream) {
   auto& made = *check_av(avformat_new_stream(context_.get(), nullptr));
-  fill_stream(made, format, stream);
+  fill_stream(made, *context_->oformat, stream);
   tracks_.push_back({.source = stream,
                      .orientation = stream.orientation(),
                      .filter = nullptr,
                      .times = std::nullopt,
                      .last_dts = std::nullopt});
-  return made.index;
 }
 
 void format_writer::set_metadata(const metadata& of_file) {
   require_adding("set metadata of");
+  check_metadata(of_file, doing("set metadata of"));
   fill_dictionary(context_->metadata, of_file);
 }
 
 void format_writer::set_metadata(int stream, const metadata& of_stream) {
   require_adding("set metadata of");
   (void)track_of(stream);
+  check_metadata(of_stream, doing("set metadata of"));
   fill_dictionary(context_->streams[stream]->metadata, of_stream);
 }
 
 void format_writer::set_orientation(int stream, display_orientation orientation) {
   require_adding("set the orientation of");
   auto& of = track_of(stream);
-  const bool quarters = orientation.degrees % 90 == 0;
-  if (of.source.kind() != stream_kind::video || !quarters)
+  constexpr std::array turns{0, 90, 180, 270};
+  const bool is_turn = std::find(turns.begin(), turns.end(), orientation.degrees) != turns.end();
+  if (of.source.kind() != stream_kind::video || !is_turn)
     throw error(errc::invalid_argument, doing("set the orientation of"),
-                quarters ? "the stream is no video" : "it is no multiple of 90 degrees");
+                is_turn ? "the stream is no video" : "degrees are none of 0, 90, 180 and 270");
   of.orientation = orientation;
 }
 
@@ -193,16 +222,24 @@ void format_writer::state_orientation(int stream) {
   check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
 }
 
+// Whether the headers of a stream are such as its packets can begin with: behind start codes.
+static bool has_start_codes(const AVCodecParameters& of) noexcept {
+  constexpr std::array<AVCodecID, 8> codecs{
+      AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_H264,
+      AV_CODEC_ID_HEVC,       AV_CODEC_ID_VVC,        AV_CODEC_ID_CAVS,  AV_CODEC_ID_AVS2};
+  constexpr std::array<std::uint8_t, 4> code{0, 0, 0, 1};
+  if (std::find(codecs.begin(), codecs.end(), of.codec_id) == codecs.end()) return false;
+  return of.extradata_size > 3 && (std::equal(code.begin() + 1, code.end(), of.extradata) ||
+                                   std::equal(code.begin(), code.end(), of.extradata));
+}
+
 // Encoders leave headers out of packets, for containers that have them once for all. In others,
 // such as MPEG-TS, they are needed at key frames.
 void format_writer::filter_headers(int stream) {
   auto& of = track_of(stream);
   const auto& parameters = of.source.parameters();
   const bool has_place = (context_->oformat->flags & AVFMT_GLOBALHEADER) != 0;
-  constexpr std::array<std::uint8_t, 3> zeros{};
-  const bool start_code = parameters.extradata_size > 3 &&
-                          std::equal(zeros.begin(), zeros.begin() + 2, parameters.extradata);
-  if (has_place || !start_code || !has_headers_apart(of.source)) return;
+  if (has_place || !has_start_codes(parameters) || !has_headers_apart(of.source)) return;
   const av_messages said;
   AVBSFContext* made = nullptr;
   check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"), said);
@@ -210,6 +247,37 @@ void format_writer::filter_headers(int stream) {
   made->time_base_in = av_rational_of(of.source.time_base());
   check_av(avcodec_parameters_copy(made->par_in, &parameters), doing("write"));
   check_av(av_bsf_init(made), doing("write"), said);
+}
+
+// "h264, aac"
+std::string format_writer::codecs() const {
+  std::string names;
+  for (const auto& each : tracks_)
+    names.append(names.empty() ? "" : ", ").append(each.source.codec());
+  return names;
+}
+
+// FFmpeg's muxers say so of some streams when they begin the file, of others at a packet.
+void format_writer::refuse_unreadable(const av_messages& said) const {
+  const auto fault = says_unreadable(said);
+  if (!fault.empty())
+    throw error(errc::unsupported, doing("write"),
+                std::string(context_->oformat->name) + " files do not hold " + codecs() + ": " +
+                    std::string(fault));
+}
+
+// What FFmpeg's muxer refuses before the first packet are streams that it does not hold.
+void format_writer::begin_file() {
+  av_messages said;
+  said.keep_warnings();
+  const int result = avformat_write_header(context_.get(), nullptr);
+  if (const auto failure = io_.take_failure()) std::rethrow_exception(failure);
+  if (result == AVERROR(ENOMEM)) check_av(result, doing("write"), said);
+  refuse_unreadable(said);
+  if (result < 0)
+    throw error(errc::unsupported, doing("write"),
+                "FFmpeg begins no " + std::string(context_->oformat->name) + " files of " +
+                    codecs() + ": " + av_category().message(result) + said.addition());
 }
 
 void format_writer::begin() {
@@ -222,8 +290,7 @@ void format_writer::begin() {
     state_orientation(i);
     filter_headers(i);
   }
-  const av_messages said;
-  check(avformat_write_header(context_.get(), nullptr), "write", said);
+  begin_file();
   stage_ = stage::writing;
 }
 
@@ -264,8 +331,10 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
     throw error(errc::invalid_argument, text, fault);
   of.last_dts = next.dts;
-  const av_messages said;
+  av_messages said;
+  said.keep_warnings();
   check(av_interleaved_write_frame(context_.get(), &next), "write", said);
+  refuse_unreadable(said);
 }
 
 void format_writer::write_filtered(int stream, AVPacket& next) {
@@ -295,15 +364,31 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
                     stream.name());
 }
 
+// The last packet of FLAC's encoder has side data only, which these containers have no place for.
+// They would have a frame without bytes.
+static bool is_left_out(const AVOutputFormat& format, const packet& next) noexcept {
+  const std::string_view name = format.name;
+  return next.data().empty() && (name == "avi" || name == "nut");
+}
+
 static bool can_reorder(const stream_info& stream) noexcept {
   const auto* codec = avcodec_descriptor_get(stream.parameters().codec_id);
   return codec != nullptr && (codec->props & AV_CODEC_PROP_REORDER) != 0;
 }
 
 void format_writer::write(int stream, const packet& next) {
+  or_fail([&] { write_packet(stream, next); });
+}
+
+void format_writer::finish() {
+  or_fail([&] { write_end(); });
+}
+
+void format_writer::write_packet(int stream, const packet& next) {
   auto& of = track_of(stream);
   begin();
   check_discarded(*context_->oformat, of.source, next, doing("write"));
+  if (is_left_out(*context_->oformat, next)) return;
   av_packet copy(check_av(av_packet_clone(&next.get())));
   if (of.filter) return write_filtered(stream, *copy);
   const bool shown_only = next.pts() && !next.dts();
@@ -313,14 +398,13 @@ void format_writer::write(int stream, const packet& next) {
   write_timed(stream, false);
 }
 
-void format_writer::finish() {
+void format_writer::write_end() {
   begin();
   for (int i = 0; i < static_cast<int>(tracks_.size()); ++i)
     if (tracks_[static_cast<std::size_t>(i)].times) write_timed(i, true);
   const av_messages said;
   check(av_write_trailer(context_.get()), "finish", said);
   check(io_.flush(), "finish", said);
-  stage_ = stage::failed;  // unless what follows succeeds
   output_->finish();
   stage_ = stage::finished;
 }

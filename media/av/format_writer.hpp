@@ -64,11 +64,19 @@ class format_writer {
     std::optional<std::int64_t> last_dts;
   };
 
+  template <class Call>
+  void or_fail(Call call);
+  void make_track(const stream_info& stream);
   void begin();
+  void begin_file();
+  void refuse_unreadable(const av_messages& said) const;
+  std::string codecs() const;
   void require_adding(std::string_view what) const;
   track& track_of(int stream);
   void state_orientation(int stream);
   void filter_headers(int stream);
+  void write_packet(int stream, const packet& next);
+  void write_end();
   void write_filtered(int stream, AVPacket& next);
   void write_timed(int stream, bool last);
   void write_rescaled(int stream, AVPacket& next);

@@ -8,8 +8,7 @@
 //     i64 pts, i64 dts (-2^63 if unknown), i64 duration, u64 position, u32 size, u8 flags: 1 key
 //     frame, 2 shown
 //   u64         number of frames of a video that must be decoded from its beginning, else 0, and
-//   for
-//               each: i64 timestamp
+//               for each: i64 timestamp
 //   u32         CRC-32C of everything before
 //
 // All numbers are little-endian.
@@ -104,7 +103,7 @@ static std::string name_of_partial(const std::string& path) {
 
 void save_index(const packet_index& index, const std::string& path) {
   const auto bytes = index.serialise();
-  const auto partial = name_of_partial(path);
+  const auto partial = name_of_partial(behind_links(path));
   try {
     file_output file(path, partial);
     file.write(bytes.bytes(), 0);

@@ -5,9 +5,14 @@
 #include <lade/io/file.hpp>
 #include <lade/url.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -33,6 +38,20 @@ static std::string identity_of_file(const byte_reader& of) {
   return std::to_string(file->info().modified.time_since_epoch().count());
 }
 
+// The same for all processes and working directories: of a file its path, absolute and without
+// links; of an object its URL.
+static std::string place_of_file(const byte_reader& of) {
+  if (!scheme_of(of.name()).empty()) return of.name();
+  std::error_code code;
+  const auto path = std::filesystem::weakly_canonical(of.name(), code);
+  return code ? of.name() : path.string();
+}
+
+// Raised with each change of what the index of a file holds, or of the format of indexes.
+static constexpr int index_rules = 2;
+
+static constexpr std::string_view index_suffix = ".lade-video-index";
+
 std::string path_of_kept_index(const byte_reader& of, const video_options& options) {
   const std::string directory(options.index_directory);
   make_directory_of_indexes(directory);
@@ -41,16 +60,16 @@ std::string path_of_kept_index(const byte_reader& of, const video_options& optio
   const auto& demuxing = options.demuxing;
   std::string key;
   for (const std::string& each :
-       {of.name(), identity, std::to_string(of.size()), std::to_string(options.stream.value_or(-1)),
-        std::string(demuxing.format), std::string(demuxing.options),
-        std::to_string(static_cast<int>(demuxing.damage)), std::to_string(demuxing.trust_times),
-        std::to_string(avformat_version())})
+       {std::to_string(index_rules), place_of_file(of), identity, std::to_string(of.size()),
+        std::to_string(options.stream.value_or(-1)), std::string(demuxing.format),
+        std::string(demuxing.options), std::to_string(static_cast<int>(demuxing.damage)),
+        std::to_string(demuxing.trust_times), std::to_string(avformat_version())})
     key += each + '\0';
   crc64nvme sum;
   sum.update(std::as_bytes(std::span(key)));
   char name[17];
   std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(sum.value()));
-  return directory + '/' + name + ".lade-video-index";
+  return std::string(directory + '/' + name).append(index_suffix);
 }
 
 task<std::optional<packet_index>> load_kept_index(std::string path) {
@@ -66,7 +85,31 @@ task<std::optional<packet_index>> load_kept_index(std::string path) {
   co_return found;
 }
 
+// Whether the process has not asked that of the directory before, or of another one since.
+static bool is_new_directory(const std::filesystem::path& directory) {
+  static std::atomic<std::size_t> last = 0;
+  const auto hash = std::filesystem::hash_value(directory);
+  return last.exchange(hash) != hash;
+}
+
+// Removes what killed processes have written of indexes: others write for less than a day.
+static void remove_abandoned_indexes(const std::filesystem::path& directory) {
+  namespace fs = std::filesystem;
+  const auto partial = std::string(index_suffix) + ".partial-";
+  const auto day_ago = fs::file_time_type::clock::now() - std::chrono::hours(24);
+  std::error_code code;
+  for (fs::directory_iterator at(directory, code); !code && at != fs::directory_iterator();
+       at.increment(code)) {
+    if (at->path().filename().string().find(partial) == std::string::npos) continue;
+    std::error_code ignored;
+    const auto written = fs::last_write_time(at->path(), ignored);
+    if (!ignored && written < day_ago) fs::remove(at->path(), ignored);
+  }
+}
+
 void keep_index(const packet_index& index, const std::string& path) {
+  const auto directory = std::filesystem::path(path).parent_path();
+  if (is_new_directory(directory)) remove_abandoned_indexes(directory);
   try {
     save_index(index, path);
   } catch (const error&) {}

@@ -19,7 +19,8 @@ std::string path_of_kept_index(const byte_reader& of, const video_options& optio
 // Empty if there is none, or it is damaged.
 task<std::optional<packet_index>> load_kept_index(std::string path);
 
-// Does nothing if the directory cannot be written. Blocks.
+// Does nothing if the directory cannot be written. Removes files of its writers that were killed,
+// if they are older than a day, when the process first writes into the directory. Blocks.
 void keep_index(const packet_index& index, const std::string& path);
 
 }  // namespace lade::media

@@ -43,25 +43,62 @@ static std::string_view box_type(std::span<const std::byte> box) noexcept {
   return {reinterpret_cast<const char*>(box.data() + 4), 4};
 }
 
-std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
-  constexpr std::uint64_t window = 32 << 10;
-  const auto file_bytes = file.size();
-  for (std::uint64_t at = 0; at < file_bytes;) {
-    const auto left = file_bytes - at;
-    if (held.at(at).size() < std::min<std::uint64_t>(left, most_box_header))
-      held.read(file, at, std::min(left, window));
-    const auto known = held.at(at);
-    const auto box = box_start_of(known, left);
-    if (!box) break;
-    if (box_type(known) == "moov") {
-      const auto bytes = std::min(box->bytes, left);
-      held.read(file, at, bytes);
-      const auto movie = held.at(at);
-      return movie.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, movie.size())))
-          .subspan(static_cast<std::size_t>(box->header_bytes));
+// The boxes of a file, one behind the other. Of a reader, 32 KiB are read at once.
+class file_boxes {
+ public:
+  file_boxes(byte_input& file, std::span<const std::byte> start)
+      : file_(file), known_(start.begin(), start.end()) {}
+
+  // Goes to the next box; false if there is none.
+  bool next() {
+    const auto left = file_.size() - at_;
+    if (left <= box_.bytes) return false;
+    at_ += box_.bytes;
+    const auto found = box_start_of(start_of_box(), file_.size() - at_);
+    if (!found) return false;
+    box_ = *found;
+    box_.bytes = std::min(box_.bytes, file_.size() - at_);
+    return true;
+  }
+
+  std::uint64_t offset() const noexcept { return at_; }
+  std::uint64_t bytes() const noexcept { return box_.bytes; }
+  std::string_view type() { return box_type(start_of_box()); }
+
+  // Of a box that begins with `bytes`.
+  std::span<const std::byte> content(std::span<const std::byte> bytes) const {
+    return bytes.first(std::min<std::size_t>(bytes.size(), box_.bytes))
+        .subspan(std::min<std::size_t>(bytes.size(), box_.header_bytes));
+  }
+
+ private:
+  std::span<const std::byte> start_of_box() {
+    const auto left = file_.size() - at_;
+    if (at_ < known_at_ ||
+        at_ - known_at_ + std::min<std::uint64_t>(left, most_box_header) > known_.size()) {
+      const std::uint64_t window = file_.is_in_memory() ? most_box_header : 32 << 10;
+      known_.resize(static_cast<std::size_t>(std::min(left, window)));
+      known_.resize(file_.read(known_, at_));
+      known_at_ = at_;
     }
-    if (box->bytes >= left) break;
-    at += box->bytes;
+    return std::span<const std::byte>(known_).subspan(
+        std::min<std::size_t>(known_.size(), at_ - known_at_));
+  }
+
+  byte_input& file_;
+  std::vector<std::byte> known_;  // bytes of the file from known_at_ on
+  std::uint64_t known_at_ = 0;
+  std::uint64_t at_ = 0;
+  box_start box_;  // the one at at_; of no bytes before the first call
+};
+
+std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
+  constexpr std::uint64_t start = 32 << 10;
+  if (!file.is_in_memory()) held.read(file, 0, std::min<std::uint64_t>(file.size(), start));
+  for (file_boxes boxes(file, held.at(0)); boxes.next();) {
+    if (boxes.type() != "moov") continue;
+    held.read(file, boxes.offset(), boxes.bytes());
+    return boxes.content(held.at(boxes.offset()));
   }
   return {};
 }
@@ -283,10 +320,18 @@ static std::uint64_t count_entries(const movie_track& of, const std::vector<movi
   return total;
 }
 
+static void check_entries(std::uint64_t entries, std::uint64_t file_bytes,
+                          const std::string& doing) {
+  const auto most = (1 << 16) + file_bytes / 8;
+  if (entries > most)
+    throw error(errc::limit_exceeded, doing,
+                "its tables list " + std::to_string(entries) + " samples in a file of " +
+                    std::to_string(file_bytes) + " bytes");
+}
+
 movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t file_bytes,
                                const std::string& doing) {
   constexpr std::size_t most_edits = 4096;
-  const auto most_entries = (1 << 16) + file_bytes / 8;
   movie_boxes boxes;
   read_movie_boxes(movie, boxes);
   movie_tables tables{.edited = {}, .has_fragments = boxes.has_fragments};
@@ -301,11 +346,39 @@ movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t f
     if (edits.size() > 1) tables.edited.push_back(each.id);
     entries = add_capped(entries, count_entries(each, edits, boxes.time_scale));
   }
-  if (entries > most_entries)
-    throw error(errc::limit_exceeded, doing,
-                "its tables list " + std::to_string(entries) + " samples in a file of " +
-                    std::to_string(file_bytes) + " bytes");
+  check_entries(entries, file_bytes, doing);
   return tables;
+}
+
+// The samples of all runs (trun) of a fragment, whose fields may all have values by default.
+static std::uint64_t count_run_samples(std::span<const std::byte> content, int depth = 0) {
+  constexpr int deepest = 16;
+  std::uint64_t samples = 0;
+  while (!content.empty() && depth < deepest) {
+    const auto box = box_start_of(content, content.size());
+    if (!box) break;
+    const auto type = box_type(content);
+    const auto bytes = std::min<std::size_t>(box->bytes, content.size());
+    const auto inside =
+        content.first(bytes).subspan(std::min<std::size_t>(box->header_bytes, bytes));
+    if (type == "traf") samples += count_run_samples(inside, depth + 1);
+    if (type == "trun") samples += number_at(inside, 4);
+    content = content.subspan(bytes);
+  }
+  return samples;
+}
+
+void check_fragments(byte_input& file, const std::string& doing) {
+  constexpr std::uint64_t small = 1 << 20;
+  if (!file.is_in_memory() && file.size() > small) return;
+  std::uint64_t samples = 0;
+  for (file_boxes boxes(file, {}); boxes.next();) {
+    if (boxes.type() != "moof") continue;
+    held_bytes held;
+    held.read(file, boxes.offset(), boxes.bytes());
+    samples = add_capped(samples, count_run_samples(boxes.content(held.at(boxes.offset()))));
+  }
+  check_entries(samples, file.size(), doing);
 }
 
 }  // namespace lade::media

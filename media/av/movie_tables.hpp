@@ -45,4 +45,8 @@ struct movie_tables {
 movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t file_bytes,
                                const std::string& doing);
 
+// The same for the samples that fragments list (moof; ISO/IEC 14496-12, 8.8). Looks at those of a
+// file in memory, and of one of up to 1 MiB: behind a reader, each may cost a request.
+void check_fragments(byte_input& file, const std::string& doing);
+
 }  // namespace lade::media

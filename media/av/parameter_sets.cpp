@@ -181,19 +181,101 @@ bool states_coding_order(const AVCodecParameters& of) {
   });
 }
 
-bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet) {
-  constexpr unsigned idr = 5;  // of slices, whose types are 1 to 5 (ITU-T H.264, table 7-1)
-  const auto length_bytes = length_bytes_of(of);
+// Takes the next NAL unit off the front of a packet. In Annex B format, what is returned and what
+// is left both begin with the unit's first byte. Empty at the end, and where the packet is damaged.
+static std::span<const std::byte> next_nal(std::span<const std::byte>& packet,
+                                           std::size_t length_bytes) {
+  if (length_bytes == 0) return packet = behind_start_code(packet);
   while (packet.size() > length_bytes) {
     std::uint64_t length = 0;
     for (const auto byte : packet.first(length_bytes))
       length = length << 8 | std::to_integer<std::uint64_t>(byte);
-    packet = length_bytes > 0 ? packet.subspan(length_bytes) : behind_start_code(packet);
-    if (packet.empty() || length > packet.size()) return false;
-    const auto type = std::to_integer<unsigned>(packet.front()) & 31;
-    if (type >= 1 && type <= idr) return type == idr;
-    packet = packet.subspan(static_cast<std::size_t>(length));
+    packet = packet.subspan(length_bytes);
+    if (length > packet.size()) break;
+    const auto nal = packet.first(static_cast<std::size_t>(length));
+    packet = packet.subspan(nal.size());
+    if (!nal.empty()) return nal;
   }
+  return {};
+}
+
+static unsigned nal_type(AVCodecID codec, std::span<const std::byte> nal) {
+  const auto first = std::to_integer<unsigned>(nal.front());
+  return codec == AV_CODEC_ID_H264 ? first & 31 : first >> 1 & 63;
+}
+
+static constexpr unsigned idr_slice = 5;  // slices are 1 to 5 (ITU-T H.264, table 7-1)
+
+bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet) {
+  const auto length_bytes = length_bytes_of(of);
+  for (auto nal = next_nal(packet, length_bytes); !nal.empty();
+       nal = next_nal(packet, length_bytes)) {
+    const auto type = nal_type(AV_CODEC_ID_H264, nal);
+    if (type >= 1 && type <= idr_slice) return type == idr_slice;
+  }
+  return false;
+}
+
+// A type or a size of a message is a sum of bytes, of which the last is not 255 (ITU-T H.264,
+// 7.3.2.3.1).
+static std::size_t sei_number(nal_bits& from) {
+  std::size_t sum = 0;
+  for (auto byte = from.bits(8);; byte = from.bits(8)) {
+    sum += byte;
+    if (byte != 255) return sum;
+  }
+}
+
+// Whether a unit of supplemental enhancement information has a recovery point, with a
+// recovery_frame_cnt above 0 (ITU-T H.264, D.1.8).
+static bool tells_later_recovery(std::span<const std::byte> nal) {
+  constexpr std::size_t recovery_point = 6;
+  nal_bits from(nal.subspan(1));
+  while (!from.is_past_end()) {
+    const auto type = sei_number(from);
+    const auto bytes = sei_number(from);
+    if (type == recovery_point) return from.exponential() > 0 && !from.is_past_end();
+    from.skip(8 * bytes);
+  }
+  return false;
+}
+
+// The part of a NAL unit in Annex B format that is before the next start code.
+static std::span<const std::byte> without_next(std::span<const std::byte> nal) {
+  const auto behind = behind_start_code(nal);
+  return nal.first(nal.size() - behind.size());
+}
+
+static bool begins_refresh_h264(std::span<const std::byte> packet, std::size_t length_bytes) {
+  constexpr unsigned sei = 6;
+  bool recovers_later = false;
+  for (auto nal = next_nal(packet, length_bytes); !nal.empty();
+       nal = next_nal(packet, length_bytes)) {
+    const auto type = nal_type(AV_CODEC_ID_H264, nal);
+    if (type >= 1 && type <= idr_slice) return recovers_later && type != idr_slice;
+    if (type == sei)
+      recovers_later =
+          recovers_later || tells_later_recovery(length_bytes > 0 ? nal : without_next(nal));
+  }
+  return false;
+}
+
+// Pictures are NAL units of types below 32; those of 16 to 23 are intra random access points (ITU-T
+// H.265, table 7-1).
+static bool begins_refresh_hevc(std::span<const std::byte> packet, std::size_t length_bytes) {
+  for (auto nal = next_nal(packet, length_bytes); !nal.empty();
+       nal = next_nal(packet, length_bytes))
+    if (const auto type = nal_type(AV_CODEC_ID_HEVC, nal); type < 32) return type < 16 || type > 23;
+  return false;
+}
+
+bool may_refresh(const AVCodecParameters& of) noexcept {
+  return of.codec_id == AV_CODEC_ID_H264 || of.codec_id == AV_CODEC_ID_HEVC;
+}
+
+bool begins_refresh(const AVCodecParameters& of, std::span<const std::byte> packet) {
+  if (of.codec_id == AV_CODEC_ID_H264) return begins_refresh_h264(packet, length_bytes_of(of));
+  if (of.codec_id == AV_CODEC_ID_HEVC) return begins_refresh_hevc(packet, length_bytes_of(of));
   return false;
 }
 

@@ -28,4 +28,13 @@ std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes);
 // before it (ITU-T H.264, 3.69). False if the packet is damaged.
 bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet);
 
+// Whether decoding cannot start at a packet that its container marks as a key frame: only pictures
+// some time behind it are whole, and not always exact. Encoders that refresh their pictures part by
+// part (periodic intra refresh) have such packets. Of H.264, the picture is no IDR picture, and has
+// a recovery point whose recovery_frame_cnt is above 0 (ITU-T H.264, D.2.8); of HEVC, it is no
+// intra random access point (ITU-T H.265, 3.70 and D.3.8). False for other codecs and damaged
+// packets.
+bool may_refresh(const AVCodecParameters& of) noexcept;  // whether the codec has such pictures
+bool begins_refresh(const AVCodecParameters& of, std::span<const std::byte> packet);
+
 }  // namespace lade::media

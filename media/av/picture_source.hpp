@@ -34,6 +34,8 @@ class picture_source {
   picture_source(int width, int height, const picture_format& to) noexcept
       : width_(width), height_(height), to_(to), converter_(width, height, to) {}
 
+  const picture_format& format() const noexcept { return to_; }
+
   // The picture of a frame, which is shared if it has the format. Throws error(invalid_argument)
   // for audio and another size; `doing` is the text of errors.
   av_frame from_frame(const frame& from, std::string_view doing);

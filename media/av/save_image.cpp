@@ -5,6 +5,7 @@
 #include "byte_output.hpp"
 #include "open_encoder.hpp"
 #include "picture_source.hpp"
+#include "shown_picture.hpp"
 #include "video_format.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <utility>
 
 extern "C" {
+#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 }
 
@@ -84,13 +86,34 @@ static packet encode_sized(std::string_view format, std::int64_t width, std::int
   return encode_picture(encoder, make(from));
 }
 
+static std::size_t picture_bytes(const AVFrame& of) {
+  const auto format = static_cast<AVPixelFormat>(of.format);
+  const int bytes = av_image_get_buffer_size(format, of.width, of.height, 64);
+  return static_cast<std::size_t>(check_av(bytes, "size a picture"));
+}
+
+// The frame as it is shown, in the colours of the encoder.
+static frame shown_frame(const frame& picture, const picture_format& to, std::string_view doing) {
+  auto colours = to;
+  colours.format = format_to_turn(to.format);
+  picture_source stored(picture.width(), picture.height(), colours);
+  const auto converted = stored.from_frame(picture, doing);
+  return frame(shown_picture(*converted, picture.stream().orientation()), picture.stream());
+}
+
 static packet encode_to(std::string_view format, const frame& picture,
                         const save_image_options& options, const std::string& doing) {
   if (picture.kind() != stream_kind::video)
     throw error(errc::invalid_argument, doing, "the frame is audio");
   const auto source = format_of_picture(picture.get()).format;
-  return encode_sized(format, picture.width(), picture.height(), source, options, doing,
-                      [&](picture_source& from) { return from.from_frame(picture, doing); });
+  const auto orientation = options.orient ? picture.stream().orientation() : display_orientation{};
+  const auto [width, height] = shown_size(picture.width(), picture.height(), orientation);
+  return encode_sized(format, width, height, source, options, doing, [&](picture_source& from) {
+    if (orientation == display_orientation{}) return from.from_frame(picture, doing);
+    const auto shown = shown_frame(picture, from.format(), doing);
+    const memory_charge copy(picture_bytes(shown.get()));
+    return from.from_frame(shown, doing);
+  });
 }
 
 static packet encode_to(std::string_view format, const tensor& picture,

@@ -9,6 +9,7 @@
 #include "byte_counter.hpp"
 #include "frame_memory.hpp"
 #include "kept_index.hpp"
+#include "parameter_sets.hpp"
 #include "video_scan.hpp"
 
 #include <algorithm>
@@ -164,23 +165,62 @@ static std::size_t packets_behind(std::span<const indexed_packet> entries,
   return is_open ? std::min(most_reordered, entries.size() - range.last) : 0;
 }
 
+// The numbers of the packets that these frames need.
+static std::vector<std::size_t> packets_of(const packet_index& index,
+                                           std::span<const std::int64_t> frames) {
+  std::vector<std::size_t> numbers;
+  for (const auto& range : index.ranges(frames))
+    for (auto i = range.first; i < range.last + packets_behind(index.packets(), range); ++i)
+      numbers.push_back(i);
+  return numbers;
+}
+
+static std::vector<std::size_t> key_packets_of(const packet_index& index) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < index.packets().size(); ++i)
+    if (index.packets()[i].key) numbers.push_back(i);
+  return numbers;
+}
+
+// Reads those packets that are not there.
+template <class State>
+static task<> fetch_packets(std::shared_ptr<State> into, std::vector<std::size_t> numbers) {
+  std::erase_if(numbers, [&](std::size_t i) { return into->fetched.contains(i); });
+  std::vector<io::object_range> ranges;
+  for (const auto i : numbers) {
+    const auto& entry = into->scanned.index.packets()[i];
+    ranges.push_back({entry.position, entry.size});
+  }
+  io::ranges_options how;
+  how.gap_bytes = 16 << 10;
+  auto contents = co_await io::read_ranges(into->from, std::move(ranges), how);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    into->fetched[numbers[i]] = std::move(contents[i]);
+}
+
+// Whether decoding can start where it does for these frames.
+static bool starts_well(const packet_index& index, std::span<const std::int64_t> frames,
+                        const packet_bytes& bytes_of) {
+  const auto ranges = index.ranges(frames);
+  return std::none_of(ranges.begin(), ranges.end(), [&](const auto& each) {
+    return begins_refresh(index.stream().parameters(), bytes_of(each.first));
+  });
+}
+
+// The headers of MP4 do not tell whether decoding can start at a key frame. If it cannot at one
+// that is needed, all of them are read, and the index has only the others.
 task<video> video::fetch(std::vector<std::int64_t> numbers) const {
   const auto kept = state_;
   if (!kept->by_ranges()) co_return video(kept);
-  const auto entries = kept->scanned.index.packets();
-  std::vector<std::size_t> packets;
-  std::vector<io::object_range> ranges;
-  for (const auto& range : kept->scanned.index.ranges(numbers))
-    for (auto i = range.first; i < range.last + packets_behind(entries, range); ++i) {
-      packets.push_back(i);
-      ranges.push_back({entries[i].position, entries[i].size});
-    }
-  io::ranges_options how;
-  how.gap_bytes = 16 << 10;
-  auto contents = co_await io::read_ranges(kept->from, std::move(ranges), how);
   auto fetched = std::make_shared<state>(*kept);
-  for (std::size_t i = 0; i < packets.size(); ++i)
-    fetched->fetched[packets[i]] = std::move(contents[i]);
+  auto& index = fetched->scanned.index;
+  co_await fetch_packets(fetched, packets_of(index, numbers));
+  const packet_bytes bytes_of = [&](std::size_t i) { return fetched->fetched.at(i).bytes(); };
+  if (!starts_well(index, numbers, bytes_of)) {
+    co_await fetch_packets(fetched, key_packets_of(index));
+    index = require_starts(without_refreshes(index, bytes_of), kept->name);
+    co_await fetch_packets(fetched, packets_of(index, numbers));
+  }
   co_return video(std::shared_ptr<const state>(std::move(fetched)));
 }
 

@@ -1,6 +1,7 @@
 #include "video_scan.hpp"
 
 #include "format_reader.hpp"
+#include "parameter_sets.hpp"
 #include "picture_order.hpp"
 #include "stream_fields.hpp"
 
@@ -50,14 +51,22 @@ static std::int64_t indexed_timestamp(std::int64_t stamp) noexcept {
   return stamp == AV_NOPTS_VALUE ? indexed_packet::no_timestamp : stamp;
 }
 
-static indexed_packet index_entry(const AVPacket& of, AVCodecID codec, bool has_data) noexcept {
+static bool starts_decoding(const AVPacket& of, const AVCodecParameters& stream, bool has_data) {
+  if ((of.flags & AV_PKT_FLAG_KEY) == 0) return false;
+  return !has_data ||
+         !begins_refresh(stream,
+                         std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size))));
+}
+
+static indexed_packet index_entry(const AVPacket& of, const AVCodecParameters& stream,
+                                  bool has_data) {
   return {.pts = indexed_timestamp(of.pts),
           .dts = indexed_timestamp(of.dts),
           .duration = of.duration,
           .position = of.pos < 0 ? 0 : static_cast<std::uint64_t>(of.pos),
           .size = static_cast<std::uint32_t>(of.size),
-          .key = (of.flags & AV_PKT_FLAG_KEY) != 0,
-          .shown = shows_picture(of, codec, has_data)};
+          .key = starts_decoding(of, stream, has_data),
+          .shown = shows_picture(of, stream.codec_id, has_data)};
 }
 
 static bool has_side_data(const AVPacket& of,
@@ -112,7 +121,7 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
   std::vector<indexed_packet> entries;
   while (const auto next = opened.read()) {
     if (!is_stored(*next, file_bytes)) return std::nullopt;
-    entries.push_back(index_entry(*next, stream.parameters().codec_id, false));
+    entries.push_back(index_entry(*next, stream.parameters(), false));
   }
   if (opened.damaged() > 0 || !packets_tell_frames(stream, entries)) return std::nullopt;
   if (may_have_times_of_decoding(stream, entries)) return std::nullopt;
@@ -206,7 +215,7 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
   auto damaged = opened.damaged();
   std::vector<indexed_packet> entries;
   for (const auto& each : all)
-    entries.push_back(index_entry(each.get(), stream.parameters().codec_id, true));
+    entries.push_back(index_entry(each.get(), stream.parameters(), true));
   const bool changes = std::any_of(all.begin(), all.end(),
                                    [](const packet& each) { return changes_decoder(each.get()); });
   // Of a damaged file, some packets may have no frame.
@@ -222,10 +231,48 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
           std::move(charged), damaged};
 }
 
+std::optional<packet_index> without_refreshes(packet_index of, const packet_bytes& bytes_of) {
+  const auto& parameters = of.stream().parameters();
+  if (of.is_sequential() || !may_refresh(parameters)) return of;
+  std::vector<std::size_t> refreshes;
+  for (std::size_t i = 0; i < of.packets().size(); ++i)
+    if (of.packets()[i].key && begins_refresh(parameters, bytes_of(i))) refreshes.push_back(i);
+  if (refreshes.empty()) return of;
+  if (refreshes.front() == 0) return std::nullopt;
+  std::vector<indexed_packet> entries(of.packets().begin(), of.packets().end());
+  for (const auto i : refreshes) entries[i].key = false;
+  return packet_index(of.stream(), std::move(entries), of.has_positions(), of.file_bytes());
+}
+
+packet_index require_starts(std::optional<packet_index> of, std::string_view name) {
+  if (of) return std::move(*of);
+  throw error(errc::unsupported, "open " + std::string(name),
+              "its first picture is no key frame, although its index says so: open it in memory, "
+              "without an index");
+}
+
+// The bytes of packets whose positions are known.
+static packet_bytes bytes_in(const buffer& file, const packet_index& of) {
+  return [file, of](std::size_t i) {
+    const auto& entry = of.packets()[i];
+    if (entry.position > file.size() || entry.size > file.size() - entry.position)
+      throw error(errc::invalid_data, "open " + of.stream().name(), "the index is of another file");
+    return file.bytes().subspan(static_cast<std::size_t>(entry.position), entry.size);
+  };
+}
+
+static std::optional<packet_index> index_by_headers_of(const buffer& file, std::string_view name,
+                                                       const video_options& options) {
+  auto headers = box_headers::of(file);
+  if (!headers) return std::nullopt;
+  auto index = index_by_headers(std::move(*headers), name, options);
+  if (!index) return std::nullopt;
+  return without_refreshes(*index, bytes_in(file, *index));
+}
+
 scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options,
                          const std::stop_token& stop) {
-  auto headers = box_headers::of(file);
-  auto by_headers = headers ? index_by_headers(std::move(*headers), name, options) : std::nullopt;
+  auto by_headers = index_by_headers_of(file, name, options);
   auto scanned = by_headers ? scanned_video{std::move(*by_headers), {}, {}}
                             : index_by_packets(file, name, options, stop);
   if (scanned.index.size() == 0)
@@ -235,13 +282,18 @@ scanned_video scan_video(const buffer& file, std::string_view name, const video_
 
 scanned_video scan_with_index(const buffer& file, std::string_view name, packet_index index,
                               const demux_options& demuxing) {
-  if (index.has_positions()) return {std::move(index), {}, {}};
+  if (index.has_positions()) {
+    auto checked = require_starts(without_refreshes(index, bytes_in(file, index)), name);
+    return {std::move(checked), {}, {}};
+  }
   format_reader opened(std::make_unique<memory_input>(file), std::string(name), demuxing);
   auto charged = std::make_shared<packet_charges>();
   auto all = read_to_end(opened, opened.stream(index.stream().index()).index(), *charged);
   if (all.size() != index.packets().size())
     throw error(errc::invalid_data, "open " + std::string(name), "the index is of another file");
-  return {std::move(index), std::move(all), std::move(charged), opened.damaged()};
+  const auto bytes_of = [&](std::size_t i) { return all[i].data(); };
+  auto checked = require_starts(without_refreshes(std::move(index), bytes_of), name);
+  return {std::move(checked), std::move(all), std::move(charged), opened.damaged()};
 }
 
 packet_index index_video(const buffer& file, std::string_view name, const video_options& options) {

@@ -9,10 +9,13 @@
 #include <lade/media/av/packet.hpp>
 #include <lade/media/av/packet_index.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string_view>
 #include <vector>
@@ -20,6 +23,7 @@
 namespace lade::media {
 
 using packet_charges = std::list<memory_charge>;
+using packet_bytes = std::function<std::span<const std::byte>(std::size_t number)>;
 
 // The index of a video stream of a file, and all of its packets unless the index has their
 // positions.
@@ -38,7 +42,17 @@ scanned_video scan_video(const buffer& file, std::string_view name, const video_
 std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name,
                                              const video_options& options);
 
-// The same video with all of its packets, unless the index has their positions.
+// The same index without the key frames at which decoding cannot start; see begins_refresh().
+// `bytes_of`: those of a packet, of which only key frames are looked at. Empty if the stream begins
+// with such a packet: then packets do not tell its frames.
+std::optional<packet_index> without_refreshes(packet_index of, const packet_bytes& bytes_of);
+
+// Throws error(unsupported) for an empty one, naming the file.
+packet_index require_starts(std::optional<packet_index> of, std::string_view name);
+
+// The same video with all of its packets, unless the index has their positions. Key frames at which
+// decoding cannot start are none in the index that is returned. Throws error(invalid_data) for an
+// index of another file, error(unsupported) as require_starts does.
 scanned_video scan_with_index(const buffer& file, std::string_view name, packet_index index,
                               const demux_options& demuxing);
 

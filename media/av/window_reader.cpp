@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace lade::media {
@@ -46,6 +47,12 @@ std::vector<av_packet> window_reader::read_first() {
   return first;
 }
 
+bool window_reader::is_start(const AVPacket& of) const {
+  if ((of.flags & AV_PKT_FLAG_KEY) == 0) return false;
+  const auto bytes = std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size)));
+  return !begins_refresh(stream_.parameters(), bytes);
+}
+
 // Frames of the window may come before the first key frame in presentation order, although a
 // container finds that by its decoding time. Matroska rounds times to milliseconds: frames before
 // the key frame may have its time. A frame that is without a time gets the decoding time of the
@@ -53,7 +60,7 @@ std::vector<av_packet> window_reader::read_first() {
 bool window_reader::starts_late(const std::vector<av_packet>& first) const {
   if (stream_.kind() != stream_kind::video) return false;
   const auto& start = *first.front();
-  if ((start.flags & AV_PKT_FLAG_KEY) == 0) return true;
+  if (!is_start(start)) return true;
   if (start.pts == AV_NOPTS_VALUE) return first.size() <= most_reordered;
   return start.pts > begin_ || (start.pts == begin_ && !file_.states_decoding_times());
 }
@@ -187,7 +194,7 @@ void window_reader::drop_needless() {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const auto stamp = all_[i].pts();
     if (!stamp || *stamp > begin_) break;
-    if (all_[i].is_key()) start = i;
+    if (is_start(all_[i].get())) start = i;
     if (*stamp == begin_) break;
   }
   if (start == 0) return;

@@ -18,6 +18,14 @@ def reencode(source, target):
     return subprocess.run([PROGRAM, source, target], capture_output=True, text=True)
 
 
+def turn(source, degrees, target):
+    """States that a video is to be turned. From FFmpeg 6 on, an option of the input says so."""
+    try:
+        ffmpeg("-display_rotation", degrees, "-i", source, "-c", "copy", target)
+    except subprocess.CalledProcessError:
+        ffmpeg("-i", source, "-c", "copy", "-metadata:s:v:0", f"rotate={degrees}", target)
+
+
 def grey(path, how="null"):
     return ffmpeg("-i", path, "-vf", how, "-fps_mode", "passthrough", "-pix_fmt", "gray",
                   "-f", "rawvideo", "-")
@@ -49,6 +57,25 @@ class Reencode(unittest.TestCase):
             self.assertEqual(len(mirrored), 50 * SIZE)
             errors = sum(abs(a - b) for a, b in zip(mirrored, expected))
             self.assertLess(errors / len(mirrored), 4)
+
+    def test_pictures_are_mirrored_as_they_are_shown(self):
+        for degrees in [90, 180, 270]:
+            turned, target = self.path / "turned.mp4", self.path / "target.mp4"
+            turn(self.source, degrees, turned)
+            self.assertNotEqual(grey(turned), grey(self.source))
+            self.assertEqual(reencode(turned, target).returncode, 0)
+            mirrored, expected = grey(target), grey(turned, "hflip")
+            self.assertEqual(len(mirrored), len(expected))
+            errors = sum(abs(a - b) for a, b in zip(mirrored, expected))
+            self.assertLess(errors / len(mirrored), 4)
+
+    def test_frames_without_times_are_refused(self):
+        source = self.path / "source.avi"
+        ffmpeg("-i", self.source, "-c", "copy", "-an", source)
+        done = reencode(source, self.path / "target.mp4")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("source.avi", done.stderr)
+        self.assertIn("does not state when its frames are shown", done.stderr)
 
     def test_sound_times_and_proportions_stay(self):
         target = self.path / "target.mp4"

@@ -144,6 +144,64 @@ TEST(SampleClip, AtTheRateOfTheVideoHasEachFrameOnce) {
   EXPECT_EQ(clip, expected);
 }
 
+// The unit of AVI is a frame: 0.75 s, frame 6 of the clip, is between frames 18 and 19.
+TEST(SampleClip, OfACoarseUnitOfTimeHasTheFrameThatIsShown) {
+  const std::string path = media_directory / "coarse.avi";
+  media_files::run("-f lavfi -i testsrc2=size=64x48:rate=25:duration=2 -c:v ffv1 " + path);
+  EXPECT_EQ(clip_from(index_video(read_bytes(path), path), {.frames = 8, .fps = 8}, 0),
+            (numbers{0, 3, 6, 9, 12, 15, 18, 21}));
+}
+
+// Times of MP4 are exact here; those of Matroska are rounded, and of MPEG-TS at 24000/1001.
+TEST(SampleClip, IsTheSameOfAllContainersOfAVideo) {
+  for (const char* rate : {"30000/1001", "24000/1001", "30", "60000/1001"}) {
+    const std::string mp4 = media_directory / "same.mp4";
+    media_files::run("-f lavfi -i testsrc2=size=64x48:rate=" + std::string(rate) +
+                     ":duration=5 -c:v libx264 -g 30 -bf 0 -pix_fmt yuv420p " + mp4);
+    const auto exact = index_video(read_bytes(mp4), mp4);
+    for (const char* name : {"same.mp4", "same.mkv", "same.ts"}) {
+      const std::string path = media_directory / name;
+      if (path != mp4) media_files::run("-i " + mp4 + " -c copy " + path);
+      const auto index = index_video(read_bytes(path), path);
+      ASSERT_EQ(index.size(), exact.size()) << path;
+      for (const auto& fps : {rational(8), rational(25), rational(30), rational(30'000, 1'001),
+                              rational(24'000, 1'001), rational(60'000, 1'001), rational(7, 3)}) {
+        const clip_sampling how{.frames = 9, .fps = fps, .end = clip_end::shorten};
+        for (std::int64_t first = 0; first < index.size(); ++first) {
+          numbers expected{first};
+          for (int i = 1; i < 9; ++i)
+            if (const auto at = exact.frame_at(exact.time(first) + rational(i) / fps))
+              expected.push_back(*at);
+          EXPECT_EQ(clip_from(index, how, first), expected)
+              << path << " of " << rate << " at " << to_string(fps) << " from " << first;
+        }
+        random a(1);
+        random b(1);
+        EXPECT_EQ(sample_clip(index, {.frames = 9, .fps = fps}, a),
+                  sample_clip(exact, {.frames = 9, .fps = fps}, b))
+            << path << " of " << rate << " at " << to_string(fps);
+      }
+    }
+  }
+}
+
+// A gap changes the mean rate that MP4 states.
+TEST(SampleClip, AtTheRateOfAVideoWithAGapHasEachFrameOnBothSidesOnce) {
+  for (const char* name : {"gap.mp4", "gap.mkv"}) {
+    const std::string path = media_directory / name;
+    media_files::run(
+        "-f lavfi -i testsrc2=size=64x48:rate=30:duration=4 -vf select='lt(n\\,50)+gt(n\\,70)' "
+        "-fps_mode passthrough -c:v mpeg4 " +
+        path);
+    const auto index = index_video(read_bytes(path), path);
+    for (const std::int64_t first : {0, 1, 2, 25, 55, 56, 57, 78}) {
+      numbers expected(20);
+      std::iota(expected.begin(), expected.end(), first);
+      EXPECT_EQ(clip_from(index, {.frames = 20, .fps = 30}, first), expected) << path;
+    }
+  }
+}
+
 TEST(SampleClip, RatesOfTelevisionAreExactForHours) {
   const auto stream = index_of("h264.mp4").stream();
   constexpr std::int64_t hours = 10 * 3'600;

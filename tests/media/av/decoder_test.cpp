@@ -221,6 +221,10 @@ static void expect_windows_of_all(const std::string& path, int windows) {
   }
 }
 
+TEST(DecodeVideo, OfRandomWindowsOfAVideoThatIsRefreshedPartByPartEqualsThoseFramesOfTheWhole) {
+  for (const auto& recipe : refreshed_recipes()) expect_windows_of_all(video_path(recipe), 30);
+}
+
 // NUT states no decoding times.
 TEST(DecodeVideo, OfRandomWindowsOfNutEqualsThoseFramesOfTheWhole) {
   expect_windows_of_all(video_path({"b.nut", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"}), 60);

@@ -130,6 +130,27 @@ inline std::span<const media_recipe> untimed_recipes() {
   return recipes;
 }
 
+// Videos that are refreshed part by part: most of their key frames are no IDR pictures, and only
+// frames some time behind these are whole.
+inline std::span<const media_recipe> refreshed_recipes() {
+  static constexpr media_recipe recipes[] = {
+      {"refreshed.mp4",
+       "-c:v libx264 -bf 0 -x264-params intra-refresh=1:keyint=12 -pix_fmt yuv420p"},
+      {"refreshed.mkv", "-i {} -c copy", "refreshed.mp4"},
+      {"refreshed.ts",
+       "-c:v libx264 -bf 0 -x264-params intra-refresh=1:keyint=12 -pix_fmt yuv420p"},
+      {"refreshed-b.mp4",
+       "-c:v libx264 -bf 2 -x264-params intra-refresh=1:keyint=12 -pix_fmt yuv420p"},
+      {"refreshed-idr.mp4",
+       "-c:v libx264 -bf 0 -x264-params intra-refresh=1:keyint=12 -forced-idr 1 "
+       "-force_key_frames 1 -pix_fmt yuv420p"},
+      // Their first frames are never whole, and are not returned.
+      {"refreshed-cut.ts", "-i {} -ss 0.9 -c copy", "refreshed.ts"},
+      {"refreshed-cut.mp4", "-i {} -ss 0.9 -c copy", "refreshed.ts"},
+  };
+  return recipes;
+}
+
 inline constexpr const char* sounding =
     "-f lavfi -i aevalsrc=0.4*sin(660*t)|0.3*sin(440*t*t):s=44100:d=2.2";
 
@@ -178,10 +199,10 @@ inline std::string video_path(const media_recipe& recipe) {
   return media_files::path(recipe, moving);
 }
 inline const media_recipe& video_recipe(std::string_view file) {
-  const auto all = video_recipes();
-  const auto found = std::ranges::find(all, file, &media_recipe::file);
-  if (found == all.end()) throw std::runtime_error("no recipe " + std::string(file));
-  return *found;
+  for (const auto all : {video_recipes(), refreshed_recipes()})
+    if (const auto found = std::ranges::find(all, file, &media_recipe::file); found != all.end())
+      return *found;
+  throw std::runtime_error("no recipe " + std::string(file));
 }
 inline std::string media_files::arguments_of(const media_recipe& recipe, const char* input) {
   std::string arguments = recipe.arguments;

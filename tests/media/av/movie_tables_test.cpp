@@ -214,6 +214,8 @@ struct made_movie {
   std::string stsz;
   std::string edits;
   std::size_t media_bytes = 64;
+  std::string extends;    // content of mvex
+  std::string fragments;  // behind the movie
 
   buffer file() const {
     const auto matrix =
@@ -231,14 +233,15 @@ struct made_movie {
     const auto sound = box("twos", number(1, 8) + number(0, 8) + number(1, 2) + number(16, 2) +
                                        number(0) + number(8000 << 16));
     const auto described = full_box("stsd", number(1) + (handler == "vide" ? picture : sound));
-    const auto tables =
-        box("stbl", described + full_box("stts", stts) + full_box("stsc", stsc) +
-                        full_box("stsz", stsz) + full_box("stco", number(1) + number(8)));
+    const auto chunks = fragments.empty() ? number(1) + number(8) : number(0);
+    const auto tables = box("stbl", described + full_box("stts", stts) + full_box("stsc", stsc) +
+                                        full_box("stsz", stsz) + full_box("stco", chunks));
     const auto media = box("mdia", media_header + handled + box("minf", tables));
     const auto edited = edits.empty() ? edits : box("edts", box("elst", edits));
     return bytes_of(box("ftyp", "isom" + number(512) + "isom") +
-                    box("moov", movie_header + box("trak", track_header + edited + media)) +
-                    box("mdat", std::string(media_bytes, '\0')));
+                    box("moov", movie_header + box("trak", track_header + edited + media) +
+                                    (extends.empty() ? extends : box("mvex", extends))) +
+                    fragments + box("mdat", std::string(media_bytes, '\0')));
   }
 };
 
@@ -246,7 +249,21 @@ static made_movie movie_of(std::uint32_t samples) {
   return {.stts = number(1) + number(samples) + number(1),
           .stsc = number(1) + number(1) + number(samples) + number(1),
           .stsz = number(1) + number(samples),
-          .edits = {}};
+          .edits = {},
+          .extends = {},
+          .fragments = {}};
+}
+
+// A movie whose samples are in a fragment that states their size and duration once.
+static made_movie fragmented_movie_of(std::uint32_t samples) {
+  auto made = movie_of(0);
+  made.stts = made.stsc = number(0);
+  made.stsz = number(0) + number(0);
+  made.extends = full_box("trex", number(1) + number(1) + number(1) + number(1) + number(0));
+  made.fragments =
+      box("moof", full_box("mfhd", number(1)) +
+                      box("traf", full_box("tfhd", number(1)) + full_box("trun", number(samples))));
+  return made;
 }
 
 static void expect_too_much(const buffer& file, std::string_view why) {
@@ -280,6 +297,11 @@ TEST(MovieTables, MoreSamplesThanAFileCanHoldAreRefusedBeforeTheyTakeMemory) {
   EXPECT_EQ(demux(sound.file(), "small.mp4", stream_kind::audio).size(), 1U);
   sound.stsc = number(1) + number(1) + number(0x7fffffff) + number(1);
   expect_too_much(sound.file(), " samples in a file of ");
+}
+
+TEST(MovieTables, MoreSamplesOfAFragmentThanAFileCanHoldAreRefused) {
+  EXPECT_EQ(demux(fragmented_movie_of(50).file(), "small.mp4", stream_kind::video).size(), 50U);
+  expect_too_much(fragmented_movie_of(20'000'000).file(), "20000000 samples in a file of ");
 }
 
 TEST(MovieTables, EditsThatRepeatMoreThanAFileCanHoldAreRefused) {

@@ -1,6 +1,7 @@
 // Frames by number and by time are those that PyAV and torchcodec return. LADE_VIDEO_PEERS_PYTHON
 // names a Python that has these packages (tests/bench/peers/install.sh DIRECTORY video installs
-// them); LADE_ORACLE_QUERIES says how many random queries each of them answers.
+// them). Without it, that of LADE_PACKAGES_PYTHON has PyAV. LADE_ORACLE_QUERIES says how many
+// random queries each of them answers.
 
 #include <lade/media/av/packet_index.hpp>
 #include <lade/media/av/rational.hpp>
@@ -116,6 +117,12 @@ static std::string oracle_script() {
   return std::filesystem::canonical(from / __FILE__).parent_path() / "oracles.py";
 }
 
+// Null if there is none.
+static const char* python() noexcept {
+  const auto* of_peers = std::getenv("LADE_VIDEO_PEERS_PYTHON");
+  return of_peers != nullptr ? of_peers : std::getenv("LADE_PACKAGES_PYTHON");
+}
+
 // Runs the script; returns its exit status.
 static int ask(const std::string& library, const std::vector<frame_query>& queries,
                const std::string& answers) {
@@ -132,8 +139,8 @@ static int ask(const std::string& library, const std::vector<frame_query>& queri
     out << '\n';
   }
   out.close();
-  const auto line = std::string(std::getenv("LADE_VIDEO_PEERS_PYTHON")) + " " + oracle_script() +
-                    " " + library + " < " + questions + " > " + answers;
+  const auto line = std::string(python()) + " " + oracle_script() + " " + library + " < " +
+                    questions + " > " + answers;
   return WEXITSTATUS(std::system(line.c_str()));
 }
 
@@ -174,16 +181,16 @@ static void expect_answers(const std::string& library, const std::vector<frame_q
 }
 
 TEST_P(Oracles, HaveTheSameFramesByNumber) {
-  if (std::getenv("LADE_VIDEO_PEERS_PYTHON") == nullptr)
-    GTEST_SKIP() << "LADE_VIDEO_PEERS_PYTHON is not set";
+  if (python() == nullptr)
+    GTEST_SKIP() << "neither LADE_VIDEO_PEERS_PYTHON nor LADE_PACKAGES_PYTHON is set";
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   expect_answers(GetParam(), random_queries(recipes_for(GetParam()), seed));
 }
 
 TEST_P(Oracles, HaveTheSameFramesByTime) {
-  if (std::getenv("LADE_VIDEO_PEERS_PYTHON") == nullptr)
-    GTEST_SKIP() << "LADE_VIDEO_PEERS_PYTHON is not set";
+  if (python() == nullptr)
+    GTEST_SKIP() << "neither LADE_VIDEO_PEERS_PYTHON nor LADE_PACKAGES_PYTHON is set";
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   expect_answers(GetParam(), by_time(random_queries(recipes_for(GetParam()), seed), seed));

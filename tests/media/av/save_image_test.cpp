@@ -78,6 +78,67 @@ TEST(SaveImage, WritesFramesOfVideosAsFfmpegConvertsThem) {
   EXPECT_EQ(std::memcmp(decoded.data(), expected.data() + 3 * decoded.size(), decoded.size()), 0);
 }
 
+// The first picture of a video that is to be shown in another way.
+static frame turned(display_orientation how, const std::string& upright) {
+  const auto packets = demux(read_bytes(upright), upright, stream_kind::video);
+  const auto path = media_directory / "turned.mp4";
+  muxer to(path);
+  to.set_orientation(to.add(packets.stream()), how);
+  for (const auto& each : packets) to.write(0, each);
+  to.finish();
+  return frames_of_file(path, stream_kind::video).at(0);
+}
+
+static std::string upright_video(const std::string& pixel_format) {
+  const auto path = media_directory / (pixel_format + ".mkv");
+  media_files::run("-f lavfi -i testsrc2=size=178x98 -frames:v 1 -c:v libx264 -pix_fmt " +
+                   pixel_format + " " + path);
+  return path;
+}
+
+// The ffmpeg program turns frames as their stream says.
+TEST(SaveImage, WritesFramesAsTheyAreShown) {
+  const auto upright = upright_video("yuv444p");
+  for (const int degrees : {0, 90, 180, 270})
+    for (const bool mirrored : {false, true}) {
+      const auto picture = turned({.degrees = degrees, .mirrored = mirrored}, upright);
+      const auto shown = output_of_ffmpeg(
+          "-i " + (media_directory / "turned.mp4") +
+          " -sws_flags bilinear+accurate_rnd+full_chroma_int+full_chroma_inp -pix_fmt rgb24"
+          " -f rawvideo -");
+      for (const auto& [format, least] :
+           {std::pair{"png", 50.0}, {"bmp", 50.0}, {"jpg", 20.0}, {"webp", 20.0}}) {
+        const auto written = decode_image()(sample("a").with_data(encode_image(picture, format)));
+        const bool sideways = degrees % 180 == 90;
+        ASSERT_EQ(written.shape(), (sideways ? dimensions{178, 98, 3} : dimensions{98, 178, 3}));
+        ASSERT_EQ(written.spec().bytes(), shown.size());
+        EXPECT_GT(psnr(written.data<std::uint8_t>(),
+                       reinterpret_cast<const std::uint8_t*>(shown.data()), shown.size()),
+                  least)
+            << format << " " << degrees << (mirrored ? " mirrored" : "");
+      }
+    }
+}
+
+TEST(SaveImage, WritesFramesAsTheyAreStoredIfAsked) {
+  const auto upright = upright_video("yuv420p");
+  const auto lying = turned({.degrees = 90}, upright);
+  EXPECT_EQ(encode_image(lying, "png", {.orient = false}).text(),
+            encode_image(frames_of_file(upright, stream_kind::video).at(0), "png").text());
+  EXPECT_NE(encode_image(lying, "png").text(),
+            encode_image(lying, "png", {.orient = false}).text());
+}
+
+TEST(SaveImage, TurnsGreyAndBitsOfOnePlane) {
+  const auto upright = upright_video("gray");
+  for (const char* format : {"gray", "gray16be", "rgb48be", "monob", "rgba"}) {
+    const auto file =
+        encode_image(turned({.degrees = 90}, upright), "png", {.pixel_format = format});
+    EXPECT_EQ(decode_image()(sample("a").with_data(file)).shape(), (dimensions{178, 98, 3}))
+        << format;
+  }
+}
+
 TEST(SaveImage, RefusesWhatItCannotWrite) {
   const auto picture = random_pictures({8, 8, 3}, 1);
   const auto expect = [&](const std::string& path, const save_image_options& options,

@@ -8,6 +8,7 @@
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
 
+#include "../../support/buffer_of.hpp"
 #include "../../support/seed.hpp"
 #include "media_files.hpp"
 
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -372,6 +374,73 @@ TEST(Video, ThatIsEncryptedHasTheFramesOfTheOtherIfItsKeyIsGiven) {
   EXPECT_THROW(video(file, path).frames(numbers), error);
 }
 
+TEST(Video, ThatIsRefreshedPartByPartHasTheFramesOfDecodingAll) {
+  for (const auto& recipe : refreshed_recipes()) {
+    const auto path = video_path(recipe);
+    const video opened(read_bytes(path), path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    ASSERT_EQ(opened.size(), static_cast<std::int64_t>(expected.size())) << recipe;
+    for (std::int64_t i = 0; i < opened.size(); ++i)
+      EXPECT_EQ(digest_of(opened.frames(std::vector{i})[0]), expected[static_cast<std::size_t>(i)])
+          << recipe << ", frame " << i;
+  }
+}
+
+TEST(Video, ThatIsRefreshedPartByPartStartsDecodingAtIdrPictures) {
+  const auto opened = open_recipe("refreshed-idr.mp4");
+  std::vector<std::int64_t> keys;
+  for (std::int64_t i = 0; i < opened.size(); ++i)
+    if (opened.index().is_key(i)) keys.push_back(i);
+  EXPECT_EQ(keys, (std::vector<std::int64_t>{0, 25}));
+}
+
+// Headers of MP4 do not tell that, and a kept index may have been made of them.
+TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
+  runtime runs;
+  for (const auto* name : {"refreshed.mp4", "refreshed-b.mp4", "refreshed-idr.mp4"}) {
+    const auto path = video_path(video_recipe(name));
+    const auto file = read_bytes(path);
+    const auto expected = frames_of_ffmpeg(path, "v:0");
+    const auto remote =
+        sync_wait(runs, video::open(std::make_shared<const counting_reader>(file, path)));
+    const video again(file, path, remote.index());
+    for (std::int64_t i = 0; i < remote.size(); i += 7) {
+      const std::vector<std::int64_t> numbers{std::min(i + 9, remote.size() - 1), i};
+      const auto fetched = sync_wait(runs, remote.fetch(numbers));
+      for (const auto* each : {&fetched, &again}) {
+        const auto frames = each->frames(numbers);
+        EXPECT_EQ(digest_of(frames[0]), expected[static_cast<std::size_t>(numbers[0])]) << name;
+        EXPECT_EQ(digest_of(frames[1]), expected[static_cast<std::size_t>(i)]) << name;
+      }
+    }
+  }
+}
+
+// Headers do not tell how many frames are missing at the beginning, so that numbers would be wrong.
+TEST(Video, ThatBeginsWithAPartialRefreshIsRefusedByRanges) {
+  const auto path = video_path(video_recipe("refreshed-cut.mp4"));
+  runtime runs;
+  const auto from = std::make_shared<const counting_reader>(read_bytes(path), path);
+  const auto remote = sync_wait(runs, video::open(from));
+  EXPECT_THAT([&] { sync_wait(runs, remote.fetch({remote.size() - 1})); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("first picture is no key frame")));
+}
+
+// Without its box of sync samples, an MP4 file says that decoding can start at all of them.
+TEST(Video, OfHevcStartsDecodingAtRandomAccessPointsOnly) {
+  const auto path =
+      video_path({"plain-hevc.mp4",
+                  "-c:v libx265 -g 12 -x265-params bframes=0:log-level=none -pix_fmt yuv420p"});
+  std::string bytes(read_bytes(path).text());
+  const auto at = bytes.find("stss");
+  ASSERT_NE(at, std::string::npos);
+  const auto file = test::buffer_of(bytes.replace(at, 4, "free"));
+  const video opened(file, path);
+  EXPECT_FALSE(opened.index().is_key(1));
+  EXPECT_TRUE(opened.index().is_key(12));
+  expect_frames_of_decoding_all(opened, file);
+}
+
 // Parameter sets in the headers say so.
 TEST(Video, WithoutBFramesIsReadByRangesAsOthersAre) {
   for (const auto& recipe :
@@ -545,6 +614,55 @@ TEST_F(KeptIndex, OfAFileThatWasModifiedIsNotUsed) {
   std::filesystem::last_write_time(
       path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(1));
   EXPECT_GE(bytes_to_open(), file_.size());
+}
+
+// Restores the working directory.
+class working_directory {
+ public:
+  explicit working_directory(const std::filesystem::path& path) {
+    std::filesystem::current_path(path);
+  }
+  ~working_directory() { std::filesystem::current_path(before_); }
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+// Of two processes with other working directories, or of one that changes it.
+TEST_F(KeptIndex, OfARelativePathIsOfTheFileThatItNames) {
+  const std::filesystem::path other = files_ / "other";
+  std::filesystem::create_directory(other);
+  std::filesystem::copy_file(path_, other / "a.webm");
+  std::filesystem::last_write_time(other / "a.webm", std::filesystem::last_write_time(path_));
+  bytes_to_open();
+  {
+    const working_directory there(other);
+    sync_wait(runs_, open_with_directory("a.webm", directory_));
+    EXPECT_EQ(kept().size(), 2U);
+  }
+  const working_directory here(other.parent_path());
+  const auto again = sync_wait(runs_, open_with_directory("other/../a.webm", directory_));
+  EXPECT_EQ(again.bytes_read(), 0U);
+  EXPECT_EQ(kept().size(), 2U);
+}
+
+TEST_F(KeptIndex, RemovesWhatKilledWritersLeft) {
+  std::filesystem::create_directory(directory_);
+  const auto now = std::filesystem::file_time_type::clock::now();
+  const auto leave = [&](const char* name, int hours) {
+    const auto path = directory_ + "/" + name;
+    std::ofstream(path) << "x";
+    std::filesystem::last_write_time(path, now - std::chrono::hours(hours));
+  };
+  leave("0.lade-video-index.partial-1-2-3", 25);
+  leave("1.lade-video-index.partial-1-2-3", 23);
+  leave("2.lade-video-index", 25);
+  leave("other.partial-1-2-3", 25);
+  bytes_to_open();
+  std::vector<std::string> left;
+  for (const auto& each : kept()) left.push_back(each.filename().string());
+  EXPECT_EQ(left.size(), 4U);  // and the index that was written
+  EXPECT_THAT(left, testing::Not(testing::Contains("0.lade-video-index.partial-1-2-3")));
 }
 
 TEST_F(KeptIndex, ThatIsDamagedIsReplaced) {

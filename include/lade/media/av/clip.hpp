@@ -59,9 +59,14 @@ struct clip_sampling {
   // then, or the first one if that is later.
   std::optional<rational> start = {};
 
-  // Frames per second, 0.001 to 1000: the frame that is shown at each time, in the unit of the
-  // video's timestamps. If 0, every `stride`-th frame. Unused by `spread`. Write 8,
-  // rational(30000, 1001) or rational::nearest(29.97).
+  // Frames per second, 0.001 to 1000. Frame i of a clip is the one that is shown i / fps seconds
+  // after its first frame begins: the last one that begins then or before. If 0, every `stride`-th
+  // frame. Unused by `spread`. Write 8, rational(30000, 1001) or rational::nearest(29.97).
+  //
+  // Times are compared exactly. Some containers have to round them, such as Matroska to
+  // milliseconds. If all times of a video agree to one unit of its time base with the frame rate
+  // that it states, n frames take n / rate seconds: MP4 and Matroska files of one video have equal
+  // clips. In other videos, n frames that agree with the rate do so if that is a time of the clip.
   rational fps = 0;
   int stride = 1;
 
@@ -86,8 +91,8 @@ struct clip_options {
 
   clip_sampling sampling = {};
 
-  // A field of the samples with the time at which the clip of each starts, in seconds: a number. It
-  // takes the place of sampling.start, if given.
+  // A field of the samples with the time at which the clip of each starts, in seconds: a number. If
+  // it is given, neither sampling.start nor sampling.position is used.
   std::string_view start_field = {};
 
   // Index of the video stream in its file; FFmpeg's choice if empty.

@@ -35,7 +35,7 @@ class packet {
   std::optional<std::int64_t> dts() const noexcept;
   std::int64_t duration() const noexcept;  // 0 if unknown
 
-  bool is_key() const noexcept;        // decoding can start here
+  bool is_key() const noexcept;        // as its container says
   bool is_discarded() const noexcept;  // decoded, but not shown: an edit list cuts the frame off
 
   // Offset of the packet in its file; empty if unknown. Not all containers store the bytes of a

@@ -30,7 +30,7 @@ struct indexed_packet {
   std::int64_t duration = 0;
   std::uint64_t position = 0;  // offset in the file
   std::uint32_t size = 0;      // in bytes
-  bool key = false;            // decoding can start here
+  bool key = false;            // decoding can start here, exactly
   bool shown = true;           // false if it only serves other frames, or an edit list cuts it off
 
   friend bool operator==(const indexed_packet&, const indexed_packet&) = default;
@@ -48,9 +48,8 @@ struct packet_range {
 // In most files each shown packet is one frame, and its timestamp tells it from all others. Then a
 // frame is decoded from the last key frame before it. Other files, where timestamps are missing or
 // repeated or go back or are those of decoding, or packets have no frame or two, are decoded from
-// their beginning:
-// is_sequential(). There, a frame that states no time follows the one before at the stream's mean
-// frame rate.
+// their beginning: is_sequential(). There, a frame that states no time follows the one before at
+// the stream's mean frame rate.
 //
 // Immutable. Copies share. Any thread.
 class packet_index {
@@ -130,10 +129,13 @@ struct video_options {
   std::int64_t max_pixels = 89'478'485;
 
   // Where video::open keeps the indexes of files that it reads by ranges, so that it need not index
-  // them again: a directory, which is created if its parent exists. An index holds for the name of
-  // the file, its length, and its entity tag or, of an io::file, its time of modification; others,
-  // such as members of archives, are indexed each time. An index that
-  // is damaged is replaced; one that cannot be saved is used all the same. None is kept if empty.
+  // them again: a directory, which is created if its parent exists. None is kept if empty.
+  //
+  // An index holds for the URL of an object, or the absolute path of a file without symbolic links;
+  // for its length; and for its entity tag or, of an io::file, its time of modification. Others,
+  // such as members of archives, are indexed each time. Indexes of another version of lade, in
+  // which they hold something else, are not used. An index that is damaged is replaced; one that
+  // cannot be saved is used all the same.
   std::string_view index_directory = {};
 };
 

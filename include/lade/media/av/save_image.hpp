@@ -27,12 +27,15 @@ struct save_image_options {
 
   // Of tensors: [height, width, channels], or chw: [channels, height, width].
   image_layout tensor_layout = image_layout::hwc;
+
+  // Whether frames are turned and mirrored as their stream says, as to_tensor() does.
+  bool orient = true;
 };
 
 // Writes an image in the format of its extension: png, jpg, jpeg, webp, bmp, tif, tiff. PNG, BMP
 // and TIFF restore 8-bit RGB and grey exactly, PNG and TIFF also RGBA. A tensor is u8 [height,
 // width, channels] or as `tensor_layout` says, with 1 channel of grey, 3 of RGB, or 4 of RGBA,
-// which JPEG refuses.
+// which JPEG refuses. A frame is written as it is shown: turned and mirrored as its stream says.
 //
 // The file has its name when it is complete, as with muxer. Blocks; any thread. Throws
 // error(unsupported) for another extension, error(invalid_argument) for options and tensors that do

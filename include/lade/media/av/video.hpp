@@ -63,6 +63,11 @@ class video {
   // The same video with the packets in memory that these frames need, of which only they can be
   // decoded. Ranges of the file are read in parallel, those with up to 16 KiB between them at once.
   // Of a file in memory, that is all of it.
+  //
+  // The headers of MP4 and QuickTime may call pictures of H.264 and HEVC key frames at which
+  // decoding cannot start (periodic intra refresh). If the packets have one, all key frames are
+  // read, and the index of the result has the others only. Throws error(unsupported) if the first
+  // packet of the stream is such a picture.
   task<video> fetch(std::vector<std::int64_t> numbers) const;
 
   const std::string& name() const noexcept;
