@@ -96,36 +96,14 @@ static std::string library_key(std::string key) {
 
 // Names by which libraries read and write files, or state what members state.
 static bool is_refused_in_library(std::string_view key) {
-  constexpr auto names = std::to_array<std::string_view>({"pass",
-                                                          "stats",
-                                                          "cqm",
-                                                          "scaling-list",
-                                                          "fps",
-                                                          "input-res",
-                                                          "input-csp",
-                                                          "input-depth",
-                                                          "timebase",
-                                                          "sar",
-                                                          "colormatrix",
-                                                          "colorprim",
-                                                          "transfer",
-                                                          "fullrange",
-                                                          "range",
-                                                          "width",
-                                                          "height",
-                                                          "keyint",
-                                                          "bframes",
-                                                          "bitrate",
-                                                          "target-bitrate",
-                                                          "tbr",
-                                                          "crf",
-                                                          "dhdr10-info",
-                                                          "film-grain",
-                                                          "film-grain-table",
-                                                          "fgs-table",
-                                                          "roi"});
+  constexpr auto names = std::to_array<std::string_view>(
+      {"pass",      "stats",       "cqm",      "scaling-list", "fps",         "input-res",
+       "input-csp", "input-depth", "timebase", "sar",          "colormatrix", "colorprim",
+       "transfer",  "fullrange",   "range",    "width",        "height",      "keyint",
+       "bframes",   "tbr",         "crf",      "dhdr10-info",  "film-grain",  "film-grain-table",
+       "fgs-table", "roi"});
   constexpr auto parts = std::to_array<std::string_view>(
-      {"file", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
+      {"bitrate", "file", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
   return std::find(names.begin(), names.end(), key) != names.end() ||
          std::any_of(parts.begin(), parts.end(),
                      [&](auto each) { return key.find(each) != key.npos; });

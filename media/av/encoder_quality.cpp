@@ -17,7 +17,8 @@ extern "C" {
 namespace lade::media {
 
 template <std::size_t N>
-static bool is_among(const std::array<std::string_view, N>& names, std::string_view name) noexcept {
+static bool is_listed(const std::array<std::string_view, N>& names,
+                      std::string_view name) noexcept {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -31,7 +32,7 @@ static bool ignores_bit_rate(std::string_view codec) noexcept {
        "svq1",       "vbn",    "wavpack",      "webp",     "xface"});
   const bool counts = codec.starts_with("adpcm_") && codec != "adpcm_g726" &&
                       codec != "adpcm_g726le";  // of bits for each sample
-  return counts || codec.starts_with("pcm_") || is_among(names, codec);
+  return counts || codec.starts_with("pcm_") || is_listed(names, codec);
 }
 
 // Encoders whose bit rate is a limit beside a quality.
@@ -60,7 +61,7 @@ const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& e
   const std::string_view name = encoder.name;
   const std::string_view option = entry.key;
   constexpr auto dnxhd = std::to_array<std::string_view>({"dnxhd", "0"});  // others have no rate
-  const bool is_dnxhr = name == "dnxhd" && option == "profile" && !is_among(dnxhd, entry.value);
+  const bool is_dnxhr = name == "dnxhd" && option == "profile" && !is_listed(dnxhd, entry.value);
   if (is_dnxhr && given.bit_rate) return "bit_rate";
   const bool is_webp = name.starts_with("libwebp");  // where lossless has a quality, too
   if (option == "crf" && !given.quality && has_limited_quality(name)) return nullptr;
@@ -73,8 +74,8 @@ const char* overridden_in_library(std::string_view key, const rate_members& give
   constexpr auto any =
       std::to_array<std::string_view>({"qp", "qp-constant", "lossless", "cq-level", "quantizer"});
   constexpr auto modes = std::to_array<std::string_view>({"rc", "end-usage"});
-  if (is_among(any, key)) return one_of(given);
-  return is_among(modes, key) && given.quality && !given.bit_rate ? "quality" : nullptr;
+  if (is_listed(any, key)) return one_of(given);
+  return is_listed(modes, key) && given.quality && !given.bit_rate ? "quality" : nullptr;
 }
 
 // The qualities of an encoder, and how it is told them.

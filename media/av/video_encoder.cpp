@@ -58,7 +58,7 @@ static group_limits group_limits_of(const AVCodecContext& context) noexcept {
   return {.least_gop = is_one_of("libsvtav1") ? 2 : 1, .most_b_frames = reorders ? 16 : 0};
 }
 
-static std::string range_text(int least, int most) {
+static std::string limits_text(int least, int most) {
   return " must be " + std::to_string(least) + " to " + std::to_string(most);
 }
 
@@ -69,7 +69,7 @@ static void set_gop(AVCodecContext& context, int gop, const group_limits& limits
   if (most == 1 && gop != 1)
     throw error(errc::invalid_argument, doing, "gop must be 1: the encoder has key frames only");
   if (gop < least || gop > most)
-    throw error(errc::invalid_argument, doing, "gop" + range_text(least, most));
+    throw error(errc::invalid_argument, doing, "gop" + limits_text(least, most));
   context.gop_size = gop;
 }
 
@@ -79,7 +79,7 @@ static void set_b_frames(AVCodecContext& context, int b_frames, const group_limi
   if (most == 0 && b_frames != 0)
     throw error(errc::invalid_argument, doing, "b_frames must be 0: the encoder has no B-frames");
   if (b_frames < 0 || b_frames > most)
-    throw error(errc::invalid_argument, doing, "b_frames" + range_text(0, most));
+    throw error(errc::invalid_argument, doing, "b_frames" + limits_text(0, most));
   context.max_b_frames = b_frames;
 }
 
