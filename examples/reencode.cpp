@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,10 +49,30 @@ static av::frame mirrored(const av::frame& from) {
   return copy;
 }
 
+static lade::task<std::optional<av::frame>> first_frame(std::string from) {
+  auto source = co_await av::demuxer::open(from);
+  const auto& video = source.best(av::stream_kind::video);
+  av::decoder decoder(video);
+  auto chunks = source.stream(video.index(), {.packets = 1});
+  while (auto* chunk = co_await chunks.next()) {
+    decoder.send((*chunk)[0]);
+    if (auto first = decoder.receive()) co_return first;
+  }
+  decoder.finish();
+  co_return decoder.receive();
+}
+
+// The colours that a video states, for one that is YUV.
+static av::frame_colour colour_of(const std::optional<av::frame>& first) {
+  auto colour = first ? first->colour() : av::frame_colour();
+  if (colour.matrix == "gbr") colour.matrix = colour.range = {};
+  return colour;
+}
+
 // What becomes of the packets of a video.
 class reencoder {
  public:
-  explicit reencoder(const av::stream_info& from)
+  reencoder(const av::stream_info& from, const av::frame_colour& colour)
       : decoder_(from),
         encoder_({.encoder = "libx264",
                   .width = from.width(),
@@ -59,6 +80,7 @@ class reencoder {
                   .frame_rate = from.frame_rate().value_or(25),
                   .time_base = from.time_base(),
                   .quality = 20,
+                  .colour = colour,
                   .sample_aspect = from.sample_aspect()}) {}
 
   const av::stream_info& stream() const { return encoder_.stream(); }
@@ -98,7 +120,8 @@ static lade::task<> reencode(std::string from, std::string to) {
   auto source = co_await av::demuxer::open(from);
   const auto& video = source.best(av::stream_kind::video);
   const auto* audio = source.find_best(av::stream_kind::audio);
-  reencoder pictures(video);
+  const auto first = co_await first_frame(from);
+  reencoder pictures(video, colour_of(first));
   av::muxer target(to);
   target.set_metadata(source.metadata());
   const int video_out = target.add(pictures.stream());

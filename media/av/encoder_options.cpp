@@ -88,37 +88,51 @@ static std::string plain_key(std::string_view key) {
   return plain;
 }
 
-// Libraries read and write files by these names, whose '_' and '-' are one.
-static bool is_refused_in_library(std::string key) {
+// Libraries take '_' and '-' for one.
+static std::string library_key(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+// Names by which libraries read and write files, or state what members state.
+static bool is_refused_in_library(std::string_view key) {
   constexpr auto names = std::to_array<std::string_view>(
       {"pass",      "stats",       "cqm",      "scaling-list", "fps",         "input-res",
        "input-csp", "input-depth", "timebase", "sar",          "colormatrix", "colorprim",
        "transfer",  "fullrange",   "range",    "width",        "height",      "keyint",
-       "bframes",   "bitrate",     "crf",      "dhdr10-info",  "film-grain",  "film-grain-table",
+       "bframes",   "tbr",         "crf",      "dhdr10-info",  "film-grain",  "film-grain-table",
        "fgs-table", "roi"});
   constexpr auto parts = std::to_array<std::string_view>(
-      {"file", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
+      {"bitrate", "file", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
   return std::find(names.begin(), names.end(), key) != names.end() ||
          std::any_of(parts.begin(), parts.end(),
                      [&](auto each) { return key.find(each) != key.npos; });
 }
 
-static void check_nested(std::string_view option, const char* value, std::string_view doing) {
+[[noreturn]] static void refuse_with_member(const std::string& option, const char* member,
+                                            std::string_view doing) {
+  refuse_option(option, std::string("is given beside the member ") + member, doing);
+}
+
+static void check_nested(std::string_view option, const char* value, const rate_members& given,
+                         std::string_view doing) {
   const std::string text(value);
   for (std::size_t first = 0; first <= text.size();) {
     const auto end = std::min(text.find(':', first), text.size());
     const auto one = text.substr(first, end - first);
-    const auto key = plain_key(one.substr(0, one.find('=')));
+    const auto plain = plain_key(one.substr(0, one.find('=')));
+    const auto key = library_key(plain);
+    const auto name = std::string(option) + " " + plain;
     if (is_refused_in_library(key))
-      refuse_option(std::string(option) + " " + key,
-                    "is refused: it opens a file, or states what a member states", doing);
+      refuse_option(name, "is refused: it opens a file, or states what a member states", doing);
+    if (const char* member = overridden_in_library(key, given))
+      refuse_with_member(name, member, doing);
     first = end + 1;
   }
 }
 
 void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
-                           std::string_view doing) {
+                           const rate_members& given, std::string_view doing) {
   const AVDictionaryEntry* entry = nullptr;
   while ((entry = av_dict_get(options, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
     const std::string_view key = entry->key;
@@ -127,7 +141,9 @@ void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
     if (is_of_encoder(key)) refuse_option(key, "is set by the encoder", doing);
     if (names_file(key)) refuse_option(key, "names a file, which encoders do not open", doing);
     if (key == "flags") check_flags(encoder, entry->value, doing);
-    if (is_nested(key)) check_nested(key, entry->value, doing);
+    if (is_nested(key)) check_nested(key, entry->value, given, doing);
+    if (const char* member = overridden_member(encoder, *entry, given))
+      refuse_with_member(entry->key, member, doing);
   }
 }
 

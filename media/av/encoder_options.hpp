@@ -4,6 +4,7 @@
 #pragma once
 
 #include "av_messages.hpp"
+#include "encoder_quality.hpp"
 
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ namespace lade::media {
 
 // Throws error(invalid_argument) naming an option that is refused; `doing` is the text of errors.
 void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
-                           std::string_view doing);
+                           const rate_members& given, std::string_view doing);
 
 // Makes libx265 print nothing, unless the options say what it prints.
 void silence_library(const AVCodec& encoder, AVDictionary*& options);

@@ -16,6 +16,68 @@ extern "C" {
 
 namespace lade::media {
 
+template <std::size_t N>
+static bool is_listed(const std::array<std::string_view, N>& names,
+                      std::string_view name) noexcept {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Codecs with loss whose encoders ignore a bit rate. Those without loss have none.
+static bool ignores_bit_rate(std::string_view codec) noexcept {
+  constexpr auto names = std::to_array<std::string_view>(
+      {"amv",        "aptx",   "aptx_hd",      "asv1",     "asv2",     "cfhd",   "cinepak",
+       "cljr",       "codec2", "comfortnoise", "dfpwm",    "dvvideo",  "exr",    "flashsv2",
+       "gsm",        "gsm_ms", "hap",          "jpeg2000", "jpegls",   "jpegxl", "msvideo1",
+       "nellymoser", "prores", "ra_144",       "roq",      "roq_dpcm", "rpza",   "smc",
+       "svq1",       "vbn",    "wavpack",      "webp",     "xface"});
+  const bool counts = codec.starts_with("adpcm_") && codec != "adpcm_g726" &&
+                      codec != "adpcm_g726le";  // of bits for each sample
+  return counts || codec.starts_with("pcm_") || is_listed(names, codec);
+}
+
+// Encoders whose bit rate is a limit beside a quality.
+static bool has_limited_quality(std::string_view encoder) noexcept {
+  return encoder == "libvpx" || encoder == "libvpx-vp9" || encoder == "libaom-av1";
+}
+
+void check_rate_members(const AVCodec& encoder, const rate_members& given, std::string_view doing) {
+  const auto* codec = avcodec_descriptor_get(encoder.id);
+  const bool has_rate = codec == nullptr || ((codec->props & AV_CODEC_PROP_LOSSY) != 0 &&
+                                             !ignores_bit_rate(codec->name));
+  if (given.bit_rate && !has_rate)
+    throw error(errc::invalid_argument, doing, "the encoder has no bit_rate");
+  if (given.bit_rate && given.quality && !has_limited_quality(encoder.name))
+    throw error(errc::invalid_argument, doing,
+                "bit_rate and quality are both given, of which the encoder uses one");
+}
+
+static const char* one_of(const rate_members& given) noexcept {
+  if (given.quality) return "quality";
+  return given.bit_rate ? "bit_rate" : nullptr;
+}
+
+const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
+                              const rate_members& given) noexcept {
+  const std::string_view name = encoder.name;
+  const std::string_view option = entry.key;
+  constexpr auto dnxhd = std::to_array<std::string_view>({"dnxhd", "0"});  // others have no rate
+  const bool is_dnxhr = name == "dnxhd" && option == "profile" && !is_listed(dnxhd, entry.value);
+  if (is_dnxhr && given.bit_rate) return "bit_rate";
+  const bool is_webp = name.starts_with("libwebp");  // where lossless has a quality, too
+  if (option == "crf" && !given.quality && has_limited_quality(name)) return nullptr;
+  if (option == "crf" || option == "qp" || (option == "lossless" && !is_webp)) return one_of(given);
+  const bool is_of_quality = option == "abr" || (option == "quality" && is_webp);
+  return is_of_quality && given.quality ? "quality" : nullptr;
+}
+
+const char* overridden_in_library(std::string_view key, const rate_members& given) noexcept {
+  constexpr auto any =
+      std::to_array<std::string_view>({"qp", "qp-constant", "lossless", "cq-level", "quantizer"});
+  constexpr auto modes = std::to_array<std::string_view>({"rc", "end-usage"});
+  if (is_listed(any, key)) return one_of(given);
+  return is_listed(modes, key) && given.quality && !given.bit_rate ? "quality" : nullptr;
+}
+
 // The qualities of an encoder, and how it is told them.
 struct quality_scale {
   double best;
@@ -54,9 +116,10 @@ static std::optional<quality_scale> scale_of_context(std::string_view encoder) {
 }
 
 // Of an option with a range. libx264 clips qualities beyond 51 without a word; values below 0
-// mean that none is given.
+// mean that none is given, and so does 0 where it is the default, as of libsvtav1.
 static quality_scale scale_of_option(const AVCodec& encoder, const AVOption& option) {
-  const double least = std::max(option.min, 0.0);
+  const bool lacks_zero = option.type == AV_OPT_TYPE_INT && option.default_val.i64 == 0;
+  const double least = std::max(option.min, lacks_zero ? 1.0 : 0.0);
   if (option.name == std::string_view("quality"))
     return {.best = option.max, .worst = least, .option = option.name};
   const bool is_h26x = encoder.id == AV_CODEC_ID_H264 || encoder.id == AV_CODEC_ID_HEVC;
@@ -82,13 +145,6 @@ static std::string digits_of(double value) {
   return {text.data(), end};
 }
 
-static void set_new_option(AVDictionary*& options, const char* key, const std::string& value,
-                           std::string_view doing) {
-  if (av_dict_get(options, key, nullptr, 0) != nullptr)
-    throw error(errc::invalid_argument, doing, std::string(key) + " is set twice");
-  check_av(av_dict_set(&options, key, value.c_str(), 0), doing);
-}
-
 void set_quality(AVCodecContext& context, double quality, AVDictionary*& options,
                  std::string_view doing) {
   const auto scale = scale_of_encoder(context);
@@ -98,8 +154,10 @@ void set_quality(AVCodecContext& context, double quality, AVDictionary*& options
     throw error(
         errc::invalid_argument, doing,
         "quality must be from " + digits_of(scale->best) + " (best) to " + digits_of(scale->worst));
-  if (scale->option != nullptr)
-    return set_new_option(options, scale->option, digits_of(quality), doing);
+  if (scale->option != nullptr) {
+    check_av(av_dict_set(&options, scale->option, digits_of(quality).c_str(), 0), doing);
+    return;
+  }
   context.flags |= AV_CODEC_FLAG_QSCALE;
   context.global_quality = static_cast<int>(quality * FF_QP2LAMBDA);
 }

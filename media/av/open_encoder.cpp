@@ -35,7 +35,10 @@ const AVCodec& find_av_encoder(std::string_view name, AVMediaType kind) {
 static void open_av_encoder(AVCodecContext& context, const encoder_settings& settings,
                             std::string_view doing) {
   auto parsed = parse_av_options(settings.options, doing);
-  check_encoder_options(*context.codec, parsed.get(), doing);
+  const rate_members given{.bit_rate = settings.bit_rate > 0,
+                           .quality = settings.quality.has_value()};
+  check_rate_members(*context.codec, given, doing);
+  check_encoder_options(*context.codec, parsed.get(), given, doing);
   AVDictionary* options = parsed.release();
   const auto stated = stated_format(context);
   av_messages said;

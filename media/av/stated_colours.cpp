@@ -120,6 +120,13 @@ bool is_same_matrix(AVColorSpace a, AVColorSpace b) noexcept {
   return a == b || (is_601(a) && is_601(b));
 }
 
+bool is_same_primaries(AVColorPrimaries a, AVColorPrimaries b) noexcept {
+  const auto is_smpte_c = [](AVColorPrimaries each) {
+    return each == AVCOL_PRI_SMPTE170M || each == AVCOL_PRI_SMPTE240M;
+  };
+  return a == b || (is_smpte_c(a) && is_smpte_c(b));
+}
+
 bool is_same_transfer(AVColorTransferCharacteristic a, AVColorTransferCharacteristic b) noexcept {
   const auto is_709 = [](AVColorTransferCharacteristic each) {
     return each == AVCOL_TRC_BT709 || each == AVCOL_TRC_SMPTE170M || each == AVCOL_TRC_BT2020_10 ||
@@ -191,7 +198,7 @@ void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters&
         av_color_space_name(of.color_space), rules.matrix, states.matrix);
   check(of.color_range == usual_range(pixels), "range", av_color_range_name(of.color_range),
         rules.range, states.range);
-  check(of.color_primaries == primaries_of(of.color_space), "primaries",
+  check(is_same_primaries(of.color_primaries, primaries_of(of.color_space)), "primaries",
         av_color_primaries_name(of.color_primaries), rules.primaries, states.matrix);
   check(is_same_transfer(of.color_trc, transfer_of(of.color_space)), "transfer",
         av_color_transfer_name(of.color_trc), rules.transfer, states.matrix);

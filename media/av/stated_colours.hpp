@@ -31,6 +31,7 @@ colour_rules colour_rules_of(AVCodecID codec) noexcept;
 
 // Whether two names mean the same numbers (ITU-T H.273).
 bool is_same_matrix(AVColorSpace a, AVColorSpace b) noexcept;
+bool is_same_primaries(AVColorPrimaries a, AVColorPrimaries b) noexcept;
 bool is_same_transfer(AVColorTransferCharacteristic a, AVColorTransferCharacteristic b) noexcept;
 
 // Primaries and transfer that go with a matrix.

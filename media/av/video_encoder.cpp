@@ -38,27 +38,56 @@ static void check_size(const AVCodecContext& context, std::string_view doing) {
                 std::string("pictures of ") + format->name + " have an even size");
 }
 
-// FFmpeg takes one packet for each frame of libxvid, which then loses some.
-static int most_b_frames(const AVCodecContext& context, int properties) noexcept {
-  const bool loses = context.codec->name == std::string_view("libxvid");
-  return (properties & AV_CODEC_PROP_REORDER) != 0 && !loses ? 16 : 0;
+// What an encoder can do between key frames.
+struct group_limits {
+  int least_gop = 1;
+  int most_gop = 1 << 20;  // 0: key frames are where the encoder places them
+  int most_b_frames = 0;
+};
+
+// FFmpeg takes one packet for each frame of libxvid, which then loses some. vc2 has key frames
+// only, which the descriptor of Dirac does not say. libsvtav1 takes a gop of 1 for its default.
+static group_limits group_limits_of(const AVCodecContext& context) noexcept {
+  const std::string_view name = context.codec->name;
+  const auto* codec = avcodec_descriptor_get(context.codec_id);
+  const int properties = codec == nullptr ? 0 : codec->props;
+  const auto is_one_of = [&](auto... names) { return ((name == names) || ...); };
+  if (is_one_of("vc2") || (properties & AV_CODEC_PROP_INTRA_ONLY) != 0) return {.most_gop = 1};
+  if (is_one_of("apng", "gif", "msvideo1", "rpza", "zmbv")) return {.most_gop = 0};
+  const bool reorders = (properties & AV_CODEC_PROP_REORDER) != 0 && !is_one_of("libxvid");
+  return {.least_gop = is_one_of("libsvtav1") ? 2 : 1, .most_b_frames = reorders ? 16 : 0};
+}
+
+static std::string limits_text(int least, int most) {
+  return " must be " + std::to_string(least) + " to " + std::to_string(most);
+}
+
+static void set_gop(AVCodecContext& context, int gop, const group_limits& limits,
+                    std::string_view doing) {
+  const auto [least, most] = std::pair(limits.least_gop, limits.most_gop);
+  if (most == 0) throw error(errc::invalid_argument, doing, "the encoder has no gop");
+  if (most == 1 && gop != 1)
+    throw error(errc::invalid_argument, doing, "gop must be 1: the encoder has key frames only");
+  if (gop < least || gop > most)
+    throw error(errc::invalid_argument, doing, "gop" + limits_text(least, most));
+  context.gop_size = gop;
+}
+
+static void set_b_frames(AVCodecContext& context, int b_frames, const group_limits& limits,
+                         std::string_view doing) {
+  const int most = limits.most_b_frames;
+  if (most == 0 && b_frames != 0)
+    throw error(errc::invalid_argument, doing, "b_frames must be 0: the encoder has no B-frames");
+  if (b_frames < 0 || b_frames > most)
+    throw error(errc::invalid_argument, doing, "b_frames" + limits_text(0, most));
+  context.max_b_frames = b_frames;
 }
 
 static void set_groups(AVCodecContext& context, const video_encode_options& options,
                        std::string_view doing) {
-  const auto* codec = avcodec_descriptor_get(context.codec_id);
-  const int properties = codec == nullptr ? 0 : codec->props;
-  const auto check = [&](std::optional<int> value, int least, int most, const char* name) {
-    if (value && (*value < least || *value > most))
-      throw error(
-          errc::invalid_argument, doing,
-          std::string(name) + " must be " + std::to_string(least) + " to " + std::to_string(most));
-  };
-  constexpr int longest = 1 << 20;
-  check(options.gop, 1, (properties & AV_CODEC_PROP_INTRA_ONLY) != 0 ? 1 : longest, "gop");
-  check(options.b_frames, 0, most_b_frames(context, properties), "b_frames");
-  if (options.gop) context.gop_size = *options.gop;
-  if (options.b_frames) context.max_b_frames = *options.b_frames;
+  const auto limits = group_limits_of(context);
+  if (options.gop) set_gop(context, *options.gop, limits, doing);
+  if (options.b_frames) set_b_frames(context, *options.b_frames, limits, doing);
 }
 
 static av_codec_context new_video_context(const video_encode_options& options,
@@ -141,7 +170,9 @@ void video_encoder::send(const frame& next) {
   state_->encoder.require_unfinished();
   const auto time = next.time();
   if (!time) throw error(errc::invalid_argument, state_->doing, "the frame has no time");
-  state_->send_at(state_->source.from_frame(next, state_->doing), *time, next.duration());
+  auto picture = state_->source.from_frame(next, state_->doing);
+  check_colours_of_frame(next.get(), state_->encoder.context(), state_->doing);
+  state_->send_at(std::move(picture), *time, next.duration());
 }
 
 void video_encoder::send(const tensor& pictures) {

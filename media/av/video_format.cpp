@@ -65,38 +65,42 @@ static AVColorRange default_range(const AVCodecContext& context) noexcept {
   return context.codec_id == AV_CODEC_ID_MJPEG ? AVCOL_RANGE_JPEG : usual_range(context.pix_fmt);
 }
 
-// A field of frame_colour, with FFmpeg's functions for its names.
+// A field of frame_colour, with FFmpeg's function for the names of its values.
 template <class T>
 struct colour_field {
   const char* name;
-  int (*find)(const char*);
   const char* (*name_of)(T);
+  int values;
 };
 
-static constexpr colour_field<AVColorSpace> matrix_field{"matrix", av_color_space_from_name,
-                                                         av_color_space_name};
-static constexpr colour_field<AVColorRange> range_field{"range", av_color_range_from_name,
-                                                        av_color_range_name};
+static constexpr colour_field<AVColorSpace> matrix_field{"matrix", av_color_space_name,
+                                                         AVCOL_SPC_NB};
+static constexpr colour_field<AVColorRange> range_field{"range", av_color_range_name,
+                                                        AVCOL_RANGE_NB};
 static constexpr colour_field<AVColorPrimaries> primaries_field{
-    "primaries", av_color_primaries_from_name, av_color_primaries_name};
+    "primaries", av_color_primaries_name, AVCOL_PRI_NB};
 static constexpr colour_field<AVColorTransferCharacteristic> transfer_field{
-    "transfer", av_color_transfer_from_name, av_color_transfer_name};
+    "transfer", av_color_transfer_name, AVCOL_TRC_NB};
 
 static bool is_given(std::string_view colour) noexcept {
   return !colour.empty() && colour != "unknown";
 }
 
+// FFmpeg's functions from names compare beginnings only.
 template <class T>
 static T named_colour(const colour_field<T>& field, std::string_view name, std::string_view doing) {
-  const int value = field.find(std::string(name).c_str());
-  if (value < 0)
-    throw error(errc::invalid_argument, doing,
-                std::string("FFmpeg has no colour ") + field.name + " " + std::string(name));
-  return static_cast<T>(value);
+  for (int i = 0; i < field.values; ++i) {
+    const char* each = field.name_of(static_cast<T>(i));
+    if (each != nullptr && each == name && name != "reserved") return static_cast<T>(i);
+  }
+  throw error(errc::invalid_argument, doing,
+              std::string("FFmpeg has no colour ") + field.name + " " + std::string(name));
 }
 
 static bool is_same(AVColorSpace a, AVColorSpace b) noexcept { return is_same_matrix(a, b); }
-static bool is_same(AVColorPrimaries a, AVColorPrimaries b) noexcept { return a == b; }
+static bool is_same(AVColorPrimaries a, AVColorPrimaries b) noexcept {
+  return is_same_primaries(a, b);
+}
 static bool is_same(AVColorRange a, AVColorRange b) noexcept { return a == b; }
 static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacteristic b) noexcept {
   return is_same_transfer(a, b);
@@ -167,6 +171,24 @@ void set_colours(AVCodecContext& context, const frame_colour& colour, std::strin
   context.color_trc = chosen_colour(transfer_field, colour.transfer,
                                     transfer_of(context.colorspace), rules.transfer, doing);
   set_chroma_site(context);
+}
+
+template <class T>
+static void check_equal(const colour_field<T>& field, T of_frame, T of_stream,
+                        std::string_view doing) {
+  const char* name = field.name_of(of_frame);
+  const bool stated = name != nullptr && is_given(name) && name != std::string_view("reserved");
+  if (!stated || is_same(of_frame, of_stream)) return;
+  throw error(errc::invalid_argument, doing,
+              std::string("the frame states the ") + field.name + " " + name + ", the stream " +
+                  field.name_of(of_stream) + ", and they are not converted: set colour." +
+                  field.name);
+}
+
+void check_colours_of_frame(const AVFrame& next, const AVCodecContext& encoder,
+                            std::string_view doing) {
+  check_equal(primaries_field, next.color_primaries, encoder.color_primaries, doing);
+  check_equal(transfer_field, next.color_trc, encoder.color_trc, doing);
 }
 
 picture_format format_of_encoder(const AVCodecContext& context) noexcept {

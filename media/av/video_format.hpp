@@ -27,6 +27,11 @@ AVPixelFormat nearest_pixel_format(const AVCodec& encoder, AVPixelFormat source,
 // video_encode_options. Throws error(invalid_argument) for names that FFmpeg does not have.
 void set_colours(AVCodecContext& context, const frame_colour& colour, std::string_view doing);
 
+// Throws error(invalid_argument) for a frame that states other primaries or another transfer than
+// the encoder's stream; `doing` is the text of errors.
+void check_colours_of_frame(const AVFrame& next, const AVCodecContext& encoder,
+                            std::string_view doing);
+
 // How the encoder stores pictures.
 picture_format format_of_encoder(const AVCodecContext& context) noexcept;
 

@@ -88,6 +88,28 @@ class Reencode(unittest.TestCase):
             both = [sorted(probe(path, what).splitlines()) for path in (self.source, target)]
             self.assertEqual(both[0], both[1])
 
+    def test_colours_stay(self):
+        for format, matrix, primaries, transfer in [
+                ("yuv420p", "bt709", "bt709", "bt709"),
+                ("yuv444p10le", "bt2020nc", "bt2020", "smpte2084")]:
+            ffmpeg("-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=0.2", "-c:v", "libx264",
+                   "-pix_fmt", format, "-colorspace", matrix, "-color_primaries", primaries,
+                   "-color_trc", transfer, self.source)
+            target = self.path / "target.mp4"
+            done = reencode(self.source, target)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(probe(target, "stream=color_space,color_primaries,color_transfer"),
+                             f"stream,{matrix},{transfer},{primaries}\n")
+
+    def test_rgb_becomes_yuv(self):
+        source = self.path / "rgb.mov"
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=0.2", "-c:v", "libx264rgb",
+               source)
+        target = self.path / "target.mp4"
+        done = reencode(source, target)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("yuv420p", probe(target, "stream=pix_fmt"))
+
     def test_what_cannot_be_done_is_said(self):
         done = reencode(self.path / "nosuch.mp4", self.path / "target.mp4")
         self.assertEqual(done.returncode, 1)

@@ -346,6 +346,102 @@ TEST(EncodedColours, RefusesColoursThatNeitherEncoderNorFileStates) {
               ThrowsMessage<error>(HasSubstr("the colour range tv does not fit yuvj420p")));
 }
 
+static void open_with_colour(const frame_colour& colour) {
+  video_encoder opened(
+      {.encoder = "libx264", .width = 64, .height = 64, .frame_rate = 25, .colour = colour});
+}
+
+TEST(EncodedColours, RefusesNamesThatOnlyBeginAsOneOfFfmpeg) {
+  const auto expect = [](const frame_colour& colour, const std::string& text) {
+    EXPECT_THAT([&] { open_with_colour(colour); },
+                ThrowsMessage<error>(HasSubstr("FFmpeg has no colour " + text)));
+  };
+  for (const char* name : {"bt709x", "bt470bgg", "bt2020ncl", "gbrz", "bt", "BT709", "reserved"})
+    expect({.matrix = name}, std::string("matrix ") + name);
+  for (const char* name : {"bt709x", "smpte170m2", "filmy", "bt20", "Film", "reserved"})
+    expect({.primaries = name}, std::string("primaries ") + name);
+  for (const char* name : {"linearly", "smpte2084x", "bt2020-100", "iec61966-2", "reserved"})
+    expect({.transfer = name}, std::string("transfer ") + name);
+  for (const char* name : {"pcx", "tv709", "full", "p", "TV"})
+    expect({.range = name}, std::string("range ") + name);
+}
+
+TEST(EncodedColours, TakesNamesThatFfmpegHas) {
+  for (const char* name : {"bt709", "fcc", "bt470bg", "smpte240m", "bt2020nc", "unknown", ""})
+    EXPECT_NO_THROW(open_with_colour({.matrix = name})) << name;
+  for (const char* name : {"bt709", "bt470m", "film", "smpte432", "bt2020", "unknown", ""})
+    EXPECT_NO_THROW(open_with_colour({.primaries = name})) << name;
+  for (const char* name : {"linear", "log316", "iec61966-2-1", "bt2020-12", "arib-std-b67"})
+    EXPECT_NO_THROW(open_with_colour({.transfer = name})) << name;
+  for (const char* name : {"tv", "pc", "unknown", ""})
+    EXPECT_NO_THROW(open_with_colour({.range = name})) << name;
+}
+
+static video_encode_options lossless_of_colour(const frame_colour& colour) {
+  return {.encoder = "ffv1",
+          .width = 64,
+          .height = 64,
+          .frame_rate = 25,
+          .pixel_format = "yuv444p",
+          .colour = colour};
+}
+
+static frame frame_of_colour(const frame_colour& colour) {
+  const auto path = media_directory / "frame_of_colour.mkv";
+  video_encoder encoder(lossless_of_colour(colour));
+  write_encoded(path, encoder, colour_pictures(1, 64, 64));
+  return frames_of_file(path, stream_kind::video)[0];
+}
+
+TEST(EncodedColours, RefusesFramesWhosePrimariesOrTransferAreNotThoseOfTheStream) {
+  const auto expect = [](const frame_colour& of_frame, video_encode_options options,
+                         const char* text) {
+    video_encoder encoder(options);
+    EXPECT_THAT([&] { encoder.send(frame_of_colour(of_frame)); },
+                ThrowsMessage<error>(HasSubstr(text)));
+  };
+  const frame_colour hdr{.matrix = "bt2020nc", .primaries = "bt2020", .transfer = "smpte2084"};
+  expect(hdr, lossless_of_colour({}),
+         "encode video (ffv1): the frame states the primaries bt2020, the stream smpte170m, and "
+         "they are not converted: set colour.primaries");
+  expect(hdr, lossless_of_colour({.primaries = "bt2020"}),
+         "the frame states the transfer smpte2084, the stream smpte170m, and they are not "
+         "converted: set colour.transfer");
+  expect({.matrix = "bt709"}, lossless_of_colour({}), "the primaries bt709, the stream smpte170m");
+  expect({}, lossless_of_colour(hdr), "the primaries smpte170m, the stream bt2020");
+  auto rgb = lossless_of_colour({});
+  rgb.pixel_format = "bgr0";
+  expect(hdr, rgb, "the primaries bt2020, the stream unknown");
+}
+
+TEST(EncodedColours, TakesFramesWhosePrimariesAndTransferMeanThoseOfTheStream) {
+  const auto expect = [](const frame_colour& of_frame, const frame_colour& of_stream) {
+    video_encoder encoder(lossless_of_colour(of_stream));
+    EXPECT_NO_THROW(encoder.send(frame_of_colour(of_frame)))
+        << of_frame.primaries << " " << of_frame.transfer;
+  };
+  const frame_colour hdr{
+      .matrix = "bt2020nc", .primaries = "bt2020", .transfer = "smpte2084", .range = "pc"};
+  expect(hdr, hdr);
+  expect({.primaries = "smpte240m"}, {.primaries = "smpte170m"});
+  for (const char* same : {"bt709", "smpte170m", "bt2020-10", "bt2020-12"})
+    expect({.transfer = same}, {.transfer = "bt709"});
+  expect({.matrix = "bt2020nc", .primaries = "bt2020", .transfer = "smpte2084", .range = "pc"},
+         {.matrix = "bt709", .primaries = "bt2020", .transfer = "smpte2084", .range = "tv"});
+}
+
+TEST(EncodedColours, TakesFramesThatDoNotStatePrimariesAndTransfer) {
+  const auto path = media_directory / "unstated.avi";
+  video_encoder unstated(lossless_of_colour({}));
+  write_encoded(path, unstated, colour_pictures(1, 64, 64));
+  const auto frames = frames_of_file(path, stream_kind::video);
+  ASSERT_EQ(frames[0].colour().primaries, "unknown");
+  ASSERT_EQ(frames[0].colour().transfer, "unknown");
+  video_encoder encoder(
+      lossless_of_colour({.matrix = "bt2020nc", .primaries = "bt2020", .transfer = "smpte2084"}));
+  EXPECT_NO_THROW(encoder.send(frames[0]));
+}
+
 TEST(EncodedColours, MakesAPacketOfEveryFrame) {
   for (const auto& each : coloured_encoders) {
     SCOPED_TRACE(each.encoder);

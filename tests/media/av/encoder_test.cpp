@@ -91,7 +91,7 @@ static video_encode_options coloured_video(const char* matrix, const char* range
           .height = 48,
           .frame_rate = 25,
           .pixel_format = "yuv444p",
-          .colour = {.matrix = matrix, .range = range}};
+          .colour = {.matrix = matrix, .primaries = "bt709", .transfer = "bt709", .range = range}};
 }
 
 TEST(VideoEncoder, ConvertsFramesOfOtherColours) {
@@ -390,7 +390,7 @@ static std::size_t bytes_of_frames(const video_encode_options& options,
 }
 
 TEST(VideoEncoder, AQuantizerMeansWhatItMeansToTheFfmpegProgram) {
-  const auto path = media_directory / "quantized.mkv";
+  const auto path = media_directory / "quantized.avi";
   const auto pictures = random_pictures({6, 144, 176, 3}, 5);
   video_encoder lossless({.encoder = "ffv1",
                           .width = 176,
@@ -408,14 +408,12 @@ TEST(VideoEncoder, AQuantizerMeansWhatItMeansToTheFfmpegProgram) {
         quantized_case{"msmpeg4v2", 2, 31}, quantized_case{"libtheora", 10, 0}}) {
     auto last = std::numeric_limits<std::size_t>::max();
     for (const double quality : {each.best, 5.0, each.worst}) {
-      const video_encode_options options{
-          .encoder = each.encoder,
-          .width = 176,
-          .height = 144,
-          .frame_rate = 25,
-          .quality = quality,
-          .colour = {.matrix = frames[0].colour().matrix, .range = frames[0].colour().range},
-          .options = "strict=unofficial"};
+      const video_encode_options options{.encoder = each.encoder,
+                                         .width = 176,
+                                         .height = 144,
+                                         .frame_rate = 25,
+                                         .quality = quality,
+                                         .options = "strict=unofficial"};
       const auto bytes = bytes_of_frames(options, frames);
       EXPECT_LT(bytes, last) << each.encoder << " " << quality;
       last = bytes;
@@ -496,7 +494,8 @@ TEST(VideoEncoder, RefusesToLoseFrames) {
   options.width = options.height = 64;
   options.encoder = "libxvid";
   options.b_frames = 2;
-  refused(options, smooth_pictures(17, 64, 64), "encode video (libxvid): b_frames must be 0 to 0");
+  refused(options, smooth_pictures(17, 64, 64),
+          "encode video (libxvid): b_frames must be 0: the encoder has no B-frames");
   options.encoder = "libtheora";
   options.b_frames = {};
   tensor equal(element_type::u8, {3, 64, 64, 3});
@@ -576,7 +575,7 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.quality = 20;
         o.options = "crf=3";
       },
-      "crf is set twice");
+      "the option crf is given beside the member quality");
   expect([](options& o) { o.quality = NAN; }, "quality must be from 0 (best) to 51");
   expect([](options& o) { o.width = 0; }, "width and height must be 1 to 32768");
   expect([](options& o) { o.width = 15; }, "pictures of yuv420p have an even size");
@@ -601,13 +600,13 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.encoder = "mjpeg";
         o.b_frames = 1;
       },
-      "b_frames must be 0 to 0");
+      "b_frames must be 0: the encoder has no B-frames");
   expect(
       [](options& o) {
         o.encoder = "mjpeg";
         o.gop = 5;
       },
-      "gop must be 1 to 1");
+      "gop must be 1: the encoder has key frames only");
 }
 
 TEST(VideoEncoder, RefusesQualitiesOutsideOfTheRangeOfTheEncoder) {
@@ -620,6 +619,7 @@ TEST(VideoEncoder, RefusesQualitiesOutsideOfTheRangeOfTheEncoder) {
                                                 {"libx264", -1.0, "from 0 (best) to 51"},
                                                 {"libx264", 52.0, "from 0 (best) to 51"},
                                                 {"libx265", 1e9, "from 0 (best) to 51"},
+                                                {"libsvtav1", 0.0, "from 1 (best) to 63"},
                                                 {"libvpx", -1.0, "from 0 (best) to 63"},
                                                 {"libvpx-vp9", 64.0, "from 0 (best) to 63"},
                                                 {"libwebp", 101.0, "from 100 (best) to 0"},
@@ -654,6 +654,173 @@ TEST(VideoEncoder, RefusesOptionsThatStateWhatMembersState) {
         << option;
     options.encoder = "mpeg4";
     EXPECT_THROW(video_encoder encoder(options), error) << option;
+  }
+}
+
+TEST(VideoEncoder, RefusesAGopOrBFramesThatTheEncoderIgnores) {
+  const auto expect = [](const char* encoder, std::optional<int> gop, std::optional<int> b_frames,
+                         const char* text) {
+    const video_encode_options options{.encoder = encoder,
+                                       .width = 64,
+                                       .height = 64,
+                                       .frame_rate = 25,
+                                       .gop = gop,
+                                       .b_frames = b_frames,
+                                       .options = "strict=-2"};
+    EXPECT_THAT([&] { video_encoder opened(options); }, ThrowsMessage<error>(HasSubstr(text)))
+        << encoder;
+  };
+  for (const char* encoder : {"gif", "apng", "zmbv", "msvideo1"})
+    expect(encoder, 3, {}, "the encoder has no gop");
+  expect("vc2", 3, {}, "gop must be 1: the encoder has key frames only");
+  expect("libsvtav1", 1, {}, "gop must be 2 to 1048576");
+  for (const char* encoder : {"vc2", "libxvid", "libvpx", "libaom-av1", "libsvtav1", "gif", "ffv1"})
+    expect(encoder, {}, 1, "b_frames must be 0: the encoder has no B-frames");
+  expect("libx264", {}, -1, "b_frames must be 0 to 16");
+}
+
+TEST(VideoEncoder, RefusesABitRateBesideAQuality) {
+  for (const auto& [encoder, quality] : {std::pair{"libx264", 20.0},
+                                         {"libx264rgb", 20.0},
+                                         {"libx265", 20.0},
+                                         {"libsvtav1", 20.0},
+                                         {"mpeg4", 5.0},
+                                         {"mpeg2video", 5.0},
+                                         {"libxvid", 5.0},
+                                         {"mjpeg", 5.0},
+                                         {"libtheora", 5.0}}) {
+    const video_encode_options options{.encoder = encoder,
+                                       .width = 64,
+                                       .height = 64,
+                                       .frame_rate = 25,
+                                       .bit_rate = 100'000,
+                                       .quality = quality};
+    EXPECT_THAT([&] { video_encoder opened(options); },
+                ThrowsMessage<error>(HasSubstr(
+                    "encode video (" + std::string(encoder) +
+                    "): bit_rate and quality are both given, of which the encoder uses")));
+  }
+}
+
+// The size of noise.
+static std::size_t bytes_of_noise(const video_encode_options& options) {
+  video_encoder encoder(options);
+  return encoded_bytes(encoder, random_pictures({6, 144, 176, 3}, 1)).size();
+}
+
+TEST(VideoEncoder, LimitsAQualityByABitRateWhereTheEncoderHasBoth) {
+  for (const auto& [encoder, extra] : {std::pair{"libvpx", "deadline=realtime:cpu-used=8"},
+                                       {"libvpx-vp9", "deadline=realtime:cpu-used=8"},
+                                       {"libaom-av1", "usage=realtime:cpu-used=8"}}) {
+    const auto bytes = [&](std::int64_t bit_rate, double quality) {
+      return bytes_of_noise({.encoder = encoder,
+                             .width = 176,
+                             .height = 144,
+                             .frame_rate = 25,
+                             .bit_rate = bit_rate,
+                             .quality = quality,
+                             .options = extra});
+    };
+    EXPECT_LT(bytes(50'000, 10), bytes(20'000'000, 10)) << encoder;
+    EXPECT_LT(bytes(20'000'000, 60), bytes(20'000'000, 10)) << encoder;
+    EXPECT_NO_THROW(video_encoder({.encoder = encoder,
+                                   .width = 176,
+                                   .height = 144,
+                                   .frame_rate = 25,
+                                   .bit_rate = 50'000,
+                                   .options = "crf=10"}))
+        << encoder;
+  }
+}
+
+TEST(VideoEncoder, RefusesABitRateThatTheEncoderIgnores) {
+  for (const char* encoder :
+       {"ffv1", "huffyuv", "ffvhuff", "utvideo", "magicyuv", "png", "bmp", "tiff", "rawvideo",
+        "gif", "ljpeg", "prores", "prores_ks", "libwebp", "jpeg2000", "cinepak"}) {
+    const video_encode_options options{
+        .encoder = encoder, .width = 64, .height = 64, .frame_rate = 25, .bit_rate = 100'000};
+    EXPECT_THAT([&] { video_encoder opened(options); },
+                ThrowsMessage<error>(HasSubstr("encode video (" + std::string(encoder) +
+                                               "): the encoder has no bit_rate")));
+  }
+}
+
+// An option that a member contradicts.
+struct contradicted_option {
+  const char* encoder;
+  const char* options;
+  const char* name;
+};
+
+static void expect_contradicted(const contradicted_option& each, std::int64_t bit_rate,
+                                std::optional<double> quality) {
+  const video_encode_options options{.encoder = each.encoder,
+                                     .width = 64,
+                                     .height = 64,
+                                     .frame_rate = 25,
+                                     .bit_rate = bit_rate,
+                                     .quality = quality,
+                                     .options = each.options};
+  EXPECT_THAT([&] { video_encoder opened(options); },
+              ThrowsMessage<error>(HasSubstr("the option " + std::string(each.name) +
+                                             " is given beside the member " +
+                                             (quality ? "quality" : "bit_rate"))))
+      << each.encoder << " " << each.options;
+}
+
+TEST(VideoEncoder, RefusesOptionsThatContradictItsBitRateOrQuality) {
+  for (const auto& each :
+       {contradicted_option{"libx264", "crf=10", "crf"},
+        contradicted_option{"libx264", "qp=5", "qp"},
+        contradicted_option{"libx264", "x264-params=ref=1\\:qp=5", "x264-params qp"},
+        contradicted_option{"libx264", "x264opts=qp_constant=5", "x264opts qp_constant"},
+        contradicted_option{"libx265", "crf=10", "crf"},
+        contradicted_option{"libx265", "qp=5", "qp"},
+        contradicted_option{"libx265", "x265-params=lossless=1", "x265-params lossless"},
+        contradicted_option{"libvpx-vp9", "lossless=1", "lossless"},
+        contradicted_option{"libsvtav1", "crf=10", "crf"},
+        contradicted_option{"libsvtav1", "qp=5", "qp"},
+        contradicted_option{"libaom-av1", "aom-params=cq-level=5", "aom-params cq-level"}}) {
+    expect_contradicted(each, 100'000, {});
+    expect_contradicted(each, 0, 20);
+  }
+  for (const auto& each :
+       {contradicted_option{"libvpx", "crf=10", "crf"},
+        contradicted_option{"libaom-av1", "aom-params=end-usage=cbr", "aom-params end-usage"},
+        contradicted_option{"libsvtav1", "svtav1-params=rc=1", "svtav1-params rc"},
+        contradicted_option{"libwebp", "quality=50", "quality"}})
+    expect_contradicted(each, 0, 20);
+  expect_contradicted({"dnxhd", "profile=dnxhr_hq", "profile"}, 100'000, {});
+}
+
+TEST(VideoEncoder, TheBestQualityTakesTheMostBytes) {
+  for (const auto& [encoder, best, worse] : {std::tuple{"libx264", 0.0, 20.0},
+                                             {"libx265", 0.0, 20.0},
+                                             {"libsvtav1", 1.0, 20.0},
+                                             {"libaom-av1", 0.0, 20.0},
+                                             {"libvpx-vp9", 0.0, 20.0},
+                                             {"libwebp", 100.0, 80.0}}) {
+    video_encode_options options{
+        .encoder = encoder, .width = 176, .height = 144, .frame_rate = 25, .quality = best};
+    const auto most = bytes_of_noise(options);
+    options.quality = worse;
+    EXPECT_GT(most, bytes_of_noise(options)) << encoder;
+    options.quality.reset();
+    EXPECT_GT(most, bytes_of_noise(options)) << encoder;
+  }
+}
+
+TEST(VideoEncoder, TakesOptionsThatStateTheQualityAlone) {
+  for (const auto& [encoder, option] : {std::pair{"libx264", "crf=10"},
+                                        {"libx264", "qp=0"},
+                                        {"libx265", "qp=5"},
+                                        {"libvpx-vp9", "lossless=1"},
+                                        {"libwebp", "quality=50"}}) {
+    auto options = small_video();
+    options.width = options.height = 64;
+    options.encoder = encoder;
+    options.options = option;
+    EXPECT_NO_THROW(video_encoder opened(options)) << encoder << " " << option;
   }
 }
 
@@ -735,6 +902,17 @@ TEST(VideoEncoder, RefusesFramesThatGoBackInTimeOrLieBetweenItsUnits) {
   EXPECT_THAT(
       [&] { slow.send(frames[1]); },
       ThrowsMessage<error>(HasSubstr("the time 1/25 s is no multiple of the time base 1/10")));
+}
+
+TEST(VideoEncoder, RefusesTheSecondTensorWhereTheTimeBaseDoesNotFitTheRate) {
+  auto options = small_video();
+  options.frame_rate = 24;
+  options.time_base = rational(1, 1000);
+  video_encoder encoder(options);
+  encoder.send(random_pictures({16, 16, 3}, 1));
+  EXPECT_THAT(
+      [&] { encoder.send(random_pictures({16, 16, 3}, 2)); },
+      ThrowsMessage<error>(HasSubstr("the time 1/24 s is no multiple of the time base 1/1000")));
 }
 
 // Samples of the sweep, interleaved, as the ffmpeg program decodes them from a file.
@@ -1100,6 +1278,37 @@ TEST(AudioEncoder, ReachesItsBitRate) {
     const auto bits =
         8 * static_cast<double>(bytes_of_samples(options, noise)) * sample_rate / 44100;
     EXPECT_NEAR(bits, rate, 0.25 * rate) << encoder;
+  }
+}
+
+TEST(AudioEncoder, RefusesABitRateBesideAQuality) {
+  for (const char* encoder : {"libmp3lame", "libvorbis", "aac"}) {
+    const audio_encode_options options{
+        .encoder = encoder, .sample_rate = 44100, .channels = 2, .bit_rate = 128'000, .quality = 2};
+    EXPECT_THAT([&] { audio_encoder opened(options); },
+                ThrowsMessage<error>(HasSubstr(
+                    "encode audio (" + std::string(encoder) +
+                    "): bit_rate and quality are both given, of which the encoder uses")));
+  }
+  EXPECT_THAT(
+      [] {
+        audio_encoder opened({.encoder = "libmp3lame",
+                              .sample_rate = 44100,
+                              .channels = 2,
+                              .quality = 2,
+                              .options = "abr=1"});
+      },
+      ThrowsMessage<error>(HasSubstr("the option abr is given beside the member quality")));
+}
+
+TEST(AudioEncoder, RefusesABitRateThatTheEncoderIgnores) {
+  for (const char* encoder : {"flac", "alac", "pcm_s16le", "pcm_f32le", "pcm_mulaw", "tta",
+                              "wavpack", "adpcm_ima_wav", "adpcm_ms"}) {
+    const audio_encode_options options{
+        .encoder = encoder, .sample_rate = 44100, .channels = 1, .bit_rate = 128'000};
+    EXPECT_THAT([&] { audio_encoder opened(options); },
+                ThrowsMessage<error>(HasSubstr("encode audio (" + std::string(encoder) +
+                                               "): the encoder has no bit_rate")));
   }
 }
 

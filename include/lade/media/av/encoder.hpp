@@ -28,24 +28,31 @@ struct video_encode_options {
   rational frame_rate = 0;
 
   // The unit of timestamps in seconds; 1 / frame_rate if 0. Frames of a variable rate need a finer
-  // one, such as that of the stream that they were decoded from.
+  // one, such as that of the stream that they were decoded from. For tensors, 1 / frame_rate must
+  // be a multiple of it: else send() refuses the second one.
   rational time_base = 0;
 
   // FFmpeg's name. If empty, "yuv420p" where the encoder has it, else what loses least of RGB.
   std::string_view pixel_format = {};
 
-  std::int64_t bit_rate = 0;  // bits per second; the encoder's default if 0
+  // Bits per second; the encoder's default if 0. Refused by encoders that do not have one, such as
+  // those without loss, libwebp and prores.
+  std::int64_t bit_rate = 0;
 
-  // In the unit of the encoder, which refuses numbers outside of its range and has a default:
-  // - crf, the lower the better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx-vp9, libaom-av1
-  //   and libsvtav1, 4 to 63 of libvpx
+  // In the unit of the encoder, which refuses numbers outside of its range and has a default. It is
+  // refused beside a bit rate, except by libvpx, libvpx-vp9 and libaom-av1, where that is a limit.
+  // - crf, the lower the better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx-vp9 and
+  //   libaom-av1, 1 to 63 of libsvtav1, 4 to 63 of libvpx
   // - quantizer (FFmpeg's -q:v), the lower the better: 2 to 31 of MPEG-1, 2 and 4, libxvid, MJPEG,
   //   H.263, Flash video and Windows Media Video
   // - quality, the higher the better: 0 to 10 of libtheora, 0 to 100 of libwebp
   std::optional<double> quality = {};
 
-  std::optional<int> gop = {};       // the most frames from one key frame to the next
-  std::optional<int> b_frames = {};  // the most consecutive B-frames; libxvid has none
+  // The most frames from one key frame to the next: 1 if the encoder has key frames only, at least
+  // 2 of libsvtav1. Refused by encoders that ignore it, such as gif.
+  std::optional<int> gop = {};
+  std::optional<int> b_frames =
+      {};  // the most consecutive B-frames, to 16; many encoders have none
 
   // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
   // become:
@@ -64,8 +71,9 @@ struct video_encode_options {
 
   // Further options of the encoder as "key=value:key=value"; a backslash before a colon makes it
   // part of a value. Refused by name are unknown ones, also those in x264-params and the like that
-  // the library reports; those that state what a member states ("g", "video_size"); and those that
-  // open files, such as the statistics of two passes.
+  // the library reports; those that state what a member states ("g", "video_size"); those that
+  // override a bit rate or quality that is given ("crf", "qp"); and those that open files, such as
+  // the statistics of two passes.
   std::string_view options = {};
 
   // Of tensors: [height, width, channels], or chw: [channels, height, width].
@@ -92,9 +100,12 @@ class video_encoder {
   const stream_info& stream() const noexcept;
 
   // Encodes a frame at its time. A frame whose colours are not stated has those of the
-  // stream; for a stream of RGB, the default matrix and range of its size.
-  // Throws error(invalid_argument) for another size, a frame without a time, at no multiple of the
-  // time base, or not after the one before, and for any frame after finish().
+  // stream; for a stream of RGB, the default matrix and range of its size. Matrix and range are
+  // converted; primaries and transfer are not.
+  // Throws error(invalid_argument) for another size, primaries or transfer that are stated and not
+  // those of the stream (set `colour` to frame::colour()), a frame without a time, at no multiple
+  // of the time base, or not after the one before, and for any frame after finish(). Names that
+  // mean the same, such as the transfers "bt709" and "smpte170m", are equal.
   void send(const frame& next);
 
   // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` says, or a batch of them
@@ -132,11 +143,13 @@ struct audio_encode_options {
   // FFmpeg's name. If empty, floats where the encoder has them, else 16 bits, else its first.
   std::string_view sample_format = {};
 
-  std::int64_t bit_rate = 0;  // bits per second; the encoder's default if 0
+  // Bits per second; the encoder's default if 0. Refused by encoders that do not have one, such as
+  // those of FLAC, ALAC, PCM and ADPCM.
+  std::int64_t bit_rate = 0;
 
-  // In the unit of the encoder (FFmpeg's -q:a), which refuses numbers outside of its range and has
-  // a default: 0 to 9.999 of libmp3lame, the lower the better; -1 to 10 of libvorbis and 0.1 to 10
-  // of aac, the higher the better.
+  // In the unit of the encoder (FFmpeg's -q:a), which refuses numbers outside of its range, or
+  // beside a bit rate, and has a default: 0 to 9.999 of libmp3lame, the lower the better; -1 to 10
+  // of libvorbis and 0.1 to 10 of aac, the higher the better.
   std::optional<double> quality = {};
 
   std::string_view options = {};  // as of video
