@@ -34,7 +34,8 @@ using testing::ThrowsMessage;
 
 static std::string number(std::uint64_t value, int bytes = 4) {
   std::string text;
-  for (int i = bytes - 1; i >= 0; --i) text += static_cast<char>(value >> (8 * i) & 0xff);
+  for (int i = bytes - 1; i >= 0; --i)
+    text += i < 8 ? static_cast<char>(value >> (8 * i) & 0xff) : '\0';
   return text;
 }
 
