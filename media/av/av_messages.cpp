@@ -44,13 +44,16 @@ static bool tells_missing_reference(std::string_view format) noexcept {
                      [&](auto each) { return format.starts_with(each); });
 }
 
-// `arguments`: those of a message that begins with `of_lost_packets`: the packet identifier first.
+// `arguments`: those of a message that begins with `of_lost_packets`: the packet identifier, the
+// counter that was expected, and the one that is there.
 static lost_packets lost_packets_of(void* source, va_list arguments) noexcept {
   va_list copy;
   va_copy(copy, arguments);
   const int stream_id = va_arg(copy, int);
+  (void)va_arg(copy, int);
+  const int counter = va_arg(copy, int);
   va_end(copy);
-  return {stream_id, avio_tell(static_cast<AVFormatContext*>(source)->pb)};
+  return {stream_id, avio_tell(static_cast<AVFormatContext*>(source)->pb), counter};
 }
 
 static constexpr std::string_view of_lost_packets = "Continuity check failed for pid %d";

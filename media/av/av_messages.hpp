@@ -16,6 +16,7 @@ namespace lade::media {
 struct lost_packets {
   int stream_id = 0;          // the packet identifier
   std::int64_t position = 0;  // behind the packet that did not continue the one before it
+  int counter = 0;            // of that packet
 };
 
 // While one lives, FFmpeg's messages on its thread belong to it. They may be nested: the innermost

@@ -129,7 +129,8 @@ static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 // Before FFmpeg does, which allocates whatever they state.
 void format_reader::read_tables() {
   tables_ = read_movie_tables(find_movie(*input_, held_), input_->size(), doing("open"));
-  if (tables_.has_fragments || input_->is_in_memory()) check_fragments(*input_, doing("open"));
+  if (tables_.has_fragments || input_->is_in_memory())
+    check_fragments(*input_, held_, doing("open"));
 }
 
 format_reader::unopened_context format_reader::make_context(const AVInputFormat& format) {
@@ -221,7 +222,9 @@ format_reader::format_reader(std::unique_ptr<byte_input> input, std::string name
 }
 
 void format_reader::begin() {
+  constexpr std::uint64_t start = 32 << 10;  // as much as FFmpeg reads at once
   held_ = {};
+  if (!input_->is_in_memory()) held_.read(*input_, 0, std::min(input_->size(), start));
   make_io();
   open();
   if (input_->is_in_memory()) check_file_end();
@@ -341,12 +344,30 @@ void format_reader::count(const AVPacket& next) {
                     std::to_string(file_bytes));
 }
 
+// Where recordings are joined, counters of tables and streams begin anew, and nothing is missing.
+bool format_reader::begins_anew(const lost_packets& where, bool is_of_stream) {
+  if (where.counter != 0) return false;
+  if (is_of_stream) return part_begins_ && part_streams_.insert(where.stream_id).second;
+  part_begins_ = true;
+  part_streams_.clear();
+  return true;
+}
+
 void format_reader::take_losses(const av_messages& said) {
   losses_.resize(context_->nb_streams);
-  for (const auto& each : said.losses())
-    for (const auto* stream : std::span(context_->streams, context_->nb_streams))
-      if (stream->id == each.stream_id && stream->discard != AVDISCARD_ALL)
-        losses_[static_cast<std::size_t>(stream->index)].positions.push_back(each.position);
+  const std::span streams(context_->streams, context_->nb_streams);
+  for (const auto& each : said.losses()) {
+    const auto of = std::find_if(streams.begin(), streams.end(),
+                                 [&](const auto* any) { return any->id == each.stream_id; });
+    if (begins_anew(each, of != streams.end()) || of == streams.end()) continue;
+    if ((*of)->discard != AVDISCARD_ALL)
+      losses_[static_cast<std::size_t>((*of)->index)].positions.push_back(each.position);
+  }
+}
+
+void format_reader::forget_losses() {
+  losses_.clear();
+  part_begins_ = false;
 }
 
 // Where whole packets of a transport stream are missing, the first one behind them is flagged.
@@ -457,7 +478,7 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
   const av_messages said;
   has_read_ = true;
   packet_bytes_ = packet_count_ = 0;
-  losses_.clear();
+  forget_losses();
   io_->error = 0;
   int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);
   if (result < 0 && !failure_)
@@ -473,7 +494,7 @@ void format_reader::rewind() {
   const auto position = std::exchange(position_, 0);
   try {
     packet_bytes_ = packet_count_ = 0;
-    losses_.clear();
+    forget_losses();
     begin();
     has_read_ = false;
   } catch (...) {

@@ -16,6 +16,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -134,7 +135,9 @@ class format_reader {
   void check_file_end();
   void check_last_packet();
   void count(const AVPacket& next);
+  bool begins_anew(const lost_packets& where, bool is_of_stream);
   void take_losses(const av_messages& said);
+  void forget_losses();
   void flag_behind_loss(AVPacket& next);
   bool ends_file(const AVPacket& last);
   void report_missing(const std::string& what);
@@ -170,6 +173,8 @@ class format_reader {
   held_bytes held_;                    // while the file is opened
   movie_tables tables_;                // of MP4 and QuickTime
   std::vector<stream_losses> losses_;  // of each stream
+  bool part_begins_ = false;           // of a joined recording: its tables have been read
+  std::set<int> part_streams_;         // identifiers of those whose packets of it have been read
   bool found_steps_back_ = false;
   std::vector<std::optional<step_back>> steps_back_;  // of each stream, once they have been found
 };

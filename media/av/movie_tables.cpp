@@ -27,6 +27,10 @@ void held_bytes::read(byte_input& from, std::uint64_t offset, std::uint64_t byte
   parts_.push_back(std::move(made));
 }
 
+void held_bytes::add(std::uint64_t offset, std::span<const std::byte> bytes) {
+  parts_.push_back({.offset = offset, .bytes = {bytes.begin(), bytes.end()}});
+}
+
 std::span<const std::byte> held_bytes::at(std::uint64_t offset) const noexcept {
   std::span<const std::byte> longest;
   for (const auto& each : parts_) {
@@ -61,9 +65,17 @@ class file_boxes {
     return true;
   }
 
-  std::uint64_t offset() const noexcept { return at_; }
-  std::uint64_t bytes() const noexcept { return box_.bytes; }
-  std::string_view type() { return box_type(start_of_box()); }
+  std::string_view type() {
+    const auto start = start_of_box();  // shorter if the file has been cut meanwhile
+    return start.size() < 8 ? std::string_view() : box_type(start);
+  }
+
+  // All bytes of the box. Those that were read to find it are not read again.
+  std::span<const std::byte> read(held_bytes& into) {
+    into.add(known_at_, known_);
+    into.read(file_, at_, box_.bytes);
+    return into.at(at_);
+  }
 
   // Of a box that begins with `bytes`.
   std::span<const std::byte> content(std::span<const std::byte> bytes) const {
@@ -93,13 +105,8 @@ class file_boxes {
 };
 
 std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
-  constexpr std::uint64_t start = 32 << 10;
-  if (!file.is_in_memory()) held.read(file, 0, std::min<std::uint64_t>(file.size(), start));
-  for (file_boxes boxes(file, held.at(0)); boxes.next();) {
-    if (boxes.type() != "moov") continue;
-    held.read(file, boxes.offset(), boxes.bytes());
-    return boxes.content(held.at(boxes.offset()));
-  }
+  for (file_boxes boxes(file, held.at(0)); boxes.next();)
+    if (boxes.type() == "moov") return boxes.content(boxes.read(held));
   return {};
 }
 
@@ -368,15 +375,14 @@ static std::uint64_t count_run_samples(std::span<const std::byte> content, int d
   return samples;
 }
 
-void check_fragments(byte_input& file, const std::string& doing) {
+void check_fragments(byte_input& file, const held_bytes& held, const std::string& doing) {
   constexpr std::uint64_t small = 1 << 20;
   if (!file.is_in_memory() && file.size() > small) return;
   std::uint64_t samples = 0;
-  for (file_boxes boxes(file, {}); boxes.next();) {
+  for (file_boxes boxes(file, held.at(0)); boxes.next();) {
     if (boxes.type() != "moof") continue;
-    held_bytes held;
-    held.read(file, boxes.offset(), boxes.bytes());
-    samples = add_capped(samples, count_run_samples(boxes.content(held.at(boxes.offset()))));
+    held_bytes fragment;
+    samples = add_capped(samples, count_run_samples(boxes.content(boxes.read(fragment))));
   }
   check_entries(samples, file.size(), doing);
 }

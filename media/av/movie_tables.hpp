@@ -18,6 +18,9 @@ class held_bytes {
   // Reads that many bytes from `offset` on, or fewer at the end, unless they are held.
   void read(byte_input& from, std::uint64_t offset, std::uint64_t bytes);
 
+  // Holds a copy of bytes that were read from `offset` on.
+  void add(std::uint64_t offset, std::span<const std::byte> bytes);
+
   // What is held from `offset` on; empty if nothing is.
   std::span<const std::byte> at(std::uint64_t offset) const noexcept;
 
@@ -31,7 +34,7 @@ class held_bytes {
 };
 
 // The content of the movie box (moov), which has all tables (ISO/IEC 14496-12, 8.2.1). Reads the
-// file up to it. Empty if there is none.
+// file up to it, but for what is held. Empty if there is none.
 std::span<const std::byte> find_movie(byte_input& file, held_bytes& held);
 
 // The tables of a movie box. Those of compressed movies (cmov) are not looked into.
@@ -47,6 +50,7 @@ movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t f
 
 // The same for the samples that fragments list (moof; ISO/IEC 14496-12, 8.8). Looks at those of a
 // file in memory, and of one of up to 1 MiB: behind a reader, each may cost a request.
-void check_fragments(byte_input& file, const std::string& doing);
+// Reads what is not held.
+void check_fragments(byte_input& file, const held_bytes& held, const std::string& doing);
 
 }  // namespace lade::media
