@@ -139,12 +139,12 @@ class wav_block {
     const auto frame = io::wav_frame_bytes(part.info);
     const auto bytes = part.bytes.subspan(static_cast<std::size_t>(first) * frame,
                                           static_cast<std::size_t>(count) * frame);
-    const bool wide = part.info.encoding == io::wav_encoding::i24;
+    const bool is_wide = part.info.encoding == io::wav_encoding::i24;
     constexpr std::size_t alignment = 8;
     const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0;
-    if (!wide && aligned) return reinterpret_cast<const std::uint8_t*>(bytes.data());
-    copy_.resize(wide ? bytes.size() / 3 * 4 : bytes.size());
-    if (wide) {
+    if (!is_wide && aligned) return reinterpret_cast<const std::uint8_t*>(bytes.data());
+    copy_.resize(is_wide ? bytes.size() / 3 * 4 : bytes.size());
+    if (is_wide) {
       widen(bytes);
     } else {
       std::memcpy(copy_.data(), bytes.data(), bytes.size());
