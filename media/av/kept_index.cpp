@@ -5,6 +5,7 @@
 #include <lade/io/file.hpp>
 #include <lade/url.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -85,11 +86,11 @@ task<std::optional<packet_index>> load_kept_index(std::string path) {
   co_return found;
 }
 
-// Whether the process has not asked that of the directory before, or of another one since.
+// Whether the process has not asked that of the directory before, or of one in its place since.
 static bool is_new_directory(const std::filesystem::path& directory) {
-  static std::atomic<std::size_t> last = 0;
+  static std::array<std::atomic<std::size_t>, 64> known{};
   const auto hash = std::filesystem::hash_value(directory);
-  return last.exchange(hash) != hash;
+  return known[hash % known.size()].exchange(hash) != hash;
 }
 
 // Removes what killed processes have written of indexes: others write for less than a day.
