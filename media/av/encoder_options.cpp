@@ -94,17 +94,39 @@ static std::string library_key(std::string key) {
   return key;
 }
 
-// Names by which libraries read and write files, or state what members state.
-static bool is_refused_in_library(std::string_view key) {
-  constexpr auto names = std::to_array<std::string_view>(
-      {"pass",      "stats",       "cqm",      "scaling-list", "fps",         "input-res",
-       "input-csp", "input-depth", "timebase", "sar",          "colormatrix", "colorprim",
-       "transfer",  "fullrange",   "range",    "width",        "height",      "keyint",
-       "bframes",   "tbr",         "crf",      "dhdr10-info",  "film-grain",  "film-grain-table",
-       "fgs-table", "roi"});
+// Names by which libraries read and write files, or state what members state. `option`: whose value
+// the name is in.
+static bool is_refused_in_library(std::string_view option, std::string_view key) {
+  if (key == "film-grain") return option == "x265-params";  // a file there, a number elsewhere
+  constexpr auto names = std::to_array<std::string_view>({"pass",
+                                                          "stats",
+                                                          "cqm",
+                                                          "scaling-list",
+                                                          "fps",
+                                                          "input-res",
+                                                          "input-csp",
+                                                          "input-depth",
+                                                          "timebase",
+                                                          "sar",
+                                                          "colormatrix",
+                                                          "colorprim",
+                                                          "transfer",
+                                                          "fullrange",
+                                                          "range",
+                                                          "width",
+                                                          "height",
+                                                          "keyint",
+                                                          "bframes",
+                                                          "tbr",
+                                                          "crf",
+                                                          "dhdr10-info",
+                                                          "film-grain-table",
+
+                                                          "fgs-table",
+                                                          "roi"});
   constexpr auto parts = std::to_array<std::string_view>(
-      {"bitrate", "file", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
-  return std::find(names.begin(), names.end(), key) != names.end() ||
+      {"bitrate", "csv", "dump", "recon", "analysis-", "clbin", "opencl", "multi-pass"});
+  return names_file(key) || std::find(names.begin(), names.end(), key) != names.end() ||
          std::any_of(parts.begin(), parts.end(),
                      [&](auto each) { return key.find(each) != key.npos; });
 }
@@ -123,9 +145,11 @@ static void check_nested(std::string_view option, const char* value, const rate_
     const auto plain = plain_key(one.substr(0, one.find('=')));
     const auto key = library_key(plain);
     const auto name = std::string(option) + " " + plain;
-    if (is_refused_in_library(key))
+    if (is_refused_in_library(option, key))
       refuse_option(name, "is refused: it opens a file, or states what a member states", doing);
-    if (const char* member = overridden_in_library(key, given))
+    const auto is = one.find('=');
+    const auto set = is == one.npos ? std::string() : plain_key(one.substr(is + 1));
+    if (const char* member = overridden_in_library(key, set, given))
       refuse_with_member(name, member, doing);
     first = end + 1;
   }

@@ -65,12 +65,15 @@ const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& e
   if (is_dnxhr && given.bit_rate) return "bit_rate";
   const bool is_webp = name.starts_with("libwebp");  // where lossless has a quality, too
   if (option == "crf" && !given.quality && has_limited_quality(name)) return nullptr;
-  if (option == "crf" || option == "qp" || (option == "lossless" && !is_webp)) return one_of(given);
+  const bool is_lossless = option == "lossless" && !is_webp && entry.value != std::string_view("0");
+  if (option == "crf" || option == "qp" || is_lossless) return one_of(given);
   const bool is_of_quality = option == "abr" || (option == "quality" && is_webp);
   return is_of_quality && given.quality ? "quality" : nullptr;
 }
 
-const char* overridden_in_library(std::string_view key, const rate_members& given) noexcept {
+const char* overridden_in_library(std::string_view key, std::string_view value,
+                                  const rate_members& given) noexcept {
+  if (key == "lossless" && value == "0") return nullptr;
   constexpr auto any =
       std::to_array<std::string_view>({"qp", "qp-constant", "lossless", "cq-level", "quantizer"});
   constexpr auto modes = std::to_array<std::string_view>({"rc", "end-usage"});

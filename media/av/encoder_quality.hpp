@@ -25,7 +25,8 @@ void check_rate_members(const AVCodec& encoder, const rate_members& given, std::
 // repeat; null if there is none.
 const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
                               const rate_members& given) noexcept;
-const char* overridden_in_library(std::string_view key, const rate_members& given) noexcept;
+const char* overridden_in_library(std::string_view key, std::string_view value,
+                                  const rate_members& given) noexcept;
 
 // Sets the quality of an encoder that is not open: in `options` if it has an option for it, else in
 // the context. Throws error(invalid_argument), naming the range, for a quality that the encoder

@@ -149,8 +149,15 @@ void open_encoder::finish() {
   require_all_frames();
 }
 
+// Whether one packet has several frames, such as all of an animation.
+static bool joins_frames(std::string_view encoder) noexcept {
+  return encoder == "libwebp_anim" || encoder.starts_with("a64multi");
+}
+
 void open_encoder::require_all_frames() const {
-  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || taken_ >= sent_) return;
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || taken_ >= sent_ ||
+      joins_frames(context_->codec->name))
+    return;
   throw error(errc::failed, doing_,
               "the encoder made " + std::to_string(taken_) + " packets of " +
                   std::to_string(sent_) + " frames");

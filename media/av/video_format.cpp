@@ -83,7 +83,7 @@ static constexpr colour_field<AVColorTransferCharacteristic> transfer_field{
     "transfer", av_color_transfer_name, AVCOL_TRC_NB};
 
 static bool is_given(std::string_view colour) noexcept {
-  return !colour.empty() && colour != "unknown";
+  return !colour.empty() && colour != "unknown" && colour != "reserved";
 }
 
 // FFmpeg's functions from names compare beginnings only.
@@ -91,7 +91,7 @@ template <class T>
 static T named_colour(const colour_field<T>& field, std::string_view name, std::string_view doing) {
   for (int i = 0; i < field.values; ++i) {
     const char* each = field.name_of(static_cast<T>(i));
-    if (each != nullptr && each == name && name != "reserved") return static_cast<T>(i);
+    if (each != nullptr && each == name) return static_cast<T>(i);
   }
   throw error(errc::invalid_argument, doing,
               std::string("FFmpeg has no colour ") + field.name + " " + std::string(name));
@@ -177,7 +177,7 @@ template <class T>
 static void check_equal(const colour_field<T>& field, T of_frame, T of_stream,
                         std::string_view doing) {
   const char* name = field.name_of(of_frame);
-  const bool stated = name != nullptr && is_given(name) && name != std::string_view("reserved");
+  const bool stated = name != nullptr && is_given(name);
   if (!stated || is_same(of_frame, of_stream)) return;
   throw error(errc::invalid_argument, doing,
               std::string("the frame states the ") + field.name + " " + name + ", the stream " +

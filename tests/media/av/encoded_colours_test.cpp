@@ -356,11 +356,11 @@ TEST(EncodedColours, RefusesNamesThatOnlyBeginAsOneOfFfmpeg) {
     EXPECT_THAT([&] { open_with_colour(colour); },
                 ThrowsMessage<error>(HasSubstr("FFmpeg has no colour " + text)));
   };
-  for (const char* name : {"bt709x", "bt470bgg", "bt2020ncl", "gbrz", "bt", "BT709", "reserved"})
+  for (const char* name : {"bt709x", "bt470bgg", "bt2020ncl", "gbrz", "bt", "BT709"})
     expect({.matrix = name}, std::string("matrix ") + name);
-  for (const char* name : {"bt709x", "smpte170m2", "filmy", "bt20", "Film", "reserved"})
+  for (const char* name : {"bt709x", "smpte170m2", "filmy", "bt20", "Film"})
     expect({.primaries = name}, std::string("primaries ") + name);
-  for (const char* name : {"linearly", "smpte2084x", "bt2020-100", "iec61966-2", "reserved"})
+  for (const char* name : {"linearly", "smpte2084x", "bt2020-100", "iec61966-2"})
     expect({.transfer = name}, std::string("transfer ") + name);
   for (const char* name : {"pcx", "tv709", "full", "p", "TV"})
     expect({.range = name}, std::string("range ") + name);
@@ -440,6 +440,13 @@ TEST(EncodedColours, TakesFramesThatDoNotStatePrimariesAndTransfer) {
   video_encoder encoder(
       lossless_of_colour({.matrix = "bt2020nc", .primaries = "bt2020", .transfer = "smpte2084"}));
   EXPECT_NO_THROW(encoder.send(frames[0]));
+}
+
+TEST(EncodedColours, ThatAreReservedAreThoseThatAreNotGiven) {
+  const auto path = media_directory / "reserved.mkv";
+  video_encoder encoder(lossless_of_colour({.matrix = "bt709", .primaries = "reserved"}));
+  write_encoded(path, encoder, colour_pictures(1, 64, 64));
+  EXPECT_EQ(frames_of_file(path, stream_kind::video)[0].colour().primaries, "bt709");
 }
 
 TEST(EncodedColours, MakesAPacketOfEveryFrame) {

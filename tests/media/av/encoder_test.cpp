@@ -824,6 +824,30 @@ TEST(VideoEncoder, TakesOptionsThatStateTheQualityAlone) {
   }
 }
 
+TEST(VideoEncoder, TakesOptionsThatOverrideNothing) {
+  for (const auto& [encoder, option] : {std::pair{"libvpx-vp9", "lossless=0"},
+                                        {"libx265", "x265-params=lossless=0"},
+                                        {"libsvtav1", "svtav1-params=film-grain=8"}}) {
+    auto options = small_video();
+    options.width = options.height = 64;
+    options.encoder = encoder;
+    options.options = option;
+    options.quality = 20;
+    EXPECT_NO_THROW(video_encoder opened(options)) << encoder << " " << option;
+  }
+}
+
+TEST(VideoEncoder, MakesOnePacketOfAnAnimation) {
+  auto options = small_video();
+  options.width = options.height = 64;
+  options.encoder = "libwebp_anim";
+  video_encoder encoder(options);
+  encoder.send(smooth_pictures(5, 64, 64));
+  encoder.finish();
+  EXPECT_TRUE(encoder.receive());
+  EXPECT_FALSE(encoder.receive());
+}
+
 TEST(VideoEncoder, RefusesOptionsThatOpenFiles) {
   const auto stats = media_directory / "stats";
   for (const auto& [encoder, option, text] :

@@ -54,8 +54,8 @@ struct video_encode_options {
   std::optional<int> b_frames =
       {};  // the most consecutive B-frames, to 16; many encoders have none
 
-  // How the colours of the stream are coded, and stated in it. Fields that are empty or "unknown"
-  // become:
+  // How the colours of the stream are coded, and stated in it. Fields that are empty, "unknown"
+  // or "reserved" become:
   // - matrix: "gbr" for RGB, else "bt709" for a width of at least 1280 or a height above 576, and
   //   "smpte170m" (BT.601) below
   // - range: "pc" for RGB, grey, JPEG and formats such as "yuvj420p", else "tv"
