@@ -51,8 +51,10 @@ struct video_encode_options {
   // The most frames from one key frame to the next: 1 if the encoder has key frames only, at least
   // 2 of libsvtav1. Refused by encoders that ignore it, such as gif.
   std::optional<int> gop = {};
-  std::optional<int> b_frames =
-      {};  // the most consecutive B-frames, to 16; many encoders have none
+
+  // The most consecutive B-frames, up to 16. Refused if above 0 by encoders that have none, and by
+  // libxvid, which loses frames with them.
+  std::optional<int> b_frames = {};
 
   // How the colours of the stream are coded, and stated in it. Fields that are empty, "unknown"
   // or "reserved" become:
