@@ -236,7 +236,7 @@ void format_reader::probe() {
   av_messages said;
   said.keep_losses();
   check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
-  take_losses(said);
+  losses_.take(said, *context_);
 }
 
 void format_reader::report_missing(const std::string& what) {
@@ -344,42 +344,6 @@ void format_reader::count(const AVPacket& next) {
                     std::to_string(file_bytes));
 }
 
-// Where recordings are joined, counters of tables and streams begin anew, and nothing is missing.
-bool format_reader::begins_anew(const lost_packets& where, bool is_of_stream) {
-  if (where.counter != 0) return false;
-  if (is_of_stream) return part_begins_ && part_streams_.insert(where.stream_id).second;
-  part_begins_ = true;
-  part_streams_.clear();
-  return true;
-}
-
-void format_reader::take_losses(const av_messages& said) {
-  losses_.resize(context_->nb_streams);
-  const std::span streams(context_->streams, context_->nb_streams);
-  for (const auto& each : said.losses()) {
-    const auto of = std::find_if(streams.begin(), streams.end(),
-                                 [&](const auto* any) { return any->id == each.stream_id; });
-    if (begins_anew(each, of != streams.end()) || of == streams.end()) continue;
-    if ((*of)->discard != AVDISCARD_ALL)
-      losses_[static_cast<std::size_t>((*of)->index)].positions.push_back(each.position);
-  }
-}
-
-void format_reader::forget_losses() {
-  losses_.clear();
-  part_begins_ = false;
-}
-
-// Where whole packets of a transport stream are missing, the first one behind them is flagged.
-// FFmpeg flags only a packet of which a part is missing.
-void format_reader::flag_behind_loss(AVPacket& next) {
-  constexpr std::int64_t largest = 204;  // bytes of a packet of a transport stream
-  auto& [positions, last_is_flagged] = losses_[static_cast<std::size_t>(next.stream_index)];
-  const bool was_flagged = std::exchange(last_is_flagged, (next.flags & AV_PKT_FLAG_CORRUPT) != 0);
-  for (; !positions.empty() && positions.front() <= next.pos + largest; positions.pop_front())
-    if (!was_flagged) next.flags |= AV_PKT_FLAG_CORRUPT;
-}
-
 // FFmpeg reads samples of CAF by the same number, and flags a packet that has fewer of them.
 bool format_reader::ends_file(const AVPacket& last) {
   if (format() != "caf" || last.pos < 0 || last.size <= 0) return false;
@@ -396,11 +360,11 @@ av_packet format_reader::read() {
     av_messages said;
     said.keep_losses();
     const int result = av_read_frame(context_.get(), next.get());
-    take_losses(said);
+    losses_.take(said, *context_);
     if (result == AVERROR(EAGAIN)) continue;
     if (is_end(result)) return nullptr;
     check(result, "read", said);
-    flag_behind_loss(*next);
+    losses_.flag(*next);
     const bool is_short = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
     if (is_short && ends_file(*next)) next->flags &= ~AV_PKT_FLAG_CORRUPT;
     const bool is_cut = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
@@ -478,7 +442,7 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
   const av_messages said;
   has_read_ = true;
   packet_bytes_ = packet_count_ = 0;
-  forget_losses();
+  losses_.clear();
   io_->error = 0;
   int result = av_seek_frame(context_.get(), stream, timestamp, AVSEEK_FLAG_BACKWARD);
   if (result < 0 && !failure_)
@@ -494,7 +458,7 @@ void format_reader::rewind() {
   const auto position = std::exchange(position_, 0);
   try {
     packet_bytes_ = packet_count_ = 0;
-    forget_losses();
+    losses_.clear();
     begin();
     has_read_ = false;
   } catch (...) {

@@ -5,6 +5,7 @@
 #include "av_messages.hpp"
 #include "byte_input.hpp"
 #include "movie_tables.hpp"
+#include "packet_losses.hpp"
 
 #include <lade/media/av.hpp>
 #include <lade/media/av/demuxer.hpp>
@@ -12,11 +13,9 @@
 #include <lade/media/av/stream_info.hpp>
 
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -118,12 +117,6 @@ class format_reader {
   static int refuse_open(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
                          AVDictionary** options) noexcept;
 
-  // Where packets of a transport stream are missing.
-  struct stream_losses {
-    std::deque<std::int64_t> positions;  // as av_messages has them, of those not yet passed
-    bool last_is_flagged = false;        // as damaged: the last packet
-  };
-
   using unopened_context = std::unique_ptr<AVFormatContext, void (*)(AVFormatContext*)>;
 
   void make_io();
@@ -135,10 +128,6 @@ class format_reader {
   void check_file_end();
   void check_last_packet();
   void count(const AVPacket& next);
-  bool begins_anew(const lost_packets& where, bool is_of_stream);
-  void take_losses(const av_messages& said);
-  void forget_losses();
-  void flag_behind_loss(AVPacket& next);
   bool ends_file(const AVPacket& last);
   void report_missing(const std::string& what);
   void check_input_end();
@@ -170,11 +159,9 @@ class format_reader {
   std::unique_ptr<AVIOContext, av_format_deleter> io_;
   std::unique_ptr<AVFormatContext, av_format_deleter> context_;
   std::vector<stream_info> streams_;
-  held_bytes held_;                    // while the file is opened
-  movie_tables tables_;                // of MP4 and QuickTime
-  std::vector<stream_losses> losses_;  // of each stream
-  bool part_begins_ = false;           // of a joined recording: its tables have been read
-  std::set<int> part_streams_;         // identifiers of those whose packets of it have been read
+  held_bytes held_;      // while the file is opened
+  movie_tables tables_;  // of MP4 and QuickTime
+  packet_losses losses_;
   bool found_steps_back_ = false;
   std::vector<std::optional<step_back>> steps_back_;  // of each stream, once they have been found
 };

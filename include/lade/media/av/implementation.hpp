@@ -45,6 +45,7 @@
 #include "../../../../media/av/packet_filter.cpp"
 #include "../../../../media/av/packet_format.cpp"
 #include "../../../../media/av/packet_index.cpp"
+#include "../../../../media/av/packet_losses.cpp"
 #include "../../../../media/av/parameter_sets.cpp"
 #include "../../../../media/av/picture_converter.cpp"
 #include "../../../../media/av/picture_order.cpp"
