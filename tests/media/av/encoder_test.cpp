@@ -810,31 +810,30 @@ TEST(VideoEncoder, TheBestQualityTakesTheMostBytes) {
   }
 }
 
+static void expect_taken(std::string_view encoder, std::string_view option,
+                         std::optional<double> quality = {}) {
+  auto options = small_video();
+  options.width = options.height = 64;
+  options.encoder = encoder;
+  options.options = option;
+  options.quality = quality;
+  EXPECT_NO_THROW(video_encoder opened(options)) << encoder << " " << option;
+}
+
 TEST(VideoEncoder, TakesOptionsThatStateTheQualityAlone) {
   for (const auto& [encoder, option] : {std::pair{"libx264", "crf=10"},
                                         {"libx264", "qp=0"},
                                         {"libx265", "qp=5"},
                                         {"libvpx-vp9", "lossless=1"},
-                                        {"libwebp", "quality=50"}}) {
-    auto options = small_video();
-    options.width = options.height = 64;
-    options.encoder = encoder;
-    options.options = option;
-    EXPECT_NO_THROW(video_encoder opened(options)) << encoder << " " << option;
-  }
+                                        {"libwebp", "quality=50"}})
+    expect_taken(encoder, option);
 }
 
 TEST(VideoEncoder, TakesOptionsThatOverrideNothing) {
   for (const auto& [encoder, option] : {std::pair{"libvpx-vp9", "lossless=0"},
                                         {"libx265", "x265-params=lossless=0"},
-                                        {"libsvtav1", "svtav1-params=film-grain=8"}}) {
-    auto options = small_video();
-    options.width = options.height = 64;
-    options.encoder = encoder;
-    options.options = option;
-    options.quality = 20;
-    EXPECT_NO_THROW(video_encoder opened(options)) << encoder << " " << option;
-  }
+                                        {"libsvtav1", "svtav1-params=film-grain=8"}})
+    expect_taken(encoder, option, 20);
 }
 
 TEST(VideoEncoder, MakesOnePacketOfAnAnimation) {
