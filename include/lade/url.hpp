@@ -15,7 +15,8 @@ std::string_view scheme_of(std::string_view name) noexcept;
 // The name as errors, traces, statistics and states show it. Of a URL, the user information and the
 // fragment are left out, and so are the values of query parameters, "token=...", but for those that
 // are known to name objects or to count (prefix, versionId, partNumber and the like). So no
-// password, token or signature is shown. Other names are returned as they are.
+// password, token or signature is shown. Other names are returned as they are. So are values that
+// begin with ".../": the name was shown before, and a path was appended to it.
 //
 // In doubt it hides too much. A password should have its '/', '?', '#' and '@' encoded; where
 // "user:" or "host:8080" is followed by one of them and by an '@' behind it, all up to the last '@'
