@@ -18,6 +18,7 @@ const std::error_category& error_category() noexcept {
         case errc::failed: return "failed";
         case errc::limit_exceeded: return "limit exceeded";
         case errc::changed: return "changed";
+        case errc::abandoned: return "abandoned";
       }
       return "unknown error";
     }

@@ -4,6 +4,7 @@
 #include <lade/channel.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/promise.hpp>
 #include <lade/scope.hpp>
 #include <lade/semaphore.hpp>
 #include <lade/task.hpp>
@@ -234,6 +235,47 @@ TEST(Interleavings, AnEventWakesAllWhoAreNotStopped) {
     EXPECT_TRUE(first.ended());
     EXPECT_TRUE(second.finished());
     EXPECT_TRUE(happened.is_set());
+  });
+}
+
+static task<> wait_for_value(future<int> awaited, int& value) {
+  value = co_await std::move(awaited);
+}
+
+static task<> wait_uninterrupted(future<int> awaited, int& value) {
+  value = co_await std::move(awaited).uninterruptible();
+}
+
+TEST(Interleavings, APromiseDeliversToOneWhoIsNotStopped) {
+  in_all_orders([](interleaving& order) {
+    promise<int> unset;
+    int value = 0;
+    started waiting(wait_for_value(unset.get_future(), value));
+    order.run({[&] { waiting.start(); }, [&] { unset.set_value(7); }, [&] { waiting.stop(); }});
+    EXPECT_TRUE(waiting.ended());
+    EXPECT_EQ(value, waiting.finished() ? 7 : 0);
+  });
+}
+
+TEST(Interleavings, AStopDoesNotEndAnUninterruptibleWait) {
+  in_all_orders([](interleaving& order) {
+    promise<int> unset;
+    int value = 0;
+    started waiting(wait_uninterrupted(unset.get_future(), value));
+    order.run({[&] { waiting.start(); }, [&] { unset.set_value(7); }, [&] { waiting.stop(); }});
+    EXPECT_TRUE(waiting.finished());
+    EXPECT_EQ(value, 7);
+  });
+}
+
+TEST(Interleavings, AnAbandonedPromiseEndsTheWait) {
+  in_all_orders([](interleaving& order) {
+    std::optional<promise<int>> unset(std::in_place);
+    int value = 0;
+    started waiting(wait_uninterrupted(unset->get_future(), value));
+    order.run({[&] { waiting.start(); }, [&] { unset.reset(); }});
+    EXPECT_TRUE(waiting.ended());
+    EXPECT_EQ(testing_support::code_of([&] { waiting.finished(); }), errc::abandoned);
   });
 }
 

@@ -22,6 +22,7 @@ enum class errc {
   failed,            // a function threw an exception that has no code
   limit_exceeded,    // data that would need more than an option allows
   changed,           // an object that is another than the one that was read before
+  abandoned,         // a promise that was destroyed without a result
 };
 
 const std::error_category& error_category() noexcept;

@@ -39,6 +39,7 @@
 #include <lade/printable.hpp>
 #include <lade/process.hpp>
 #include <lade/profile.hpp>
+#include <lade/promise.hpp>
 #include <lade/random.hpp>
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>

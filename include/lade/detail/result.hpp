@@ -16,7 +16,10 @@ class result {
   void return_value(U&& value) {
     outcome_.template emplace<1>(std::forward<U>(value));
   }
-  void unhandled_exception() noexcept { outcome_.template emplace<2>(std::current_exception()); }
+  void unhandled_exception() noexcept { set_exception(std::current_exception()); }
+  void set_exception(std::exception_ptr failure) noexcept {
+    outcome_.template emplace<2>(std::move(failure));
+  }
 
   T take() {
     if (auto* failure = std::get_if<2>(&outcome_)) std::rethrow_exception(std::move(*failure));
@@ -32,6 +35,7 @@ class result<T&> : private result<T*> {
  public:
   void return_value(T& value) noexcept { result<T*>::return_value(std::addressof(value)); }
   using result<T*>::unhandled_exception;
+  using result<T*>::set_exception;
   T& take() { return *result<T*>::take(); }
 };
 
@@ -40,6 +44,7 @@ class result<void> {
  public:
   void return_void() noexcept {}
   void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  void set_exception(std::exception_ptr failure) noexcept { failure_ = std::move(failure); }
   void take() {
     if (failure_) std::rethrow_exception(std::move(failure_));
   }
