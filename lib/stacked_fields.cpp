@@ -95,7 +95,7 @@ void write_field(const sample& from, const std::string& name, const tensor& slot
   } else if (value.type() == field::kind::number) {
     auto number = value.number();
     std::memcpy(slot.bytes(), &number, sizeof(number));
-  } else if (value.tensor().where().type == device::kind::cuda) {
+  } else if (!value.tensor().where().is_host_accessible()) {
     refuse_field(from, name, "it is not in host memory");
   } else {
     copy_elements(value.tensor(), slot.bytes());
