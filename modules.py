@@ -2,7 +2,9 @@
 #
 #   meson           lines `MODULE.FIELD<tab>WORDS` for meson.build
 #   options         the options of Meson that require every optional module; with the name of a
-#                   module, those that disable it and what depends on it, and require the others
+#                   module, those that disable it and what depends on it, and require the others.
+#                   Modules whose programs are missing are disabled.
+#   unbuildable     the modules whose programs are missing, with the programs
 #   optional        the modules that the library can be built without
 #   packages        Debian's packages that the modules need to be built
 #   test-packages   those that their tests need in addition
@@ -11,6 +13,7 @@ import configparser
 import dataclasses
 import os
 import pathlib
+import shutil
 import sys
 
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
@@ -29,6 +32,7 @@ class Module:
     dependencies: list = dataclasses.field(default_factory=list)
     dependency_headers: list = dataclasses.field(default_factory=list)
     packages: list = dataclasses.field(default_factory=list)
+    programs: list = dataclasses.field(default_factory=list)
     test_packages: list = dataclasses.field(default_factory=list)
     link: list = dataclasses.field(default_factory=list)
     includes: list = dataclasses.field(default_factory=list)
@@ -156,13 +160,20 @@ def print_for_meson(modules):
             print(f"{module.name}.{field}", value, sep="\t")
 
 
+def missing_programs(module):
+    """The programs of a module that are not installed."""
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/local/cuda/bin"
+    return [program for program in module.programs if not shutil.which(program, path=path)]
+
+
 def options(modules, without):
     """The options of Meson for all optional modules but one and those that depend on it."""
     if without and not (without in modules and modules[without].option):
         sys.exit(f"modules.py: no optional module '{without}'")
     for module in modules.values():
         if module.option:
-            left_out = without in [needed.name for needed in with_needed(modules, module.name)]
+            chain = with_needed(modules, module.name)
+            left_out = any(needed.name == without or missing_programs(needed) for needed in chain)
             yield f"-D{module.option}={'disabled' if left_out else 'enabled'}"
 
 
@@ -172,6 +183,10 @@ def main(root, question, without=None):
         print_for_meson(modules)
     elif question == "options":
         print(*options(modules, without))
+    elif question == "unbuildable":
+        for module in modules.values():
+            if missing := missing_programs(module):
+                print(f"{module.name} (needs {' '.join(missing)})")
     elif question == "optional":
         print(*[module.name for module in modules.values() if module.option])
     elif question in ["packages", "test-packages"]:

@@ -1,0 +1,13 @@
+// The compiled part of lade-cuda. To use it without building a library, include
+// this in exactly one .cpp file of the program, beside:
+//   lade/implementation.hpp
+// Written by `./dev modules` from modules.ini.
+
+#pragma once
+
+#include "../../../cuda/completion_watch.cpp"
+#include "../../../cuda/device.cpp"
+#include "../../../cuda/error.cpp"
+#include "../../../cuda/event.cpp"
+#include "../../../cuda/runtime_api.cpp"
+#include "../../../cuda/stream.cpp"
