@@ -9,5 +9,6 @@
 #include "../../../cuda/device.cpp"
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
+#include "../../../cuda/nvtx.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
