@@ -1,0 +1,17 @@
+#include "copy_grid.hpp"
+#include "kernel_launches.hpp"
+
+namespace lade::cuda {
+
+static __global__ void __launch_bounds__(byte_copy::threads)
+    copy_kernel(const __grid_constant__ byte_copy copy) {
+  copy_group(copy, {blockIdx.x, 0, 0}, static_cast<int>(threadIdx.x));
+}
+
+int launch_copy(const byte_copy& copy, CUstream_st* stream) {
+  const auto shape = grid_of(copy);
+  copy_kernel<<<shape.x, shape.threads, 0, stream>>>(copy);
+  return cudaGetLastError();
+}
+
+}  // namespace lade::cuda
