@@ -9,5 +9,7 @@
 #include "../../../cuda/device.cpp"
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
+#include "../../../cuda/memory.cpp"
+#include "../../../cuda/numa_policy.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
