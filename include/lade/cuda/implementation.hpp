@@ -16,6 +16,8 @@
 #include "../../../cuda/image_batch.cpp"
 #include "../../../cuda/kernel_arguments.cpp"
 #include "../../../cuda/kernel_launches.cpp"
+#include "../../../cuda/memory.cpp"
+#include "../../../cuda/numa_policy.cpp"
 #include "../../../cuda/nvtx.cpp"
 #include "../../../cuda/resample_queue.cpp"
 #include "../../../cuda/runtime_api.cpp"
