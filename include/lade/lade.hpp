@@ -38,6 +38,7 @@
 #include <lade/pad.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/pop_batch.hpp>
 #include <lade/printable.hpp>
 #include <lade/process.hpp>
 #include <lade/profile.hpp>
