@@ -66,7 +66,7 @@ class training {
       : ranks_(ranks), rank_(this_rank(ranks)), checkpoint_(std::move(checkpoint)) {
     auto path = logs + "/rank-" + std::to_string(rank_.rank);
     log_.open(path, std::ios::app);
-    if (!log_) throw lade::error(lade::errc::invalid_argument, "open " + path, "cannot be written");
+    if (!log_) throw lade::error(lade::errc::failed, "open " + path, "it cannot be written");
     log_ << std::setprecision(17);
     load();
   }
@@ -113,6 +113,7 @@ class training {
     if (batch)
       for (auto& digit : *batch) log_ << ' ' << digit.key;
     log_ << std::endl;
+    if (!log_) throw lade::error(lade::errc::failed, "write a line of the log");
     return true;
   }
 
@@ -125,7 +126,7 @@ class training {
     std::ofstream file(fresh, std::ios::binary);
     file.write(reinterpret_cast<const char*>(&model_), sizeof model_);
     file << to_json(lade::merge(states)) << std::flush;
-    if (!file) throw lade::error(lade::errc::invalid_argument, "write " + fresh, "no space");
+    if (!file) throw lade::error(lade::errc::failed, "write " + fresh);
     std::filesystem::rename(fresh, checkpoint_);
   }
 
@@ -136,7 +137,7 @@ class training {
     auto saved = ranks_.broadcast({std::istreambuf_iterator<char>(file), {}});
     if (saved.empty()) return;
     if (saved.size() < sizeof model_)
-      throw lade::error(lade::errc::invalid_argument, "read " + checkpoint_, "it is cut off");
+      throw lade::error(lade::errc::invalid_data, "read " + checkpoint_, "it is cut off");
     std::memcpy(static_cast<void*>(&model_), saved.data(), sizeof model_);
     state_ = lade::state_from_json(saved.substr(sizeof model_));
   }

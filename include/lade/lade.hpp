@@ -68,3 +68,4 @@
 #include <lade/trace.hpp>
 #include <lade/when_all.hpp>
 #include <lade/window.hpp>
+#include <lade/with_stop.hpp>

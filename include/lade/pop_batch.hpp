@@ -42,7 +42,10 @@ task<> pop_more(channel<T>& from, std::vector<T>& batch, std::size_t most) {
 // `most`: from 1 to 1,073,741,824. `within`: 0 or less returns the values that are in the channel.
 //
 // A channel that is closed ends the batch early. Any number of coroutines may take batches and
-// single values of one channel; each value goes to one of them. The channel must outlive the await.
+// single values of one channel; each value goes to one of them. Two that fill a batch at the same
+// time share the values, so that both fill more slowly: let one coroutine take batches, and start
+// the work on them beside it. The channel must outlive the await.
+//
 // The time is that of with_timeout, and so is the cost, unless the batch is full without a wait.
 //
 // Requires a runtime. Throws error(invalid_argument) for a `most` out of range. Throws

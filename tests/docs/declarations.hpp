@@ -247,3 +247,15 @@ void all_reduce(std::vector<double>& sums);
 void update(const std::vector<double>& sums);
 std::vector<std::string> gather(const std::string& text);
 }  // namespace page_21_ranks
+
+namespace page_22_serving {
+struct client {};
+class request {
+ public:
+  lade::future<std::string> take_answer();
+};
+lade::task<request> receive(const client& from);
+lade::task<> send(const client& to, std::string text);
+lade::task<> answer(std::vector<request> requests);
+lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
+}  // namespace page_22_serving

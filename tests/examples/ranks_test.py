@@ -207,13 +207,28 @@ class Ranks(unittest.TestCase):
         steps = self.finished(5)
         self.assertLess(len(steps), 5)
 
-    def test_a_rank_that_fails_ends_all(self):
+    # Of four ranks, of which one logs to another place. Returns what they say.
+    def fail(self, checkpoint, place=None):
         logs = self.directory / "logs"
-        (logs / "rank-2").mkdir(parents=True)
-        program = subprocess.run([MPIRUN, "-n", "4", PROGRAM, self.directory / "checkpoint", logs],
+        logs.mkdir()
+        if place:
+            (logs / "rank-2").symlink_to(place)
+        program = subprocess.run([MPIRUN, "-n", "4", PROGRAM, checkpoint, logs],
                                  env={**os.environ, **MPI}, capture_output=True, text=True)
         self.assertNotEqual(program.returncode, 0)
-        self.assertIn(f"ranks: rank 2: open {logs}/rank-2: ", program.stderr)
+        return program.stderr
+
+    def test_a_rank_that_cannot_begin_ends_all(self):
+        self.assertIn(f"ranks: rank 2: open {self.directory}/logs/rank-2: ",
+                      self.fail(self.directory / "checkpoint", self.directory))
+
+    def test_a_rank_that_fails_while_others_wait_for_it_ends_all(self):
+        self.assertIn("ranks: rank 2: write a line of the log: ",
+                      self.fail(self.directory / "checkpoint", "/dev/full"))
+
+    def test_a_checkpoint_that_cannot_be_written_ends_all(self):
+        self.assertIn(f"ranks: rank 0: write {self.directory}/missing/checkpoint.new: ",
+                      self.fail(self.directory / "missing" / "checkpoint"))
 
     def test_the_variables_of_each_launcher_are_understood(self):
         for names in [["RANK", "WORLD_SIZE"], ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"]]:
