@@ -1,4 +1,5 @@
 #include <lade/cuda/change_layout.hpp>
+#include <lade/cuda/stream.hpp>
 
 #include "kernel_arguments.hpp"
 #include "kernel_launches.hpp"
@@ -38,6 +39,12 @@ void change_layout(const device_images& from, const device_images& to, const ima
   change.from_planar = from.layout == pixel_layout::chw;
   change.to_planar = to.layout == pixel_layout::chw;
   check_launch(current_launches().layout(change, on), item);
+}
+
+void change_layout(const device_images& from, const device_images& to, const image_extents& of,
+                   const stream& on) {
+  const current_device scope(on.on());
+  change_layout(from, to, of, on.handle());
 }
 
 }  // namespace lade::cuda

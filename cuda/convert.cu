@@ -1,5 +1,6 @@
 #include "convert_grid.hpp"
 #include "kernel_launches.hpp"
+#include "launch_kernel.hpp"
 
 namespace lade::cuda {
 
@@ -9,13 +10,12 @@ static __global__ void __launch_bounds__(convert_threads)
   Kind::run(batch, {blockIdx.x, blockIdx.y, blockIdx.z}, static_cast<int>(threadIdx.x));
 }
 
-int launch_convert(const convert_batch& batch, CUstream_st* stream) {
+int launch_convert(const convert_batch& batch, CUstream_st* on) {
+  int result = cudaSuccess;
   use_convert_kind(batch, [&](auto kind) {
-    const auto shape = grid_of(batch, kind.pixels);
-    convert_kernel<decltype(kind)>
-        <<<dim3(shape.x, shape.y, shape.z), shape.threads, 0, stream>>>(batch);
+    result = launch_kernel(convert_kernel<decltype(kind)>, grid_of(batch, kind.pixels), batch, on);
   });
-  return cudaGetLastError();
+  return result;
 }
 
 }  // namespace lade::cuda

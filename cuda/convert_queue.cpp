@@ -4,8 +4,8 @@
 namespace lade::cuda {
 
 convert_queue::convert_queue(const image_batch& to, int channels, const checked_item& item,
-                             CUstream_st* stream)
-    : item_(item), stream_(stream) {
+                             CUstream_st* on)
+    : item_(item), stream_(on) {
   batch_.channels = channels;
   batch_.target.data = to.data;
   batch_.target.width = to.width;

@@ -15,7 +15,7 @@ namespace lade::cuda {
 // together as a kernel's parameters hold. The last ones with `flush`.
 class convert_queue {
  public:
-  convert_queue(const image_batch& to, int channels, const checked_item& item, CUstream_st* stream);
+  convert_queue(const image_batch& to, int channels, const checked_item& item, CUstream_st* on);
   convert_queue(const convert_queue&) = delete;
   convert_queue& operator=(const convert_queue&) = delete;
 

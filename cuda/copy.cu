@@ -1,5 +1,6 @@
 #include "copy_grid.hpp"
 #include "kernel_launches.hpp"
+#include "launch_kernel.hpp"
 
 namespace lade::cuda {
 
@@ -8,10 +9,8 @@ static __global__ void __launch_bounds__(byte_copy::threads)
   copy_group(copy, {blockIdx.x, 0, 0}, static_cast<int>(threadIdx.x));
 }
 
-int launch_copy(const byte_copy& copy, CUstream_st* stream) {
-  const auto shape = grid_of(copy);
-  copy_kernel<<<shape.x, shape.threads, 0, stream>>>(copy);
-  return cudaGetLastError();
+int launch_copy(const byte_copy& copy, CUstream_st* on) {
+  return launch_kernel(copy_kernel, grid_of(copy), copy, on);
 }
 
 }  // namespace lade::cuda

@@ -1,4 +1,5 @@
 #include <lade/cuda/copy_bytes.hpp>
+#include <lade/cuda/stream.hpp>
 
 #include "copy_grid.hpp"
 #include "kernel_arguments.hpp"
@@ -16,6 +17,11 @@ void copy_bytes(const void* from, void* to, std::size_t bytes, CUstream_st* on) 
   copy.to = static_cast<unsigned char*>(to);
   copy.bytes = static_cast<std::int64_t>(bytes);
   check_launch(current_launches().copy(copy, on), item);
+}
+
+void copy_bytes(const void* from, void* to, std::size_t bytes, const stream& on) {
+  const current_device scope(on.on());
+  copy_bytes(from, to, bytes, on.handle());
 }
 
 }  // namespace lade::cuda

@@ -12,18 +12,18 @@ struct convert_batch;
 struct layout_change;
 struct resample_batch;
 
-int launch_copy(const byte_copy& copy, CUstream_st* stream);
-int launch_convert(const convert_batch& batch, CUstream_st* stream);
-int launch_layout(const layout_change& change, CUstream_st* stream);
-int launch_resample(const resample_batch& batch, CUstream_st* stream);
+int launch_copy(const byte_copy& copy, CUstream_st* on);
+int launch_convert(const convert_batch& batch, CUstream_st* on);
+int launch_layout(const layout_change& change, CUstream_st* on);
+int launch_resample(const resample_batch& batch, CUstream_st* on);
 
 // The table that the public functions launch through: the functions above, unless a test has
 // replaced them.
 struct kernel_launches {
-  int (*copy)(const byte_copy& copy, CUstream_st* stream) = launch_copy;
-  int (*convert)(const convert_batch& batch, CUstream_st* stream) = launch_convert;
-  int (*layout)(const layout_change& change, CUstream_st* stream) = launch_layout;
-  int (*resample)(const resample_batch& batch, CUstream_st* stream) = launch_resample;
+  int (*copy)(const byte_copy& copy, CUstream_st* on) = launch_copy;
+  int (*convert)(const convert_batch& batch, CUstream_st* on) = launch_convert;
+  int (*layout)(const layout_change& change, CUstream_st* on) = launch_layout;
+  int (*resample)(const resample_batch& batch, CUstream_st* on) = launch_resample;
 };
 
 const kernel_launches& current_launches() noexcept;

@@ -1,4 +1,5 @@
 #include "kernel_launches.hpp"
+#include "launch_kernel.hpp"
 #include "layout_grid.hpp"
 
 namespace lade::cuda {
@@ -9,12 +10,12 @@ static __global__ void __launch_bounds__(layout_change::threads)
   Kind::run(change, {blockIdx.x, blockIdx.y, 0}, static_cast<int>(threadIdx.x), gridDim.y);
 }
 
-int launch_layout(const layout_change& change, CUstream_st* stream) {
-  const auto shape = grid_of(change);
+int launch_layout(const layout_change& change, CUstream_st* on) {
+  int result = cudaSuccess;
   use_layout_kind(change, [&](auto kind) {
-    layout_kernel<decltype(kind)><<<dim3(shape.x, shape.y), shape.threads, 0, stream>>>(change);
+    result = launch_kernel(layout_kernel<decltype(kind)>, grid_of(change), change, on);
   });
-  return cudaGetLastError();
+  return result;
 }
 
 }  // namespace lade::cuda

@@ -1,4 +1,5 @@
 #include "kernel_launches.hpp"
+#include "launch_kernel.hpp"
 #include "resample_grid.hpp"
 
 namespace lade::cuda {
@@ -15,14 +16,9 @@ static __global__ void __launch_bounds__(resample_tile::threads)
   });
 }
 
-int launch_resample(const resample_batch& batch, CUstream_st* stream) {
-  const auto shape = grid_of(batch);
-  const dim3 blocks(shape.x, shape.y, shape.z);
-  if (batch.sample_bytes == 1)
-    resample_kernel<1><<<blocks, shape.threads, shape.shared_bytes, stream>>>(batch);
-  else
-    resample_kernel<2><<<blocks, shape.threads, shape.shared_bytes, stream>>>(batch);
-  return cudaGetLastError();
+int launch_resample(const resample_batch& batch, CUstream_st* on) {
+  const auto kernel = batch.sample_bytes == 1 ? resample_kernel<1> : resample_kernel<2>;
+  return launch_kernel(kernel, grid_of(batch), batch, on);
 }
 
 }  // namespace lade::cuda

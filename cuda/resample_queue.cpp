@@ -7,8 +7,8 @@ namespace lade::cuda {
 static constexpr unsigned wanted_shared_bytes = 16 * 1024;
 
 resample_queue::resample_queue(const image_batch& to, int sample_bytes, const checked_item& item,
-                               CUstream_st* stream)
-    : item_(item), stream_(stream) {
+                               CUstream_st* on)
+    : item_(item), stream_(on) {
   batch_.sample_bytes = sample_bytes;
   batch_.target.data = to.data;
   batch_.target.width = to.width;

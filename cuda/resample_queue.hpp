@@ -16,7 +16,7 @@ namespace lade::cuda {
 class resample_queue {
  public:
   resample_queue(const image_batch& to, int sample_bytes, const checked_item& item,
-                 CUstream_st* stream);
+                 CUstream_st* on);
   resample_queue(const resample_queue&) = delete;
   resample_queue& operator=(const resample_queue&) = delete;
 

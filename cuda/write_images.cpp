@@ -1,3 +1,4 @@
+#include <lade/cuda/stream.hpp>
 #include <lade/cuda/write_images.hpp>
 
 #include "convert_queue.hpp"
@@ -75,6 +76,11 @@ void write_images(std::span<const image_source> images, const image_batch& to, C
   colours.flush();
   greys.flush();
   resizes.flush();
+}
+
+void write_images(std::span<const image_source> images, const image_batch& to, const stream& on) {
+  const current_device scope(on.on());
+  write_images(images, to, on.handle());
 }
 
 }  // namespace lade::cuda

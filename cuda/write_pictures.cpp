@@ -1,3 +1,4 @@
+#include <lade/cuda/stream.hpp>
 #include <lade/cuda/write_pictures.hpp>
 
 #include "resample_queue.hpp"
@@ -125,6 +126,12 @@ void write_pictures(std::span<const yuv_picture> pictures, const image_batch& to
     (pictures[i].bits > 8 ? words : bytes).add(resampled_picture(pictures[i], to, i, item));
   bytes.flush();
   words.flush();
+}
+
+void write_pictures(std::span<const yuv_picture> pictures, const image_batch& to,
+                    const stream& on) {
+  const current_device scope(on.on());
+  write_pictures(pictures, to, on.handle());
 }
 
 }  // namespace lade::cuda

@@ -1,7 +1,11 @@
 #include <lade/cuda/copy_bytes.hpp>
+#include <lade/cuda/stream.hpp>
 #include <lade/error.hpp>
 
+#include "fake_driver.hpp"
 #include "kernel_fixture.hpp"
+
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <vector>
@@ -41,6 +45,41 @@ TEST(CopyBytesArguments, ThatCannotBeAreRefused) {
   EXPECT_THROW(copy_bytes(bytes, nullptr, 1, nullptr), error);
   EXPECT_THROW(copy_bytes(bytes, bytes + 1, 0, nullptr), error);
   EXPECT_EQ(grids.launches, 0);
+}
+
+TEST(CopyBytesOnAStream, AreCopiedWithItsDeviceAsTheCurrentOne) {
+  const fake_driver driver({.devices = 2});
+  emulated_grids grids(1);
+  int current = 0;
+  grids.before_launch = [&] { current = device::current().index(); };
+  const stream on(device(1));
+  const unsigned char from = 7;
+  unsigned char to = 0;
+  copy_bytes(&from, &to, 1, on);
+  EXPECT_EQ(to, 7);
+  EXPECT_EQ(current, 1);
+  EXPECT_EQ(grids.last_stream, on.handle());
+  EXPECT_EQ(device::current().index(), 0);
+}
+
+TEST(CopyBytesOnAStream, AFailedLaunchIsAnErrorThatNamesTheOperation) {
+  static constexpr kernel_launches failing{
+      .copy = [](const byte_copy&, CUstream_st*) -> int { return cudaErrorInvalidConfiguration; }};
+  replace_launches(&failing);
+  const unsigned char from = 7;
+  unsigned char to = 0;
+  EXPECT_THAT([&] { copy_bytes(&from, &to, 1, nullptr); },
+              testing::ThrowsMessage<error>(
+                  testing::StartsWith("copy bytes on the device: cudaErrorInvalidConfiguration")));
+  replace_launches(nullptr);
+}
+
+TEST(CopyBytesOnAStream, WithoutAGpuThrowCudasError) {
+  if (has_gpu()) return;
+  const unsigned char from = 7;
+  unsigned char to = 0;
+  EXPECT_THAT([&] { copy_bytes(&from, &to, 1, nullptr); },
+              testing::ThrowsMessage<error>(testing::HasSubstr("cudaError")));
 }
 
 LADE_KERNEL_SUITE(CopyBytes);

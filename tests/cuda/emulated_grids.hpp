@@ -33,38 +33,42 @@ class emulated_grids {
   // Which blocks of a launch run; all if not set.
   std::function<bool(const grid_shape&, const grid_block&)> only;
 
+  // What is called before each launch, if it is set.
+  std::function<void()> before_launch;
+
   int launches = 0;
+  CUstream_st* last_stream = nullptr;
   bool grouped = false;  // whether the last conversion's threads made groups of pixels
 
  private:
-  static int copy(const byte_copy& copy, CUstream_st*) {
-    return current_->run(grid_of(copy), [&](const grid_block& block, int thread) {
+  static int copy(const byte_copy& copy, CUstream_st* on) {
+    return current_->run(grid_of(copy), on, [&](const grid_block& block, int thread) {
       copy_group(copy, block, thread);
     });
   }
 
-  static int convert(const convert_batch& batch, CUstream_st*) {
+  static int convert(const convert_batch& batch, CUstream_st* on) {
     current_->grouped = batch.grouped;
     use_convert_kind(batch, [&](auto kind) {
-      current_->run(grid_of(batch, kind.pixels),
+      current_->run(grid_of(batch, kind.pixels), on,
                     [&](const grid_block& block, int thread) { kind.run(batch, block, thread); });
     });
     return 0;
   }
 
-  static int layout(const layout_change& change, CUstream_st*) {
+  static int layout(const layout_change& change, CUstream_st* on) {
     const auto shape = grid_of(change);
     use_layout_kind(change, [&](auto kind) {
-      current_->run(shape, [&](const grid_block& block, int thread) {
+      current_->run(shape, on, [&](const grid_block& block, int thread) {
         kind.run(change, block, thread, shape.y);
       });
     });
     return 0;
   }
 
-  static int resample(const resample_batch& batch, CUstream_st*) {
+  static int resample(const resample_batch& batch, CUstream_st* on) {
     const auto shape = grid_of(batch);
-    current_->run_blocks(shape, [&](const grid_block& block) {
+    current_->run_blocks(shape, on, [&](const grid_block& block) {
       if (batch.sample_bytes == 1)
         current_->resample_one<1>(batch, shape, block);
       else
@@ -93,8 +97,12 @@ class emulated_grids {
   }
 
   template <class F>
-  void run_blocks(const grid_shape& shape, F run_block) {
+  void run_blocks(const grid_shape& shape, CUstream_st* on, F run_block) {
+    if (shape.x >= 1U << 31 || shape.y > 65535 || shape.z > 65535 || shape.threads > 1024)
+      throw std::runtime_error("no device has such a grid");
     ++launches;
+    last_stream = on;
+    if (before_launch) before_launch();
     for (grid_block block; block.z < shape.z; ++block.z)
       for (block.y = 0; block.y < shape.y; ++block.y)
         for (block.x = 0; block.x < shape.x; ++block.x)
@@ -102,8 +110,8 @@ class emulated_grids {
   }
 
   template <class F>
-  int run(const grid_shape& shape, F run_thread) {
-    run_blocks(shape, [&](const grid_block& block) {
+  int run(const grid_shape& shape, CUstream_st* on, F run_thread) {
+    run_blocks(shape, on, [&](const grid_block& block) {
       for (const auto t : any_order(shape.threads)) run_thread(block, static_cast<int>(t));
     });
     return 0;

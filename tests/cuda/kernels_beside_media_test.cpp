@@ -1,9 +1,8 @@
-// Kernels beside the module `media`, which does the same on the CPU.
-#include "../../media/picture.hpp"
+// Kernels beside the resizer of the module `media`, which does the same on the CPU.
+#include "../../media/picture_planes.hpp"
 #include "random_pictures.hpp"
 
 #include <lade/cuda/write_images.hpp>
-#include <lade/media/resize.hpp>
 #include <lade/tensor.hpp>
 
 #include <algorithm>
@@ -45,10 +44,46 @@ static media::axis_range range_of(double begin, double length, bool isolated, in
   return {axis.begin, axis.length, axis.low, axis.high};
 }
 
-static media::picture_view view_of(const yuv_picture& of) {
-  return {.x = range_of(of.crop.left, of.crop.width, of.crop.isolated, of.width),
-          .y = range_of(of.crop.top, of.crop.height, of.crop.isolated, of.height),
-          .turn = {.mirror_x = of.flip}};
+static media::resize_shape shape_of(const crop_box& crop, int width, int height, bool flip,
+                                    const image_batch& to) {
+  return {.x = range_of(crop.left, crop.width, crop.isolated, width),
+          .y = range_of(crop.top, crop.height, crop.isolated, height),
+          .width = to.width,
+          .height = to.height,
+          .mirrored = flip};
+}
+
+static media::coarse_axis coarse_axis_of(int luma, int shift, media::chroma_site site) {
+  const double step = 1 << shift;
+  return {.size = media::chroma_size(luma, shift),
+          .step = step,
+          .offset = site == media::chroma_site::first ? (step - 1) / 2 : 0};
+}
+
+// What lade::media::write_picture does.
+static void write_by_media(const media::picture& from, const media::resize_shape& shape,
+                           const media::pixel_target& to) {
+  media::pixel_writer writer;
+  media::resizer engine;
+  writer.begin(to, {});
+  engine.plan(shape);
+  engine.plan_chroma(coarse_axis_of(from.width, from.chroma_shift_x, from.siting.x),
+                     coarse_axis_of(from.height, from.chroma_shift_y, from.siting.y));
+  const media::picture_planes planes(from, engine, to.channels);
+  engine.run(planes.all(), planes.steps(), writer);
+}
+
+// What lade::media::resize does.
+static void resize_by_media(const tensor& image, const media::resize_shape& shape,
+                            const media::pixel_target& to) {
+  media::pixel_writer writer;
+  media::resizer engine;
+  writer.begin(to, {});
+  engine.plan(shape);
+  const auto channels = static_cast<int>(image.shape()[2]);
+  media::memory_rows rows(image.data<std::uint8_t>() + engine.luma().columns.first() * channels,
+                          image.strides()[0]);
+  engine.run(rows, channels, writer);
 }
 
 static media::picture media_picture(const random_picture& from) {
@@ -88,18 +123,19 @@ TEST_P(KernelsBesideMedia, WriteTheSamePictures) {
     auto picture = any_picture(any_kind(), size_for(to.width), size_for(to.height));
     if (maybe()) picture.source.crop = any_crop(picture.source.width, picture.source.height);
     const auto expected = tensor_for(to);
-    media::write_picture(media_picture(picture), view_of(picture.source), target_in(expected, to));
-    const auto elements = written(to, 1, 0, [&](const image_batch& batch) {
-      write_pictures({&picture.source, 1}, batch, nullptr);
-    });
+    const auto& source = picture.source;
+    write_by_media(media_picture(picture),
+                   shape_of(source.crop, source.width, source.height, source.flip, to),
+                   target_in(expected, to));
+    const auto elements = written(
+        to, 1, 0, [&](const image_batch& batch) { write_pictures({&source, 1}, batch, nullptr); });
     ASSERT_LE(difference(elements, expected), most_difference) << name(to.type);
   }
 }
 
 TEST_P(KernelsBesideMedia, WriteTheSameImages) {
   for (int round = 0; round < 300; ++round) {
-    auto to = any_batch(any_size(150), any_size(90), 3);
-    to.bgr = false;
+    const auto to = any_batch(any_size(150), any_size(90), 3);
     image_source source{.width = maybe() ? to.width : size_for(to.width),
                         .height = maybe() ? to.height : size_for(to.height),
                         .channels = maybe() ? 3 : 1,
@@ -110,15 +146,9 @@ TEST_P(KernelsBesideMedia, WriteTheSameImages) {
     const auto memory = memory_of(bytes, std::size_t(below(4)));
     source.data = memory->data();
     if (maybe()) source.crop = any_crop(source.width, source.height);
-    source.crop.isolated = false;
     const auto expected = tensor_for(to);
-    media::resize(
-        image, expected,
-        {.from = {source.crop.left, source.crop.top, source.crop.width, source.crop.height},
-         .flip = source.flip,
-         .layout = static_cast<media::image_layout>(to.layout),
-         .mean = to.mean,
-         .stddev = to.stddev});
+    resize_by_media(image, shape_of(source.crop, source.width, source.height, source.flip, to),
+                    target_in(expected, to));
     const auto elements = written(
         to, 1, 0, [&](const image_batch& batch) { write_images({&source, 1}, batch, nullptr); });
     ASSERT_LE(difference(elements, expected), most_difference) << name(to.type);

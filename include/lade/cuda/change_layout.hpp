@@ -6,9 +6,11 @@
 
 #include <cstdint>
 
-struct CUstream_st;  // what a cudaStream_t points to
+struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
 
 namespace lade::cuda {
+
+class stream;
 
 // Contiguous images in device memory: [images, height, width, channels] for hwc, and [images,
 // channels, height, width] for chw.
@@ -36,5 +38,9 @@ struct image_extents {
 // too large to address, and error(unsupported) for other element types.
 void change_layout(const device_images& from, const device_images& to, const image_extents& of,
                    CUstream_st* on);
+
+// The same on a stream of any device.
+void change_layout(const device_images& from, const device_images& to, const image_extents& of,
+                   const stream& on);
 
 }  // namespace lade::cuda

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <span>
 
-struct CUstream_st;  // what a cudaStream_t points to
+struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
 
 namespace lade::cuda {
+
+class stream;
 
 // An image in device memory: u8 [height, width, channels].
 struct image_source {
@@ -44,5 +46,8 @@ struct image_source {
 // Throws error(unsupported) for other element types, and for images that shrink by more than 100
 // along an axis. Then nothing is enqueued. Throws an error of CUDA if a kernel cannot be launched.
 void write_images(std::span<const image_source> images, const image_batch& to, CUstream_st* on);
+
+// The same on a stream of any device.
+void write_images(std::span<const image_source> images, const image_batch& to, const stream& on);
 
 }  // namespace lade::cuda

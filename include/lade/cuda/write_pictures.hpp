@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <span>
 
-struct CUstream_st;  // what a cudaStream_t points to
+struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
 
 namespace lade::cuda {
+
+class stream;
 
 // The weights of R, G and B in the luma: Rec. ITU-R BT.601-7, BT.709-6, and BT.2020-2 with
 // non-constant luminance.
