@@ -230,3 +230,32 @@ struct library {
   void submit(request, F) {}
 };
 }  // namespace page_19_devices_and_memory
+namespace page_21_ranks {
+struct model_type {};
+inline model_type model;
+inline std::uint64_t epoch = 0;
+inline lade::shard_options rank;
+inline auto& steps = *static_cast<lade::run<lade::sample_batch>*>(nullptr);
+std::optional<lade::state> take_state();
+void step(const lade::sample_batch& batch);
+bool time_to_save();
+void save(const model_type& model, const std::string& state);
+void save(const lade::state& state);
+std::vector<double> gradients_of(const lade::sample_batch& batch);
+std::vector<double> zeros();
+void all_reduce(std::vector<double>& sums);
+void update(const std::vector<double>& sums);
+std::vector<std::string> gather(const std::string& text);
+}  // namespace page_21_ranks
+
+namespace page_22_serving {
+struct client {};
+class request {
+ public:
+  lade::future<std::string> take_answer();
+};
+lade::task<request> receive(const client& from);
+lade::task<> send(const client& to, std::string text);
+lade::task<> answer(std::vector<request> requests);
+lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
+}  // namespace page_22_serving
