@@ -11,5 +11,6 @@
 #include "../../../cuda/event.cpp"
 #include "../../../cuda/memory.cpp"
 #include "../../../cuda/numa_policy.cpp"
+#include "../../../cuda/nvtx.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
