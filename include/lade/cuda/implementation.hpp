@@ -6,7 +6,9 @@
 #pragma once
 
 #include "../../../cuda/completion_watch.cpp"
+#include "../../../cuda/copy_plan.cpp"
 #include "../../../cuda/device.cpp"
+#include "../../../cuda/device_batch.cpp"
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
 #include "../../../cuda/memory.cpp"
@@ -14,3 +16,5 @@
 #include "../../../cuda/nvtx.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
+#include "../../../cuda/to_device.cpp"
+#include "../../../cuda/transfers.cpp"
