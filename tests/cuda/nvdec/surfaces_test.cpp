@@ -26,14 +26,13 @@
 #include "../../support/seed.hpp"
 #include "../fake_driver.hpp"
 #include "../worlds.hpp"
-#include "fake_nvcuvid.hpp"
+#include "fake_gpu.hpp"
 #include "host_surfaces.hpp"
 
 namespace lade::cuda {
 
 using media::video_recipe;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing_support::code_of;
 
 static media::video video_of(const std::string& recipe) {
@@ -79,26 +78,6 @@ static std::vector<std::int64_t> numbers_of(
   for (const auto& [number, picture] : pictures) numbers.push_back(number);
   return numbers;
 }
-
-// A GPU without a GPU. At its end, nothing was misused, and nothing lives but what was abandoned.
-class fake_gpu {
- public:
-  fake_gpu() : fake_gpu(fake_nvcuvid::options{}) {}
-  explicit fake_gpu(const fake_nvcuvid::options& how) : nvdec(how) {}
-  ~fake_gpu() {
-    EXPECT_THAT(driver.faults(), IsEmpty());
-    EXPECT_THAT(nvdec.faults(), IsEmpty());
-    EXPECT_EQ(nvdec.live().contexts, 0);
-    EXPECT_EQ(nvdec.live().decoders, abandoned);
-    if (abandoned > 0) return;
-    EXPECT_EQ(nvdec.live().parsers, 0u);
-    EXPECT_EQ(nvdec.live().mapped, 0u);
-  }
-
-  fake_driver driver;
-  fake_nvcuvid nvdec;
-  std::size_t abandoned = 0;  // decoders
-};
 
 using decoded_case = std::tuple<driver_kind, const char*>;
 
