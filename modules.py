@@ -2,7 +2,9 @@
 #
 #   meson           lines `MODULE.FIELD<tab>WORDS` for meson.build
 #   options         the options of Meson that require every optional module; with the name of a
-#                   module, those that disable it and what depends on it, and require the others
+#                   module, those that disable it and what depends on it, and require the others.
+#                   Modules whose programs are missing are disabled.
+#   unbuildable     the modules whose programs are missing, with the programs
 #   optional        the modules that the library can be built without
 #   packages        Debian's packages that the modules need to be built
 #   test-packages   those that their tests need in addition
@@ -11,6 +13,7 @@ import configparser
 import dataclasses
 import os
 import pathlib
+import shutil
 import sys
 
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
@@ -29,6 +32,7 @@ class Module:
     dependencies: list = dataclasses.field(default_factory=list)
     dependency_headers: list = dataclasses.field(default_factory=list)
     packages: list = dataclasses.field(default_factory=list)
+    programs: list = dataclasses.field(default_factory=list)
     test_packages: list = dataclasses.field(default_factory=list)
     link: list = dataclasses.field(default_factory=list)
     includes: list = dataclasses.field(default_factory=list)
@@ -48,6 +52,12 @@ class Module:
     @property
     def implementation(self):
         return f"lade/{header_folder(self.folders[0])}implementation.hpp"
+
+    @property
+    def kernels(self):
+        """The header that is to implementation.hpp what kernels are to sources, or nothing."""
+        has_kernels = any(source.endswith(".cu") for source in self.sources)
+        return f"lade/{header_folder(self.folders[0])}implementation.cuh" if has_kernels else ""
 
 
 def header_folder(folder):
@@ -115,10 +125,22 @@ def implementation(modules, module):
     lines = [f"// The compiled part of {module.library}. To use it without building a library, include",
              f"// this in exactly one .cpp file of the program{', beside:' if beside else '.'}",
              *[f"//   {header}" for header in beside],
+             *([f"// and {module.kernels} in exactly one .cu file."] if module.kernels else []),
              "// Written by `./dev modules` from modules.ini.", "", "#pragma once", ""]
     folder = pathlib.PurePath("include", module.implementation).parent
     lines += [f'#include "{os.path.relpath(source, folder)}"' for source in module.sources
               if source.endswith(".cpp")]
+    return "\n".join(lines) + "\n"
+
+
+def kernels(module):
+    """The text of the module's implementation.cuh."""
+    folder = pathlib.PurePath("include", module.kernels).parent
+    lines = [f"// The kernels of {module.library}. To use it without building a library, include this in",
+             "// exactly one .cu file of the program.",
+             "// Written by `./dev modules` from modules.ini.", "", "#pragma once", ""]
+    lines += [f'#include "{os.path.relpath(source, folder)}"' for source in module.sources
+              if source.endswith(".cu")]
     return "\n".join(lines) + "\n"
 
 
@@ -135,6 +157,8 @@ def written(modules):
     """The files that are made from modules.ini: the path of each and its text."""
     texts = {f"include/{module.implementation}": implementation(modules, module)
              for module in modules.values()}
+    texts |= {f"include/{module.kernels}": kernels(module)
+              for module in modules.values() if module.kernels}
     return texts | {"meson_options.txt": meson_options(modules)}
 
 
@@ -149,11 +173,19 @@ def print_for_meson(modules):
         values["library"] = module.library
         values["option"] = module.option
         values["implementation"] = module.implementation
+        values["kernels"] = module.kernels
+        values["all_kernels"] = " ".join(needed.kernels for needed in chain if needed.kernels)
         values["implementations"] = " ".join(needed.implementation for needed in chain)
         # A linker resolves from left to right.
         values["links"] = " ".join(word for needed in reversed(chain) for word in needed.link)
         for field, value in values.items():
             print(f"{module.name}.{field}", value, sep="\t")
+
+
+def missing_programs(module):
+    """The programs of a module that are not installed."""
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/local/cuda/bin"
+    return [program for program in module.programs if not shutil.which(program, path=path)]
 
 
 def options(modules, without):
@@ -162,7 +194,8 @@ def options(modules, without):
         sys.exit(f"modules.py: no optional module '{without}'")
     for module in modules.values():
         if module.option:
-            left_out = without in [needed.name for needed in with_needed(modules, module.name)]
+            chain = with_needed(modules, module.name)
+            left_out = any(needed.name == without or missing_programs(needed) for needed in chain)
             yield f"-D{module.option}={'disabled' if left_out else 'enabled'}"
 
 
@@ -172,6 +205,10 @@ def main(root, question, without=None):
         print_for_meson(modules)
     elif question == "options":
         print(*options(modules, without))
+    elif question == "unbuildable":
+        for module in modules.values():
+            if missing := missing_programs(module):
+                print(f"{module.name} (needs {' '.join(missing)})")
     elif question == "optional":
         print(*[module.name for module in modules.values() if module.option])
     elif question in ["packages", "test-packages"]:

@@ -43,42 +43,45 @@ static tensor_spec spec_of_batch(const tensor_spec& of_sample, std::size_t size)
   return {of_sample.type, of_sample.shape.prepend(static_cast<std::int64_t>(size))};
 }
 
-static task<tensor> allocate_slots(tensor_spec of_sample, std::size_t size) {
+static task<tensor> allocate_slots(tensor_spec of_sample, std::size_t size, memory_resource* from) {
   auto spec = spec_of_batch(of_sample, size);
-  auto memory = co_await allocate(spec.bytes());
+  auto allocating = from ? allocate(spec.bytes(), *from) : allocate(spec.bytes());
+  auto memory = co_await std::move(allocating);
   co_return tensor(spec, std::move(memory));
 }
 
 // The slots of the fields that this sample is the first of its batch to have.
-static task<> make_field_slots(open_batch& batch, const sample& first) {
+static task<> make_field_slots(open_batch& batch, const sample& first, memory_resource* from) {
   auto& layout = *batch.layout;
   for (std::size_t i = 0; i < layout.fields.size(); ++i) {
     auto& slots = batch.tensors[layout.writers.size() + i];
     bool is_made = slots.rank() > 0;
     auto* value = is_made ? nullptr : first.find_field(layout.fields[i]);
     auto spec = value ? stacked_spec(*value) : std::nullopt;
-    if (spec) slots = co_await allocate_slots(*spec, layout.size);
+    if (spec) slots = co_await allocate_slots(*spec, layout.size, from);
   }
 }
 
-static task<std::shared_ptr<open_batch>> begin_batch(std::shared_ptr<const batch_layout> layout) {
+static task<std::shared_ptr<open_batch>> begin_batch(std::shared_ptr<const batch_layout> layout,
+                                                     memory_resource* from) {
   auto batch = std::make_shared<open_batch>(layout);
   for (std::size_t i = 0; i < layout->writers.size(); ++i)
-    batch->tensors[i] = co_await allocate_slots(layout->writers[i].spec, layout->size);
+    batch->tensors[i] = co_await allocate_slots(layout->writers[i].spec, layout->size, from);
   co_return batch;
 }
 
 // Gives every sample its slot; begins a new batch when one has no slots left.
 static async_generator<assigned> assign_slots(async_generator<sample> in,
-                                              std::shared_ptr<const batch_layout> layout) {
+                                              std::shared_ptr<const batch_layout> layout,
+                                              memory_resource* from) {
   std::shared_ptr<open_batch> current;
   std::size_t slot = layout->size;
   while (auto item = co_await in.next()) {
     if (slot == layout->size) {
-      current = co_await begin_batch(layout);
+      current = co_await begin_batch(layout, from);
       slot = 0;
     }
-    if (!layout->fields.empty()) co_await make_field_slots(*current, *item);
+    if (!layout->fields.empty()) co_await make_field_slots(*current, *item, from);
     current->origin.merge(in.origin());
     assigned next(std::move(*item), current, slot++);
     current->assigned = slot;
@@ -194,6 +197,7 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
   require_retry(name_, options.retry);
   require_budget(name_, options.error_budget);
   require_limits(name_, options.timeout, options.deadline);
+  require_host_accessible(name_, options.memory);
   batch_layout layout{options.size, std::move(written), field_names(options.fields, name_)};
   for (auto& each : layout.writers) {
     require_elements(each, name_);
@@ -204,9 +208,11 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
 }
 
 pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
-  auto slots = make_pipeline<assigned>(in.length(), [in, layout = layout_](const opening& run) {
-    return assign_slots(in.open(run.mixing_parts("batch_into")), layout);
-  });
+  auto slots = make_pipeline<assigned>(
+      in.length(), [in, layout = layout_, memory = options_.memory](const opening& run) {
+        return assign_slots(in.open(run.mixing_parts("batch_into")), layout,
+                            memory ? memory : run.batch_memory);
+      });
   return make_pipeline<sample_batch>(in.length() + 1, [slots, self = *this](const opening& run) {
     run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
     auto written = open_concurrent<assigned>(slots, run, self.name_, self.staff(run), self.writer_);

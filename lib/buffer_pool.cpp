@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <list>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@ namespace lade {
 
 using detail::block;
 using detail::block_bytes_for;
+using detail::block_store;
 
 // Waits until its bytes are reserved.
 class buffer_pool::reservation : private detail::waiter {
@@ -51,9 +53,34 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
   detail::wait_list waiters;
   std::atomic<bool> some_wait = false;  // read without the mutex, by those who then take it
   std::shared_ptr<state> self;          // while bytes are out
-  detail::block_store blocks;
+  std::list<block_store> stores;        // of all resources; the first is that of the pool itself
 
-  explicit state(std::size_t limit_bytes) : limit(limit_bytes) {}
+  state(std::size_t limit_bytes, memory_resource& resource) : limit(limit_bytes) {
+    stores.emplace_back(resource);
+  }
+
+  block_store& store_of(memory_resource& resource) {
+    std::lock_guard lock(mutex);
+    for (auto& each : stores)
+      if (&each.resource() == &resource) return each;
+    return stores.emplace_back(resource);
+  }
+
+  std::size_t kept_bytes() const noexcept {
+    std::size_t sum = 0;
+    for (auto& each : stores) sum += each.kept_bytes();
+    return sum;
+  }
+
+  // Takes the memory of kept blocks, so many bytes or more.
+  detail::surplus shrink(std::size_t bytes) noexcept {
+    detail::surplus unused;
+    auto kept = kept_bytes();
+    auto goal = kept - std::min(bytes, kept);
+    for (auto& each : stores)
+      if (auto now = kept_bytes(); now > goal) each.shrink(now - goal, unused);
+    return unused;
+  }
 
   bool fits(std::size_t bytes, std::size_t buffers = 1) const noexcept {
     auto out = used.load(std::memory_order_relaxed);
@@ -84,34 +111,54 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
   }
 
   // A block, or nothing if one would have to wait for it.
-  block try_take(std::size_t bytes, const detail::memory_claim* claim) {
+  block try_take(block_store& from, std::size_t bytes, const detail::memory_claim* claim) {
     std::unique_lock lock(mutex);
     if (!waiters.empty() || !may_give(bytes, claim)) return {};
     reserve(bytes);
-    return take(bytes, lock);
+    return take(from, bytes, lock);
   }
 
   // A block for bytes that have been reserved. Unlocks: the system's memory takes its time, and a
   // buffer that cannot be made of the block gives it back.
-  block take(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
-    if (auto kept = blocks.take(bytes); kept.memory) {
+  block take(block_store& from, std::size_t bytes, std::unique_lock<std::mutex>& lock) {
+    if (auto kept = from.take(bytes); kept.memory) {
       lock.unlock();
       return kept;
     }
-    auto unused = blocks.shrink(std::max(blocks.kept_bytes(), room()) - room());
-    lock.unlock();
+    {
+      auto unused = shrink(std::max(kept_bytes(), room()) - room());
+      lock.unlock();
+    }
     try {
-      auto fresh = detail::new_block(bytes);
+      auto fresh = new_block(from, bytes);
       std::lock_guard again(mutex);
-      if (fresh.group) blocks.add(*fresh.group);
+      from.add(fresh);
       return fresh;
     } catch (...) {
-      give_back({}, bytes);
+      give_back(from, {}, bytes);
       throw;
     }
   }
 
-  void give_back(block back, std::size_t bytes) noexcept {
+  // Where the resource has no more, what is kept of it may make room.
+  block new_block(block_store& from, std::size_t bytes) {
+    try {
+      return from.new_block(bytes);
+    } catch (...) {
+      if (!give_up_kept(from)) throw;
+    }
+    return from.new_block(bytes);
+  }
+
+  bool give_up_kept(block_store& of) noexcept {
+    detail::surplus unused;
+    std::lock_guard lock(mutex);
+    auto kept = of.kept_bytes();
+    of.shrink(kept, unused);
+    return kept > 0;
+  }
+
+  void give_back(block_store& to, block back, std::size_t bytes) noexcept {
     std::shared_ptr<state> last;
     detail::surplus unused;
     detail::wait_list granted;
@@ -120,10 +167,10 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
       used -= bytes;
       if (used == 0) last = std::move(self);
       auto most = limit == unlimited ? most_kept_without_limit : room();
-      if (back.memory && blocks.kept_bytes() + bytes <= most)
-        blocks.keep(back, bytes);
+      if (back.memory && kept_bytes() + bytes <= most)
+        to.keep(back);
       else if (back.memory)
-        unused = blocks.drop(back, bytes);
+        to.drop(back, unused);
       granted = grant();
     }
     granted.resume_all();
@@ -171,12 +218,13 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     granted.resume_all();
   }
 
-  buffer make_buffer(block from, std::size_t block_bytes, std::size_t bytes) {
-    auto give_back = [this, group = from.group, block_bytes](void* memory) {
-      this->give_back({memory, group}, block_bytes);
+  buffer make_buffer(block_store& of, block from, std::size_t block_bytes, std::size_t bytes) {
+    auto give_back = [this, &of, group = from.group, block_bytes](void* memory) {
+      this->give_back(of, {memory, group}, block_bytes);
     };
     return {std::shared_ptr<const void>(from.memory, std::move(give_back)),
-            {static_cast<std::byte*>(from.memory), bytes}};
+            {static_cast<std::byte*>(from.memory), bytes},
+            of.resource().where()};
   }
 };
 
@@ -208,21 +256,31 @@ void buffer_pool::reservation::await_resume() {
   }
 }
 
-buffer_pool::buffer_pool(std::size_t limit_bytes) : state_(std::make_shared<state>(limit_bytes)) {}
+buffer_pool::buffer_pool(std::size_t limit_bytes, memory_resource& from)
+    : state_(std::make_shared<state>(limit_bytes, from)), store_(&state_->stores.front()) {}
 
-task<buffer> buffer_pool::allocate(std::size_t bytes) { return allocate_from(state_, bytes); }
+buffer_pool::buffer_pool(std::shared_ptr<state> shared, block_store& store) noexcept
+    : state_(std::move(shared)), store_(&store) {}
 
-task<buffer> buffer_pool::allocate_from(std::shared_ptr<state> pool, std::size_t bytes) {
+buffer_pool buffer_pool::over(memory_resource& other) const {
+  return buffer_pool(state_, state_->store_of(other));
+}
+
+memory_resource& buffer_pool::resource() const noexcept { return store_->resource(); }
+
+task<buffer> buffer_pool::allocate(std::size_t bytes) { return allocate_from(*this, bytes); }
+
+task<buffer> buffer_pool::allocate_from(buffer_pool pool, std::size_t bytes) {
   if (bytes == 0) co_return buffer();
   auto block_bytes = block_bytes_for(bytes);
   auto& here = co_await detail::this_context_reference();
-  auto found = pool->try_take(block_bytes, here.claim);
+  auto found = pool.state_->try_take(*pool.store_, block_bytes, here.claim);
   if (!found.memory) {
-    co_await wait_for(pool, block_bytes);
-    std::unique_lock lock(pool->mutex);
-    found = pool->take(block_bytes, lock);
+    co_await wait_for(pool.state_, block_bytes);
+    std::unique_lock lock(pool.state_->mutex);
+    found = pool.state_->take(*pool.store_, block_bytes, lock);
   }
-  co_return pool->make_buffer(found, block_bytes, bytes);
+  co_return pool.state_->make_buffer(*pool.store_, found, block_bytes, bytes);
 }
 
 // Until they are reserved.
@@ -243,14 +301,14 @@ std::optional<buffer> buffer_pool::try_allocate_for(const detail::memory_claim* 
                                                     std::size_t bytes) {
   if (bytes == 0) return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  auto found = state_->try_take(block_bytes, claim);
+  auto found = state_->try_take(*store_, block_bytes, claim);
   if (!found.memory) return std::nullopt;
-  return state_->make_buffer(found, block_bytes, bytes);
+  return state_->make_buffer(*store_, found, block_bytes, bytes);
 }
 
 buffer_pool::statistics buffer_pool::stats() const {
   std::lock_guard lock(state_->mutex);
-  return {state_->limit, state_->used, state_->peak, state_->blocks.kept_bytes(), state_->waits};
+  return {state_->limit, state_->used, state_->peak, state_->kept_bytes(), state_->waits};
 }
 
 buffer buffer_pool::allocate_now(std::size_t bytes) {
@@ -258,8 +316,8 @@ buffer buffer_pool::allocate_now(std::size_t bytes) {
   auto block_bytes = block_bytes_for(bytes);
   std::unique_lock lock(state_->mutex);
   state_->reserve(block_bytes);
-  auto found = state_->take(block_bytes, lock);
-  return state_->make_buffer(found, block_bytes, bytes);
+  auto found = state_->take(*store_, block_bytes, lock);
+  return state_->make_buffer(*store_, found, block_bytes, bytes);
 }
 
 bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const noexcept {
@@ -293,6 +351,15 @@ task<buffer> allocate(std::size_t bytes) {
   co_return granted;
 }
 
+task<buffer> allocate(std::size_t bytes, memory_resource& from) {
+  auto& here = co_await detail::this_context_reference();
+  if (!here.memory) co_return buffer(bytes, from);
+  auto pool = here.memory->over(from);
+  auto inner = here;
+  inner.memory = &pool;
+  co_return co_await detail::under(inner, allocate(bytes));
+}
+
 buffer allocate_now(const context& surroundings, std::size_t bytes) {
   count_for_stage(surroundings, bytes);
   if (surroundings.stage) surroundings.stage->note_at_once(bytes);
@@ -303,7 +370,7 @@ memory_charge::memory_charge(std::size_t bytes) {
   if (auto* call = detail::call_memory::current) *this = call->charge(bytes);
 }
 
-void memory_charge::give_back() noexcept { pool_->give_back({}, bytes_); }
+void memory_charge::give_back() noexcept { pool_->give_back(pool_->stores.front(), {}, bytes_); }
 
 task<memory_charge> charge(std::size_t bytes) {
   auto& here = co_await detail::this_context_reference();
@@ -347,8 +414,8 @@ buffer detail::call_memory::allocate(std::size_t bytes) {
   auto turned = pool.reserve_with(reserved_.bytes_, block_bytes);
   reserved_.bytes_ -= turned;
   taken_ += block_bytes - turned;
-  auto found = pool.take(block_bytes, lock);
-  return pool.make_buffer(found, block_bytes, bytes);
+  auto found = pool.take(*pool_.store_, block_bytes, lock);
+  return pool.make_buffer(*pool_.store_, found, block_bytes, bytes);
 }
 
 memory_charge detail::call_memory::charge(std::size_t bytes) {

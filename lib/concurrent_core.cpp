@@ -38,6 +38,10 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
   feeder_context_.claim = &feeder_claim_;
   worker_contexts_.assign(options.workers, feeder_context_);
   for (auto& each : worker_contexts_) each.claim = &worker_claims_.emplace_back(ring_.wanted());
+  if (options.memory) {
+    worker_memory_ = run_->runtime().memory().over(*options.memory);
+    for (auto& each : worker_contexts_) each.memory = &*worker_memory_;
+  }
   if (options.pool) {
     staff.own_threads = options.pool->size();
     for (auto& each : worker_contexts_) each.home = options.pool;

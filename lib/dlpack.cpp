@@ -30,7 +30,8 @@ static constexpr std::array<DLDataType, element_types> dlpack_types{{{dlpack_boo
                                                                      {kDLFloat, 64, 1}}};
 
 // In the order of device::kind.
-static constexpr std::array<DLDeviceType, 3> dlpack_devices{kDLCPU, kDLCUDA, kDLCUDAHost};
+static constexpr std::array<DLDeviceType, 4> dlpack_devices{kDLCPU, kDLCUDA, kDLCUDAHost,
+                                                            kDLCUDAManaged};
 
 [[noreturn]] static void refuse_dlpack(errc code, std::string_view why) {
   throw error(code, "import a DLPack tensor", why);
@@ -115,12 +116,13 @@ tensor from_dlpack(DLManagedTensor* foreign) {
                                    : contiguous_strides(spec.shape);
   auto* first = static_cast<std::byte*>(described.data) + described.byte_offset;
   auto bytes = bytes_of(spec, strides, first);
-  tensor borrowed(spec, strides, buffer({}, bytes), first, device_of(described.device));
+  auto where = device_of(described.device);
+  tensor borrowed(spec, strides, buffer({}, bytes, where), first);
 
   std::shared_ptr<const void> owner(foreign, [](DLManagedTensor* last) {
     if (last->deleter) last->deleter(last);
   });
-  return {spec, strides, buffer(std::move(owner), bytes), first, borrowed.where()};
+  return {spec, strides, buffer(std::move(owner), bytes, where), first};
 }
 
 }  // namespace lade

@@ -14,6 +14,7 @@ map_settings::map_settings(const map_options& options, std::string name,
   require_retry(name_, options.retry);
   require_budget(name_, options.error_budget);
   require_limits(name_, options.timeout, options.deadline);
+  require_host_accessible(name_, options.memory);
 }
 
 failure_policy map_settings::policy() const {
@@ -71,7 +72,12 @@ concurrent_options map_settings::told(concurrent_options staff) const {
   staff.policy = policy();
   staff.substitute = options_.substitute;
   staff.limits = limits();
+  staff.memory = options_.memory;
   return staff;
+}
+
+buffer_pool map_settings::memory_of(lade::runtime& where) const {
+  return options_.memory ? where.memory().over(*options_.memory) : where.memory();
 }
 
 }  // namespace lade::detail

@@ -64,6 +64,12 @@ opening opening::pairing() const {
   return result;
 }
 
+opening opening::batching_in(memory_resource& memory) const {
+  auto result = *this;
+  result.batch_memory = &memory;
+  return result;
+}
+
 void opening::begin_source(std::uint64_t rank, std::uint64_t world) const {
   if (split) refuse_state("a source is in a path of tee, route or route_batches");
   run->progress().announce(rank, world);

@@ -24,7 +24,7 @@ sequence_view view_of(const tensor& sequence) {
                 why);
   };
   if (sequence.rank() == 0) refuse("it has no dimension");
-  if (sequence.where().type == device::kind::cuda) refuse("it is not in host memory");
+  if (!sequence.where().is_host_accessible()) refuse("it is not in host memory");
   if (!sequence.contiguous()) refuse("its elements are not in one piece");
   return {sequence.type(), sequence.shape().tail(), sequence.shape()[0], sequence.bytes()};
 }

@@ -25,8 +25,15 @@ static std::size_t most_reactors(const runtime_options& options) {
   return options.reactors > 0 ? options.reactors : std::min(available_cpus(), 16u);
 }
 
+static memory_resource& memory_of(const runtime_options& options) {
+  detail::require_host_accessible("make a runtime", options.memory);
+  return options.memory ? *options.memory : host_memory();
+}
+
 runtime::runtime(const runtime_options& options)
-    : memory_(options.memory_bytes), kind_(options.reactor), process_(getpid()) {
+    : memory_(options.memory_bytes, memory_of(options)),
+      kind_(options.reactor),
+      process_(getpid()) {
   if (kind_ == reactor_kind::automatic) kind_ = reactor_from_environment();
   detail::require_count("make a runtime", "threads", options.threads,
                         {.most = detail::most_threads});
@@ -79,6 +86,7 @@ void runtime::stop_reactors() {
 
 runtime::~runtime() {
   if (getpid() != process_) {  // the threads are the parent's
+    (void)new auto(std::move(services_));
     (void)watchdog_.release();
     (void)pool_.release();
     for (auto& each : reactors_) (void)each.release();
@@ -88,9 +96,22 @@ runtime::~runtime() {
   auto is_own = [](auto& each) { return each && each->is_current(); };
   if (is_own(pool_) || std::ranges::any_of(reactors_, is_own))
     detail::fatal("a runtime was destroyed on one of its own threads");
+  end_services();
   stop_reactors();
   watchdog_.reset();
   pool_.reset();
+}
+
+void* runtime::find_service(const void* kind, std::shared_ptr<void> (*make)(runtime&)) {
+  std::lock_guard lock(making_service_);
+  auto found = std::ranges::find(services_, kind, &kept_service::kind);
+  if (found != services_.end()) return found->object.get();
+  return services_.emplace_back(kept_service{kind, make(*this)}).object.get();
+}
+
+// Nobody asks for services any more.
+void runtime::end_services() {
+  while (!services_.empty()) services_.pop_back();
 }
 
 detail::reactor& runtime::reactor() noexcept {

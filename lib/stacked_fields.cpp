@@ -70,8 +70,7 @@ static std::string text_of(const tensor_spec& spec) {
   return std::string(name(spec.type)) + to_string(spec.shape);
 }
 
-// Copies elements in the order of their indices, whatever the strides.
-static void copy_elements(const tensor& from, std::byte* to) {
+void copy_elements(const tensor& from, std::byte* to) {
   auto bytes = from.spec().bytes();
   if (bytes == 0) return;
   if (from.contiguous()) {
@@ -95,7 +94,7 @@ void write_field(const sample& from, const std::string& name, const tensor& slot
   } else if (value.type() == field::kind::number) {
     auto number = value.number();
     std::memcpy(slot.bytes(), &number, sizeof(number));
-  } else if (value.tensor().where().type == device::kind::cuda) {
+  } else if (!value.tensor().where().is_host_accessible()) {
     refuse_field(from, name, "it is not in host memory");
   } else {
     copy_elements(value.tensor(), slot.bytes());

@@ -74,20 +74,18 @@ dimensions contiguous_strides(const dimensions& shape) {
   return dimensions(std::span<const std::int64_t>(strides).first(shape.size()));
 }
 
-tensor::tensor(const tensor_spec& spec, buffer memory, device where)
+tensor::tensor(const tensor_spec& spec, buffer memory)
     : spec_(spec),
       strides_(contiguous_strides(spec.shape)),
       memory_(std::move(memory)),
-      first_(memory_.data()),
-      where_(where) {
+      first_(memory_.data()) {
   require(spec.bytes() <= memory_.size(), spec, "the buffer is too small");
   require(reinterpret_cast<std::uintptr_t>(first_) % element_bytes(spec.type) == 0, spec,
           "the buffer is not aligned");
 }
 
-tensor::tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first,
-               device where)
-    : spec_(spec), strides_(strides), memory_(std::move(memory)), first_(first), where_(where) {
+tensor::tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first)
+    : spec_(spec), strides_(strides), memory_(std::move(memory)), first_(first) {
   require(strides.size() == spec.shape.size(), spec, "strides of another rank");
   require(reinterpret_cast<std::uintptr_t>(first) % element_bytes(spec.type) == 0, spec,
           "the first element is not aligned");

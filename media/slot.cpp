@@ -15,7 +15,7 @@ const buffer& encoded_bytes(const sample& in, std::string_view field, std::strin
 }
 
 void require_slot_of(const tensor_spec& spec, const tensor& slot, std::string_view doing) {
-  if (slot.where().type == device::kind::cuda)
+  if (!slot.where().is_host_accessible())
     throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
   if (slot.spec() != spec || !slot.contiguous())
     throw error(errc::invalid_argument, doing,

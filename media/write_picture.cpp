@@ -20,7 +20,7 @@ static void require_slot(bool condition, const tensor& out, std::string_view why
 // The pixels of a tensor whose planes may be apart.
 static pixel_target slot_target(const tensor& out, const image_options& how) {
   require_slot(out.rank() == 3, out, "a picture has three dimensions");
-  require_slot(out.where().type != device::kind::cuda, out, "it is in the memory of a GPU");
+  require_slot(out.where().is_host_accessible(), out, "it is in the memory of a GPU");
   const bool planes = how.layout == image_layout::chw;
   const auto extent = [&](std::size_t i) { return out.shape()[i]; };
   const auto stride = [&](std::size_t i) { return out.strides()[i]; };

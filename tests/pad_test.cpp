@@ -142,7 +142,8 @@ TEST(Pad, ABatchThatCannotBePaddedFails) {
   auto memory = pairs(2, 0).memory();
   tensor strided({element_type::i32, {2, 2}}, {1, 2}, memory, memory.data());
   EXPECT_THAT(padding(std::vector{strided}), says("its elements are not in one piece"));
-  tensor far({element_type::i32, {2}}, memory, {device::kind::cuda, 0});
+  tensor far({element_type::i32, {2}},
+             buffer(nullptr, memory.bytes(), {.type = device::kind::cuda, .index = 0}));
   EXPECT_THAT(padding(std::vector{far}), says("it is not in host memory"));
 }
 

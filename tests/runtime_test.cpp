@@ -204,6 +204,45 @@ TEST_P(Runtime, ARunInAForkedChildIsRefused) {
   EXPECT_EQ(parents.run(one).wait_next(), 7);
 }
 
+// Says when it is made and destroyed, and that the runtime then still works.
+template <char Name>
+class speaking {
+ public:
+  static inline std::string said;
+
+  explicit speaking(runtime& where) : where_(where) { said += Name; }
+  speaking(const speaking&) = delete;
+  ~speaking() {
+    sync_wait(where_, sleep(1ns));
+    speaking<'a'>::said += Name == 'a' ? "A" : "B";
+  }
+
+ private:
+  runtime& where_;
+};
+
+TEST(RuntimeServices, AreMadeOnceAndEndInReverseOrderBeforeTheThreads) {
+  {
+    runtime runtime({.threads = 1});
+    auto& first = runtime.service<speaking<'a'>>();
+    runtime.service<speaking<'b'>>();
+    EXPECT_EQ(&runtime.service<speaking<'a'>>(), &first);
+    EXPECT_EQ(speaking<'a'>::said, "a");
+    EXPECT_EQ(speaking<'b'>::said, "b");
+  }
+  EXPECT_EQ(speaking<'a'>::said, "aBA");
+}
+
+struct unmakeable {
+  explicit unmakeable(runtime&) { throw error(errc::unsupported, "make a service"); }
+};
+
+TEST(RuntimeServices, ThatCannotBeMadeThrowEachTime) {
+  runtime runtime({.threads = 1});
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(code_of([&] { runtime.service<unmakeable>(); }), errc::unsupported);
+}
+
 TEST(RuntimeEnvironment, ChoosesTheReactor) {
   environment wanted("LADE_REACTOR", "fallback");
   EXPECT_THAT(runtime({.threads = 1}).describe(), HasSubstr("fallback"));

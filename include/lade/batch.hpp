@@ -139,6 +139,11 @@ struct batch_into_options {
   // Where samples are decoded, if not on the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
+  // Where the tensors of batches come from, within the budget of the runtime. The CPU must be able
+  // to write it. Null: what a later stage asks for, such as pinned memory for a copy to a GPU, else
+  // where the runtime's memory comes from. See memory_resource.hpp for how long it must live.
+  memory_resource* memory = nullptr;
+
   std::string_view name = {};  // in statistics and errors; that of its class if not given
 };
 

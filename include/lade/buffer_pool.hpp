@@ -4,6 +4,7 @@
 
 #include <lade/buffer.hpp>
 #include <lade/context.hpp>
+#include <lade/memory_resource.hpp>
 #include <lade/task.hpp>
 
 #include <concepts>
@@ -20,13 +21,18 @@ namespace lade {
 class memory_charge;
 
 namespace detail {
+class block_store;
 class call_memory;
-}
+}  // namespace detail
 
 // Hands out buffers and keeps what comes back for the next of about the same size, so that the
 // hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits,
 // unless it works on the item that a run waits for (see docs/decisions/memory-budget.md): that one
 // goes beyond the limit, and so does allocate_now.
+//
+// Memory comes from a memory_resource. A pool writes nothing to it, so it may be that of a device.
+// If the resource has no more, the pool returns what it keeps of it and asks again; then it throws
+// what the resource throws.
 //
 // Buffers are aligned to 64 bytes, those of 4 KiB and more to 4 KiB, those of 2 MiB and more to
 // huge pages. A buffer counts with the size of its block: at most an eighth more than was asked
@@ -46,7 +52,12 @@ class buffer_pool {
     std::uint64_t waits;     // allocations that had to wait
   };
 
-  explicit buffer_pool(std::size_t limit_bytes = unlimited);
+  explicit buffer_pool(std::size_t limit_bytes = unlimited, memory_resource& from = host_memory());
+
+  // The same pool, with the same limit and statistics, whose buffers come from another resource.
+  buffer_pool over(memory_resource& other) const;
+
+  memory_resource& resource() const noexcept;
 
   // Uninitialised bytes; waits until they are free. Who came first is served first. A buffer
   // larger than the limit is let through when nothing else is out, rather than never; in a run,
@@ -79,11 +90,14 @@ class buffer_pool {
   friend std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
   friend task<memory_charge> charge(std::size_t bytes);
 
+  buffer_pool(std::shared_ptr<state> shared, detail::block_store& store) noexcept;
+
   static task<> wait_for(std::shared_ptr<state> pool, std::size_t bytes);
-  static task<buffer> allocate_from(std::shared_ptr<state> pool, std::size_t bytes);
+  static task<buffer> allocate_from(buffer_pool pool, std::size_t bytes);
   std::optional<buffer> try_allocate_for(const detail::memory_claim* claim, std::size_t bytes);
 
   std::shared_ptr<state> state_;
+  detail::block_store* store_;  // one of the state's
 };
 
 // Bytes that count to the budget of a runtime without being one of its buffers: what a library
@@ -143,7 +157,10 @@ buffer allocate_now(std::size_t bytes);
 // stage's function waits here does not count to its limits of time.
 task<buffer> allocate(std::size_t bytes);
 
-// The same if it needs not wait; otherwise nothing.
+// The same from another resource, within the same budget.
+task<buffer> allocate(std::size_t bytes, memory_resource& from);
+
+// The same as the first if it needs not wait; otherwise nothing.
 std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
 
 // The same at once, beyond the limit if need be.

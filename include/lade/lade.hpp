@@ -16,6 +16,7 @@
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
+#include <lade/device.hpp>
 #include <lade/dlpack.hpp>
 #include <lade/draw.hpp>
 #include <lade/epochs.hpp>
@@ -30,6 +31,7 @@
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
+#include <lade/memory_resource.hpp>
 #include <lade/merge.hpp>
 #include <lade/metrics.hpp>
 #include <lade/metrics_server.hpp>

@@ -59,6 +59,11 @@ struct map_options {
   // stages and runs too; must outlive the runs.
   thread_pool* pool = nullptr;
 
+  // Where buffers that the function allocates come from, within the budget of the runtime; null:
+  // where the runtime's do. The CPU must be able to write it. See memory_resource.hpp for how long
+  // it must live.
+  memory_resource* memory = nullptr;
+
   // What statistics and errors call the stage. If not given: the name of the function object's
   // class, as "read" for lade::io::read; "map" for lambdas, plain functions and pointers, whose
   // names a compiler does not tell.
@@ -77,6 +82,9 @@ class map_settings {
   item_order order() const noexcept { return options_.order; }
   const std::any& substitute() const noexcept { return options_.substitute; }
   failure_policy policy() const;
+
+  // The budget of a runtime, and the memory that buffers of the function are to come from.
+  buffer_pool memory_of(lade::runtime& where) const;
 
   // Throws error(invalid_argument) if the options do not fit the items.
   template <class In, class Out>
@@ -145,7 +153,8 @@ class mapping final : public node<Out> {
                                    opening run, stage_counters& counters, in_place_calls calls) {
     identify identity;
     stage_random draws(run, self->in_.length() + 1);
-    call_memory memory(run.run->runtime().memory(), counters, run.stop);
+    auto pool = self->settings_->memory_of(run.run->runtime());
+    call_memory memory(pool, counters, run.stop);
     auto worker = self->begin_worker(run, counters);
     kept_name<In> name;
     while (auto item = co_await in.next()) {

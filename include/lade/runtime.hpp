@@ -52,6 +52,10 @@ struct runtime_options {
   // memory wait until some comes back, but for the item that a run waits for, which goes beyond the
   // budget: a run goes on with one item at a time rather than not at all. Any budget is valid.
   std::size_t memory_bytes = std::size_t{1} << 30;
+
+  // Where that memory comes from; null: host_memory(). The CPU must be able to write it. See
+  // memory_resource.hpp for how long it must live.
+  memory_resource* memory = nullptr;
 };
 
 // Owns a reactor thread (or several), which waits for the operating system, and a pool of threads,
@@ -61,7 +65,8 @@ struct runtime_options {
 class runtime {
  public:
   // Throws error(invalid_argument) for an unknown LADE_REACTOR, and that names the option for one
-  // that cannot work, or the kernel's reason when io_uring is demanded and refused.
+  // that cannot work, such as `memory` of a GPU, or the kernel's reason when io_uring is demanded
+  // and refused.
   explicit runtime(const runtime_options& options = {});
   ~runtime();
 
@@ -78,6 +83,17 @@ class runtime {
   buffer_pool& memory() noexcept { return memory_; }
   detail::watchdog& watchdog() noexcept { return *watchdog_; }
 
+  // The service of class S, made as S(runtime) when it is first asked for, for a module that keeps
+  // something for each runtime, such as handles of a library or a list of waits. Services are
+  // destroyed in reverse order at the end of the runtime, while its threads still run. The
+  // constructor of a service must not ask for another one. Any thread. Throws what the constructor
+  // throws.
+  template <class S>
+  S& service() {
+    auto make = [](runtime& where) -> std::shared_ptr<void> { return std::make_shared<S>(where); };
+    return *static_cast<S*>(find_service(&service_kind<S>, make));
+  }
+
   // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
   std::string describe() const;
 
@@ -92,6 +108,17 @@ class runtime {
 
  private:
   friend class detail::runtime_use;
+
+  struct kept_service {
+    const void* kind;
+    std::shared_ptr<void> object;
+  };
+
+  template <class S>
+  static inline char service_kind = 0;  // its address tells classes apart
+
+  void* find_service(const void* kind, std::shared_ptr<void> (*make)(runtime&));
+  void end_services();
 
   std::size_t reactor_count() const noexcept {
     return reactor_count_.load(std::memory_order_acquire);
@@ -110,6 +137,8 @@ class runtime {
   std::unique_ptr<thread_pool> pool_;
   std::unique_ptr<detail::watchdog> watchdog_;
   std::atomic<std::size_t> uses_ = 0;  // that have not ended
+  std::mutex making_service_;
+  std::vector<kept_service> services_;  // guarded by making_service_
   int process_;
 };
 

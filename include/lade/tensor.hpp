@@ -87,15 +87,6 @@ class dimensions {
 
 std::string to_string(const dimensions& extents);  // "[3, 224, 224]"
 
-// Where a tensor's memory is, in DLPack's terms: a device type and the device's number.
-struct device {
-  enum class kind : std::uint8_t { cpu, cuda, cuda_host };  // cuda_host: pinned host memory
-  kind type = kind::cpu;
-  int index = 0;
-
-  friend bool operator==(const device&, const device&) = default;
-};
-
 // What the elements of a tensor are and how many there are.
 struct tensor_spec {
   element_type type = element_type::u8;
@@ -121,19 +112,18 @@ class tensor {
 
   // A contiguous tensor over the first bytes of `memory`. Throws error(invalid_argument) when it
   // is too small or not aligned to the element type.
-  tensor(const tensor_spec& spec, buffer memory, device where = {});
+  tensor(const tensor_spec& spec, buffer memory);
 
   // A strided tensor whose first element is at `first`, inside `memory`. Throws
   // error(invalid_argument) when an element would lie outside of it.
-  tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first,
-         device where = {});
+  tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first);
 
   const tensor_spec& spec() const noexcept { return spec_; }
   element_type type() const noexcept { return spec_.type; }
   const dimensions& shape() const noexcept { return spec_.shape; }
   const dimensions& strides() const noexcept { return strides_; }
   std::size_t rank() const noexcept { return spec_.shape.size(); }
-  device where() const noexcept { return where_; }
+  device where() const noexcept { return memory_.where(); }  // of its memory
   const buffer& memory() const noexcept { return memory_; }
   bool contiguous() const noexcept;
 
@@ -160,7 +150,6 @@ class tensor {
   dimensions strides_;
   buffer memory_;
   std::byte* first_ = nullptr;
-  device where_;
 };
 
 dimensions contiguous_strides(const dimensions& shape);

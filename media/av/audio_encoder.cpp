@@ -182,7 +182,7 @@ void audio_encoder::send(const tensor& samples) {
   const bool known = samples.type() == element_type::f32 || samples.type() == element_type::i16;
   const bool good = known && samples.rank() == 2 &&
                     samples.shape()[planar ? 0 : 1] == stream().channels() &&
-                    samples.where().type != device::kind::cuda;
+                    samples.where().is_host_accessible();
   if (!good) {
     const auto channels = std::to_string(stream().channels());
     throw error(errc::invalid_argument, state_->doing,

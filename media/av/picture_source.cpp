@@ -87,7 +87,7 @@ static void check_picture(const tensor& picture, image_layout layout, std::strin
   const bool three = picture.type() == element_type::u8 && picture.rank() == 3;
   const auto channels = three ? picture.shape()[axes.channels] : 0;
   const bool good = (channels == 1 || channels == 3 || channels == 4) &&
-                    has_whole_rows(picture, layout) && picture.where().type != device::kind::cuda;
+                    has_whole_rows(picture, layout) && picture.where().is_host_accessible();
   if (!good)
     throw error(errc::invalid_argument, doing,
                 std::string("pictures are u8 ") +

@@ -212,6 +212,24 @@ namespace page_17_encoding {
 inline lade::tensor clip;
 }  // namespace page_17_encoding
 
+namespace page_19_devices_and_memory {
+inline auto samples = some<lade::sample>();
+struct writing {
+  lade::tensor_spec spec() const;
+  void operator()(const lade::sample& from, const lade::tensor& slot) const;
+};
+inline writing writer;
+void train(const lade::tensor& batch);
+namespace framework {
+void* allocate(std::size_t bytes, std::size_t alignment);
+void free(void* memory) noexcept;
+}  // namespace framework
+struct request {};
+struct library {
+  template <class F>
+  void submit(request, F) {}
+};
+}  // namespace page_19_devices_and_memory
 namespace page_21_ranks {
 struct model_type {};
 inline model_type model;

@@ -43,7 +43,8 @@ struct concurrent_options {
   std::size_t slots = 1;
   unsigned workers = 1;
   bool on_reactor = false;
-  thread_pool* pool = nullptr;  // where workers compute; null: the runtime's
+  thread_pool* pool = nullptr;        // where workers compute; null: the runtime's
+  memory_resource* memory = nullptr;  // where workers allocate; null: where the runtime does
   item_order order = item_order::input;
   failure_policy policy = {};
   std::any substitute = {};
@@ -240,6 +241,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   memory_claim feeder_claim_;
   context feeder_context_;
   std::deque<memory_claim> worker_claims_;
+  std::optional<buffer_pool> worker_memory_;  // if it is another than the runtime's
   std::vector<context> worker_contexts_;
   std::exception_ptr input_failure_;
   std::stop_callback<close_on_stop<concurrent_core>> on_consumer_stop_;

@@ -330,6 +330,9 @@ struct opening {
   // short would be paired or taken apart like none of another run: it is not delivered.
   bool keeps_batches_whole = false;
 
+  // Where a later stage wants the tensors of batches; null: anywhere. Must outlive the run.
+  memory_resource* batch_memory = nullptr;
+
   // In a path of a route or tee: the stage that assigns items to it, and the path's number.
   std::shared_ptr<void> split = {};
   path_place place = {};
@@ -353,6 +356,8 @@ struct opening {
   opening making_parts(const std::string& how, bool tells_members) const;
   // For stages that take items of several inputs or paths side by side.
   opening pairing() const;
+  // For stages that copy batches to a device: the memory that they copy fastest from.
+  opening batching_in(memory_resource& wanted) const;
   // For stages that batch items. If a later stage unbatches them, `size` and `step` become a part
   // of the state: it is valid only for batches of the same items.
   void grouping(stage_counters& stage, std::size_t size, std::size_t step) const;

@@ -484,8 +484,9 @@ TEST(DecodeClip, OfAFileThatIsCutOffHasTheFramesThatAreThereIfThatIsTolerated) {
 
 TEST(DecodeClip, ASlotInTheMemoryOfAGpuIsRefused) {
   const decode_clip decode({.sampling = {.frames = 1}, .width = 8, .height = 8});
-  const tensor slot(decode.spec(), buffer(decode.spec().bytes()),
-                    {.type = device::kind::cuda, .index = 0});
+  const buffer memory(decode.spec().bytes());
+  const tensor slot(decode.spec(),
+                    buffer(nullptr, memory.bytes(), {.type = device::kind::cuda, .index = 0}));
   EXPECT_THAT([&] { decode(sample_of("h264.mp4"), slot); },
               ThrowsMessage<error>(HasSubstr("the memory of a GPU")));
 }

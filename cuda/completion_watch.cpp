@@ -1,0 +1,161 @@
+#include "completion_watch.hpp"
+
+#include "check.hpp"
+#include "runtime_api.hpp"
+
+#include <lade/cuda/stream.hpp>
+#include <lade/error.hpp>
+#include <lade/sleep.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+namespace lade::cuda {
+
+static context context_of(runtime& where) { return {.runtime = &where, .home = &where.pool()}; }
+
+completion_watch::completion_watch(runtime& where)
+    : registry_(std::make_shared<registry>()), asking_(context_of(where)) {}
+
+// Nobody waits any more. CUDA destroys a stream with queued work when the work has finished.
+completion_watch::~completion_watch() {
+  std::map<std::uint64_t, entry> unanswered;
+  std::map<int, std::vector<CUstream_st*>> idle;
+  {
+    std::lock_guard lock(registry_->mutex);
+    unanswered.swap(registry_->entries);
+    idle.swap(registry_->idle);
+  }
+  for (auto& [number, each] : unanswered) (void)api().stream_destroy(each.side);
+  for (auto& [on, streams] : idle)
+    for (auto* each : streams) (void)api().stream_destroy(each);
+}
+
+completion_watch::watched completion_watch::watch(const event& awaited) {
+  current_device current(awaited.on());
+  auto* side = take_side_stream(awaited.on());
+  std::unique_lock lock(registry_->mutex);
+  auto number = registry_->next++;
+  auto& added = registry_->entries.try_emplace(number, awaited, side).first->second;
+  auto happened = added.happened.get_future();
+  bool begins_to_ask = !std::exchange(registry_->asking, true);
+  lock.unlock();
+  try {
+    if (begins_to_ask) begin_to_ask();
+    queue_callback(awaited, side, number);
+  } catch (...) {
+    registry_->answer(number, true);
+    forget(number);
+    throw;
+  }
+  return {std::move(happened), number};
+}
+
+void completion_watch::begin_to_ask() {
+  try {
+    asking_.start(ask(registry_));
+  } catch (...) {
+    std::lock_guard lock(registry_->mutex);
+    registry_->asking = false;
+    throw;
+  }
+}
+
+void completion_watch::queue_callback(const event& awaited, CUstream_st* side,
+                                      std::uint64_t number) {
+  check(api().stream_wait_event(side, awaited.handle(), 0), "wait for an event of a GPU");
+  auto argument = std::make_unique<callback>(callback{registry_, number});
+  check(api().launch_host_func(side, call_back, argument.get()), "wait for an event of a GPU");
+  (void)argument.release();  // if the device fails, the driver never gives it back
+}
+
+void completion_watch::call_back(void* argument) noexcept {
+  std::unique_ptr<callback> called(static_cast<callback*>(argument));
+  called->to->answer(called->number, true);
+}
+
+void completion_watch::registry::answer(std::uint64_t number, bool by_callback) {
+  std::optional<promise<>> happened;
+  {
+    std::lock_guard lock(mutex);
+    auto found = entries.find(number);
+    if (found == entries.end()) return;
+    auto& answered = found->second;
+    answered.called = answered.called || by_callback;
+    if (!std::exchange(answered.answered, true)) happened.emplace(std::move(answered.happened));
+  }
+  if (happened) happened->set_value();
+}
+
+// Moves out the entries whose side streams are free, and keeps the streams.
+void completion_watch::erase_called(registry& all,
+                                    std::map<std::uint64_t, entry>& erased) noexcept {
+  for (auto at = all.entries.begin(); at != all.entries.end();) {
+    auto next = std::next(at);
+    if (at->second.called) {
+      all.idle.find(at->second.awaited.on().index())->second.push_back(at->second.side);
+      erased.insert(all.entries.extract(at));
+    }
+    at = next;
+  }
+}
+
+void completion_watch::forget(std::uint64_t number) {
+  std::map<std::uint64_t, entry> erased;
+  std::lock_guard lock(registry_->mutex);
+  auto found = registry_->entries.find(number);
+  if (found == registry_->entries.end() || !found->second.called) return;
+  registry_->idle.find(found->second.awaited.on().index())->second.push_back(found->second.side);
+  erased.insert(registry_->entries.extract(found));
+}
+
+// Has room for every stream among the idle ones, so that none is lost for want of memory.
+CUstream_st* completion_watch::take_side_stream(device on) {
+  {
+    std::lock_guard lock(registry_->mutex);
+    auto& idle = registry_->idle[on.index()];
+    if (!idle.empty()) {
+      auto* side = idle.back();
+      idle.pop_back();
+      return side;
+    }
+    idle.reserve(++registry_->side_streams);
+  }
+  CUstream_st* side = nullptr;
+  check(api().stream_create(&side, cudaStreamNonBlocking, 0), "wait for an event of a GPU");
+  return side;
+}
+
+task<> completion_watch::ask(std::shared_ptr<registry> all) {
+  using std::chrono::milliseconds;
+  for (milliseconds pause(10);; pause = std::min(2 * pause, milliseconds(100))) {
+    co_await sleep(pause);
+    if (!ask_once(*all)) co_return;
+  }
+}
+
+// Returns whether there are still entries; where there are none, nobody asks any more.
+bool completion_watch::ask_once(registry& all) {
+  std::map<std::uint64_t, entry> erased;
+  std::vector<std::pair<std::uint64_t, event>> unanswered;
+  {
+    std::lock_guard lock(all.mutex);
+    erase_called(all, erased);
+    for (auto& [number, each] : all.entries)
+      if (!each.answered) unanswered.emplace_back(number, each.awaited);
+    if (all.entries.empty()) return all.asking = false;
+  }
+  for (auto& [number, awaited] : unanswered) {
+    bool has_failed = false;
+    try {
+      if (!awaited.is_complete()) continue;
+    } catch (const error&) {
+      has_failed = true;  // the driver calls nobody back any more
+    }
+    all.answer(number, has_failed);
+  }
+  return true;
+}
+
+}  // namespace lade::cuda

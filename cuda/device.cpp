@@ -1,0 +1,104 @@
+#include "check.hpp"
+#include "runtime_api.hpp"
+
+#include <lade/cuda/device.hpp>
+#include <lade/cuda/error.hpp>
+#include <lade/error.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+
+namespace lade::cuda {
+
+static cudaError_t count_devices(int& count) noexcept {
+  auto result = api().get_device_count(&count);
+  if (result != cudaSuccess) {
+    (void)api().get_last_error();
+    count = 0;
+  }
+  return result;
+}
+
+int device::count() noexcept {
+  int count = 0;
+  (void)count_devices(count);
+  return count;
+}
+
+std::string device::why_none() {
+  int count = 0;
+  auto result = count_devices(count);
+  if (count > 0) return {};
+  return category().message(result == cudaSuccess ? cudaErrorNoDevice : result);
+}
+
+device::device(int index) : index_(index) {
+  auto doing = "use GPU " + std::to_string(index);
+  int number = 0;
+  check(count_devices(number), doing);
+  if (number == 0) check(cudaErrorNoDevice, doing);
+  if (index < 0 || index >= number)
+    throw error(errc::invalid_argument, doing, "there are " + std::to_string(number));
+}
+
+device device::current() {
+  int index = 0;
+  check(api().get_device(&index), "ask for the current GPU");
+  return device(index);
+}
+
+std::string device::name() const {
+  cudaDeviceProp properties{};
+  check(api().get_device_properties(&properties, index_), "ask for the name of a GPU");
+  return properties.name;
+}
+
+device::version device::compute_capability() const {
+  auto ask = [this](cudaDeviceAttr attribute) {
+    int value = 0;
+    check(api().device_get_attribute(&value, attribute, index_),
+          "ask for the compute capability of a GPU");
+    return value;
+  };
+  return {ask(cudaDevAttrComputeCapabilityMajor), ask(cudaDevAttrComputeCapabilityMinor)};
+}
+
+device::memory_state device::memory() const {
+  current_device on(*this);
+  memory_state state{};
+  check(api().mem_get_info(&state.free_bytes, &state.total_bytes), "ask for the memory of a GPU");
+  return state;
+}
+
+// Linux writes -1 for a device without a node.
+std::optional<unsigned> device::numa_node() const {
+  char id[32] = {};
+  check(api().device_get_pci_bus_id(id, sizeof id, index_), "ask for the bus of a GPU");
+  std::string bus(id);
+  std::ranges::transform(bus, bus.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ifstream file("/sys/bus/pci/devices/" + bus + "/numa_node");
+  int node = -1;
+  if (!(file >> node) || node < 0) return std::nullopt;
+  return static_cast<unsigned>(node);
+}
+
+void device::synchronize() const {
+  lade::detail::require_blocking_allowed();
+  current_device on(*this);
+  check(api().device_synchronize(), "wait for GPU " + std::to_string(index_));
+}
+
+current_device::current_device(device on) {
+  check(api().get_device(&before_), "ask for the current GPU");
+  changed_ = before_ != on.index();
+  if (changed_) check(api().set_device(on.index()), "use GPU " + std::to_string(on.index()));
+}
+
+current_device::~current_device() {
+  if (changed_) (void)api().set_device(before_);
+}
+
+}  // namespace lade::cuda

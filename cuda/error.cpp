@@ -1,0 +1,53 @@
+#include "check.hpp"
+#include "runtime_api.hpp"
+
+#include <lade/cuda/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace lade::cuda {
+
+const std::error_category& category() noexcept {
+  struct cuda_category final : std::error_category {
+    const char* name() const noexcept override { return "cuda"; }
+    std::string message(int code) const override {
+      auto result = static_cast<cudaError_t>(code);
+      return std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result);
+    }
+  };
+  static const cuda_category instance;
+  return instance;
+}
+
+bool is_sticky(const std::error_code& code) noexcept {
+  constexpr std::array sticky{
+      cudaErrorECCUncorrectable,    cudaErrorLaunchTimeout,       cudaErrorAssert,
+      cudaErrorHardwareStackError,  cudaErrorIllegalInstruction,  cudaErrorMisalignedAddress,
+      cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,           cudaErrorIllegalAddress,
+      cudaErrorLaunchFailure,       cudaErrorNvlinkUncorrectable, cudaErrorContextIsDestroyed,
+      cudaErrorExternalDevice,      cudaErrorTensorMemoryLeak,    cudaErrorContained};
+  return code.category() == category() &&
+         std::ranges::find(sticky, static_cast<cudaError_t>(code.value())) != sticky.end();
+}
+
+// The runtime keeps the last failure for whoever asks for it next, who may look for another.
+static void forget_failure() noexcept { (void)api().get_last_error(); }
+
+void check(cudaError_t result, std::string_view doing) {
+  if (result == cudaSuccess) return;
+  forget_failure();
+  throw error(std::error_code(result, category()), doing);
+}
+
+bool is_finished(cudaError_t result, std::string_view doing) {
+  if (result == cudaErrorNotReady) {
+    forget_failure();
+    return false;
+  }
+  check(result, doing);
+  return true;
+}
+
+}  // namespace lade::cuda

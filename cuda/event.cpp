@@ -1,0 +1,62 @@
+#include "check.hpp"
+#include "completion_watch.hpp"
+#include "runtime_api.hpp"
+
+#include <lade/cuda/event.hpp>
+#include <lade/cuda/stream.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+namespace lade::cuda {
+
+static CUevent_st* create_event(device on, const event_options& options) {
+  current_device current(on);
+  CUevent_st* handle = nullptr;
+  unsigned flags = options.timing ? cudaEventDefault : cudaEventDisableTiming;
+  check(api().event_create(&handle, flags), "make an event");
+  return handle;
+}
+
+event::event(device on, const event_options& options)
+    : on_(on), own_(create_event(on, options), [](CUevent_st* handle) {
+        if (handle) (void)api().event_destroy(handle);
+      }) {}
+
+void event::record(const stream& behind) const {
+  current_device current(behind.on());
+  check(api().event_record(own_.get(), behind.handle()), "record an event");
+}
+
+bool event::is_complete() const {
+  return is_finished(api().event_query(own_.get()), "ask whether an event has been passed");
+}
+
+void event::synchronize() const {
+  lade::detail::require_blocking_allowed();
+  check(api().event_synchronize(own_.get()), "wait for an event");
+}
+
+std::chrono::duration<float, std::milli> event::since(const event& earlier) const {
+  float milliseconds = 0;
+  check(api().event_elapsed_time(&milliseconds, earlier.handle(), own_.get()),
+        "ask for the time between two events");
+  return std::chrono::duration<float, std::milli>(milliseconds);
+}
+
+task<> detail::wait_for(event awaited, bool interruptible) {
+  auto& here = co_await lade::detail::this_context_reference();
+  if (!here.runtime) throw error(errc::no_runtime, "wait for an event of a GPU");
+  if (awaited.is_complete()) co_return;
+  auto& watch = here.runtime->service<completion_watch>();
+  auto passed = watch.watch(awaited);
+  if (interruptible)
+    co_await std::move(passed.happened);
+  else
+    co_await std::move(passed.happened).uninterruptible();
+  watch.forget(passed.number);
+  (void)awaited.is_complete();  // throws what has gone wrong
+}
+
+}  // namespace lade::cuda

@@ -1,0 +1,16 @@
+// The functions of NVTX that lade calls, in a table, so that tests can replace them.
+
+#pragma once
+
+#include <nvtx3/nvToolsExt.h>
+
+namespace lade::cuda {
+
+struct nvtx_api {
+  decltype(&::nvtxDomainCreateA) domain_create = ::nvtxDomainCreateA;
+  decltype(&::nvtxDomainDestroy) domain_destroy = ::nvtxDomainDestroy;
+  decltype(&::nvtxDomainRangeStartEx) range_start = ::nvtxDomainRangeStartEx;
+  decltype(&::nvtxDomainRangeEnd) range_end = ::nvtxDomainRangeEnd;
+};
+
+}  // namespace lade::cuda

@@ -1,0 +1,54 @@
+// The functions of the CUDA runtime that lade calls, in a table, so that tests can replace them.
+
+#pragma once
+
+#include <cstddef>
+
+#include <cuda_runtime_api.h>
+
+namespace lade::cuda {
+
+struct runtime_api {
+  // Devices.
+  decltype(&::cudaGetDeviceCount) get_device_count = ::cudaGetDeviceCount;
+  decltype(&::cudaGetDevice) get_device = ::cudaGetDevice;
+  decltype(&::cudaSetDevice) set_device = ::cudaSetDevice;
+  decltype(&::cudaDeviceGetAttribute) device_get_attribute = ::cudaDeviceGetAttribute;
+  decltype(&::cudaDeviceGetPCIBusId) device_get_pci_bus_id = ::cudaDeviceGetPCIBusId;
+  decltype(&::cudaGetDeviceProperties) get_device_properties = ::cudaGetDeviceProperties;
+  decltype(&::cudaMemGetInfo) mem_get_info = ::cudaMemGetInfo;
+  decltype(&::cudaDeviceSynchronize) device_synchronize = ::cudaDeviceSynchronize;
+  decltype(&::cudaGetLastError) get_last_error = ::cudaGetLastError;
+
+  // Streams.
+  decltype(&::cudaStreamCreateWithPriority) stream_create = ::cudaStreamCreateWithPriority;
+  decltype(&::cudaStreamDestroy) stream_destroy = ::cudaStreamDestroy;
+  decltype(&::cudaStreamQuery) stream_query = ::cudaStreamQuery;
+  decltype(&::cudaStreamSynchronize) stream_synchronize = ::cudaStreamSynchronize;
+  decltype(&::cudaStreamWaitEvent) stream_wait_event = ::cudaStreamWaitEvent;
+  decltype(&::cudaLaunchHostFunc) launch_host_func = ::cudaLaunchHostFunc;
+
+  // Events.
+  decltype(&::cudaEventCreateWithFlags) event_create = ::cudaEventCreateWithFlags;
+  decltype(&::cudaEventDestroy) event_destroy = ::cudaEventDestroy;
+  decltype(&::cudaEventRecord) event_record = ::cudaEventRecord;
+  decltype(&::cudaEventQuery) event_query = ::cudaEventQuery;
+  decltype(&::cudaEventSynchronize) event_synchronize = ::cudaEventSynchronize;
+  decltype(&::cudaEventElapsedTime) event_elapsed_time = ::cudaEventElapsedTime;
+
+  // Memory.
+  decltype(&::cudaHostAlloc) host_alloc = ::cudaHostAlloc;
+  decltype(&::cudaFreeHost) free_host = ::cudaFreeHost;
+  cudaError_t (*malloc_async)(void**, std::size_t, cudaStream_t) = ::cudaMallocAsync;
+  decltype(&::cudaFreeAsync) free_async = ::cudaFreeAsync;
+  decltype(&::cudaDeviceGetDefaultMemPool) get_default_pool = ::cudaDeviceGetDefaultMemPool;
+  decltype(&::cudaMemPoolSetAttribute) pool_set_attribute = ::cudaMemPoolSetAttribute;
+  decltype(&::cudaMemPoolTrimTo) pool_trim = ::cudaMemPoolTrimTo;
+  decltype(&::cudaMemcpyAsync) memcpy_async = ::cudaMemcpyAsync;
+};
+
+// The table that is in use. Replacing it is for tests, while nothing of this module lives.
+const runtime_api& api() noexcept;
+void replace_api(const runtime_api* by) noexcept;  // null: the real one
+
+}  // namespace lade::cuda

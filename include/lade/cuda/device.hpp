@@ -1,0 +1,74 @@
+// GPUs of the machine.
+
+#pragma once
+
+#include <lade/device.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace lade::cuda {
+
+// A GPU that CUDA can use, by its number. A value: it owns nothing.
+//
+// Programs that contain this module start without a driver and without a GPU. There, count() is 0,
+// and only what needs a GPU throws.
+//
+// Thread: any. Functions of this module leave the calling thread's current device as it was.
+class device {
+ public:
+  // Throws error naming the number and how many GPUs there are, or why none can be used.
+  explicit device(int index = 0);
+
+  // The calling thread's current device.
+  static device current();
+
+  // How many GPUs can be used; 0 without a driver. `why_none()` says then why: "cudaErrorNoDevice:
+  // no CUDA-capable device is detected".
+  static int count() noexcept;
+  static std::string why_none();
+
+  int index() const noexcept { return index_; }
+
+  std::string name() const;  // "NVIDIA H100 80GB HBM3"
+
+  struct version {
+    int major;
+    int minor;
+  };
+  version compute_capability() const;  // 9.0
+
+  struct memory_state {
+    std::size_t free_bytes;
+    std::size_t total_bytes;
+  };
+  memory_state memory() const;
+
+  // The NUMA node that the GPU is attached to; nothing if the system does not tell.
+  std::optional<unsigned> numa_node() const;
+
+  // Blocks until all work on the device has finished. Throws error(wrong_thread) on a thread of a
+  // runtime: await a stream or an event there.
+  void synchronize() const;
+
+  friend bool operator==(const device&, const device&) = default;
+
+ private:
+  int index_;
+};
+
+// Makes a device the calling thread's current one, and the one before again when it is destroyed.
+// For code that calls CUDA itself. Throws error.
+class current_device {
+ public:
+  explicit current_device(device on);
+  current_device(const current_device&) = delete;
+  ~current_device();
+
+ private:
+  int before_;
+  bool changed_;
+};
+
+}  // namespace lade::cuda

@@ -1,0 +1,102 @@
+// Events: points in the work of a stream.
+
+#pragma once
+
+#include <lade/cuda/device.hpp>
+#include <lade/task.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <memory>
+#include <utility>
+
+struct CUevent_st;  // of <cuda_runtime.h>: a cudaEvent_t is a pointer to it
+
+namespace lade::cuda {
+
+class stream;
+
+struct event_options {
+  bool timing = false;  // records times, for since()
+};
+
+// A point in a stream, which the GPU passes when all work before it has finished. Copies refer to
+// the same event. An event that was never recorded has been passed.
+//
+// To await an event takes no thread and no spinning. The driver calls back on a side stream, and
+// the coroutine resumes on the threads of its runtime. Since the driver calls nobody back after a
+// failure of the device, a timer asks as well, every 10 to 100 ms while anything is awaited.
+//
+// Thread: any, several at a time.
+//
+// Not yet run on a GPU: tested over a driver that a test replaces.
+class event {
+ public:
+  class awaiter;
+
+  // Throws error.
+  explicit event(device on, const event_options& options = {});
+
+  // Moves the event to the end of what is queued on the stream now. Throws error.
+  void record(const stream& behind) const;
+
+  // Whether it has been passed. Throws error if the device has failed.
+  bool is_complete() const;
+
+  // Blocks until it has been passed. Throws error if the device has failed, and error(wrong_thread)
+  // on a thread of a runtime: await the event there.
+  void synchronize() const;
+
+  // `co_await event` resumes when the event has been passed. Throws error if the device has failed,
+  // error(stopped) when the awaiting coroutine is asked to stop, and error(no_runtime) outside of a
+  // runtime. The work on the GPU goes on after a stop: memory that it uses must live.
+  awaiter operator co_await() const;
+
+  // The same, but a stop does not end the wait: for memory that the GPU uses until then.
+  awaiter uninterruptible() const;
+
+  // The time between two recorded events that have been passed. Both must have `timing`. Throws
+  // error. Resolution: about half a microsecond.
+  std::chrono::duration<float, std::milli> since(const event& earlier) const;
+
+  CUevent_st* handle() const noexcept;
+  device on() const noexcept { return on_; }
+
+ private:
+  device on_;
+  std::shared_ptr<CUevent_st> own_;
+};
+
+namespace detail {
+
+task<> wait_for(event awaited, bool interruptible);
+
+}  // namespace detail
+
+class event::awaiter {
+ public:
+  explicit awaiter(task<> work)
+      : work_(std::move(work)), inner_(std::move(work_).operator co_await()) {}
+  awaiter(const awaiter&) = delete;
+
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return inner_.await_suspend(coroutine);
+  }
+  void await_resume() { inner_.await_resume(); }
+
+ private:
+  task<> work_;
+  task<>::awaiter inner_;
+};
+
+inline event::awaiter event::operator co_await() const {
+  return awaiter(detail::wait_for(*this, true));
+}
+inline event::awaiter event::uninterruptible() const {
+  return awaiter(detail::wait_for(*this, false));
+}
+inline CUevent_st* event::handle() const noexcept { return own_.get(); }
+
+}  // namespace lade::cuda

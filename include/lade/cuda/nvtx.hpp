@@ -1,0 +1,53 @@
+// Ranges for NVIDIA's profilers.
+
+#pragma once
+
+#include <lade/hooks.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+struct nvtxDomainRegistration_st;  // of <nvtx3/nvToolsExt.h>
+
+namespace lade::cuda {
+
+struct nvtx_api;
+
+// Marks what a run does in the timelines of Nsight Systems and other profilers that read NVTX: a
+// range for every stage, and one for every call of a stage's function, named "decode_image a.jpg".
+// The ranges are in the domain "lade".
+//
+//   lade::cuda::nvtx_hooks ranges;
+//   auto batches = runtime.run(pipeline, {.hooks = &ranges});
+//
+// Without a profiler, a range costs a few calls through null pointers, and no lock.
+//
+// Thread: any, several at a time. Must outlive the runs.
+//
+// Not yet run under a profiler: tested over functions that a test replaces.
+class nvtx_hooks final : public run_hooks {
+ public:
+  nvtx_hooks();
+  explicit nvtx_hooks(const nvtx_api& functions);  // for tests
+  nvtx_hooks(const nvtx_hooks&) = delete;
+  ~nvtx_hooks() override;
+
+  void enter_stage(std::string_view stage) override;
+  void leave_stage(std::string_view stage, const std::exception_ptr& failure) override;
+  void enter_item(const item_call& call) override;
+  void leave_item(const item_call& call, const std::exception_ptr& failure) override;
+
+ private:
+  void begin(const void* key, std::string_view stage, std::string_view item);
+  void end(const void* key);
+
+  const nvtx_api& functions_;
+  nvtxDomainRegistration_st* domain_;  // null without a profiler
+  std::mutex mutex_;
+  std::unordered_multimap<const void*, std::uint64_t> open_;  // guarded by the mutex
+};
+
+}  // namespace lade::cuda

@@ -1,0 +1,67 @@
+// Streams: queues of work on a GPU.
+
+#pragma once
+
+#include <lade/cuda/device.hpp>
+#include <lade/cuda/event.hpp>
+
+#include <memory>
+
+struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
+
+namespace lade::cuda {
+
+struct stream_options {
+  int priority = 0;  // lower numbers first; CUDA clamps it to what the device has
+};
+
+// A stream: work that is queued on it runs in order. Copies refer to the same stream.
+//
+//   lade::cuda::stream mine(lade::cuda::device(0));
+//   kernel<<<blocks, threads, 0, mine.handle()>>>(...);
+//   co_await mine;  // resumes when the kernel has finished; no thread waits
+//
+// Thread: any, several at a time, as CUDA allows.
+//
+// Not yet run on a GPU: tested over a driver that a test replaces.
+class stream {
+ public:
+  // A new stream, which does not synchronize with the legacy default stream. The last copy destroys
+  // it; queued work still runs. Throws error.
+  explicit stream(device on, const stream_options& options = {});
+
+  // A stream of other code, such as a framework's. It must outlive all copies.
+  static stream external(CUstream_st* handle, device on) { return stream(handle, on); }
+
+  // CUDA's default streams: the one that all threads share, and the one of the calling thread.
+  static stream legacy_default(device on);
+  static stream per_thread_default(device on);
+
+  CUstream_st* handle() const noexcept { return handle_; }
+  device on() const noexcept { return on_; }
+
+  // Work that is queued from now on waits for the event. No thread waits. Throws error.
+  void wait(const event& earlier) const;
+
+  // An event behind all work that has been queued. Throws error.
+  event record() const;
+
+  // Whether all queued work has finished. Throws error if some of it has failed.
+  bool is_idle() const;
+
+  // Blocks until all queued work has finished. Throws error if some of it has failed, and
+  // error(wrong_thread) on a thread of a runtime: await the stream there.
+  void synchronize() const;
+
+  // `co_await stream` is `co_await stream.record()`.
+  event::awaiter operator co_await() const { return record().operator co_await(); }
+
+ private:
+  stream(CUstream_st* handle, device on) noexcept : handle_(handle), on_(on) {}
+
+  CUstream_st* handle_;
+  device on_;
+  std::shared_ptr<void> own_;  // null for streams of others
+};
+
+}  // namespace lade::cuda

@@ -1,0 +1,94 @@
+#include <lade/cuda/device.hpp>
+#include <lade/cuda/error.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cuda_runtime_api.h>
+
+#include "../support/coroutines.hpp"
+#include "fake_driver.hpp"
+
+namespace lade::cuda {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::code_of;
+
+static std::error_code cuda_code(cudaError_t value) { return {value, category()}; }
+
+TEST(CudaDevice, CountsGpus) {
+  fake_driver driver({.devices = 3});
+  EXPECT_EQ(device::count(), 3);
+  EXPECT_EQ(device::why_none(), "");
+  EXPECT_EQ(device(2).index(), 2);
+  EXPECT_EQ(device(2).name(), "Fake GPU 2");
+  EXPECT_EQ(device(1).compute_capability().major, 9);
+  EXPECT_EQ(device(0).memory().total_bytes, std::size_t{1} << 30);
+}
+
+TEST(CudaDevice, ThereIsNoneWithoutAGpuOrADriver) {
+  fake_driver driver({.devices = 0});
+  EXPECT_EQ(device::count(), 0);
+  EXPECT_EQ(device::why_none(), "cudaErrorNoDevice: no CUDA-capable device is detected");
+  EXPECT_EQ(code_of([] { device(0); }), cuda_code(cudaErrorNoDevice));
+  driver.fail_next("get_device_count", cudaErrorInsufficientDriver);
+  EXPECT_THAT(device::why_none(), HasSubstr("driver version is insufficient"));
+}
+
+TEST(CudaDevice, WithoutAReplacedDriverTheProgramRunsAllTheSame) {
+  EXPECT_GE(device::count(), 0);
+  EXPECT_EQ(device::why_none().empty(), device::count() > 0);
+}
+
+TEST(CudaDevice, OfAnotherNumberIsRefused) {
+  fake_driver driver({.devices = 2});
+  EXPECT_THAT([] { device(2); }, ThrowsMessage<error>("use GPU 2: there are 2"));
+  EXPECT_THAT([] { device(-1); }, ThrowsMessage<error>("use GPU -1: there are 2"));
+}
+
+TEST(CudaDevice, IsCurrentForAWhile) {
+  fake_driver driver({.devices = 2});
+  {
+    current_device second(device(1));
+    EXPECT_EQ(device::current(), device(1));
+    current_device same(device(1));
+  }
+  EXPECT_EQ(device::current(), device(0));
+  EXPECT_EQ(driver.calls("set_device"), 2u);
+}
+
+TEST(CudaDevice, DoesNotKnowTheNodeOfABusThatIsNotThere) {
+  fake_driver driver;
+  EXPECT_FALSE(device(0).numa_node());
+}
+
+TEST(CudaDevice, MustNotBeWaitedForOnAThreadOfARuntime) {
+  fake_driver driver;
+  device(0).synchronize();
+  runtime runtime({.threads = 1});
+  auto wait = []() -> task<> {
+    device(0).synchronize();
+    co_return;
+  };
+  EXPECT_EQ(code_of([&] { sync_wait(runtime, wait()); }), errc::wrong_thread);
+}
+
+TEST(CudaError, NamesTheErrorAndWhatWasBeingDone) {
+  fake_driver driver;
+  driver.fail_next("mem_get_info", cudaErrorMemoryAllocation);
+  EXPECT_THAT([] { device(0).memory(); },
+              ThrowsMessage<error>("ask for the memory of a GPU: cudaErrorMemoryAllocation: out of "
+                                   "memory"));
+}
+
+TEST(CudaError, KnowsWhichErrorsEndTheUseOfADevice) {
+  EXPECT_TRUE(is_sticky(cuda_code(cudaErrorIllegalAddress)));
+  EXPECT_FALSE(is_sticky(cuda_code(cudaErrorMemoryAllocation)));
+  EXPECT_FALSE(is_sticky(std::error_code(cudaErrorIllegalAddress, std::system_category())));
+}
+
+}  // namespace lade::cuda

@@ -1,0 +1,302 @@
+#include <lade/cuda/error.hpp>
+#include <lade/cuda/event.hpp>
+#include <lade/cuda/stream.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "../support/coroutines.hpp"
+#include "fake_driver.hpp"
+#include "worlds.hpp"
+
+namespace lade::cuda {
+
+using testing::IsEmpty;
+using testing_support::code_of;
+
+static std::error_code cuda_code(cudaError_t value) { return {value, category()}; }
+
+static task<> wait_for_event(event awaited) { co_await awaited; }
+static task<> wait_uninterrupted(event awaited) { co_await awaited.uninterruptible(); }
+static task<> wait_for_stream(stream awaited) { co_await awaited; }
+
+class CudaStream : public InBothWorlds {};
+class CudaEvent : public InBothWorlds {};
+LADE_IN_BOTH_WORLDS(CudaStream);
+LADE_IN_BOTH_WORLDS(CudaEvent);
+
+TEST_P(CudaStream, IsAwaited) {
+  world there(GetParam());
+  {
+    runtime runtime({.threads = 2});
+    stream work(device(0));
+    EXPECT_TRUE(work.is_idle());
+    for (int i = 0; i < 100; ++i) {
+      auto unblock = there.block(work);
+      auto last = work.record();
+      EXPECT_FALSE(last.is_complete());
+      unblock();
+      sync_wait(runtime, wait_for_stream(work));
+      EXPECT_TRUE(last.is_complete());
+    }
+  }
+  if (there.fake()) {
+    EXPECT_EQ(there.fake()->live().streams, 0u);
+    EXPECT_EQ(there.fake()->live().events, 0u);
+  }
+}
+
+TEST_P(CudaStream, WaitsForAnEventOfAnother) {
+  world there(GetParam());
+  stream first(device(0)), second(device(0));
+  auto unblock = there.block(first);
+  auto behind_first = first.record();
+  second.wait(behind_first);
+  auto behind_second = second.record();
+  EXPECT_FALSE(behind_second.is_complete());
+  unblock();
+  second.synchronize();
+  EXPECT_TRUE(behind_first.is_complete());
+  EXPECT_TRUE(behind_second.is_complete());
+  EXPECT_TRUE(second.is_idle());
+}
+
+TEST_P(CudaStream, OfOthersIsNotDestroyed) {
+  world there(GetParam());
+  stream own(device(0));
+  {
+    auto external = stream::external(own.handle(), device(0));
+    external.record();
+  }
+  stream::legacy_default(device(0)).record();
+  stream::per_thread_default(device(0)).record();
+  own.synchronize();
+}
+
+TEST(CudaStreamOptions, SayOnWhichDeviceItIsMade) {
+  fake_driver driver({.devices = 2});
+  stream second(device(1), {.priority = -1});
+  EXPECT_EQ(second.on(), device(1));
+  EXPECT_EQ(device::current(), device(0));
+}
+
+TEST_P(CudaEvent, ThatWasNeverRecordedHasBeenPassed) {
+  world there(GetParam());
+  runtime runtime({.threads = 1});
+  event fresh(device(0));
+  EXPECT_TRUE(fresh.is_complete());
+  sync_wait(runtime, wait_for_event(fresh));
+  if (there.fake()) {
+    EXPECT_EQ(there.fake()->calls("launch_host_func"), 0u);
+  }
+}
+
+TEST_P(CudaEvent, MeasuresTime) {
+  world there(GetParam());
+  stream work(device(0));
+  event first(device(0), {.timing = true}), last(device(0), {.timing = true});
+  first.record(work);
+  last.record(work);
+  last.synchronize();
+  EXPECT_GE(last.since(first).count(), 0);
+  EXPECT_EQ(code_of([&] { (void)last.since(event(device(0))); }),
+            cuda_code(cudaErrorInvalidResourceHandle));
+}
+
+TEST_P(CudaEvent, NeedsARuntimeToBeAwaited) {
+  world there(GetParam());
+  event fresh(device(0));
+  EXPECT_EQ(code_of([&] { sync_wait(wait_for_event(fresh)); }), errc::no_runtime);
+}
+
+TEST_P(CudaEvent, MustNotBlockAThreadOfARuntime) {
+  world there(GetParam());
+  runtime runtime({.threads = 1});
+  auto wait = []() -> task<> {
+    event(device(0)).synchronize();
+    co_return;
+  };
+  EXPECT_EQ(code_of([&] { sync_wait(runtime, wait()); }), errc::wrong_thread);
+}
+
+static task<> wait_for_all(std::vector<event> awaited, std::atomic<int>& woken) {
+  scope children(co_await this_context());
+  auto wait = [](event each, std::atomic<int>& count) -> task<> {
+    co_await each;
+    ++count;
+  };
+  for (auto& each : awaited) children.start(wait(each, woken));
+  co_await children.join();
+}
+
+TEST_P(CudaEvent, ManyAreAwaitedAtOnceInAnyOrder) {
+  world there(GetParam());
+  {
+    runtime runtime({.threads = 2});
+    for (std::size_t round = 0; round < 20; ++round) {
+      std::vector<std::function<void()>> unblock;
+      std::vector<event> events;
+      for (int i = 0; i < 30; ++i) {
+        stream each(device(0));
+        unblock.push_back(there.block(each));
+        events.push_back(each.record());
+      }
+      std::atomic<int> woken = 0;
+      std::thread releasing([&] {
+        there.until_called("launch_host_func", 30 * (round + 1));
+        while (!unblock.empty()) {
+          unblock.back()();
+          unblock.pop_back();
+        }
+      });
+      sync_wait(runtime, wait_for_all(events, woken));
+      releasing.join();
+      EXPECT_EQ(woken, 30);
+    }
+    if (there.fake()) {
+      EXPECT_LE(there.fake()->live().streams, 30u);  // side streams are reused
+    }
+  }
+  if (there.fake()) {
+    EXPECT_EQ(there.fake()->live().events, 0u);
+  }
+}
+
+// One that is held up must not hold up another that is awaited after it.
+TEST_P(CudaEvent, DoesNotWaitForOthersThatAreAwaited) {
+  world there(GetParam());
+  runtime runtime({.threads = 1});
+  stream slow(device(0)), fast(device(0));
+  auto unblock_slow = there.block(slow);
+  auto unblock_fast = there.block(fast);
+  auto late = slow.record();
+  auto early = fast.record();
+  std::stop_source stop;
+  std::thread waiting([&] {
+    auto wait = [&] { sync_wait(runtime, wait_for_event(late), stop.get_token()); };
+    EXPECT_EQ(code_of(wait), errc::stopped);
+  });
+  there.until_called("launch_host_func", 1);
+  std::thread other([&] { sync_wait(runtime, wait_for_event(early)); });
+  there.until_called("launch_host_func", 2);
+  unblock_fast();
+  other.join();
+  EXPECT_FALSE(late.is_complete());
+  stop.request_stop();
+  waiting.join();
+  unblock_slow();
+  slow.synchronize();
+}
+
+TEST_P(CudaEvent, AStopEndsTheWaitAndTheCallbackMayComeLater) {
+  world there(GetParam());
+  stream work(device(0));
+  auto unblock = there.block(work);
+  {
+    runtime runtime({.threads = 1});
+    auto held = work.record();
+    std::stop_source stop;
+    std::thread stopping([&] {
+      there.until_called("launch_host_func", 1);
+      stop.request_stop();
+    });
+    EXPECT_EQ(code_of([&] { sync_wait(runtime, wait_for_event(held), stop.get_token()); }),
+              errc::stopped);
+    stopping.join();
+  }
+  unblock();  // the runtime has ended
+  work.synchronize();
+  device(0).synchronize();
+}
+
+TEST_P(CudaEvent, AStopDoesNotEndAnUninterruptibleWait) {
+  world there(GetParam());
+  runtime runtime({.threads = 1});
+  stream work(device(0));
+  auto unblock = there.block(work);
+  auto held = work.record();
+  std::stop_source stop;
+  std::atomic<bool> unblocked = false;
+  std::thread stopping([&] {
+    there.until_called("launch_host_func", 1);
+    stop.request_stop();
+    unblocked = true;
+    unblock();
+  });
+  sync_wait(runtime, wait_uninterrupted(held), stop.get_token());
+  EXPECT_TRUE(unblocked);
+  stopping.join();
+}
+
+TEST(CudaEventFailures, OfADeviceThatFailsThrowsThoughNobodyIsCalledBack) {
+  fake_driver driver({.works_by_itself = false});
+  runtime runtime({.threads = 1});
+  driver.hold();
+  stream work(device(0));
+  auto held = work.record();
+  std::thread breaking([&] {
+    while (driver.calls("launch_host_func") < 1) std::this_thread::yield();
+    driver.break_device(cudaErrorIllegalAddress);
+  });
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(code_of([&] { sync_wait(runtime, wait_uninterrupted(held)); }),
+              cuda_code(cudaErrorIllegalAddress));
+  breaking.join();
+  EXPECT_EQ(code_of([&] { work.synchronize(); }), cuda_code(cudaErrorIllegalAddress));
+}
+
+TEST(CudaEventFailures, AFailureOfAnyCallThrowsAndLosesNothing) {
+  for (auto* function : {"stream_create", "stream_wait_event", "launch_host_func", "event_query"}) {
+    SCOPED_TRACE(function);
+    fake_driver driver;
+    {
+      runtime runtime({.threads = 1});
+      driver.hold();
+      stream work(device(0));
+      auto awaited = work.record();
+      driver.fail_next(function, cudaErrorUnknown);
+      EXPECT_EQ(code_of([&] { sync_wait(runtime, wait_for_event(awaited)); }),
+                cuda_code(cudaErrorUnknown));
+      driver.release();
+      sync_wait(runtime, wait_for_event(awaited));
+      sync_wait(runtime, wait_for_stream(work));
+    }
+    EXPECT_EQ(driver.live().streams, 0u);
+    EXPECT_EQ(driver.live().events, 0u);
+    EXPECT_THAT(driver.faults(), IsEmpty());
+  }
+}
+
+TEST(CudaEventFailures, CannotBeMadeOrRecordedWhereADeviceRefuses) {
+  fake_driver driver;
+  stream work(device(0));
+  driver.fail_next("event_create", cudaErrorMemoryAllocation);
+  EXPECT_EQ(code_of([] { event(device(0)); }), cuda_code(cudaErrorMemoryAllocation));
+  driver.fail_next("event_record", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { work.record(); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("stream_wait_event", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { work.wait(event(device(0))); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("stream_query", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { (void)work.is_idle(); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("stream_create", cudaErrorUnknown);
+  EXPECT_EQ(code_of([] { stream(device(0)); }), cuda_code(cudaErrorUnknown));
+  EXPECT_EQ(driver.live().events, 0u);
+}
+
+}  // namespace lade::cuda
