@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
 
@@ -24,6 +25,10 @@ struct image_source {
   crop_box crop{};
   bool flip = false;  // left to right
 };
+
+// All images of a tensor that a device reaches: u8 [images, height, width, channels], contiguous.
+// The tensor must outlive their use. Throws error(invalid_argument) for any other tensor.
+std::vector<image_source> images_in(const tensor& images);
 
 // Writes image i into position i of `to`, resized to its size. Images may differ in everything.
 // Grey becomes three equal channels where `to` has three.
