@@ -70,8 +70,7 @@ static std::string text_of(const tensor_spec& spec) {
   return std::string(name(spec.type)) + to_string(spec.shape);
 }
 
-// Copies elements in the order of their indices, whatever the strides.
-static void copy_elements(const tensor& from, std::byte* to) {
+void copy_elements(const tensor& from, std::byte* to) {
   auto bytes = from.spec().bytes();
   if (bytes == 0) return;
   if (from.contiguous()) {

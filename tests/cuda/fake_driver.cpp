@@ -348,6 +348,11 @@ void fake_driver::fail_next(const std::string& function, cudaError_t with, std::
   failures_[function] = {with, after};
 }
 
+void fake_driver::fail_no_more() {
+  std::lock_guard lock(mutex_);
+  failures_.clear();
+}
+
 void fake_driver::break_device(cudaError_t with) {
   std::lock_guard lock(mutex_);
   broken_ = with;

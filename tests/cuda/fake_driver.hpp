@@ -51,6 +51,7 @@ class fake_driver {
 
   // The next call of the function, named as in the table, returns this; `after` such calls.
   void fail_next(const std::string& function, cudaError_t with, std::size_t after = 0);
+  void fail_no_more();
 
   // From now on every call fails, and nothing that is queued runs: a sticky error.
   void break_device(cudaError_t with);

@@ -6,6 +6,7 @@
 #include <lade/sample.hpp>
 #include <lade/tensor.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,9 @@ const field& stackable_field(const sample& from, const std::string& name);
 // Copies a field into its part of a tensor. Throws as stackable_field does, and for a field of
 // another type or shape than the part.
 void write_field(const sample& from, const std::string& name, const tensor& slot);
+
+// Copies elements of host memory in the order of their indices, whatever the strides.
+void copy_elements(const tensor& from, std::byte* to);
 
 // One tensor of a field of all samples, at least one, in memory of the surroundings. Throws as
 // write_field does.

@@ -1,0 +1,80 @@
+#include "copy_plan.hpp"
+
+#include <lade/detail/stacked_fields.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace lade::cuda {
+
+static void require_readable(const named_tensor& each) {
+  auto where = each.tensor().where();
+  if (!where.is_host_accessible())
+    throw error(errc::invalid_argument, "copy tensor " + each.name() + " to a GPU",
+                "it is in " + to_string(where));
+}
+
+static bool needs_staging(const tensor& from) {
+  return from.where().type == lade::device::kind::cpu || !from.contiguous();
+}
+
+copy_plan::copy_plan(const sample_batch& batch) {
+  for (auto& each : batch.tensors()) {
+    require_readable(each);
+    auto& from = each.tensor();
+    add({.name = each.name(), .from = from, .spec = from.spec(), .is_staged = needs_staging(from)});
+  }
+  auto has_label = [](const sample& each) { return each.label() != sample::no_label; };
+  if (std::ranges::none_of(batch.samples(), has_label)) return;
+  add({.name = std::string(labels),
+       .from = {},
+       .spec = {element_type::i64, {static_cast<std::int64_t>(batch.size())}},
+       .is_labels = true,
+       .is_staged = true});
+}
+
+void copy_plan::add(part added) {
+  constexpr std::size_t alignment = 256;
+  auto bytes = added.spec.bytes();
+  auto step = (bytes + alignment - 1) / alignment * alignment;
+  added.offset = bytes_;
+  added.staged_offset = staging_bytes_;
+  bytes_ += step;
+  if (added.is_staged) staging_bytes_ += step;
+  if (added.is_staged && !added.is_labels) staged_bytes_ += bytes;
+  parts_.push_back(std::move(added));
+}
+
+static void write_labels(const sample_batch& batch, std::byte* to) {
+  for (auto& each : batch.samples()) {
+    auto label = each.label();
+    std::memcpy(to, &label, sizeof(label));
+    to += sizeof(label);
+  }
+}
+
+void copy_plan::stage(const sample_batch& batch, std::byte* staging) const {
+  for (auto& each : parts_) {
+    if (each.is_labels)
+      write_labels(batch, staging + each.staged_offset);
+    else if (each.is_staged)
+      lade::detail::copy_elements(each.from, staging + each.staged_offset);
+  }
+}
+
+const std::byte* copy_plan::source(const part& of, const buffer& staging) const {
+  return of.is_staged ? staging.data() + of.staged_offset : of.from.bytes();
+}
+
+std::vector<buffer> copy_plan::sources(const buffer& staging) const {
+  std::vector<buffer> all;
+  for (auto& each : parts_)
+    if (!each.is_staged) all.push_back(each.from.memory());
+  if (!staging.empty()) all.push_back(staging);
+  return all;
+}
+
+}  // namespace lade::cuda

@@ -1,0 +1,167 @@
+#include "copy_plan.hpp"
+#include "transfers.hpp"
+
+#include <lade/cuda/to_device.hpp>
+#include <lade/detail/calls.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lade::cuda {
+
+using lade::detail::opening;
+using lade::detail::shared_const;
+
+detail::to_device_settings::to_device_settings(const to_device_options& options)
+    : options_(options),
+      name_(options.name.empty() ? "to_device" : options.name),
+      into_(options.into.begin(), options.into.end()) {
+  options_.name = {};
+  options_.into = {};
+  lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
+  if (auto* memory = options.host_memory; memory && !memory->where().is_host_accessible())
+    lade::detail::refuse_value(name_, "host_memory", std::string(memory->name()),
+                               "memory that the CPU can write");
+  for (auto& each : into_) require_into(each);
+}
+
+void detail::to_device_settings::require_into(const named_tensor& each) const {
+  lade::device wanted{lade::device::kind::cuda, options_.device};
+  auto refuse = [&](const std::string& why) {
+    throw error(errc::invalid_argument, name_ + " into " + each.name(), why);
+  };
+  if (each.tensor().where() != wanted)
+    refuse("it is in " + to_string(each.tensor().where()) + ", not in " + to_string(wanted));
+  if (!each.tensor().contiguous() || each.tensor().rank() == 0)
+    refuse("it is not contiguous, or has no dimension");
+  if (find_fixed(each.name()) != &each.tensor()) refuse("two tensors have that name");
+}
+
+const tensor* detail::to_device_settings::find_fixed(const std::string& name) const noexcept {
+  auto found = std::ranges::find(into_, name, &named_tensor::name);
+  return found == into_.end() ? nullptr : &found->tensor();
+}
+
+static std::string text_of(const tensor_spec& spec) {
+  return std::string(name(spec.type)) + to_string(spec.shape);
+}
+
+// The part of a tensor of a fixed address that a batch is copied to.
+static tensor fixed_part(const tensor& fixed, const copy_plan::part& of) {
+  bool fits = fixed.type() == of.spec.type && of.spec.shape.size() > 0 &&
+              fixed.shape().tail() == of.spec.shape.tail() && of.spec.shape[0] <= fixed.shape()[0];
+  if (fits) return fixed.slice(0, of.spec.shape[0]);
+  throw error(errc::invalid_argument, "copy tensor " + of.name + " to its fixed address",
+              "it is " + text_of(of.spec) + ", and there is " + text_of(fixed.spec()));
+}
+
+// The function of the stage, in one run.
+class detail::device_copies {
+ public:
+  device_copies(shared_const<to_device_settings> settings, const opening& run)
+      : settings_(std::move(settings)),
+        run_(run.run),
+        transfers_(transfers::of(run.run->runtime())),
+        copying_(device(settings_->options().device)),
+        memory_(settings_->options().memory),
+        host_memory_(settings_->options().host_memory) {
+    if (!memory_) memory_ = &transfers_.memory(copying_.on());
+    if (!host_memory_) host_memory_ = &transfers_.pinned(copying_.on());
+    if (memory_->on() != copying_.on())
+      throw error(errc::invalid_argument, settings_->name(), "the memory is that of another GPU");
+  }
+
+  memory_resource& host_memory() const noexcept { return *host_memory_; }
+
+  std::size_t memory_needed(const sample_batch& batch) const {
+    return copy_plan(batch).staging_bytes();
+  }
+
+  device_batch operator()(sample_batch&& batch) const {
+    copy_plan plan(batch);
+    auto staging = stage(batch, plan);
+    device_block block(*memory_, std::max(plan.bytes(), std::size_t{1}), copying_);
+    auto ready = copy(plan, staging, block);
+    transfers_.count(plan.bytes(), plan.staged_bytes());
+    report_refusal();
+    return make_batch(batch, plan, block, ready);
+  }
+
+ private:
+  static buffer stage(const sample_batch& batch, const copy_plan& plan) {
+    if (plan.staging_bytes() == 0) return {};
+    auto staging = allocate_now(plan.staging_bytes());
+    plan.stage(batch, staging.data());
+    return staging;
+  }
+
+  event copy(const copy_plan& plan, const buffer& staging, const device_block& to) const {
+    queued_copies copies(transfers_, copying_, plan.sources(staging));
+    for (auto& each : plan.parts())
+      copies.copy_to_device(to.bytes().data() + each.offset, plan.source(each, staging),
+                            each.spec.bytes());
+    return copies.finish();
+  }
+
+  device_batch make_batch(const sample_batch& batch, const copy_plan& plan,
+                          const device_block& block, const event& ready) const {
+    std::vector<named_tensor> tensors;
+    std::optional<tensor> labels;
+    std::vector<placement> placements;
+    for (auto& each : plan.parts()) {
+      tensor made(each.spec, block.slice(each.offset, each.spec.bytes()));
+      if (auto* fixed = settings_->find_fixed(each.name)) {
+        placements.push_back({made, fixed_part(*fixed, each)});
+        made = placements.back().to;
+      }
+      if (each.is_labels)
+        labels = std::move(made);
+      else
+        tensors.emplace_back(each.name, std::move(made));
+    }
+    std::vector<device_block> blocks{block};
+    return {std::move(tensors), batch.samples(), std::move(labels),
+            std::move(blocks),  ready,           std::move(placements)};
+  }
+
+  void report_refusal() const {
+    if (auto why = transfers_.unreported_refusal(copying_.on()); !why.empty())
+      run_->warn(settings_->name() + ": copies are slow, because memory is not pinned: " + why);
+  }
+
+  shared_const<to_device_settings> settings_;
+  std::shared_ptr<lade::detail::run_state> run_;
+  transfers& transfers_;
+  stream copying_;
+  device_resource* memory_;
+  memory_resource* host_memory_;
+};
+
+static async_generator<device_batch> open_to_device(
+    const pipeline<sample_batch>& in, const shared_const<detail::to_device_settings>& settings,
+    const opening& run) {
+  auto& counters = run.add_stage(settings->name());
+  auto begin = [&] { return detail::device_copies(settings, run); };
+  shared_const function(lade::detail::begin_with(begin, run, counters));
+  auto& host_memory = function->host_memory();
+  lade::detail::concurrent_options staff{.slots = settings->options().buffers,
+                                         .workers = 1,
+                                         .memory = &host_memory,
+                                         .policy = {.finally = on_error::fail}};
+  return lade::detail::open_concurrent<device_batch>(
+      in, run.batching_in(host_memory), settings->name(), staff,
+      lade::detail::function_for<sample_batch>(function));
+}
+
+pipeline<device_batch> to_device_stage::attach(const pipeline<sample_batch>& in) const {
+  return lade::detail::make_pipeline<device_batch>(
+      in.length() + 1,
+      [in, settings = settings_](const opening& run) { return open_to_device(in, settings, run); });
+}
+
+}  // namespace lade::cuda

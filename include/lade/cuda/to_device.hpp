@@ -1,0 +1,117 @@
+// to_device: copies batches to a GPU.
+
+#pragma once
+
+#include <lade/cuda/device_batch.hpp>
+#include <lade/cuda/memory.hpp>
+#include <lade/detail/shared_const.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sample_batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lade::cuda {
+
+struct to_device_options {
+  int device = 0;  // the number of the GPU
+
+  // How many batches are copied ahead of the next stage: 1 to 1,048,576.
+  unsigned buffers = 2;
+
+  // Tensors of fixed addresses on the GPU, for CUDA graphs: a tensor of a batch, or its labels
+  // under the name "labels", are copied to the tensor of the same name. See to_device().
+  std::span<const named_tensor> into = {};
+
+  // Where memory of the GPU comes from; null: the default pool of the device (device_memory).
+  // Lifetime: see memory_resource.hpp.
+  device_resource* memory = nullptr;
+
+  // Where batch_into() before this stage writes batches, and where batches in pageable memory are
+  // staged; null: pinned memory that the runtime keeps, of at most a quarter and 32 MiB more than
+  // its budget. The CPU must be able to write it. Lifetime: see memory_resource.hpp.
+  memory_resource* host_memory = nullptr;
+
+  std::string_view name = {};  // in statistics and errors; "to_device" if not given
+};
+
+namespace detail {
+
+class to_device_settings {
+ public:
+  explicit to_device_settings(const to_device_options& options);
+
+  const to_device_options& options() const noexcept { return options_; }
+  const std::string& name() const noexcept { return name_; }
+
+  // The tensor of that name in `into`; null if there is none.
+  const tensor* find_fixed(const std::string& name) const noexcept;
+
+ private:
+  void require_into(const named_tensor& each) const;
+
+  to_device_options options_;
+  std::string name_;
+  std::vector<named_tensor> into_;
+};
+
+}  // namespace detail
+
+class to_device_stage {
+ public:
+  explicit to_device_stage(const to_device_options& options)
+      : settings_(detail::to_device_settings(options)) {}
+
+  pipeline<device_batch> attach(const pipeline<sample_batch>& in) const;
+
+ private:
+  lade::detail::shared_const<detail::to_device_settings> settings_;
+};
+
+// Copies sample batches to a GPU, on a stream of the stage. The copies overlap with the stages
+// before it and with the GPU's work. A batch is passed on as soon as its copies are queued; see
+// device_batch for how other streams wait for it.
+//
+//   auto batches = samples
+//                | lade::batch_into(writer, {.size = 256})
+//                | lade::cuda::to_device({.device = 0, .buffers = 2});
+//
+// The tensors keep their names. Labels become a tensor, if a sample has one. The samples with their
+// keys, text and other fields travel along in host memory.
+//
+// A batch_into() before this stage writes its batches to pinned memory, and the GPU copies them
+// from there. Other batches are staged: copied to pinned memory first. They are counted in
+// transfer_statistics::staged_bytes.
+//
+// Host memory is kept until the copies from it have finished, also if the run is stopped or fails.
+// The end of the run does not wait for that; the end of the runtime does.
+//
+// With `into`, the tensors of all batches are the given ones. wait_on() queues a copy to them, on
+// the stream that it orders. So steps on one stream each find their batch at the same addresses.
+// Each batch must fit: the same type and shape, except that it may have fewer samples.
+//
+// Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
+// such GPU. A failure of the GPU ends the run, whatever its `on_error` is.
+//
+// Not yet run on a GPU: tested over a driver that a test replaces.
+inline to_device_stage to_device(const to_device_options& options = {}) {
+  return to_device_stage(options);
+}
+
+// The copies between host and GPUs of all runs of a runtime.
+struct transfer_statistics {
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;         // that were copied
+  std::uint64_t staged_bytes = 0;  // of these, copied from pageable memory to pinned memory first
+  std::size_t pinned_bytes = 0;    // that the runtime keeps pinned
+  std::size_t fallback_bytes = 0;  // that could not be pinned
+};
+
+transfer_statistics transfers_of(runtime& where);
+
+}  // namespace lade::cuda

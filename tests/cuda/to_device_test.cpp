@@ -1,0 +1,451 @@
+#include <lade/batch.hpp>
+#include <lade/cuda/error.hpp>
+#include <lade/cuda/to_device.hpp>
+#include <lade/error.hpp>
+#include <lade/failure.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/stats.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "../support/coroutines.hpp"
+#include "batches.hpp"
+#include "fake_driver.hpp"
+#include "worlds.hpp"
+
+namespace lade::cuda {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing_support::code_of;
+
+static std::error_code cuda_code(cudaError_t value) { return {value, category()}; }
+
+static const auto error_message = [](auto run) -> std::string {
+  try {
+    run();
+  } catch (const std::exception& failure) {
+    return failure.what();
+  }
+  return "no exception";
+};
+
+class ToDevice : public InBothWorlds {};
+LADE_IN_BOTH_WORLDS(ToDevice);
+
+TEST_P(ToDevice, CopiesTensorsAndLabelsAndKeepsSamples) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  int next = 0;
+  auto batches = numbered_batches(7, {.size = 2, .fields = "number"}) | to_device();
+  for (auto& batch : runtime.run(batches)) {
+    auto size = batch.size();
+    EXPECT_EQ(size, next < 6 ? 2u : 1u);
+    batch.wait_on(trainer);
+    EXPECT_EQ(to_string(batch.tensor().where()), "cuda:0");
+    EXPECT_EQ(batch.on(), device(0));
+    EXPECT_TRUE(is_numbered(values<std::int32_t>(batch["data"], trainer), next));
+    auto numbers = values<std::int64_t>(batch["number"], trainer);
+    auto labels = values<std::int64_t>(batch.labels(), trainer);
+    ASSERT_EQ(batch.samples().size(), size);
+    for (std::size_t i = 0; i < size; ++i) {
+      EXPECT_EQ(numbers[i], next);
+      EXPECT_EQ(labels[i], 10 * next);
+      EXPECT_EQ(batch.samples()[i].key(), std::to_string(next));
+      EXPECT_EQ(batch.samples()[i].field("caption").text(), "a " + std::to_string(next));
+      ++next;
+    }
+  }
+  EXPECT_EQ(next, 7);
+  auto stats = transfers_of(runtime);
+  EXPECT_EQ(stats.batches, 4u);
+  EXPECT_EQ(stats.staged_bytes, 0u);  // batch_into has written to pinned memory
+  EXPECT_GT(stats.pinned_bytes, 0u);
+}
+
+TEST_P(ToDevice, StagesAndCountsWhatIsPageableOrStrided) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  auto make = [](int i) {
+    tensor plain(element_type::i32, {2, 3});
+    tensor wide(element_type::i32, {2, 4});
+    for (int j = 0; j < 6; ++j) plain.data<std::int32_t>()[j] = i + j;
+    for (int j = 0; j < 8; ++j) wide.data<std::int32_t>()[j] = 100 * i + j;
+    tensor strided({element_type::i32, {2, 2}}, {4, 2}, wide.memory(), wide.bytes());
+    std::vector<named_tensor> tensors;
+    tensors.emplace_back("plain", plain);
+    tensors.emplace_back("strided", strided);
+    return sample_batch(std::move(tensors), {sample("a"), sample("b")});
+  };
+  int next = 0;
+  for (auto& batch : runtime.run(from(test::numbers{20}) | map(make) | to_device())) {
+    batch.wait_on(trainer);
+    EXPECT_FALSE(batch.has_labels());
+    EXPECT_EQ(code_of([&] { (void)batch.labels(); }), errc::invalid_argument);
+    EXPECT_THAT(values<std::int32_t>(batch["plain"], trainer),
+                ElementsAre(next, next + 1, next + 2, next + 3, next + 4, next + 5));
+    EXPECT_THAT(values<std::int32_t>(batch["strided"], trainer),
+                ElementsAre(100 * next, 100 * next + 2, 100 * next + 4, 100 * next + 6));
+    ++next;
+  }
+  EXPECT_EQ(next, 20);
+  EXPECT_EQ(transfers_of(runtime).staged_bytes, 20u * (24 + 16));
+}
+
+TEST_P(ToDevice, OrdersTheStreamOfTheTrainerNotTheThread) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  auto step = stream(device(0));
+  std::vector<std::vector<std::int32_t>> seen(25);
+  std::size_t steps = 0;
+  auto release = where.block(trainer);
+  auto items = runtime.run(numbered_batches(50) | to_device({.buffers = 2}));
+  for (auto& batch : items) {
+    batch.wait_on(trainer);  // returns, though nothing that is queued on the stream has run
+    queue_copy(batch.tensor(), seen[steps], trainer);
+    if (++steps == 2) release();
+  }
+  trainer.synchronize();
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    EXPECT_TRUE(is_numbered(seen[i], 2 * static_cast<int>(i))) << i;
+}
+
+TEST_P(ToDevice, WritesEachBatchToTheSameAddresses) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  auto memory = std::make_shared<device_memory>(device(0));
+  device_block block(*memory, 1 << 20, trainer);
+  std::vector<named_tensor> fixed;
+  fixed.emplace_back("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000)));
+  fixed.emplace_back("labels", tensor({element_type::i64, {2}}, block.slice(8192, 16)));
+  auto batches = numbered_batches(21) | to_device({.into = fixed});
+  std::vector<std::vector<std::int32_t>> seen(11);
+  std::vector<numbers_list> labels(11);
+  std::size_t steps = 0;
+  auto release = where.block(trainer);
+  for (auto& batch : runtime.run(batches)) {
+    EXPECT_EQ(batch.tensor().bytes(), block.bytes().data());
+    EXPECT_EQ(batch.labels().bytes(), block.bytes().data() + 8192);
+    batch.wait_on(trainer);
+    batch.wait_on(trainer);  // copies nothing again
+    queue_copy(batch.tensor(), seen[steps], trainer);
+    queue_copy(batch.labels(), labels[steps], trainer);
+    if (++steps == 2) release();
+  }
+  trainer.synchronize();
+  ASSERT_EQ(steps, 11u);
+  for (std::size_t i = 0; i < steps; ++i) {
+    EXPECT_TRUE(is_numbered(seen[i], 2 * static_cast<int>(i))) << i;
+    EXPECT_EQ(labels[i][0], 20 * static_cast<std::int64_t>(i));
+  }
+  EXPECT_THAT(seen.back(), SizeIs(1000));
+}
+
+TEST_P(ToDevice, CopiesAreAwaited) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  auto check = [](device_batch batch) -> task<bool> {
+    co_await batch.ready();
+    co_return batch.ready().is_complete();
+  };
+  auto all = test::collect(runtime, numbered_batches(10) | to_device() | map(check));
+  EXPECT_EQ(all, std::vector<bool>(5, true));
+}
+
+TEST_P(ToDevice, IsAStageOfTheTableOfTheRun) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(numbered_batches(8) | to_device({.name = "upload"}));
+  EXPECT_THAT(test::collect(items), SizeIs(4));
+  auto stats = items.statistics();
+  auto& stage = stats.stages.back();
+  EXPECT_EQ(stage.name, "upload");
+  EXPECT_EQ(stage.in, 4u);
+  EXPECT_EQ(stage.out, 4u);
+  EXPECT_GE(stage.bytes, 4u * 8000);
+  EXPECT_EQ(stage.durations.total(), 4u);
+}
+
+TEST_P(ToDevice, BatchesMayOutliveTheRuntime) {
+  world where(GetParam());
+  stream trainer(device(0));
+  std::vector<device_batch> kept;
+  {
+    runtime runtime({.threads = 2});
+    kept = test::collect(runtime, numbered_batches(8) | to_device());
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    kept[i].wait_on(trainer);
+    EXPECT_TRUE(
+        is_numbered(values<std::int32_t>(kept[i].tensor(), trainer), 2 * static_cast<int>(i)));
+  }
+}
+
+TEST_P(ToDevice, HasStatesToResumeFrom) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  auto batches = numbered_batches(10) | to_device();
+  std::optional<state> saved;
+  {
+    auto items = runtime.run(batches);
+    auto taken = items.begin();
+    ++taken;
+    saved = items.state();
+  }
+  auto rest = test::collect(runtime, batches, {.state = saved});
+  ASSERT_THAT(rest, SizeIs(3));
+  EXPECT_EQ(rest.front().samples().front().key(), "4");
+}
+
+// Over the fake driver alone.
+
+TEST(ToDeviceMemory, ReturnsBehindTheStreamOfTheTrainer) {
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2});
+    stream trainer(device(0));
+    auto release = driver.block(trainer.handle());
+    {
+      auto kept = test::collect(runtime, numbered_batches(8) | to_device());
+      for (auto& each : kept) each.wait_on(trainer);
+      kept.back().record_on(trainer);
+    }
+    EXPECT_GE(driver.live().device_bytes, 4u * 8000);
+    release();
+    device(0).synchronize();
+    EXPECT_EQ(driver.live().device_bytes, 0u);
+  }
+  EXPECT_THAT(driver.faults(), IsEmpty());
+  EXPECT_EQ(driver.live().pinned_bytes, 0u);
+  EXPECT_EQ(driver.live().streams, 0u);
+  EXPECT_EQ(driver.live().events, 0u);
+}
+
+TEST(ToDeviceMemory, IsBounded) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  for (unsigned buffers : {1u, 2u, 5u}) {
+    std::size_t most = 0;
+    for (auto& batch :
+         runtime.run(numbered_batches(200) | to_device({.buffers = buffers}), {.ready = 1})) {
+      batch.wait_on(trainer);
+      device(0).synchronize();  // frees what has been dropped
+      most = std::max(most, driver.live().device_bytes);
+    }
+    // Those of the stage, of the run, of the loop, and one that was dropped since.
+    EXPECT_LE(most, (buffers + 4) * 9000);
+  }
+}
+
+TEST(ToDeviceStop, LeavesCopiesInFlightTheirMemory) {
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2, .memory_bytes = 100'000});
+    stream trainer(device(0));
+    std::vector<std::int32_t> seen;
+    driver.hold();
+    {
+      auto items = runtime.run(numbered_batches(-1) | to_device());
+      auto batch = items.wait_next();
+      batch->wait_on(trainer);
+      queue_copy(batch->tensor(), seen, trainer);
+    }  // the run ends, though no copy has begun
+    // Another run writes to the pinned memory that is free.
+    auto others = runtime.run(numbered_batches(-1) | map([](sample_batch batch) {
+                                std::memset(batch.tensor().bytes(), 0, 8000);
+                                return batch;
+                              }) |
+                              to_device());
+    EXPECT_TRUE(others.wait_next());
+    EXPECT_GE(driver.queued(), 4u);
+    driver.release();
+    trainer.synchronize();
+    EXPECT_TRUE(is_numbered(seen, 0));
+  }
+  device(0).synchronize();
+  EXPECT_THAT(driver.faults(), IsEmpty());
+  EXPECT_EQ(driver.live().pinned_bytes, 0u);
+  EXPECT_EQ(driver.live().device_bytes, 0u);
+}
+
+TEST(ToDeviceStop, TheEndOfTheRuntimeWaitsForCopies) {
+  fake_driver driver;
+  std::optional<runtime> where(std::in_place, runtime_options{.threads = 2});
+  driver.hold();
+  auto kept = test::collect(*where, numbered_batches(2) | to_device());
+  std::atomic<bool> released = false;
+  std::thread releasing([&] {
+    released = true;
+    driver.release();
+  });
+  where.reset();
+  EXPECT_TRUE(released);
+  EXPECT_TRUE(kept.front().ready().is_complete());
+  releasing.join();
+}
+
+TEST(ToDeviceFailure, OfTheGpuEndsTheRunWhateverItsPolicy) {
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2});
+    auto items = runtime.run(numbered_batches(-1) | to_device(), {.on_error = on_error::skip});
+    EXPECT_TRUE(items.wait_next());
+    driver.break_device(cudaErrorIllegalAddress);
+    std::error_code code;
+    try {
+      while (items.wait_next()) {}
+    } catch (const error& failure) {
+      code = failure.code();
+      EXPECT_THAT(failure.what(), HasSubstr("cudaErrorIllegalAddress"));
+      EXPECT_THAT(failure.what(), HasSubstr("to_device"));
+    }
+    EXPECT_EQ(code, cuda_code(cudaErrorIllegalAddress));
+    EXPECT_TRUE(is_sticky(code));
+  }
+}
+
+TEST(ToDeviceFailure, OfAnyCallEndsTheRunAndLosesNothing) {
+  for (auto* function : {"stream_create", "get_default_pool", "malloc_async", "memcpy_async",
+                         "event_create", "event_record"}) {
+    for (std::size_t after : {0u, 1u, 3u}) {
+      SCOPED_TRACE(function + std::to_string(after));
+      fake_driver driver;
+      {
+        runtime runtime({.threads = 2});
+        driver.fail_next(function, cudaErrorUnknown, after);
+        try {
+          test::collect(runtime, numbered_batches(20) | to_device());
+        } catch (const error& failure) {
+          EXPECT_EQ(failure.code(), cuda_code(cudaErrorUnknown));
+          EXPECT_THAT(failure.what(), HasSubstr("to_device"));
+        }
+        driver.fail_no_more();
+        EXPECT_THAT(test::collect(runtime, numbered_batches(20) | to_device()), SizeIs(10));
+      }
+      device(0).synchronize();
+      EXPECT_THAT(driver.faults(), IsEmpty());
+      auto live = driver.live();
+      EXPECT_EQ(live.streams + live.events + live.pinned_bytes + live.device_bytes, 0u);
+    }
+  }
+}
+
+TEST(ToDeviceFailure, OfTheCallsThatTellTheEndOfCopiesIsNoFailureOfTheRun) {
+  for (auto* function : {"launch_host_func", "stream_wait_event", "event_query"}) {
+    SCOPED_TRACE(function);
+    fake_driver driver;
+    {
+      runtime runtime({.threads = 2});
+      driver.fail_next(function, cudaErrorUnknown);
+      EXPECT_THAT(test::collect(runtime, numbered_batches(20) | to_device()), SizeIs(10));
+    }
+    device(0).synchronize();
+    EXPECT_THAT(driver.faults(), IsEmpty());
+    EXPECT_EQ(driver.live().pinned_bytes, 0u);
+  }
+}
+
+TEST(ToDeviceFailure, ToPinIsReportedOnceAndCopiesAllTheSame) {
+  fake_driver driver({.pinned_limit = 0});
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  run_options options;
+  options.on_warning = [&](const std::string& text) {
+    std::lock_guard lock(mutex);
+    warnings.push_back(text);
+  };
+  for (int i = 0; i < 2; ++i) {
+    int next = 0;
+    for (auto& batch : runtime.run(numbered_batches(10) | to_device(), options)) {
+      batch.wait_on(trainer);
+      EXPECT_TRUE(is_numbered(values<std::int32_t>(batch.tensor(), trainer), next));
+      next += 2;
+    }
+  }
+  EXPECT_THAT(
+      warnings,
+      ElementsAre(HasSubstr("to_device: copies are slow, because memory is not pinned: pin ")));
+  EXPECT_GT(transfers_of(runtime).fallback_bytes, 0u);
+}
+
+TEST(ToDeviceFailure, NamesTheGpuThatIsNotThere) {
+  fake_driver driver({.devices = 1});
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(error_message(
+                  [&] { test::collect(runtime, numbered_batches(2) | to_device({.device = 3})); }),
+              HasSubstr("use GPU 3: there are 1"));
+}
+
+TEST(ToDeviceFailure, WithoutAGpuSaysWhy) {
+  fake_driver driver({.devices = 0});
+  runtime runtime({.threads = 1});
+  auto batches = numbered_batches(2) | to_device();  // needs none
+  EXPECT_THAT(error_message([&] { test::collect(runtime, batches); }),
+              HasSubstr("to_device: use GPU 0: cudaErrorNoDevice"));
+}
+
+TEST(ToDeviceOptions, ThatCannotWorkAreRefused) {
+  fake_driver driver({.devices = 2});
+  EXPECT_THAT(error_message([] { to_device({.buffers = 0}); }),
+              HasSubstr("to_device: buffers is 0"));
+  auto memory = std::make_shared<device_memory>(device(0));
+  EXPECT_THAT(error_message([&] { to_device({.host_memory = memory.get()}); }),
+              HasSubstr("to_device: host_memory is device memory; it must be memory that the"));
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(error_message([&] {
+                test::collect(runtime, numbered_batches(2) |
+                                           to_device({.device = 1, .memory = memory.get()}));
+              }),
+              HasSubstr("the memory is that of another GPU"));
+}
+
+TEST(ToDeviceOptions, FixedTensorsMustFit) {
+  fake_driver driver;
+  runtime runtime({.threads = 1});
+  stream trainer(device(0));
+  auto memory = std::make_shared<device_memory>(device(0));
+  device_block block(*memory, 1 << 20, trainer);
+  auto into = [&](const std::string& name, const tensor& fixed) {
+    std::vector<named_tensor> all;
+    all.emplace_back(name, fixed);
+    return error_message(
+        [&] { test::collect(runtime, numbered_batches(2) | to_device({.into = all})); });
+  };
+  EXPECT_THAT(into("data", tensor(element_type::i32, {2, 1000})),
+              HasSubstr("to_device into data: it is in cpu, not in cuda:0"));
+  EXPECT_THAT(into("data", tensor({element_type::f32, {2, 1000}}, block.slice(0, 8000))),
+              HasSubstr("it is i32[2, 1000], and there is f32[2, 1000]"));
+  EXPECT_THAT(into("data", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
+              HasSubstr("it is i32[2, 1000], and there is i32[1, 1000]"));
+  EXPECT_EQ(into("other", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
+            "no exception");
+  EXPECT_EQ(into("data", tensor({element_type::i32, {5, 1000}}, block.slice(0, 20'000))),
+            "no exception");
+}
+
+}  // namespace lade::cuda
