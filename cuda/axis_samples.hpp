@@ -85,11 +85,12 @@ LADE_GRID_CODE int write_weights(const axis_filter& by, int i, const sample_taps
   int before = 0;
   int used = 0;
   for (int k = 0; k < samples.taps; ++k) {
-    running += covers_none ? k == 0 : triangle_at(samples.start + k, centre, by.support);
+    const double weight = covers_none ? k == 0 : triangle_at(samples.start + k, centre, by.support);
+    running += weight;
     const int sum = static_cast<int>(product(running, unit) + 0.5);
     weights[k] = static_cast<std::int16_t>(sum - before);
-    if (sum != before) used = k + 1;
     before = sum;
+    if (weight > 0) used = k + 1;
   }
   return used;
 }
