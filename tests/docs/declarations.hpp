@@ -73,7 +73,7 @@ void train(const lade::tensor& batch);
 void step(torch_tensor images, torch_tensor labels);
 bool time_to_save();
 void save(int network, int optimizer, const std::string& data);
-}
+}  // namespace page_readme
 
 namespace page_2_resume {
 struct model_type {};
