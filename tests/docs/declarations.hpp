@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/cuda/to_device.hpp>
 #include <lade/io/directory.hpp>
 #include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
@@ -232,6 +233,9 @@ struct writing {
 };
 inline writing writer;
 void train(const lade::tensor& batch);
+void train(const lade::tensor& batch, const lade::tensor& labels, CUstream_st* stream);
+inline lade::tensor images;
+inline lade::tensor labels;
 namespace framework {
 void* allocate(std::size_t bytes, std::size_t alignment);
 void free(void* memory) noexcept;
