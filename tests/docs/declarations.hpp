@@ -246,6 +246,7 @@ struct library {
   void submit(request, F) {}
 };
 }  // namespace page_19_devices_and_memory
+
 namespace page_21_ranks {
 struct model_type {};
 inline model_type model;
@@ -275,6 +276,7 @@ lade::task<> send(const client& to, std::string text);
 lade::task<> answer(std::vector<request> requests);
 lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
 }  // namespace page_22_serving
+
 // Enough of libtorch for the page's programs.
 namespace page_20_trainers {
 namespace at {
