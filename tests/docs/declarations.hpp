@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <lade/cuda/nvdec/capabilities.hpp>
+#include <lade/cuda/nvdec/decode_clip.hpp>
+#include <lade/cuda/nvdec/surfaces.hpp>
 #include <lade/cuda/to_device.hpp>
 #include <lade/io/directory.hpp>
 #include <lade/io/disk_cache.hpp>
@@ -276,6 +279,12 @@ lade::task<> send(const client& to, std::string text);
 lade::task<> answer(std::vector<request> requests);
 lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
 }  // namespace page_22_serving
+
+namespace page_24_videos_on_gpus {
+void train(const lade::tensor& clip);
+void launch_my_kernel(std::int64_t number, const std::array<const void*, 3>& planes,
+                      std::int64_t pitch, CUstream_st* stream);
+}  // namespace page_24_videos_on_gpus
 
 // Enough of libtorch for the page's programs.
 namespace page_20_trainers {

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../../cuda/nvdec/decoder_cache.hpp"
 #include "../../media/av/media_files.hpp"
 #include "../../support/coroutines.hpp"
 #include "../../support/seed.hpp"
@@ -195,6 +196,41 @@ TEST(NvdecDecoders, AreReplacedWhereTheyCannotBeReconfigured) {
   const auto counted = decoders_of(runtime, device(0));
   EXPECT_EQ(counted.created, 5u);
   EXPECT_EQ(counted.reconfigured, 0u);
+}
+
+// Everything that a decoder is made for tells it from others.
+TEST(NvdecDecoders, OfFormatsThatDifferInAnythingAreOthers) {
+  fake_gpu gpu;
+  const auto context = std::make_shared<const primary_context>(device(0));
+  const auto counters = std::make_shared<decoder_counters>();
+  decoder_cache cache(context, counters, 32);
+  const decoder_format first{.coded_width = 192,
+                             .coded_height = 112,
+                             .display = {0, 0, 178, 98},
+                             .target_width = 64,
+                             .target_height = 48,
+                             .decode_surfaces = 5,
+                             .output_surfaces = 2};
+  std::vector<decoder_format> formats(12, first);
+  formats[1].codec = cudaVideoCodec_HEVC;
+  formats[2].chroma = cudaVideoChromaFormat_444;
+  formats[3].output = cudaVideoSurfaceFormat_P016;
+  formats[4].bits = 10;
+  formats[5].coded_width = 208;
+  formats[6].coded_height = 128;
+  formats[7].display.left = 2;
+  formats[8].display.bottom = 96;
+  formats[9].target_width = 66;
+  formats[10].decode_surfaces = 6;
+  formats[11].output_surfaces = 3;
+  for (std::uint64_t made = 1; const auto& each : formats) {
+    auto taken = cache.take(each);
+    EXPECT_EQ(taken->format(), each);
+    EXPECT_EQ(counters->created, made++);
+    cache.give_back(std::move(taken));
+  }
+  for (const auto& each : formats) EXPECT_EQ(cache.take(each)->format(), each);
+  EXPECT_EQ(counters->reused, formats.size());
 }
 
 // Starts to decode on a thread of its own; its stream stands still until open() is called.
