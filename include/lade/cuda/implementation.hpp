@@ -17,4 +17,5 @@
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
 #include "../../../cuda/to_device.cpp"
+#include "../../../cuda/to_host.cpp"
 #include "../../../cuda/transfers.cpp"
