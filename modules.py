@@ -53,6 +53,12 @@ class Module:
     def implementation(self):
         return f"lade/{header_folder(self.folders[0])}implementation.hpp"
 
+    @property
+    def kernels(self):
+        """The header that is to implementation.hpp what kernels are to sources, or nothing."""
+        has_kernels = any(source.endswith(".cu") for source in self.sources)
+        return f"lade/{header_folder(self.folders[0])}implementation.cuh" if has_kernels else ""
+
 
 def header_folder(folder):
     """The folder of the headers for a folder of sources, below include/lade."""
@@ -119,10 +125,22 @@ def implementation(modules, module):
     lines = [f"// The compiled part of {module.library}. To use it without building a library, include",
              f"// this in exactly one .cpp file of the program{', beside:' if beside else '.'}",
              *[f"//   {header}" for header in beside],
+             *([f"// and {module.kernels} in exactly one .cu file."] if module.kernels else []),
              "// Written by `./dev modules` from modules.ini.", "", "#pragma once", ""]
     folder = pathlib.PurePath("include", module.implementation).parent
     lines += [f'#include "{os.path.relpath(source, folder)}"' for source in module.sources
               if source.endswith(".cpp")]
+    return "\n".join(lines) + "\n"
+
+
+def kernels(module):
+    """The text of the module's implementation.cuh."""
+    folder = pathlib.PurePath("include", module.kernels).parent
+    lines = [f"// The kernels of {module.library}. To use it without building a library, include this in",
+             "// exactly one .cu file of the program.",
+             "// Written by `./dev modules` from modules.ini.", "", "#pragma once", ""]
+    lines += [f'#include "{os.path.relpath(source, folder)}"' for source in module.sources
+              if source.endswith(".cu")]
     return "\n".join(lines) + "\n"
 
 
@@ -139,6 +157,8 @@ def written(modules):
     """The files that are made from modules.ini: the path of each and its text."""
     texts = {f"include/{module.implementation}": implementation(modules, module)
              for module in modules.values()}
+    texts |= {f"include/{module.kernels}": kernels(module)
+              for module in modules.values() if module.kernels}
     return texts | {"meson_options.txt": meson_options(modules)}
 
 
@@ -153,6 +173,8 @@ def print_for_meson(modules):
         values["library"] = module.library
         values["option"] = module.option
         values["implementation"] = module.implementation
+        values["kernels"] = module.kernels
+        values["all_kernels"] = " ".join(needed.kernels for needed in chain if needed.kernels)
         values["implementations"] = " ".join(needed.implementation for needed in chain)
         # A linker resolves from left to right.
         values["links"] = " ".join(word for needed in reversed(chain) for word in needed.link)

@@ -32,15 +32,18 @@ static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
   return step.count;
 }
 
+// Whether the shard has an item more than every shard has, of the `left` ones that do not divide.
+static bool has_one_more(const shard_step& step, std::uint64_t left) {
+  if (step.remainder == remainder::drop) return false;
+  return step.remainder == remainder::uneven ? step.rank < left : left > 0;
+}
+
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
   return std::visit(
       overloaded{
           [&](const shuffle_step&) { return size; },
           [&](const draw_step& s) { return draws_from(s, size); },
-          [&](const shard_step& s) {
-            return s.remainder == remainder::drop ? size / s.world
-                                                  : size / s.world + (size % s.world != 0);
-          },
+          [&](const shard_step& s) { return size / s.world + has_one_more(s, size % s.world); },
           [&](const take_step& s) { return std::min(size, s.count); },
           [&](const skip_step& s) { return size - std::min(size, s.count); },
           [&](const repeat_step& s) { return times(size, s.count); },

@@ -50,7 +50,7 @@ shard_options rank_from_environment() {
 }
 
 void shard_stage::require_no_copies() const {
-  if (options_.remainder != remainder::drop)
+  if (options_.remainder == remainder::pad || options_.remainder == remainder::wrap)
     throw error(errc::invalid_argument, "shard",
                 "items that cannot be copied can be neither padded nor wrapped");
 }

@@ -136,6 +136,18 @@ TEST(Channel, TellsHowManyValuesAreInIt) {
   EXPECT_EQ(places.size(), 1u);
 }
 
+TEST(Channel, GivesWhatIsInItWithoutAWait) {
+  channel<int> places(2);
+  EXPECT_EQ(places.try_pop(), std::nullopt);
+  scope children;
+  children.start(push_range(places, 0, 3));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(places.try_pop(), i);  // its producer takes the free place
+  EXPECT_EQ(places.try_pop(), std::nullopt);
+  sync_wait(join(children));
+  places.close();
+  EXPECT_EQ(places.try_pop(), std::nullopt);
+}
+
 TEST(Channel, HasAtLeastOnePlace) {
   channel<int> places(0);
   sync_wait(push(places, 1));

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -42,9 +43,12 @@ TEST(Shard, OfAListMakesItsOwnItemsWhateverVariableTheListWentThrough) {
                                         shard({.rank = 1, .world = 4}) | take(20) | skip(5)));
 }
 
+constexpr remainder remainders[] = {remainder::drop, remainder::pad, remainder::wrap,
+                                    remainder::uneven};
+
 TEST(Shard, OfAStreamIsThatOfAList) {
   runtime runtime({.threads = 1});
-  for (auto remainder : {remainder::drop, remainder::pad, remainder::wrap})
+  for (auto remainder : remainders)
     for (std::uint64_t world : {1u, 2u, 3u, 5u, 8u})
       for (int items : {0, 1, 2, 5, 7, 16})
         for (std::uint64_t rank = 0; rank < world; ++rank) {
@@ -57,6 +61,26 @@ TEST(Shard, OfAStreamIsThatOfAList) {
         }
 }
 
+static std::size_t size_of_shard(std::size_t items, std::uint64_t rank, std::uint64_t world,
+                                 remainder remainder) {
+  if (remainder == remainder::drop) return items / world;
+  if (remainder == remainder::uneven) return items / world + (rank < items % world);
+  return (items + world - 1) / world;
+}
+
+// Numbers that cannot be copied.
+static async_generator<std::unique_ptr<int>> count_each(int end) {
+  for (int i = 0; i < end; ++i) {
+    auto number = std::make_unique<int>(i);
+    co_yield number;
+  }
+}
+
+struct one_each {
+  int end;
+  async_generator<std::unique_ptr<int>> operator()() const { return count_each(end); }
+};
+
 // Shards of a list of so many items: together they are all that drop leaves, each once, and what
 // pad and wrap repeat.
 static void expect_complete_and_disjoint(runtime& where, const pipeline<int>& list,
@@ -65,7 +89,7 @@ static void expect_complete_and_disjoint(runtime& where, const pipeline<int>& li
   std::vector<int> all;
   for (std::uint64_t rank = 0; rank < world; ++rank) {
     auto mine = collect(where, list | shard({rank, world, remainder}));
-    ASSERT_EQ(mine.size(), (whole.size() + (remainder == remainder::drop ? 0 : world - 1)) / world);
+    ASSERT_EQ(mine.size(), size_of_shard(whole.size(), rank, world, remainder));
     all.insert(all.end(), mine.begin(), mine.end());
   }
   auto dropped = remainder == remainder::drop ? whole.size() % world : 0;
@@ -83,11 +107,19 @@ TEST(Shard, PartsOfAllRanksAreTheWhole) {
     std::vector<int> numbers(items);
     std::iota(numbers.begin(), numbers.end(), 0);
     for (std::uint64_t world = 1; world <= 64; ++world)
-      for (auto remainder : {remainder::drop, remainder::pad, remainder::wrap}) {
+      for (auto remainder : remainders) {
         expect_complete_and_disjoint(runtime, from(numbers), world, remainder);
         expect_complete_and_disjoint(runtime, from(numbers) | shuffle(), world, remainder);
       }
   }
+}
+
+TEST(Shard, UnevenPartsOfAStreamNeedNoCopies) {
+  runtime runtime({.threads = 1});
+  auto numbers = from(one_each{5}) | shard({.rank = 0, .world = 2, .remainder = remainder::uneven});
+  std::vector<int> values;
+  for (auto& each : collect(runtime, numbers)) values.push_back(*each);
+  EXPECT_EQ(values, (std::vector{0, 2, 4}));
 }
 
 TEST(Shard, RefusesARankThatIsNotBelowTheWorld) {

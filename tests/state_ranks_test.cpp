@@ -20,6 +20,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -60,6 +62,68 @@ TEST(StateOfRanks, AnotherNumberDeliversTheRest) {
     EXPECT_LT(rest.size(), 6u);  // the remainder
     all.insert(all.end(), rest.begin(), rest.end());
     ASSERT_EQ(sorted(all), up_to(size));
+  }
+}
+
+TEST(StateOfRanks, UnevenShardsDeliverEachItemOnceWithAnyNumbersOfRanks) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 2});
+  for (int i = 0; i < 50; ++i) {
+    auto size = static_cast<int>(draw.below(100));
+    auto shuffled = from(up_to(size)) | shuffle({.seed = draw()});
+    ints all;
+    std::optional<state> merged;
+    for (int restart = 0; restart < 4; ++restart) {
+      auto steps = restart < 3 ? 1 + draw.below(10) : 1000;
+      std::vector<state> ranks;
+      for (std::uint64_t rank = 0, world = 1 + draw.below(6); rank < world; ++rank) {
+        auto items = runtime.run(
+            shuffled | shard({.rank = rank, .world = world, .remainder = remainder::uneven}),
+            {.state = merged});
+        auto some = take_some(items, steps);
+        all.insert(all.end(), some.begin(), some.end());
+        ranks.push_back(state_from_json(to_json(items.state())));
+      }
+      merged = merge(ranks);
+    }
+    ASSERT_EQ(sorted(all), up_to(size));
+  }
+}
+
+// With w ranks that take b items each, a step is of the next w * b items of the epoch's order.
+TEST(StateOfRanks, GlobalBatchesAreThoseOfAnUninterruptedRunWithAnyNumbersOfRanks) {
+  auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 2});
+  constexpr std::size_t global = 12;
+  auto shuffled = from(up_to(150)) | shuffle({.seed = draw()});
+  auto whole = collect(runtime, shuffled);
+  std::optional<state> merged;
+  std::size_t begin = 0;
+  while (begin < whole.size()) {
+    std::uint64_t worlds[] = {1, 2, 3, 4, 6, 12};
+    auto world = worlds[draw.below(6)];
+    auto steps = 1 + draw.below(4);
+    std::vector<state> ranks;
+    std::vector<ints> batches(steps);
+    for (std::uint64_t rank = 0; rank < world; ++rank) {
+      auto part = shuffled | shard({.rank = rank, .world = world, .remainder = remainder::uneven});
+      auto items = runtime.run(part | batch(global / world), {.state = merged});
+      for (auto& each : batches)
+        if (auto local = items.wait_next()) each.insert(each.end(), local->begin(), local->end());
+      ranks.push_back(items.state());
+    }
+    merged = merge(ranks);
+    for (auto& each : batches) {
+      auto end = std::min(begin + global, whole.size());
+      ints expected(whole.begin() + static_cast<std::ptrdiff_t>(begin),
+                    whole.begin() + static_cast<std::ptrdiff_t>(end));
+      ASSERT_EQ(sorted(each), sorted(expected));
+      begin = end;
+    }
   }
 }
 

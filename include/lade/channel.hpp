@@ -53,6 +53,9 @@ class channel {
   // Throws error(stopped) when the awaiting coroutine is asked to stop.
   [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
 
+  // Takes the oldest value if there is one. Any thread, also outside of coroutines.
+  std::optional<T> try_pop();
+
   // For producers of what is better not made in advance: `co_await wanted()` waits until a consumer
   // waits for a value, or the channel is closed. Throws error(stopped) when the awaiting coroutine
   // is asked to stop.
@@ -191,6 +194,18 @@ bool channel<T>::provide(std::optional<T>& into, detail::wait_list& woken) {
     woken.push_back(*producer);
   }
   return true;
+}
+
+template <class T>
+std::optional<T> channel<T>::try_pop() {
+  std::optional<T> oldest;
+  detail::wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    provide(oldest, woken);
+  }
+  woken.resume_all();
+  return oldest;
 }
 
 template <class T>

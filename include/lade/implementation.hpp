@@ -19,6 +19,7 @@
 #include "../../io/memory_cache.cpp"
 #include "../../io/open_files.cpp"
 #include "../../io/page_cache.cpp"
+#include "../../io/poll.cpp"
 #include "../../io/ranges.cpp"
 #include "../../io/reactor.cpp"
 #include "../../io/store.cpp"

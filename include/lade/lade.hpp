@@ -38,6 +38,7 @@
 #include <lade/pad.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/pop_batch.hpp>
 #include <lade/printable.hpp>
 #include <lade/process.hpp>
 #include <lade/profile.hpp>
@@ -67,3 +68,4 @@
 #include <lade/trace.hpp>
 #include <lade/when_all.hpp>
 #include <lade/window.hpp>
+#include <lade/with_stop.hpp>

@@ -54,9 +54,11 @@ class shard_stage {
 };
 
 // Keeps every world-th item, beginning with the rank-th. All ranks get the same number of items;
-// where these do not divide evenly, `remainder` says how. Of items that come one by one, all
-// ranks must see the same; items are then copied to pad or wrap. Throws error(invalid_argument)
-// if rank is not below world, or if items would have to be copied and cannot be.
+// where these do not divide evenly, `remainder` says how. With remainder::uneven ranks may differ
+// by one item: a loop that exchanges gradients in every step then has to agree on the last step.
+// Of a stream, all ranks must see the same items; items are then copied to pad or wrap.
+// Throws error(invalid_argument) if rank is not below world, or if items would have to be copied
+// and cannot be.
 inline shard_stage shard(const shard_options& options) { return shard_stage(options); }
 
 template <class T>
@@ -81,6 +83,7 @@ async_generator<T> shard_stage::every_world_th(async_generator<T> in, shard_opti
   }
   if (seen == 0 || options.remainder == remainder::drop) co_return;
   held* rest = mine ? &*mine : nullptr;
+  if (!rest && options.remainder == remainder::uneven) co_return;
   if (!rest && options.remainder == remainder::pad) rest = &*last;
   if (!rest) rest = &first[(options.rank - seen) % first.size()];
   detail::with_lineage<T> yielded{rest->origin, rest->item};

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/cuda/to_device.hpp>
 #include <lade/io/directory.hpp>
 #include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
@@ -39,6 +40,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <ostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,8 +63,18 @@ struct image {
 image decode(const lade::sample& encoded);
 
 namespace page_readme {
+struct torch_tensor {};
+namespace lade_torch {
+torch_tensor to_torch(const lade::tensor& shared);
+}  // namespace lade_torch
+inline auto batches = some<lade::sample_batch>();
+inline lade::state saved;
+inline int network, optimizer;
 void train(const lade::tensor& batch);
-}
+void step(torch_tensor images, torch_tensor labels);
+bool time_to_save();
+void save(int network, int optimizer, const std::string& data);
+}  // namespace page_readme
 
 namespace page_2_resume {
 struct model_type {};
@@ -220,6 +233,9 @@ struct writing {
 };
 inline writing writer;
 void train(const lade::tensor& batch);
+void train(const lade::tensor& batch, const lade::tensor& labels, CUstream_st* stream);
+inline lade::tensor images;
+inline lade::tensor labels;
 namespace framework {
 void* allocate(std::size_t bytes, std::size_t alignment);
 void free(void* memory) noexcept;
@@ -230,3 +246,82 @@ struct library {
   void submit(request, F) {}
 };
 }  // namespace page_19_devices_and_memory
+
+namespace page_21_ranks {
+struct model_type {};
+inline model_type model;
+inline std::uint64_t epoch = 0;
+inline lade::shard_options rank;
+inline auto& steps = *static_cast<lade::run<lade::sample_batch>*>(nullptr);
+std::optional<lade::state> take_state();
+void step(const lade::sample_batch& batch);
+bool time_to_save();
+void save(const model_type& model, const std::string& state);
+void save(const lade::state& state);
+std::vector<double> gradients_of(const lade::sample_batch& batch);
+std::vector<double> zeros();
+void all_reduce(std::vector<double>& sums);
+void update(const std::vector<double>& sums);
+std::vector<std::string> gather(const std::string& text);
+}  // namespace page_21_ranks
+
+namespace page_22_serving {
+struct client {};
+class request {
+ public:
+  lade::future<std::string> take_answer();
+};
+lade::task<request> receive(const client& from);
+lade::task<> send(const client& to, std::string text);
+lade::task<> answer(std::vector<request> requests);
+lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
+}  // namespace page_22_serving
+
+// Enough of libtorch for the page's programs.
+namespace page_20_trainers {
+namespace at {
+struct Tensor {
+  Tensor to(int device) const;
+  void backward();
+};
+struct generator {
+  Tensor get_state() const;
+};
+struct context {
+  generator defaultGenerator(int device);
+};
+context& globalContext();
+}  // namespace at
+namespace torch {
+using at::Tensor;
+namespace serialize {
+struct OutputArchive {
+  void write(const char* name, OutputArchive& part);
+  void write(const char* name, const Tensor& tensor, bool is_buffer);
+  void write(const char* name, const std::string& text);
+  void save_to(std::ostream& out);
+};
+}  // namespace serialize
+namespace nn::functional {
+Tensor cross_entropy(const Tensor& scores, const Tensor& labels);
+}  // namespace nn::functional
+}  // namespace torch
+namespace lade_torch {
+torch::Tensor to_torch(const lade::tensor& shared);
+}  // namespace lade_torch
+struct network_type {
+  torch::Tensor forward(const torch::Tensor& images);
+  void save(torch::serialize::OutputArchive& to) const;
+};
+struct optimizer_type {
+  void zero_grad();
+  void step();
+  void save(torch::serialize::OutputArchive& to) const;
+};
+inline network_type* network = nullptr;
+inline optimizer_type optimizer;
+inline int device = 0;
+inline std::string saved;
+inline auto batches = some<lade::sample_batch>();
+void replace_file(const std::string& path, const std::string& contents);
+}  // namespace page_20_trainers

@@ -152,6 +152,12 @@ class Modules(Tree):
         self.assertIn("#include \"../../../cuda/copy.cpp\"", text)
         self.assertNotIn("kernel", text)
 
+    def test_implementation_headers_for_nvcc_include_the_kernels(self):
+        text = (self.root / "include/lade/cuda/implementation.cuh").read_text()
+        self.assertIn("#include \"../../../cuda/kernel.cu\"", text)
+        self.assertNotIn("copy.cpp", text)
+        self.assertFalse((self.root / "include/lade/io/net/implementation.cuh").exists())
+
     def test_each_optional_module_has_an_option_of_meson(self):
         lines = (self.root / "meson_options.txt").read_text().splitlines()
         self.assertIn("option('net', type: 'feature', description: 'Pages (libnet)')", lines)
@@ -256,7 +262,8 @@ class Lists(Tree):
         self.assert_faults("modules.ini: [core] tests are not sorted")
 
     def test_what_is_made_from_the_file_is_up_to_date(self):
-        for path in "include/lade/io/net/implementation.hpp", "meson_options.txt":
+        for path in ("include/lade/io/net/implementation.hpp",
+                     "include/lade/cuda/implementation.cuh", "meson_options.txt"):
             self.write(path, "")
             self.assert_faults(f"{path}: not up to date; run ./dev modules")
             self.ask("write")

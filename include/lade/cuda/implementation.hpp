@@ -1,21 +1,31 @@
 // The compiled part of lade-cuda. To use it without building a library, include
 // this in exactly one .cpp file of the program, beside:
 //   lade/implementation.hpp
+// and lade/cuda/implementation.cuh in exactly one .cu file.
 // Written by `./dev modules` from modules.ini.
 
 #pragma once
 
+#include "../../../cuda/change_layout.cpp"
 #include "../../../cuda/completion_watch.cpp"
+#include "../../../cuda/convert_queue.cpp"
+#include "../../../cuda/copy_bytes.cpp"
 #include "../../../cuda/copy_plan.cpp"
 #include "../../../cuda/device.cpp"
 #include "../../../cuda/device_batch.cpp"
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
+#include "../../../cuda/image_batch.cpp"
+#include "../../../cuda/kernel_arguments.cpp"
+#include "../../../cuda/kernel_launches.cpp"
 #include "../../../cuda/memory.cpp"
 #include "../../../cuda/numa_policy.cpp"
 #include "../../../cuda/nvtx.cpp"
+#include "../../../cuda/resample_queue.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
 #include "../../../cuda/to_device.cpp"
 #include "../../../cuda/to_host.cpp"
 #include "../../../cuda/transfers.cpp"
+#include "../../../cuda/write_images.cpp"
+#include "../../../cuda/write_pictures.cpp"

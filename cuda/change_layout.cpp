@@ -1,0 +1,50 @@
+#include <lade/cuda/change_layout.hpp>
+#include <lade/cuda/stream.hpp>
+
+#include "kernel_arguments.hpp"
+#include "kernel_launches.hpp"
+#include "layout_grid.hpp"
+
+namespace lade::cuda {
+
+// The bytes of f32 fit into an address, and the pixels of an image into a grid.
+static void check_extents(const image_extents& of, const checked_item& item) {
+  if (of.images < 1 || of.height < 1 || of.width < 1 || of.channels < 1)
+    item.refuse("of: each extent must be at least 1");
+  std::int64_t pixels;
+  std::int64_t bytes;
+  const bool too_large =
+      __builtin_mul_overflow(of.height, of.width, &pixels) || pixels > (std::int64_t{1} << 38) ||
+      __builtin_mul_overflow(pixels, of.channels, &bytes) ||
+      __builtin_mul_overflow(bytes, of.images, &bytes) || __builtin_mul_overflow(bytes, 4, &bytes);
+  if (too_large) item.refuse("of: there are too many elements");
+}
+
+void change_layout(const device_images& from, const device_images& to, const image_extents& of,
+                   CUstream_st* on) {
+  const checked_item item{"change the layout of images on the device"};
+  layout_change change;
+  change.from_code = code_of(from.type, item, "from.type");
+  change.to_code = code_of(to.type, item, "to.type");
+  check_memory(from.data, element_bytes(from.type), item, "from.data");
+  check_memory(to.data, element_bytes(to.type), item, "to.data");
+  if (from.layout > pixel_layout::chw || to.layout > pixel_layout::chw)
+    item.refuse("a layout is unknown");
+  check_extents(of, item);
+  change.from = from.data;
+  change.to = to.data;
+  change.images = of.images;
+  change.pixels = of.height * of.width;
+  change.channels = of.channels;
+  change.from_planar = from.layout == pixel_layout::chw;
+  change.to_planar = to.layout == pixel_layout::chw;
+  check_launch(current_launches().layout(change, on), item);
+}
+
+void change_layout(const device_images& from, const device_images& to, const image_extents& of,
+                   const stream& on) {
+  const current_device scope(on.on());
+  change_layout(from, to, of, on.handle());
+}
+
+}  // namespace lade::cuda

@@ -1,0 +1,65 @@
+// What the functions that launch kernels check, and how they describe a batch to a kernel.
+
+#pragma once
+
+#include "axis_samples.hpp"
+#include "element_codes.hpp"
+
+#include <lade/cuda/image_batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lade::cuda {
+
+// The operation, as errors name it, and the item of its arguments that is looked at.
+struct checked_item {
+  std::string_view doing;   // "write images"
+  std::string_view what{};  // "image"
+  std::size_t index = 0;
+
+  // Throw error(invalid_argument) and error(unsupported): "write images: image 3: pitch is ...".
+  [[noreturn]] void refuse(std::string_view why) const;
+  [[noreturn]] void refuse_kind(std::string_view why) const;
+
+  std::string text(std::string_view why) const;
+};
+
+// The element types of kernels. Throws error(unsupported) for others, naming `what` has it.
+element_code code_of(element_type type, const checked_item& item, std::string_view what);
+
+// Throws unless a pointer is not null and a multiple of `alignment` bytes.
+void check_memory(const void* data, std::size_t alignment, const checked_item& item,
+                  std::string_view what);
+
+// Throws unless both are 1 to 32768.
+void check_size(int width, int height, const checked_item& item);
+
+// Throws unless rows of so many bytes fit into the pitch.
+void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
+                 std::string_view what);
+
+// Throws unless the result of `of` images can be.
+void check_batch(const image_batch& to, const checked_item& item);
+
+// The factors of the result's elements.
+channel_scaling scaling_of(const image_batch& to) noexcept;
+
+// The parts of both axes that a crop has. Throws unless it lies inside of the image, and shrinks to
+// the result by no more than the shared memory of a block is enough for.
+struct cropped_axes {
+  axis_part x;
+  axis_part y;
+
+  // Whether each pixel of the result is one of the image.
+  bool keeps_size(const image_batch& to) const noexcept;
+};
+cropped_axes axes_of(const crop_box& crop, int width, int height, const image_batch& to,
+                     const checked_item& item);
+
+// Throws an error of CUDA for a launch that failed.
+void check_launch(int result, const checked_item& item);
+
+}  // namespace lade::cuda

@@ -1,0 +1,60 @@
+// Interleaved 8-bit images in device memory become a batch: cropped, mirrored, resized and
+// normalised by one kernel. Not yet run on a GPU.
+
+#pragma once
+
+#include <lade/cuda/image_batch.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
+
+namespace lade::cuda {
+
+class stream;
+
+// An image in device memory: u8 [height, width, channels].
+struct image_source {
+  const void* data = nullptr;
+  int width = 0;  // in pixels: 1 to 32768
+  int height = 0;
+  int channels = 3;        // 1 or 3: red, green, blue
+  std::int64_t pitch = 0;  // bytes from a row to the next; 0: width * channels
+  crop_box crop{};
+  bool flip = false;  // left to right
+};
+
+// All images of a tensor that a device reaches: u8 [images, height, width, channels], contiguous.
+// The tensor must outlive their use. Throws error(invalid_argument) for any other tensor.
+std::vector<image_source> images_in(const tensor& images);
+
+// Writes image i into position i of `to`, which has room for all of them. The crop is resized to
+// the size of `to`, then mirrored if `flip` is set. Images may differ in everything. Grey becomes
+// three equal channels where `to` has three.
+//
+// - The filter is a triangle, antialiased: Pillow's BILINEAR, whose support grows with the ratio of
+//   the sizes (libImaging/Resample.c). The 8-bit result differs from exact arithmetic by at most 1.
+//   It is that of lade::media::resize, or differs by one where a compiler contracts floating-point
+//   operations. Floats are made from the 8-bit result.
+// - Where the crop has whole pixels and the size of the result, pixels are only converted. This is
+//   fastest for images without a crop or flip whose pitch is width * channels, if the address of
+//   the result is a multiple of 16 and width * height of 4 for f32, 8 for f16 and bf16, or 16 for
+//   u8. Other images need that of the width alone.
+//
+// Stream order: the kernels run behind what was enqueued on `on` before. Returns when they are
+// enqueued. The descriptions are copied; the memory of the images and of `to` must live until the
+// stream has passed the kernels, and must not overlap. `on` belongs to the current device of
+// the calling thread; null is its default stream. May be captured into a CUDA graph. Any thread.
+//
+// Throws error(invalid_argument) naming the argument that cannot be: no images, null data, a size
+// or number of channels out of range, a pitch that is less than a row, a crop outside of its image.
+// Throws error(unsupported) for other element types, and for images that shrink by more than 100
+// along an axis. Then nothing is enqueued. Throws an error of CUDA if a kernel cannot be launched.
+void write_images(std::span<const image_source> images, const image_batch& to, CUstream_st* on);
+
+// The same on a stream of any device.
+void write_images(std::span<const image_source> images, const image_batch& to, const stream& on);
+
+}  // namespace lade::cuda

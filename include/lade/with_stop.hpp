@@ -1,0 +1,33 @@
+// with_stop: work that another stop ends than that of the coroutine around it.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+
+#include <stop_token>
+#include <utility>
+
+namespace lade {
+
+// Awaits `work`, which is asked to stop by `stop` as well as by the stop of the awaiting coroutine.
+// Returns or throws what the work does: error(stopped) if its awaits were ended.
+//
+//   auto request = co_await lade::with_stop(ending, receive(client));  // ends with the server
+//   co_await send(client, answer(request));                            // does not
+//
+// Returns only when the work has ended. Thread: `stop` may be requested on any. Needs no runtime.
+template <class T>
+task<T> with_stop(std::stop_token stop, task<T> work) {
+  auto& outer = co_await detail::this_context_reference();
+  std::stop_source either;
+  auto pass_on = [&either] { detail::request_stop(either); };
+  std::stop_callback on_outer_stop(outer.stop, pass_on);
+  std::stop_callback on_stop(std::move(stop), pass_on);
+  context inner = outer;
+  inner.stop = either.get_token();
+  co_return co_await detail::under(inner, std::move(work));
+}
+
+}  // namespace lade
