@@ -1,4 +1,5 @@
 #include "check.hpp"
+#include "jpeg_batch_writer.hpp"
 #include "jpeg_header.hpp"
 #include "jpeg_pixels.hpp"
 #include "jpeg_session.hpp"
@@ -29,6 +30,11 @@ struct jpeg_decoder::state {
 
   static task<std::vector<decoded_jpeg>> decode(std::shared_ptr<state> self,
                                                 std::vector<jpeg_source> files);
+  static task<resized_jpegs> decode_resized(std::shared_ptr<state> self,
+                                            std::vector<jpeg_source> files, image_batch to,
+                                            view_of views);
+  static task<> run(state& self, const std::vector<jpeg_source>& files,
+                    std::vector<jpeg_item>& items, jpeg_batch_writer* then);
   static task<> decode_others(state& self, std::vector<jpeg_item>& items);
   static task<> decode_other(state& self, jpeg_item& item, std::size_t index);
 
@@ -114,10 +120,6 @@ class jpeg_decoder::state::lease {
   bool passed_ = false;
 };
 
-static std::string name_of(const jpeg_source& file, std::size_t index) {
-  return file.name().empty() ? "image " + std::to_string(index) + " of a batch" : file.name();
-}
-
 static jpeg_route route_around(jpeg_obstacle obstacle) noexcept {
   switch (obstacle) {
     case jpeg_obstacle::rotation: return jpeg_route::rotated;
@@ -141,7 +143,7 @@ jpeg_item jpeg_decoder::state::plan_one(const jpeg_source& file, std::size_t ind
     const auto part = part_within(file.part(), header.width, header.height);
     spec = spec_of(part.width, part.height, options.planar);
   } catch (const error& failure) {
-    item.failure = named_failure(failure, name_of(file, index));
+    item.failure = named_failure(failure, jpeg_name(file, index));
     return item;
   }
   item.route = session.route(item);
@@ -179,7 +181,7 @@ void jpeg_decoder::state::allocate(std::vector<jpeg_item>& items,
 }
 
 void jpeg_decoder::state::decode_on_cpu(jpeg_item& item, std::size_t index) const {
-  const auto name = name_of(*item.source, index);
+  const auto name = jpeg_name(*item.source, index);
   try {
     item.decoded = arranged(others(item.source->file()), item.source->part(), options.planar);
   } catch (const std::bad_alloc&) {
@@ -192,7 +194,7 @@ void jpeg_decoder::state::decode_on_cpu(jpeg_item& item, std::size_t index) cons
 static std::exception_ptr no_other_decoder(const jpeg_item& item, std::size_t index) {
   return std::make_exception_ptr(
       error(item.route == jpeg_route::damaged ? errc::invalid_data : errc::unsupported,
-            "decode " + name_of(*item.source, index),
+            "decode " + jpeg_name(*item.source, index),
             "the GPU cannot decode it, and the decoder was made without one for such images"));
 }
 
@@ -253,23 +255,22 @@ static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
   return results;
 }
 
-// The GPU writes and reads memory of `items` and `files` from the first call of decode() on. They
-// are freed behind `used`, which waits for the GPU where an exception keeps this coroutine from
-// awaiting it.
-task<std::vector<decoded_jpeg>> jpeg_decoder::state::decode(std::shared_ptr<state> self,
-                                                            std::vector<jpeg_source> files) {
+// The GPU reads and writes memory of `items`, `files` and `then` until the lease ends: the lease
+// waits for the GPU where an exception keeps this coroutine from awaiting it.
+task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& files,
+                                std::vector<jpeg_item>& items, jpeg_batch_writer* then) {
   const auto& here = co_await lade::detail::this_context_reference();
   if (!here.runtime) throw error(errc::no_runtime, decoding_batch);
-  co_await self->free_sessions.acquire();
-  std::vector<jpeg_item> items;
-  lease used(*self);
+  co_await self.free_sessions.acquire();
+  lease used(self);
   auto& session = used.session();
-  items = self->plan(files, session);
   std::exception_ptr failure;
   try {
+    items = self.plan(files, session);
     for (auto route : {jpeg_route::hardware, jpeg_route::gpu}) session.decode(items, route);
-    co_await decode_others(*self, items);
-    self->copy_others(items, session.on());
+    co_await decode_others(self, items);
+    self.copy_others(items, session.on());
+    if (then) then->write(items, *self.memory, session.on());
   } catch (...) {
     failure = std::current_exception();
   }
@@ -277,8 +278,26 @@ task<std::vector<decoded_jpeg>> jpeg_decoder::state::decode(std::shared_ptr<stat
   co_await session.passed().uninterruptible();
   if (failure) std::rethrow_exception(failure);
   used.has_passed();
-  self->count(items);
+  self.count(items);
+}
+
+task<std::vector<decoded_jpeg>> jpeg_decoder::state::decode(std::shared_ptr<state> self,
+                                                            std::vector<jpeg_source> files) {
+  std::vector<jpeg_item> items;
+  co_await run(*self, files, items, nullptr);
   co_return results_of(items);
+}
+
+task<resized_jpegs> jpeg_decoder::state::decode_resized(std::shared_ptr<state> self,
+                                                        std::vector<jpeg_source> files,
+                                                        image_batch to, view_of views) {
+  if (self->options.planar)
+    throw error(errc::invalid_argument, decoding_batch, "a planar decoder does not resize");
+  if (files.empty()) throw error(errc::invalid_argument, decoding_batch, "there are no files");
+  std::vector<jpeg_item> items;
+  jpeg_batch_writer writer(to, std::move(views));
+  co_await run(*self, files, items, &writer);
+  co_return writer.take(items);
 }
 
 jpeg_decoder::jpeg_decoder(device on, cpu_decoder others, const jpeg_decoder_options& options)
@@ -286,6 +305,11 @@ jpeg_decoder::jpeg_decoder(device on, cpu_decoder others, const jpeg_decoder_opt
 
 task<std::vector<decoded_jpeg>> jpeg_decoder::decode(std::vector<jpeg_source> files) const {
   return state::decode(state_, std::move(files));
+}
+
+task<resized_jpegs> jpeg_decoder::decode(std::vector<jpeg_source> files, image_batch to,
+                                         view_of views) const {
+  return state::decode_resized(state_, std::move(files), to, std::move(views));
 }
 
 jpeg_decoder::statistics jpeg_decoder::stats() const noexcept {
@@ -303,6 +327,8 @@ jpeg_decoder::statistics jpeg_decoder::stats() const noexcept {
 bool jpeg_decoder::has_hardware() const noexcept {
   return state_->engines.has(jpeg_route::hardware);
 }
+
+device_resource& jpeg_decoder::memory() const noexcept { return *state_->memory; }
 
 device jpeg_decoder::on() const noexcept { return state_->engines.on(); }
 

@@ -52,6 +52,10 @@ tensor arranged(const tensor& image, const jpeg_region& part, bool planar) {
   return result;
 }
 
+std::string jpeg_name(const jpeg_source& file, std::size_t index) {
+  return file.name().empty() ? "image " + std::to_string(index) + " of a batch" : file.name();
+}
+
 std::exception_ptr named_failure(const std::exception& failure, std::string_view name) {
   const auto* coded = dynamic_cast<const std::system_error*>(&failure);
   const std::error_code code = coded ? coded->code() : make_error_code(errc::failed);

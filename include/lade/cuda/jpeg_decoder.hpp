@@ -4,6 +4,7 @@
 
 #include <lade/buffer.hpp>
 #include <lade/cuda/device.hpp>
+#include <lade/cuda/image_batch.hpp>
 #include <lade/cuda/memory.hpp>
 #include <lade/task.hpp>
 #include <lade/tensor.hpp>
@@ -65,6 +66,32 @@ class decoded_jpeg {
  private:
   tensor image_;
   std::exception_ptr failure_;
+};
+
+// What becomes of a decoded image: the part that is resized, and whether it is mirrored.
+struct image_view {
+  crop_box crop{};
+  bool flip = false;  // left to right
+};
+
+// Images of one size in device memory, made of the files of a batch.
+class resized_jpegs {
+ public:
+  resized_jpegs(tensor images, device_block memory, std::vector<std::exception_ptr> failures)
+      : images_(std::move(images)), memory_(std::move(memory)), failures_(std::move(failures)) {}
+
+  // One image for each file. Those of files with a failure have no defined values.
+  const tensor& images() const noexcept { return images_; }
+
+  // For each file, an error that names it, or null.
+  const std::vector<std::exception_ptr>& failures() const noexcept { return failures_; }
+
+  const device_block& memory() const noexcept { return memory_; }  // of the images
+
+ private:
+  tensor images_;
+  device_block memory_;
+  std::vector<std::exception_ptr> failures_;
 };
 
 struct jpeg_decoder_options {
@@ -129,6 +156,20 @@ class jpeg_decoder {
   // of a runtime; and error if the batch has failed: no memory, or a failure of the device.
   task<std::vector<decoded_jpeg>> decode(std::vector<jpeg_source> files) const;
 
+  // The view of file `index`, whose image has that size. Called on threads of the runtime, one
+  // call at a time for a batch.
+  using view_of = std::function<image_view(std::size_t index, int width, int height)>;
+
+  // Decodes files and writes views of the images to a batch, by write_images() on the same stream:
+  // cropped, mirrored, resized and normalised. `to`: the kind of the batch; its `data` is not used.
+  // Without `views`, whole images are resized. The full images need memory until then.
+  //
+  // Otherwise as decode(). An image that write_images() refuses, such as one that shrinks by more
+  // than 100, fails alone. If it refuses `to`, all do. Throws error(invalid_argument) for a planar
+  // decoder, and if there are no files.
+  task<resized_jpegs> decode(std::vector<jpeg_source> files, image_batch to,
+                             view_of views = {}) const;
+
   // How many images have been decoded, and by whom. Images that failed count as well.
   struct statistics {
     std::uint64_t hardware = 0;     // decoded by JPEG engines
@@ -144,6 +185,7 @@ class jpeg_decoder {
   bool has_hardware() const noexcept;
 
   device on() const noexcept;
+  device_resource& memory() const noexcept;  // where the memory of images comes from
 
  private:
   struct state;
