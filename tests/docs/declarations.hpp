@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/cuda/decode_jpegs.hpp>
+#include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/io/directory.hpp>
 #include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
@@ -259,3 +261,14 @@ lade::task<> send(const client& to, std::string text);
 lade::task<> answer(std::vector<request> requests);
 lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
 }  // namespace page_22_serving
+
+namespace page_23_jpegs_on_gpus {
+lade::tensor decode_on_cpu(const lade::buffer& file);
+inline auto samples = some<lade::sample>();
+inline auto& decoder = *static_cast<lade::cuda::jpeg_decoder*>(nullptr);
+inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
+void train(const lade::tensor& images, const lade::tensor& labels);
+lade::cuda::crop_box random_crop(const lade::sample& of, int width, int height);
+bool is_flipped(const lade::sample& of);
+void display(const lade::tensor& image);
+}  // namespace page_23_jpegs_on_gpus
