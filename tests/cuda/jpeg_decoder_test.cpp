@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <random>
 #include <stdexcept>
@@ -464,6 +465,7 @@ TEST(JpegDecoderFailure, OfOptionsNamesThem) {
 TEST(Nvjpeg, IsLoadedOrNamesWhatWasTried) {
   try {
     EXPECT_TRUE(nvjpeg().decode_batched_ex);
+    std::puts("nvJPEG is loaded");
   } catch (const error& missing) {
     EXPECT_EQ(missing.code(), errc::unsupported);
     EXPECT_THAT(missing.what(), HasSubstr("load nvJPEG: libnvjpeg.so.13: cannot open"));
