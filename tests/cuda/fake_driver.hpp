@@ -56,6 +56,9 @@ class fake_driver {
   // From now on every call fails, and nothing that is queued runs: a sticky error.
   void break_device(cudaError_t with);
 
+  // Whether the GPU may use that memory now. If not, that is a fault.
+  bool may_access(const void* memory, std::size_t bytes);
+
   std::size_t calls(const std::string& function) const;
   std::vector<std::string> faults() const;
 
@@ -100,7 +103,6 @@ class fake_driver {
   void work();
   void* allocate(std::size_t bytes, bool pinned);
   bool release_memory(void* memory, bool pinned);
-  bool may_access(const void* memory, std::size_t bytes);
 
   options options_;
   mutable std::recursive_mutex mutex_;  // guards all that follows
