@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <lade/cuda/nvdec/capabilities.hpp>
+#include <lade/cuda/nvdec/decode_clip.hpp>
+#include <lade/cuda/nvdec/surfaces.hpp>
 #include <lade/cuda/to_device.hpp>
 #include <lade/cuda/decode_jpegs.hpp>
 #include <lade/cuda/jpeg_decoder.hpp>
@@ -279,6 +282,12 @@ lade::task<> answer(std::vector<request> requests);
 lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
 }  // namespace page_22_serving
 
+namespace page_24_videos_on_gpus {
+void train(const lade::tensor& clip);
+void launch_my_kernel(std::int64_t number, const std::array<const void*, 3>& planes,
+                      std::int64_t pitch, CUstream_st* stream);
+}  // namespace page_24_videos_on_gpus
+
 // Enough of libtorch for the page's programs.
 namespace page_20_trainers {
 namespace at {
@@ -327,6 +336,7 @@ inline std::string saved;
 inline auto batches = some<lade::sample_batch>();
 void replace_file(const std::string& path, const std::string& contents);
 }  // namespace page_20_trainers
+
 namespace page_23_jpegs_on_gpus {
 lade::tensor decode_on_cpu(const lade::buffer& file);
 inline auto samples = some<lade::sample>();
