@@ -4,7 +4,9 @@
 #include <lade/cuda/to_host.hpp>
 #include <lade/detail/calls.hpp>
 #include <lade/detail/concurrent.hpp>
+#include <lade/detail/continue_on.hpp>
 #include <lade/detail/require.hpp>
+#include <lade/this_context.hpp>
 
 #include <exception>
 #include <memory>
@@ -25,7 +27,9 @@ class host_copies {
  public:
   host_copies(runtime& where, memory_resource* memory) : runtime_(&where), memory_(memory) {}
 
-  task<sample_batch> operator()(device_batch batch) const { return copy(*this, std::move(batch)); }
+  task<sample_batch> operator()(device_batch batch) const {
+    return copy_on_pool(*this, std::move(batch));
+  }
 
  private:
   static constexpr std::size_t alignment = 64;
@@ -39,11 +43,20 @@ class host_copies {
     return sum;
   }
 
+  // The driver blocks while it pins memory, and may block while it queues copies: not on a reactor.
+  static task<sample_batch> copy_on_pool(host_copies self, device_batch batch) {
+    auto surroundings = co_await this_context();
+    surroundings.home = &self.runtime_->pool();
+    auto work = copy(self, std::move(batch));
+    co_return co_await lade::detail::under(surroundings, std::move(work));
+  }
+
   static task<sample_batch> copy(host_copies self, device_batch batch) {
+    co_await lade::detail::continue_on(self.runtime_->pool());
     auto& in = transfers::of(*self.runtime_);
     auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());
     auto memory = co_await allocate(stored_bytes(batch), from);
-    auto copied = co_await self.runtime_->pool().run(queue, &in, batch, memory);
+    auto copied = queue(in, batch, memory);
     std::exception_ptr interrupted;
     try {
       co_await copied;
@@ -59,10 +72,10 @@ class host_copies {
   }
 
   // Queues the copies and returns an event behind them.
-  static event queue(transfers* in, device_batch batch, buffer memory) {
-    auto& on = in->to_host(batch.on());
+  static event queue(transfers& in, const device_batch& batch, const buffer& memory) {
+    auto& on = in.to_host(batch.on());
     batch.wait_on(on);
-    queued_copies copies(*in, on, {memory});
+    queued_copies copies(in, on, {memory});
     auto* to = memory.data();
     for (auto& each : batch.tensors()) {
       copies.copy_to_host(to, each.tensor().bytes(), each.tensor().spec().bytes());

@@ -23,8 +23,8 @@ namespace lade::cuda {
 // holds up its stream, no other.
 //
 // It finds misuse, which `faults()` lists: a copy from or to memory that was freed, a host function
-// that calls CUDA, memory that is freed twice, a stream or event that is used after its
-// destruction. What is still allocated is counted by `live()`.
+// that calls CUDA, memory that is pinned on a reactor or freed twice, a stream or event that is
+// used after its destruction. What is still allocated is counted by `live()`.
 class fake_driver {
  public:
   struct options {
