@@ -71,8 +71,9 @@ LADE_GRID_CODE double triangle_at(int sample, double centre, double support) {
   return larger(0.0, 1 - fabs(sample + 0.5 - centre) / support);
 }
 
-// Writes the weights of output sample i, and returns how many there are before the zeros at the
-// end. Rounding the running sum, not each weight, keeps the sum exact.
+// Writes the weights of output sample i. Rounding the running sum, not each weight, keeps the sum
+// exact. Returns the number of samples up to the last one that the triangle covers. Outputs before
+// i cover none behind it.
 LADE_GRID_CODE int write_weights(const axis_filter& by, int i, const sample_taps& samples,
                                  std::int16_t* weights) {
   const double centre = centre_of(by, i);
@@ -85,11 +86,12 @@ LADE_GRID_CODE int write_weights(const axis_filter& by, int i, const sample_taps
   int before = 0;
   int used = 0;
   for (int k = 0; k < samples.taps; ++k) {
-    running += covers_none ? k == 0 : triangle_at(samples.start + k, centre, by.support);
+    const double weight = covers_none ? k == 0 : triangle_at(samples.start + k, centre, by.support);
+    running += weight;
     const int sum = static_cast<int>(product(running, unit) + 0.5);
     weights[k] = static_cast<std::int16_t>(sum - before);
-    if (sum != before) used = k + 1;
     before = sum;
+    if (weight > 0) used = k + 1;
   }
   return used;
 }

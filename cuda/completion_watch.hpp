@@ -40,7 +40,7 @@ class completion_watch {
   ~completion_watch();
 
   struct watched {
-    future<void> happened;
+    future<> happened;
     std::uint64_t number;
   };
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 
@@ -64,6 +65,7 @@ LADE_GRID_CODE T load_aligned(const void* from) {
 #if defined(__CUDA_ARCH__)
   return *static_cast<const T*>(from);
 #else
+  assert(address_of(from) % alignof(T) == 0);
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
@@ -81,6 +83,7 @@ LADE_GRID_CODE void store_aligned(void* to, const T& value) {
     *static_cast<T*>(to) = value;
   }
 #else
+  assert(address_of(to) % alignof(T) == 0);
   std::memcpy(to, &value, sizeof value);
 #endif
 }

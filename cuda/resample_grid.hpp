@@ -3,12 +3,10 @@
 // A block makes a tile of one picture, each thread one pixel of it. The steps, between which the
 // threads of a block wait for each other:
 //
-//   plan    the weights of the tile's columns and rows, in shared memory, once for luma and once
-//   for
-//           chroma
-//   blend   for each plane, and for as many rows of the tile at a time as fit: the vertical pass,
-//   over
-//           all source columns of the tile, into shared memory
+//   plan    computes the weights of the tile's columns and rows, of luma and of chroma, in shared
+//           memory
+//   blend   the vertical pass of a plane over all source columns of the tile, into shared memory;
+//           as many rows of the tile at a time as fit
 //   filter  the horizontal pass, from there into the thread's own values
 //   write   colours, scaling, and the elements of the pixel
 //

@@ -15,6 +15,20 @@ static std::int64_t pitch_of(const image_source& image) {
   return image.pitch == 0 ? std::int64_t{image.width} * image.channels : image.pitch;
 }
 
+std::vector<image_source> images_in(const tensor& images) {
+  const checked_item item{"take a tensor as images"};
+  if (images.type() != element_type::u8) item.refuse("its elements are not u8");
+  const auto batch = batch_in(images, pixel_layout::hwc);
+  const auto bytes = std::int64_t{batch.width} * batch.height * batch.channels;
+  std::vector<image_source> result(static_cast<std::size_t>(images.shape()[0]));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = {.data = images.bytes() + static_cast<std::int64_t>(i) * bytes,
+                 .width = batch.width,
+                 .height = batch.height,
+                 .channels = batch.channels};
+  return result;
+}
+
 static cropped_axes checked_axes(const image_source& image, const image_batch& to,
                                  const checked_item& item) {
   check_memory(image.data, 1, item, "data");

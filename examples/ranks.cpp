@@ -1,4 +1,4 @@
-// A training by several processes. It may be killed at any time, and goes on with any number of
+// A training by several processes. It may be killed at any time, and resumes with any number of
 // processes.
 //
 //   mpirun -n 4 ranks CHECKPOINT LOGS [EPOCHS]
@@ -42,7 +42,7 @@ static lade::pipeline<drawn_digit> digits(lade::pipeline<std::uint64_t> keys,
   return keys | lade::shard(rank) | lade::map(draw_digit, {.concurrency = 1});
 }
 
-// MPI and the launcher have to agree: a rank that takes itself for alone trains on everything.
+// MPI and the launcher have to agree: a process that counts as rank 0 of 1 trains on all samples.
 static lade::shard_options this_rank(const communicator& ranks) {
   auto rank = lade::rank_from_environment();
   auto text = [](auto number, auto world) {
@@ -130,7 +130,7 @@ class training {
     std::filesystem::rename(fresh, checkpoint_);
   }
 
-  // Goes on where the checkpoint was saved, if there is one. Only rank 0 needs to see the file.
+  // Resumes from the checkpoint, if there is one. Only rank 0 reads the file.
   void load() {
     static_assert(std::is_trivially_copyable_v<linear_model>);
     std::ifstream file(ranks_.rank() == 0 ? checkpoint_ : "", std::ios::binary);

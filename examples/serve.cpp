@@ -269,7 +269,9 @@ static int listen_on(std::uint16_t& port) {
   auto* where = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof address;
   int on = 1;
+  int unsent_bytes = 64 << 10;  // what the system keeps for a client that takes no answers
   if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unsent_bytes, sizeof unsent_bytes) != 0 ||
       ::bind(fd, where, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||
       ::getsockname(fd, where, &size) != 0)
     lade::raise(errno, "listen on port " + std::to_string(port));

@@ -8,8 +8,10 @@
 namespace lade::io {
 
 task<unsigned> poll(int fd, unsigned events) {
-  detail::io_operation call{
-      .what = detail::io_operation::kind::poll, .fd = fd, .flags = static_cast<int>(events)};
+  detail::io_operation call{.what = detail::io_operation::kind::poll,
+                            .fd = fd,
+                            .flags = static_cast<int>(events),
+                            .background = true};
   auto result = co_await detail::operation(call);
   if (result >= 0) co_return static_cast<unsigned>(result);
   auto doing = "poll descriptor " + std::to_string(fd);

@@ -1,3 +1,5 @@
+#include <lade/media/picture.hpp>
+
 #include "crop.hpp"
 
 #include <algorithm>
@@ -112,6 +114,28 @@ image_crop plan_crop(int stored_width, int stored_height, const orientation& tur
   }
   turn_back(crop, stored_width, stored_height);
   if (flip) (turn.transposed ? crop.turn.mirror_y : crop.turn.mirror_x) ^= true;
+  return crop;
+}
+
+int shown_width(int width, double pixel_aspect) noexcept {
+  constexpr double most = 1 << 20;
+  return static_cast<int>(std::clamp(std::round(width * pixel_aspect), 1.0, most));
+}
+
+// A part of `shown` square pixels of an axis, in the `stored` ones.
+static axis_range to_stored(const axis_range& part, int shown, int stored) {
+  if (shown == stored) return part;
+  const double scale = static_cast<double>(stored) / shown;
+  return {part.begin * scale, part.length * scale,
+          std::clamp(static_cast<int>(std::floor(part.low * scale)), 0, stored - 1),
+          std::clamp(static_cast<int>(std::ceil(part.high * scale)), 1, stored)};
+}
+
+image_crop plan_picture_crop(int width, int height, double pixel_aspect, const orientation& turn,
+                             const image_options& options, random draw) {
+  const int shown = options.square_pixels ? shown_width(width, pixel_aspect) : width;
+  auto crop = plan_crop(shown, height, turn, options, draw);
+  crop.x = to_stored(crop.x, shown, width);
   return crop;
 }
 

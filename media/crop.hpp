@@ -34,4 +34,8 @@ int resolved_shorter_side(const image_options& options) noexcept;
 image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,
                      const image_options& options, random draw);
 
+// The same of a picture with pixels of these proportions, which count if options.square_pixels.
+image_crop plan_picture_crop(int width, int height, double pixel_aspect, const orientation& turn,
+                             const image_options& options, random draw);
+
 }  // namespace lade::media

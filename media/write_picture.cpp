@@ -42,20 +42,6 @@ static pixel_target slot_target(const tensor& out, const image_options& how) {
           .stddev = how.stddev};
 }
 
-int shown_width(int width, double pixel_aspect) noexcept {
-  constexpr double most = 1 << 20;
-  return static_cast<int>(std::clamp(std::round(width * pixel_aspect), 1.0, most));
-}
-
-// A part of `shown` square pixels of an axis, in the `stored` ones.
-static axis_range to_stored(const axis_range& part, int shown, int stored) {
-  if (shown == stored) return part;
-  const double scale = static_cast<double>(stored) / shown;
-  return {part.begin * scale, part.length * scale,
-          std::clamp(static_cast<int>(std::floor(part.low * scale)), 0, stored - 1),
-          std::clamp(static_cast<int>(std::ceil(part.high * scale)), 1, stored)};
-}
-
 void write_picture(const picture& from, const image_options& how, const tensor& out, random draw,
                    int exif_orientation) {
   const bool has_shape = from.pixel_aspect >= 1.0 / 256 && from.pixel_aspect <= 256;
@@ -67,10 +53,9 @@ void write_picture(const picture& from, const image_options& how, const tensor& 
   options.shorter_side = resolved_shorter_side(options);
   require_slot(options.shorter_side >= std::max(target.width, target.height), out,
                "shorter_side must be at least width and height");
-  const int shown = how.square_pixels ? shown_width(from.width, from.pixel_aspect) : from.width;
-  const auto crop = plan_crop(shown, from.height, orientation_of(exif_orientation), options, draw);
-  write_picture(from, {.x = to_stored(crop.x, shown, from.width), .y = crop.y, .turn = crop.turn},
-                target);
+  const auto crop = plan_picture_crop(from.width, from.height, from.pixel_aspect,
+                                      orientation_of(exif_orientation), options, draw);
+  write_picture(from, {.x = crop.x, .y = crop.y, .turn = crop.turn}, target);
 }
 
 }  // namespace lade::media

@@ -6,7 +6,7 @@
 #   test       all tests of the module cuda, on the GPU and over a replaced driver
 #   memcheck   the tests of the suites Gpu* under compute-sanitizer: memory errors and leaks
 #   racecheck  the same: races of threads in shared memory
-#   bench      the benchmarks
+#   bench      the benchmarks, and how long the GPU is idle in a training
 #
 # The output begins with date, GPU, driver and commit, as docs/benchmarks.md records them.
 set -uo pipefail
@@ -49,6 +49,7 @@ run_each() {
 
 benchmarks() {
   local program
+  "$where/bin/train_cuda" --device 0 --epochs 5 || failed+=(train_cuda)
   for program in "$where"/bin/*_bench; do
     printf '=== %s\n' "$(basename "$program")"
     "$program" || [[ $? == 77 ]] || failed+=("$(basename "$program")")

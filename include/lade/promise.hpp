@@ -17,7 +17,7 @@
 
 namespace lade {
 
-template <class T>
+template <class T = void>
 class future;
 
 namespace detail {

@@ -56,7 +56,7 @@ class shard_stage {
 // Keeps every world-th item, beginning with the rank-th. All ranks get the same number of items;
 // where these do not divide evenly, `remainder` says how. With remainder::uneven ranks may differ
 // by one item: a loop that exchanges gradients in every step then has to agree on the last step.
-// Of items that come one by one, all ranks must see the same; items are then copied to pad or wrap.
+// Of a stream, all ranks must see the same items; items are then copied to pad or wrap.
 // Throws error(invalid_argument) if rank is not below world, or if items would have to be copied
 // and cannot be.
 inline shard_stage shard(const shard_options& options) { return shard_stage(options); }

@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include <sys/mman.h>
-
 namespace lade::cuda {
 
 using testing::HasSubstr;
@@ -195,20 +193,6 @@ TEST_F(ChangeLayoutArguments, ThatCannotBeAreNamed) {
   EXPECT_THAT(refused(errc::unsupported), HasSubstr("to.type of i64"));
   EXPECT_EQ(grids.launches, 1);
 }
-
-// Memory that is only there where it is touched.
-struct sparse_memory {
-  explicit sparse_memory(std::size_t size) : bytes(size) {
-    data = static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  }
-  sparse_memory(const sparse_memory&) = delete;
-  sparse_memory& operator=(const sparse_memory&) = delete;
-  ~sparse_memory() { munmap(data, bytes); }
-
-  std::size_t bytes;
-  unsigned char* data;
-};
 
 TEST_F(ChangeLayoutArguments, MayBeMoreThanTwoToThe32Elements) {
   of = {3, 40000, 40000, 1};

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <memory>
@@ -98,6 +99,21 @@ class kernel_memory {
   std::size_t mapped_ = 0;
   void* memory_ = nullptr;
   unsigned char* data_ = nullptr;
+};
+
+// Zeros that take memory only where they are written.
+struct sparse_memory {
+  explicit sparse_memory(std::size_t size) : bytes(size) {
+    data = static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (data == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  }
+  sparse_memory(const sparse_memory&) = delete;
+  sparse_memory& operator=(const sparse_memory&) = delete;
+  ~sparse_memory() { munmap(data, bytes); }
+
+  std::size_t bytes;
+  unsigned char* data;
 };
 
 }  // namespace lade::cuda

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -289,6 +290,46 @@ TEST_F(WriteImagesArguments, JoinRowsToOneWithoutCropOrFlip) {
   image.flip = true;
   EXPECT_EQ(refused(), "");
   EXPECT_FALSE(grids.grouped);
+}
+
+// The last of so many images that they have more than 2^32 elements.
+TEST_F(WriteImagesArguments, MayBeMoreThanTwoToThe32Elements) {
+  const std::vector<unsigned char> pixels(200 * 200 * 3, 99);
+  for (const int size : {200, 150}) {  // resized, or not
+    const std::size_t count = (std::size_t{1} << 32) / (150 * 150 * 3) + 2;
+    const auto bytes = count * 150 * 150 * 3;
+    const sparse_memory memory(bytes);
+    to = {.data = memory.data, .type = element_type::u8, .width = 150, .height = 150};
+    const std::vector<image_source> images(count,
+                                           {.data = pixels.data(), .width = size, .height = size});
+    const auto most = size == 150 ? convert_batch::most_sources : resample_batch::most_sources;
+    const auto last = grids.launches + static_cast<int>(divided_up(std::int64_t(count), most));
+    grids.only = [&](const grid_shape& shape, const grid_block& block) {
+      return grids.launches == last && block.z + 1 == shape.z;
+    };
+    write_images(images, to, nullptr);
+    EXPECT_EQ(grids.launches, last);
+    EXPECT_EQ(memory.data[bytes - 1], 99);
+    EXPECT_EQ(memory.data[bytes - 150 * 150 * 3], 99);
+    EXPECT_EQ(memory.data[bytes - 150 * 150 * 3 - 1], 0);
+  }
+}
+
+TEST_F(WriteImagesArguments, AreTakenFromATensor) {
+  const auto no_owner = std::make_shared<int>();
+  const auto bytes = std::as_writable_bytes(std::span(from));
+  const tensor images({element_type::u8, {2, 4, 6, 3}},
+                      buffer(no_owner, bytes, {lade::device::kind::cuda, 0}));
+  const auto parts = images_in(images);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].data, from.data());
+  EXPECT_EQ(parts[1].data, from.data() + 4 * 6 * 3);
+  EXPECT_EQ(parts[1].width, 6);
+  EXPECT_EQ(parts[1].height, 4);
+  EXPECT_EQ(parts[1].channels, 3);
+  EXPECT_THROW(images_in(images[0]), error);
+  EXPECT_THROW(images_in(tensor(element_type::f32, {2, 4, 6, 3})), error);
+  EXPECT_THROW(images_in(tensor(element_type::u8, {2, 4, 6, 3})), error);  // of the CPU
 }
 
 LADE_KERNEL_SUITE(WriteImages);

@@ -2,6 +2,10 @@
 
 #pragma once
 
+#include <lade/cuda/nvdec/capabilities.hpp>
+#include <lade/cuda/nvdec/decode_clip.hpp>
+#include <lade/cuda/nvdec/surfaces.hpp>
+#include <lade/cuda/to_device.hpp>
 #include <lade/cuda/decode_jpegs.hpp>
 #include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/io/directory.hpp>
@@ -41,6 +45,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <ostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,8 +68,18 @@ struct image {
 image decode(const lade::sample& encoded);
 
 namespace page_readme {
+struct torch_tensor {};
+namespace lade_torch {
+torch_tensor to_torch(const lade::tensor& shared);
+}  // namespace lade_torch
+inline auto batches = some<lade::sample_batch>();
+inline lade::state saved;
+inline int network, optimizer;
 void train(const lade::tensor& batch);
-}
+void step(torch_tensor images, torch_tensor labels);
+bool time_to_save();
+void save(int network, int optimizer, const std::string& data);
+}  // namespace page_readme
 
 namespace page_2_resume {
 struct model_type {};
@@ -222,6 +238,9 @@ struct writing {
 };
 inline writing writer;
 void train(const lade::tensor& batch);
+void train(const lade::tensor& batch, const lade::tensor& labels, CUstream_st* stream);
+inline lade::tensor images;
+inline lade::tensor labels;
 namespace framework {
 void* allocate(std::size_t bytes, std::size_t alignment);
 void free(void* memory) noexcept;
@@ -232,6 +251,7 @@ struct library {
   void submit(request, F) {}
 };
 }  // namespace page_19_devices_and_memory
+
 namespace page_21_ranks {
 struct model_type {};
 inline model_type model;
@@ -261,6 +281,61 @@ lade::task<> send(const client& to, std::string text);
 lade::task<> answer(std::vector<request> requests);
 lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
 }  // namespace page_22_serving
+
+namespace page_24_videos_on_gpus {
+void train(const lade::tensor& clip);
+void launch_my_kernel(std::int64_t number, const std::array<const void*, 3>& planes,
+                      std::int64_t pitch, CUstream_st* stream);
+}  // namespace page_24_videos_on_gpus
+
+// Enough of libtorch for the page's programs.
+namespace page_20_trainers {
+namespace at {
+struct Tensor {
+  Tensor to(int device) const;
+  void backward();
+};
+struct generator {
+  Tensor get_state() const;
+};
+struct context {
+  generator defaultGenerator(int device);
+};
+context& globalContext();
+}  // namespace at
+namespace torch {
+using at::Tensor;
+namespace serialize {
+struct OutputArchive {
+  void write(const char* name, OutputArchive& part);
+  void write(const char* name, const Tensor& tensor, bool is_buffer);
+  void write(const char* name, const std::string& text);
+  void save_to(std::ostream& out);
+};
+}  // namespace serialize
+namespace nn::functional {
+Tensor cross_entropy(const Tensor& scores, const Tensor& labels);
+}  // namespace nn::functional
+}  // namespace torch
+namespace lade_torch {
+torch::Tensor to_torch(const lade::tensor& shared);
+}  // namespace lade_torch
+struct network_type {
+  torch::Tensor forward(const torch::Tensor& images);
+  void save(torch::serialize::OutputArchive& to) const;
+};
+struct optimizer_type {
+  void zero_grad();
+  void step();
+  void save(torch::serialize::OutputArchive& to) const;
+};
+inline network_type* network = nullptr;
+inline optimizer_type optimizer;
+inline int device = 0;
+inline std::string saved;
+inline auto batches = some<lade::sample_batch>();
+void replace_file(const std::string& path, const std::string& contents);
+}  // namespace page_20_trainers
 
 namespace page_23_jpegs_on_gpus {
 lade::tensor decode_on_cpu(const lade::buffer& file);

@@ -1,6 +1,7 @@
 # serve_test.py PROGRAM PHOTOS: images are decoded in batches with a deadline. Hostile clients harm
 # nobody, and a signal ends the server when it has answered.
 import contextlib
+import functools
 import io
 import os
 import pathlib
@@ -21,6 +22,7 @@ PHOTOS = [photo.read_bytes() for photo in sorted(pathlib.Path(sys.argv[2]).glob(
 HOUR = 3_600_000  # milliseconds
 
 
+@functools.cache
 def mean_colour(photo):
     image = Image.open(io.BytesIO(photo)).convert("RGB").resize((224, 224), Image.BILINEAR)
     pixels = list(image.getdata())
@@ -108,6 +110,14 @@ class Serve(unittest.TestCase):
     def assert_serves(self):
         self.assert_answer(PHOTOS[0], self.client().ask(PHOTOS[0]))
 
+    def assert_serves_all(self, count):
+        clients = [self.client() for _ in range(count)]
+        for client in clients:
+            client.send(PHOTOS[0])
+        for client in clients:
+            self.assert_answer(PHOTOS[0], client.receive())
+            client.hang_up()
+
     def test_a_connection_has_any_number_of_requests_answered_in_their_order(self):
         self.start()
         client = self.client()
@@ -192,14 +202,15 @@ class Serve(unittest.TestCase):
                 client.socket.sendall(frame(b"") * 1000)
         self.end()
 
+    def test_more_clients_than_connections_wait(self):
+        self.start()
+        self.assert_serves_all(80)
+
+    # UBSan needs descriptors to look at types, and finds errors where there are none left.
+    @unittest.skipIf(b"__ubsan" in pathlib.Path(PROGRAM).read_bytes(), "it is built with UBSan")
     def test_more_clients_than_descriptors_wait(self):
         self.start(descriptors=40)
-        clients = [self.client() for _ in range(60)]
-        for client in clients:
-            client.send(PHOTOS[0])
-        for client in clients:
-            self.assert_answer(PHOTOS[0], client.receive())
-            client.hang_up()
+        self.assert_serves_all(60)
 
     def test_a_signal_ends_it_whatever_clients_do(self):
         for by in [signal.SIGTERM, signal.SIGINT]:

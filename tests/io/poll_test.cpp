@@ -2,6 +2,8 @@
 #include "../support/reactors.hpp"
 #include "../support/temp_dir.hpp"
 
+#include <lade/detail/continue_on.hpp>
+#include <lade/detail/reactor.hpp>
 #include <lade/error.hpp>
 #include <lade/io/poll.hpp>
 #include <lade/runtime.hpp>
@@ -12,9 +14,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <stop_token>
 #include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -95,6 +100,29 @@ TEST_P(Poll, SeveralCoroutinesWaitForOneDescriptor) {
   socket_pair sockets;
   std::jthread writer([&] { ASSERT_EQ(write(sockets.there(), "x", 1), 1); });
   EXPECT_EQ(sync_wait(runtime, poll_twice(sockets.here())), POLLIN);
+}
+
+static task<unsigned> count_in_flight(detail::reactor& reactor, int fd, std::size_t& count) {
+  co_await detail::continue_on(reactor);
+  count = reactor.in_flight();
+  EXPECT_EQ(write(fd, "x", 1), 1);
+  co_return 0;
+}
+
+static task<> poll_and_count(runtime& where, const socket_pair& sockets, std::size_t& count) {
+  std::vector<task<unsigned>> all;
+  for (int i = 0; i < 8; ++i) all.push_back(io::poll(sockets.here(), POLLIN));
+  all.push_back(count_in_flight(where.reactor(0), sockets.there(), count));
+  co_await when_all(std::move(all));
+}
+
+// By operations in flight, reads of files see that they wait for the disk.
+TEST_P(Poll, IsNoOperationOfADisk) {
+  runtime runtime({.threads = 1, .reactor = GetParam(), .reactors = 1});
+  socket_pair sockets;
+  std::size_t count = 1;
+  sync_wait(runtime, poll_and_count(runtime, sockets, count));
+  EXPECT_EQ(count, 0u);
 }
 
 TEST_P(Poll, ReportsAHangUpUnasked) {

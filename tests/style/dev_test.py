@@ -27,6 +27,12 @@ echo "packages $*" >>"$LOG"
 for package; do printf ' %s:installed ' "$package"; done
 """
 
+# Knows all packages but one.
+APT_GET = """#!/bin/sh
+echo "apt-get $*" >>"$LOG"
+case "$*" in *libtorch-dev*) exit 100 ;; esac
+"""
+
 # A fuzz target that waits until two of them run. The one in $FAILS fails.
 FUZZ = """#!/bin/sh
 name=$(basename "$0" _fuzz)
@@ -114,6 +120,19 @@ class Dev(unittest.TestCase):
         for command in "test", "fallback":
             self.assertEqual(self.dev(command, "map").returncode, 0)
             self.assertEqual((self.root / "command").read_text(), command)
+
+    def test_a_package_that_is_not_known_keeps_no_other_from_being_installed(self):
+        self.program("dpkg-query", "#!/bin/sh\n")
+        self.program("apt-get", APT_GET)
+        self.program("sudo", '#!/bin/sh\nexec "$@"\n')
+        result = self.dev("test")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([line for line in result.stderr.splitlines() if "going on without" in line],
+                         ["dev: going on without: libtorch-dev"])
+        installs = [line.split() for line in (self.root / "log").read_text().splitlines()
+                    if line.startswith("apt-get install")]
+        self.assertTrue(any(words[-1] == "libgtest-dev" and "libtorch-dev" not in words
+                            for words in installs))
 
     def test_benchmarks_are_compiled_with_the_packages_of_all_of_them(self):
         self.assertEqual(self.dev("bench-programs").returncode, 0)

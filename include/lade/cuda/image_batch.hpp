@@ -44,8 +44,8 @@ struct image_batch {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// The batch that a tensor holds: contiguous, of rank 4, in the memory of a device. The tensor must
-// outlive its use. Throws error(invalid_argument) for any other tensor.
+// The batch that a tensor holds: contiguous, of rank 4, in memory that a device reaches. The tensor
+// must outlive its use. Throws error(invalid_argument) for any other tensor.
 image_batch batch_in(const tensor& images, pixel_layout layout);
 
 }  // namespace lade::cuda

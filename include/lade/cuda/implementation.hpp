@@ -33,6 +33,7 @@
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
 #include "../../../cuda/to_device.cpp"
+#include "../../../cuda/to_host.cpp"
 #include "../../../cuda/transfers.cpp"
 #include "../../../cuda/write_images.cpp"
 #include "../../../cuda/write_pictures.cpp"

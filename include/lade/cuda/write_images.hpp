@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
 
@@ -25,16 +26,22 @@ struct image_source {
   bool flip = false;  // left to right
 };
 
-// Writes image i into position i of `to`, resized to its size. Images may differ in everything.
-// Grey becomes three equal channels where `to` has three.
+// All images of a tensor that a device reaches: u8 [images, height, width, channels], contiguous.
+// The tensor must outlive their use. Throws error(invalid_argument) for any other tensor.
+std::vector<image_source> images_in(const tensor& images);
+
+// Writes image i into position i of `to`, which has room for all of them. The crop is resized to
+// the size of `to`, then mirrored if `flip` is set. Images may differ in everything. Grey becomes
+// three equal channels where `to` has three.
 //
-// - The filter is a triangle, antialiased: Pillow's BILINEAR, whose support grows with the ratio
-//   of the sizes (libImaging/Resample.c). Values between the passes have 6 fractional bits. The
-//   8-bit result is that of lade::media::resize, or differs by one where a compiler contracts
-//   floating-point operations. Floats are made from the 8-bit result.
-// - Where the crop has whole pixels and the size of the result, pixels are only converted, at the
-//   speed of the memory. This is fastest if the width of `to` and its address are multiples of 16.
-// - Images without a crop whose pitch is width * channels are fastest.
+// - The filter is a triangle, antialiased: Pillow's BILINEAR, whose support grows with the ratio of
+//   the sizes (libImaging/Resample.c). The 8-bit result differs from exact arithmetic by at most 1.
+//   It is that of lade::media::resize, or differs by one where a compiler contracts floating-point
+//   operations. Floats are made from the 8-bit result.
+// - Where the crop has whole pixels and the size of the result, pixels are only converted. This is
+//   fastest for images without a crop or flip whose pitch is width * channels, if the address of
+//   the result is a multiple of 16 and width * height of 4 for f32, 8 for f16 and bf16, or 16 for
+//   u8. Other images need that of the width alone.
 //
 // Stream order: the kernels run behind what was enqueued on `on` before. Returns when they are
 // enqueued. The descriptions are copied; the memory of the images and of `to` must live until the

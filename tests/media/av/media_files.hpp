@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -168,11 +169,14 @@ inline std::span<const media_recipe> audio_recipes() {
 
 inline const testing_support::temp_dir media_directory;
 
-// The files, which are made when they are first asked for, and removed at the end of the program.
+// The files, which are made when they are first asked for, and removed at the end of the program;
+// or kept in the directory LADE_MEDIA_FILES, for machines without the ffmpeg program.
 class media_files {
  public:
   static std::string path(const media_recipe& recipe, const char* input) {
-    auto file = media_directory / recipe.file;
+    const char* kept = std::getenv("LADE_MEDIA_FILES");
+    auto file =
+        kept == nullptr ? media_directory / recipe.file : std::string(kept) + "/" + recipe.file;
     if (!std::filesystem::exists(file)) run(arguments_of(recipe, input) + " " + file);
     return file;
   }

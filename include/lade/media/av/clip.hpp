@@ -166,6 +166,20 @@ class decode_clip {
   // error(stopped) between two frames if the caller is cancelled.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
+  // The parts of a call, for those who decode elsewhere what they can, and the rest here:
+  // - how a video is opened; its texts live as long as this object
+  // - the frames of its clips. `in` has the start_field, and may be null without one. Advances
+  // `draw`
+  // - what they become
+  // - their decoding, with `draw` as numbers_for() left it, into a slot of that spec
+  // They throw what the calls throw.
+  video_options opening() const;
+  std::vector<std::int64_t> numbers_for(const packet_index& of, const sample* in,
+                                        random& draw) const;
+  tensor_spec spec_of(std::span<const std::int64_t> numbers) const;
+  void write_clip(const video& from, std::span<const std::int64_t> numbers, const tensor& slot,
+                  random draw, const std::stop_token& stop) const;
+
   // For stages, which reserve memory before a call: what decoding takes besides the slot, and
   // together with the tensor. The size of the pictures is not known before: they count as twelve of
   // 1280 x 720 in YUV 4:2:0, or of decoding.max_pixels if that is less. Packets count as the bytes
@@ -176,12 +190,6 @@ class decode_clip {
  private:
   struct texts;
 
-  video_options opening() const;
-  std::vector<std::int64_t> numbers_for(const packet_index& of, const sample* in,
-                                        random& draw) const;
-  tensor_spec spec_of(std::span<const std::int64_t> numbers) const;
-  void write_clip(const video& from, std::span<const std::int64_t> numbers, const tensor& slot,
-                  random draw, const std::stop_token& stop) const;
   static task<tensor> read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                 random draw);
 

@@ -82,6 +82,12 @@ class video {
   // for a video that was opened in memory.
   std::uint64_t bytes_read() const noexcept;
 
+  // The packet of a number in index().packets(), for decoders of other libraries: a copy, as
+  // FFmpeg's decoders take it. `has_packet`: whether it is in memory. Throws
+  // error(invalid_argument) if it is not, error(invalid_data) if the index is of another file.
+  bool has_packet(std::size_t number) const;
+  packet packet_at(std::size_t number) const;
+
   // The frames of these numbers, in this order; a number may occur several times. Throws
   // error(invalid_argument) for a number that is not in [0, size()) or a frame that has not been
   // fetched, error(invalid_data) if a frame cannot be decoded, naming its time, and what decoder

@@ -1,0 +1,138 @@
+#include <lade/cuda/nvdec/capabilities.hpp>
+#include <lade/error.hpp>
+
+#include "codings.hpp"
+#include "context.hpp"
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+namespace lade::cuda {
+
+static constexpr std::array<std::pair<std::string_view, cudaVideoCodec>, 6> nvdec_codecs{{
+    {"h264", cudaVideoCodec_H264},
+    {"hevc", cudaVideoCodec_HEVC},
+    {"vp8", cudaVideoCodec_VP8},
+    {"vp9", cudaVideoCodec_VP9},
+    {"av1", cudaVideoCodec_AV1},
+    {"mpeg2video", cudaVideoCodec_MPEG2},
+}};
+
+std::optional<cudaVideoCodec> nvdec_codec(std::string_view name) noexcept {
+  for (const auto& [codec, number] : nvdec_codecs)
+    if (codec == name) return number;
+  return std::nullopt;
+}
+
+static std::string_view codec_name(cudaVideoCodec number) noexcept {
+  for (const auto& [codec, each] : nvdec_codecs)
+    if (each == number) return codec;
+  return "another codec";
+}
+
+static constexpr std::array nvdec_chromas{400, 420, 422, 444};  // in the order of the interface
+
+video_coding coding_of(const CUVIDEOFORMAT& sequence) noexcept {
+  const auto chroma = static_cast<std::size_t>(sequence.chroma_format);
+  return {.codec = codec_name(sequence.codec),
+          .bits = 8 + sequence.bit_depth_luma_minus8,
+          .chroma = chroma < nvdec_chromas.size() ? nvdec_chromas[chroma] : 0};
+}
+
+std::optional<cudaVideoSurfaceFormat> surface_format(const video_coding& coding) noexcept {
+  const bool deep = coding.bits > 8;
+  switch (coding.chroma) {
+    case 420: return deep ? cudaVideoSurfaceFormat_P016 : cudaVideoSurfaceFormat_NV12;
+    case 444: return deep ? cudaVideoSurfaceFormat_YUV444_16Bit : cudaVideoSurfaceFormat_YUV444;
+    default: return std::nullopt;
+  }
+}
+
+std::string to_string(const video_coding& coding) {
+  const int a = coding.chroma / 100;
+  const int b = coding.chroma / 10 % 10;
+  const int c = coding.chroma % 10;
+  return std::string(coding.codec) + " " + std::to_string(a) + ":" + std::to_string(b) + ":" +
+         std::to_string(c) + " with " + std::to_string(coding.bits) + " bits";
+}
+
+// The answers of drivers.
+struct known_limits {
+  using key = std::tuple<int, int, int, int>;  // device, codec, bits, chroma
+
+  std::mutex mutex;
+  std::map<key, video_limits> answers;
+};
+
+static known_limits& all_known_limits() noexcept {
+  static known_limits limits;
+  return limits;
+}
+
+void forget_limits() noexcept {
+  std::lock_guard lock(all_known_limits().mutex);
+  all_known_limits().answers.clear();
+}
+
+// The number of a chroma format in the interface; nothing for others.
+static std::optional<cudaVideoChromaFormat> nvdec_chroma(int chroma) noexcept {
+  for (std::size_t i = 0; i < nvdec_chromas.size(); ++i)
+    if (nvdec_chromas[i] == chroma) return static_cast<cudaVideoChromaFormat>(i);
+  return std::nullopt;
+}
+
+static video_limits ask_limits(device on, CUVIDDECODECAPS asked, cudaVideoSurfaceFormat format) {
+  const primary_context context(on);
+  const context_scope scope(context, "ask what NVDEC can decode");
+  check_nvdec(nvcuvid().get_decoder_caps(&asked), "ask what NVDEC can decode");
+  const bool maps = (asked.nOutputFormatMask >> format & 1) != 0;
+  if (asked.bIsSupported == 0 || !maps) return {};
+  return {.engines = asked.nNumNVDECs > 0 ? asked.nNumNVDECs : 1,  // 0: the driver is too old
+          .min_width = asked.nMinWidth,
+          .min_height = asked.nMinHeight,
+          .max_width = static_cast<int>(asked.nMaxWidth),
+          .max_height = static_cast<int>(asked.nMaxHeight),
+          .max_macroblocks = asked.nMaxMBCount};
+}
+
+video_limits limits_of(device on, const video_coding& coding) {
+  (void)nvcuvid();  // throws where there is none
+  const auto codec = nvdec_codec(coding.codec);
+  const auto chroma = nvdec_chroma(coding.chroma);
+  const auto format = surface_format(coding);
+  if (!codec || !chroma || !format || coding.bits < 8 || coding.bits > 12) return {};
+  auto& known = all_known_limits();
+  const known_limits::key key{on.index(), *codec, coding.bits, coding.chroma};
+  {
+    std::lock_guard lock(known.mutex);
+    if (auto found = known.answers.find(key); found != known.answers.end()) return found->second;
+  }
+  CUVIDDECODECAPS asked{};
+  asked.eCodecType = *codec;
+  asked.eChromaFormat = *chroma;
+  asked.nBitDepthMinus8 = static_cast<unsigned>(coding.bits - 8);
+  const auto limits = ask_limits(on, asked, *format);
+  std::lock_guard lock(known.mutex);
+  return known.answers.emplace(key, limits).first->second;
+}
+
+std::string why_not_decodable(device on, const video_coding& coding, int width, int height) {
+  const auto limits = limits_of(on, coding);
+  if (limits.engines == 0) return "NVDEC of this GPU does not decode " + to_string(coding);
+  const auto size = std::to_string(width) + " x " + std::to_string(height);
+  if (width < limits.min_width || height < limits.min_height)
+    return "NVDEC decodes pictures of at least " + std::to_string(limits.min_width) + " x " +
+           std::to_string(limits.min_height) + ", not " + size;
+  const auto macroblocks = std::int64_t{width} * height / 256;
+  if (width > limits.max_width || height > limits.max_height ||
+      macroblocks > limits.max_macroblocks)
+    return "NVDEC decodes pictures of at most " + std::to_string(limits.max_width) + " x " +
+           std::to_string(limits.max_height) + " and " + std::to_string(limits.max_macroblocks) +
+           " macroblocks, not " + size;
+  return {};
+}
+
+}  // namespace lade::cuda

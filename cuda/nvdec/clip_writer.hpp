@@ -1,0 +1,45 @@
+// Surfaces become frames of a clip.
+
+#pragma once
+
+#include <lade/cuda/image_batch.hpp>
+#include <lade/cuda/nvdec/surface.hpp>
+#include <lade/cuda/stream.hpp>
+#include <lade/media/av/clip.hpp>
+#include <lade/random.hpp>
+#include <lade/tensor.hpp>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace lade::cuda {
+
+// Throws error(unsupported) naming an option of clips that the GPU does not have, whatever the
+// video: a colour but RGB and BGR, the layout cthw.
+void require_gpu_options(const media::clip_options& options);
+
+// Writes the frames of the clips of one video, as media::decode_clip does. All have the same crop.
+class clip_writer {
+ public:
+  // `numbers`: the frames of the clips. `into`: contiguous, in memory of the GPU. Throws
+  // error(unsupported) for a video that must be turned.
+  clip_writer(const media::clip_options& options, const media::stream_info& from,
+              std::span<const std::int64_t> numbers, const tensor& into, random draw);
+
+  // Enqueues one frame, for all places where the clips have it. Throws error(unsupported) for
+  // colours that the kernels do not have.
+  void write(std::int64_t number, const surface& decoded, const stream& on) const;
+
+ private:
+  image_batch place_of(std::int64_t index) const;
+
+  media::clip_options options_;
+  media::stream_info stream_;
+  std::multimap<std::int64_t, std::int64_t> places_;  // of frames, in all clips one after the other
+  tensor into_;
+  random draw_;
+};
+
+}  // namespace lade::cuda

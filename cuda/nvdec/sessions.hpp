@@ -1,0 +1,54 @@
+// What a runtime keeps of the decoders of its GPUs.
+
+#pragma once
+
+#include "context.hpp"
+#include "decoder_cache.hpp"
+
+#include <lade/runtime.hpp>
+#include <lade/semaphore.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace lade::cuda {
+
+// Of one GPU. A session is the use of a decoder: there are as many as the GPU has engines. More
+// would take memory, and decode no faster.
+struct decoder_sessions {
+  explicit decoder_sessions(device of);
+
+  device on;
+  std::shared_ptr<const primary_context> context;
+  std::shared_ptr<decoder_counters> counters;
+  int engines;
+  decoder_cache idle;
+  semaphore free;
+};
+
+// A service of the runtime: decoders are destroyed before the runtime ends.
+class decoder_service {
+ public:
+  explicit decoder_service(runtime&) {}
+
+  // Throws error if the GPU has no NVDEC.
+  std::shared_ptr<decoder_sessions> of(device on);
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<decoder_sessions>> devices_;  // guarded
+};
+
+// A permit of a session that was acquired.
+class session_permit {
+ public:
+  explicit session_permit(decoder_sessions& of) noexcept : of_(of) {}
+  session_permit(const session_permit&) = delete;
+  ~session_permit() { of_.free.release(); }
+
+ private:
+  decoder_sessions& of_;
+};
+
+}  // namespace lade::cuda

@@ -1,0 +1,137 @@
+#include <lade/cuda/nvdec/surfaces.hpp>
+#include <lade/detail/continue_on.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+
+#include "sessions.hpp"
+#include "surface_decoder.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace lade::cuda {
+
+// The wanted frames of one range of packets, by their times.
+class wanted_frames final : public surface_taker {
+ public:
+  wanted_frames(const media::packet_index& of, use_surface& use) : of_(of), use_(use) {}
+
+  void want(const std::vector<std::int64_t>& numbers) {
+    by_time_.clear();
+    for (const auto number : numbers) by_time_.emplace(of_.pts(number), number);
+  }
+
+  bool wants(std::int64_t pts) const override { return by_time_.contains(pts); }
+  void take(std::int64_t pts, const surface& shown) override {
+    use_(by_time_.at(pts), shown);
+    by_time_.erase(pts);
+    ++taken_;
+  }
+
+  bool have_all() const noexcept { return by_time_.empty(); }
+  std::uint64_t taken() const noexcept { return taken_; }
+
+  void require_all() const {
+    if (by_time_.empty()) return;
+    const auto number = by_time_.begin()->second;
+    throw error(
+        errc::invalid_data,
+        "decode frame " + std::to_string(number) + " of " + of_.stream().name() + " with NVDEC",
+        "it is not shown");
+  }
+
+ private:
+  const media::packet_index& of_;
+  use_surface& use_;
+  std::map<std::int64_t, std::int64_t> by_time_;
+  std::uint64_t taken_ = 0;
+};
+
+// Pictures that are shown before the range's key frame may need packets before it.
+static bool is_leading(const media::packet_index& of, const media::packet_range& range,
+                       std::size_t i) {
+  const auto packets = of.packets();
+  return range.first > 0 && packets[i].pts < packets[range.first].pts;
+}
+
+// `decoder` and the others live in the frame of the caller, which awaits this.
+static task<> decode_range(const media::video& from, const media::packet_range& range,
+                           surface_decoder& decoder, wanted_frames& wanted,
+                           media::selection_statistics& counted, const std::stop_token& stop) {
+  wanted.want(range.frames);
+  decoder.begin();
+  ++counted.ranges;
+  for (auto i = range.first; i < range.last && !wanted.have_all(); ++i) {
+    if (is_leading(from.index(), range, i)) continue;
+    if (stop.stop_requested())
+      throw error(errc::stopped, "decode frames of " + from.stream().name());
+    co_await decoder.wait_for_surface();
+    decoder.send(from.packet_at(i));
+    ++counted.packets;
+  }
+  if (!wanted.have_all()) decoder.finish();
+  wanted.require_all();
+}
+
+static void check_surface_options(const surface_options& options) {
+  const auto require = [](bool condition, std::string_view why) {
+    if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", why);
+  };
+  constexpr int most = 32766;
+  require(options.surfaces >= 1 && options.surfaces <= 16, "surfaces must be 1 to 16");
+  require((options.width == 0) == (options.height == 0), "only one of width and height is given");
+  require(options.width >= 0 && options.width <= most && options.width % 2 == 0 &&
+              options.height >= 0 && options.height <= most && options.height % 2 == 0,
+          "width and height must be even, up to 32766");
+}
+
+task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, stream on,
+                       use_surface& use, surface_options options,
+                       media::selection_statistics* counted) {
+  check_surface_options(options);
+  const auto& index = from.index();
+  if (index.is_sequential())
+    throw error(errc::unsupported, "decode " + from.stream().name() + " with NVDEC",
+                "its frames cannot be told by their times");
+  const auto ranges = index.ranges(numbers);
+  if (ranges.empty()) co_return;
+  auto& here = co_await lade::detail::this_context_reference();
+  if (!here.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
+  auto sessions = here.runtime->service<decoder_service>().of(on.on());
+  co_await sessions->free.acquire();
+  const session_permit permit(*sessions);
+  co_await lade::detail::continue_on(here.runtime->pool());
+
+  media::selection_statistics ignored;
+  auto& statistics = counted ? *counted : ignored;
+  wanted_frames wanted(index, use);
+  surface_decoder decoder(sessions, from.stream(), on, options, wanted);
+  std::exception_ptr failed;
+  try {
+    for (const auto& each : ranges)
+      co_await decode_range(from, each, decoder, wanted, statistics, here.stop);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  statistics.frames += wanted.taken();
+  co_await decoder.settle();
+  if (failed) std::rethrow_exception(failed);
+}
+
+decoder_statistics decoders_of(runtime& in, device on) {
+  const auto sessions = in.service<decoder_service>().of(on);
+  const auto& counted = *sessions->counters;
+  return {.sessions = sessions->engines,
+          .created = counted.created,
+          .reconfigured = counted.reconfigured,
+          .reused = counted.reused,
+          .destroyed = counted.destroyed,
+          .abandoned = counted.abandoned};
+}
+
+}  // namespace lade::cuda

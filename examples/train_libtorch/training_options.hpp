@@ -1,0 +1,39 @@
+// The command line of train_libtorch.
+
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+struct training_options {
+  std::string data;        // has train/CLASS/... and test/CLASS/...
+  std::string run;         // gets the log and the checkpoint
+  std::uint64_t draw = 0;  // images of each class to draw first; 0: none
+  std::uint64_t epochs = 8;
+  std::uint64_t batch = 32;       // images in a batch
+  std::uint64_t save_every = 50;  // steps
+  std::uint64_t seed = 0;
+  std::uint64_t threads = 0;  // of libtorch on the CPU
+  std::string device = "cpu";
+
+  // What the losses depend on besides the data, a line each: "batch 32".
+  std::string describe() const;
+};
+
+extern const char* const training_usage;
+
+// A command line that makes no sense. what() names the word that is to blame.
+class usage_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Leaves `threads` at one CPU fewer than there are, and at least 1, if it is not given: lade
+// decodes on the others.
+training_options parse_training_options(int argc, char** argv);
+
+// Throws lade::error that names the first difference between what a checkpoint was made with and
+// this run, as describe() says them.
+void require_same_options(const std::string& checkpoint, const std::string& saved,
+                          const std::string& wanted);

@@ -1,0 +1,115 @@
+// Clips of videos, decoded by the GPU into its memory.
+
+#pragma once
+
+#include <lade/byte_reader.hpp>
+#include <lade/cuda/memory.hpp>
+#include <lade/cuda/stream.hpp>
+#include <lade/media/av/clip.hpp>
+#include <lade/random.hpp>
+#include <lade/sample.hpp>
+#include <lade/task.hpp>
+#include <lade/tensor.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lade::cuda {
+
+struct gpu_clip_options {
+  int device = 0;
+
+  // How many pictures of a video may be in use at a time; see surface_options.
+  int surfaces = 4;
+
+  // Where clips are; null: a device_memory of their own. See device_block for how long it must
+  // live.
+  device_resource* memory = nullptr;
+};
+
+// A clip in the memory of a GPU. It is complete: any stream may read it. A share: the memory
+// returns when the last copy is destroyed.
+class device_clip {
+ public:
+  device_clip(tensor frames, device_block memory, bool by_gpu)
+      : frames_(std::move(frames)), memory_(std::move(memory)), by_gpu_(by_gpu) {}
+
+  const tensor& frames() const noexcept { return frames_; }
+  bool is_decoded_by_gpu() const noexcept { return by_gpu_; }
+
+  // Work of the stream reads the clip: its memory returns when the stream has passed what is queued
+  // when the last copy is destroyed. The stream must exist until then.
+  void use_on(const stream& reader) const { memory_.use_on(reader); }
+
+ private:
+  tensor frames_;
+  device_block memory_;
+  bool by_gpu_;
+};
+
+struct clip_statistics {
+  std::uint64_t by_gpu = 0;  // clips that were decoded by the GPU
+  std::uint64_t by_cpu = 0;  // that were left to the CPU
+  std::string reason = {};   // why the first one was left to the CPU
+};
+
+// Decodes clips as media::decode_clip does, with the same options, the same frames and the same
+// crops for equal draws: a function for map.
+//
+//   ... | lade::map(lade::io::read)
+//       | lade::map(lade::cuda::decode_clip({.width = 224, .height = 224}), {.concurrency = 14})
+//
+// NVDEC decodes, and a kernel crops, resizes and converts each frame, without waiting for the
+// stream. What the GPU cannot decode, the CPU decodes, and a copy brings it to the GPU: codings and
+// sizes that the GPU lacks, videos that must be turned, damage, files whose frames cannot be told
+// by their times. `stats()` counts that.
+//
+// Pixels differ by at most one level from the CPU's, where chroma samples lie as the container
+// says: NVDEC does not tell what the stream says. Damage that NVDEC conceals is not noticed. With
+// `decoding.decoder` and `decoding.options`, only the CPU's decoder is chosen.
+//
+// Concurrency: twice the number of engines keeps a GPU busy. Each call takes one of its sessions
+// while it decodes.
+//
+// Copies share the statistics and the memory. Any thread, in a runtime.
+//
+// Not yet run on a GPU: tested over a driver that a test replaces.
+class decode_clip {
+ public:
+  // Throws what media::decode_clip does, error(unsupported) for a colour but RGB and BGR and for
+  // clip_layout::cthw, and error if there is no such GPU. A GPU without NVDEC is no error: the CPU
+  // decodes.
+  explicit decode_clip(const media::clip_options& options, const gpu_clip_options& how = {});
+
+  std::string_view field() const noexcept { return cpu_.field(); }
+  const tensor_spec& spec() const noexcept { return cpu_.spec(); }
+  bool is_random() const noexcept { return cpu_.is_random(); }
+
+  // Decodes the sample's data, or its field. Throws what media::decode_clip throws for a video that
+  // the CPU cannot decode either; error if the device fails; error(stopped).
+  task<device_clip> operator()(const sample& in, random draw = {}) const;
+
+  // The same of a video that is read by ranges.
+  task<device_clip> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
+
+  clip_statistics stats() const;
+
+ private:
+  struct shared_state;
+
+  static task<device_clip> decode_sample(decode_clip self, sample in, random draw);
+  static task<device_clip> decode_reader(decode_clip self, std::shared_ptr<const byte_reader> from,
+                                         random draw);
+  static task<device_clip> decode_video(decode_clip self, media::video from,
+                                        std::vector<std::int64_t> numbers, random draw);
+
+  media::clip_options options_;  // without texts
+  gpu_clip_options how_;
+  media::decode_clip cpu_;
+  std::shared_ptr<shared_state> shared_;
+};
+
+}  // namespace lade::cuda

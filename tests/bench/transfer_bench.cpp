@@ -1,0 +1,112 @@
+// How fast batches are copied to a GPU, beside a bare loop of cudaMemcpyAsync from pinned memory.
+// Prints a line of JSON per size: medians over rounds in which the two take turns, and the time of
+// the CPU for each batch. Needs a GPU: without one it says so, and exits with 77.
+
+#include <lade/cuda/device_batch.hpp>
+#include <lade/cuda/memory.hpp>
+#include <lade/cuda/stream.hpp>
+#include <lade/cuda/to_device.hpp>
+#include <lade/lade.hpp>
+
+#include "bench.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+namespace lade::cuda {
+
+struct transfer_figures {
+  double seconds = 0;
+  double cpu_seconds = 0;
+};
+
+template <class F>
+static transfer_figures timed(F work) {
+  bench::stopwatch clock;
+  work();
+  return {clock.wall_s(), clock.cpu_s()};
+}
+
+static void require_copied(cudaError_t result) {
+  if (result != cudaSuccess) bench::fail(cudaGetErrorString(result));
+}
+
+// As fast as the hardware: two pinned buffers, two on the device.
+static transfer_figures copy_bare(std::size_t bytes, int batches) {
+  device gpu(0);
+  current_device current(gpu);
+  stream copying(gpu);
+  void* from[2];
+  void* to[2];
+  for (int i = 0; i < 2; ++i) {
+    require_copied(cudaHostAlloc(&from[i], bytes, cudaHostAllocPortable));
+    require_copied(cudaMalloc(&to[i], bytes));
+  }
+  auto figures = timed([&] {
+    for (int i = 0; i < batches; ++i)
+      require_copied(
+          cudaMemcpyAsync(to[i % 2], from[i % 2], bytes, cudaMemcpyHostToDevice, copying.handle()));
+    copying.synchronize();
+  });
+  for (int i = 0; i < 2; ++i) {
+    require_copied(cudaFreeHost(from[i]));
+    require_copied(cudaFree(to[i]));
+  }
+  return figures;
+}
+
+// The batches exist already, in pinned memory, so that only the copies are measured.
+static transfer_figures copy_with_lade(runtime& where, pinned_memory& pinned,
+                                       const tensor_spec& spec, int batches) {
+  std::vector<sample_batch> ready;
+  for (int i = 0; i < 2; ++i) {
+    std::vector<sample> samples(static_cast<std::size_t>(spec.shape[0]));
+    ready.emplace_back(tensor(spec, buffer(spec.bytes(), pinned)), std::move(samples));
+  }
+  auto number = static_cast<std::uint64_t>(batches);
+  auto copies = from_index(number, [ready](std::uint64_t i) { return ready[i % 2]; }) |
+                to_device({.device = 0});
+  stream trainer((device(0)));
+  return timed([&] {
+    for (auto& batch : where.run(copies)) batch.wait_on(trainer);
+    trainer.synchronize();
+  });
+}
+
+static void compare(const std::string& name, const tensor_spec& spec, int batches) {
+  runtime where;
+  pinned_memory pinned;
+  std::vector<double> of_loop, of_lade, of_cpu;
+  for (int round = 0; round < 7; ++round) {
+    auto gigabytes = static_cast<double>(spec.bytes()) * batches / 1e9;
+    of_loop.push_back(gigabytes / copy_bare(spec.bytes(), batches).seconds);
+    auto figures = copy_with_lade(where, pinned, spec, batches);
+    of_lade.push_back(gigabytes / figures.seconds);
+    of_cpu.push_back(figures.cpu_seconds / batches * 1e6);
+  }
+  std::printf(R"({"batch": "%s", "bare_gb_per_s": %.2f, "lade_gb_per_s": %.2f, "share": %.3f, )"
+              R"("cpu_us_per_batch": %.1f})"
+              "\n",
+              name.c_str(), bench::median(of_loop), bench::median(of_lade),
+              bench::median(of_lade) / bench::median(of_loop), bench::median(of_cpu));
+}
+
+static void compare_all() {
+  if (device::count() == 0) {
+    std::printf("no GPU: %s\n", device::why_none().c_str());
+    std::exit(77);
+  }
+  compare("f32 [256, 3, 224, 224]", {element_type::f32, {256, 3, 224, 224}}, 40);
+  compare("u8 [256, 224, 224, 3]", {element_type::u8, {256, 224, 224, 3}}, 100);
+  compare("u8 [256, 8]", {element_type::u8, {256, 8}}, 10'000);
+}
+
+}  // namespace lade::cuda
+
+int main() { lade::cuda::compare_all(); }

@@ -1,0 +1,269 @@
+#include <lade/cuda/nvdec/capabilities.hpp>
+#include <lade/cuda/nvdec/decode_clip.hpp>
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/io/file.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../../../cuda/runtime_api.hpp"
+#include "../../media/av/media_files.hpp"
+#include "../../support/coroutines.hpp"
+#include "../emulated_grids.hpp"
+#include "../worlds.hpp"
+#include "fake_gpu.hpp"
+
+namespace lade::cuda {
+
+using media::clip_options;
+using testing::HasSubstr;
+using testing_support::code_of;
+
+static sample sample_of(const std::string& recipe) {
+  return sample(recipe).with_data(
+      media::read_bytes(media::video_path(media::video_recipe(recipe))));
+}
+
+// The elements of a clip as floats.
+static std::vector<float> floats_of(const tensor& host) {
+  std::vector<float> all(host.spec().elements());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = host.type() == element_type::u8 ? static_cast<float>(host.data<std::uint8_t>()[i])
+                                             : host.data<float>()[i];
+  return all;
+}
+
+static tensor host_copy(const device_clip& of) {
+  tensor host(of.frames().spec());
+  stream reader(device(of.frames().where().index));
+  of.use_on(reader);
+  EXPECT_EQ(api().memcpy_async(host.bytes(), of.frames().bytes(), host.spec().bytes(),
+                               cudaMemcpyDeviceToHost, reader.handle()),
+            cudaSuccess);
+  reader.synchronize();
+  return host;
+}
+
+static float largest_difference(const tensor& a, const tensor& b) {
+  const auto left = floats_of(a);
+  const auto right = floats_of(b);
+  float largest = left.size() == right.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i)
+    largest = std::max(largest, std::abs(left[i] - right[i]));
+  return largest;
+}
+
+// Kernels that run on the CPU, when the stream has passed what is in front of them.
+class fake_kernels {
+ public:
+  explicit fake_kernels(fake_driver& driver) : grids_(1) {
+    grids_.before_launch = [&driver] {
+      while (driver.queued() > 0) driver.run();
+    };
+  }
+
+ private:
+  emulated_grids grids_;
+};
+
+class NvdecClips : public testing::TestWithParam<driver_kind> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == driver_kind::fake) {
+      fake_ = std::make_unique<fake_gpu>(fake_nvcuvid::options{.engines = 1});
+      kernels_ = std::make_unique<fake_kernels>(fake_->driver);
+    } else if (device::count() == 0) {
+      GTEST_SKIP() << device::why_none();
+    } else if (limits_of(device(0), {.codec = "h264"}).engines == 0) {
+      GTEST_SKIP() << "no H.264";
+    }
+  }
+
+  // Decodes with both; they differ by no more than a level.
+  void expect_equal(const std::string& recipe, const clip_options& options, float level = 1) {
+    SCOPED_TRACE(recipe);
+    runtime runtime({.threads = 2});
+    const auto in = sample_of(recipe);
+    const decode_clip decode(options);
+    const auto clip = sync_wait(runtime, decode(in, random(7, 1)));
+    const auto expected = media::decode_clip(options)(in, random(7, 1));
+    EXPECT_EQ(clip.frames().spec(), expected.spec());
+    EXPECT_EQ(clip.frames().where().type, lade::device::kind::cuda);
+    EXPECT_TRUE(clip.is_decoded_by_gpu()) << decode.stats().reason;
+    EXPECT_LE(largest_difference(host_copy(clip), expected), level);
+  }
+
+  std::unique_ptr<fake_gpu> fake_;
+  std::unique_ptr<fake_kernels> kernels_;
+};
+
+TEST_P(NvdecClips, AreThoseOfTheCpu) {
+  for (const auto* recipe : {"h264.mp4", "h264-open-gop.mp4", "hevc.mp4", "h264-cut.mp4"})
+    expect_equal(recipe, {.sampling = {.frames = 6, .fps = 8}, .width = 40, .height = 32});
+}
+
+TEST_P(NvdecClips, OfEachSamplingAreThoseOfTheCpu) {
+  using enum media::clip_position;
+  for (const auto position : {random, centre, first, spread})
+    expect_equal(
+        "h264.mp4",
+        {.sampling = {.frames = 5, .position = position, .stride = 3}, .width = 48, .height = 24});
+  expect_equal(
+      "h264.mp4",
+      {.sampling = {.frames = 4, .clips = 3, .position = spaced}, .width = 48, .height = 24});
+  expect_equal("h264.mp4", {.sampling = {.frames = 80}, .width = 32, .height = 24});
+  expect_equal(
+      "h264.mp4",
+      {.sampling = {.frames = 80, .end = media::clip_end::shorten}, .width = 32, .height = 24});
+}
+
+TEST_P(NvdecClips, OfEachCropAndTypeAreThoseOfTheCpu) {
+  const media::clip_sampling four{.frames = 4, .stride = 5};
+  expect_equal("h264.mp4",
+               {.sampling = four,
+                .width = 56,
+                .height = 56,
+                .fit = media::image_fit::centre_crop,
+                .layout = media::clip_layout::tchw,
+                .type = element_type::f32,
+                .mean = media::imagenet_mean,
+                .stddev = media::imagenet_stddev},
+               0.02F);
+  for (const double flip : {0.0, 1.0})
+    expect_equal("h264.mp4", {.sampling = four,
+                              .width = 56,
+                              .height = 48,
+                              .fit = media::image_fit::random_crop,
+                              .flip = flip,
+                              .colour = media::image_colour::bgr});
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, NvdecClips, testing::Values(driver_kind::fake));
+INSTANTIATE_TEST_SUITE_P(Gpu, NvdecClips, testing::Values(driver_kind::real));
+
+static constexpr clip_options small{.sampling = {.frames = 4}, .width = 32, .height = 24};
+
+// Decodes a sample that the CPU must decode, and says why.
+static std::string reason_of(const std::string& recipe) {
+  runtime runtime({.threads = 2});
+  const decode_clip decode(small);
+  const auto in = sample_of(recipe);
+  const auto clip = sync_wait(runtime, decode(in, random(3, 1)));
+  EXPECT_FALSE(clip.is_decoded_by_gpu());
+  EXPECT_EQ(largest_difference(host_copy(clip), media::decode_clip(small)(in, random(3, 1))), 0);
+  EXPECT_EQ(decode.stats().by_cpu, 1u);
+  EXPECT_EQ(decode.stats().by_gpu, 0u);
+  return decode.stats().reason;
+}
+
+TEST(NvdecClip, IsLeftToTheCpuWhereTheGpuCannotDecodeIt) {
+  fake_gpu gpu({.refused = {cudaVideoCodec_HEVC}});
+  const fake_kernels kernels(gpu.driver);
+  EXPECT_THAT(reason_of("hevc.mp4"), HasSubstr("does not decode hevc"));
+  EXPECT_THAT(reason_of("mpeg4-b.mp4"), HasSubstr("left to the CPU"));
+  EXPECT_THAT(reason_of("h264-rotated.mov"), HasSubstr("must be turned"));
+  EXPECT_THAT(reason_of("h264-repeated-times.mkv"), HasSubstr("by their times"));
+}
+
+TEST(NvdecClip, IsLeftToTheCpuAfterAFailureOfNvdec) {
+  fake_gpu gpu;
+  const fake_kernels kernels(gpu.driver);
+  gpu.nvdec.fail_next("create_decoder", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_THAT(reason_of("h264.mp4"), HasSubstr("cudaErrorMemoryAllocation"));
+}
+
+TEST(NvdecClip, IsLeftToTheCpuWithoutNvdec) {
+  if (device::count() > 0) GTEST_SKIP() << "there is a GPU";
+  fake_driver driver;
+  EXPECT_THAT(reason_of("h264.mp4"), HasSubstr("load NVDEC"));
+}
+
+// Keeps for ever why NVDEC cannot be loaded.
+static const bool was_loaded = [] {
+  fake_driver driver;
+  return !code_of([] { (void)limits_of(device(0), {.codec = "h264"}); });
+}();
+
+TEST(NvdecClip, OfADamagedVideoFailsAsOnTheCpu) {
+  fake_gpu gpu;
+  const fake_kernels kernels(gpu.driver);
+  runtime runtime({.threads = 2});
+  const auto whole = sample_of("h264.mp4").data();
+  const auto cut = sample("cut.mp4").with_data(whole.slice(0, whole.size() / 2));
+  const decode_clip decode(small);
+  EXPECT_EQ(code_of([&] { (void)sync_wait(runtime, decode(cut)); }),
+            code_of([&] { (void)media::decode_clip(small)(cut); }));
+}
+
+TEST(NvdecClip, NeedsOptionsThatTheGpuHas) {
+  fake_gpu gpu;
+  auto grey = small;
+  grey.colour = media::image_colour::grey;
+  auto planes = small;
+  planes.layout = media::clip_layout::cthw;
+  for (const auto& wrong : {grey, planes})
+    EXPECT_EQ(code_of([&] { decode_clip decode(wrong); }), errc::unsupported);
+  EXPECT_EQ(code_of([&] { decode_clip decode(small, {.device = 3}); }).category().name(),
+            std::string("lade"));
+}
+
+TEST(NvdecClip, ReturnsItsMemory) {
+  fake_gpu gpu;
+  const fake_kernels kernels(gpu.driver);
+  {
+    runtime runtime({.threads = 2});
+    const decode_clip decode(small);
+    for (int i = 0; i < 3; ++i) (void)sync_wait(runtime, decode(sample_of("h264.mp4")));
+    EXPECT_EQ(decode.stats().by_gpu, 3u);
+  }
+  gpu.driver.run();
+  EXPECT_EQ(gpu.driver.live().device_bytes, 0u);
+  EXPECT_EQ(gpu.driver.live().streams, 0u);
+}
+
+TEST(NvdecClip, IsAnItemOfAPipeline) {
+  fake_gpu gpu({.engines = 1});
+  const fake_kernels kernels(gpu.driver);
+  runtime runtime({.threads = 2});
+  std::vector<sample> samples;
+  for (const auto* recipe : {"h264.mp4", "hevc.mp4", "mpeg4-b.mp4", "h264-open-gop.mp4"})
+    samples.push_back(sample_of(recipe));
+  const decode_clip decode(small);
+  auto clips = from(samples) | map(decode, {.concurrency = 3});
+  std::vector<bool> by_gpu;
+  for (auto& clip : runtime.run(clips, {.seed = 5})) by_gpu.push_back(clip.is_decoded_by_gpu());
+  EXPECT_EQ(by_gpu, (std::vector<bool>{true, true, false, true}));
+}
+
+static task<device_clip> read_clip(std::string path, decode_clip decode) {
+  auto from = co_await io::open_reader(path);
+  co_return co_await decode.read(from, random(3, 1));
+}
+
+TEST(NvdecClip, IsReadByRanges) {
+  fake_gpu gpu;
+  const fake_kernels kernels(gpu.driver);
+  runtime runtime({.threads = 2});
+  const auto path = media::video_path(media::video_recipe("h264-long-gop.mp4"));
+  const decode_clip decode(small);
+  const auto clip = sync_wait(runtime, read_clip(path, decode));
+  EXPECT_TRUE(clip.is_decoded_by_gpu());
+  const auto expected = media::decode_clip(small)(sample_of("h264-long-gop.mp4"), random(3, 1));
+  EXPECT_LE(largest_difference(host_copy(clip), expected), 1);
+}
+
+}  // namespace lade::cuda
