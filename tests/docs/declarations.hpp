@@ -2,12 +2,12 @@
 
 #pragma once
 
+#include <lade/cuda/decode_jpegs.hpp>
+#include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/cuda/nvdec/capabilities.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
 #include <lade/cuda/nvdec/surfaces.hpp>
 #include <lade/cuda/to_device.hpp>
-#include <lade/cuda/decode_jpegs.hpp>
-#include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/io/directory.hpp>
 #include <lade/io/disk_cache.hpp>
 #include <lade/io/file.hpp>
