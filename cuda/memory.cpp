@@ -177,7 +177,10 @@ void* device_memory::do_allocate(std::size_t bytes, const stream& order) {
 // After a failure of the device there is nothing to be freed any more.
 void device_memory::do_deallocate(void* memory, std::size_t bytes, const stream& order) noexcept {
   used_bytes_ -= bytes;
-  if (api().free_async(memory, order.handle()) != cudaSuccess) (void)api().get_last_error();
+  try {
+    current_device current(on());
+    check(api().free_async(memory, order.handle()), "free memory of a GPU");
+  } catch (const error&) {}
 }
 
 static std::shared_ptr<device_resource> share_of(device_resource& resource) {

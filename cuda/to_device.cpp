@@ -24,10 +24,18 @@ detail::to_device_settings::to_device_settings(const to_device_options& options)
   options_.name = {};
   options_.into = {};
   lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
-  if (auto* memory = options.host_memory; memory && !memory->where().is_host_accessible())
-    lade::detail::refuse_value(name_, "host_memory", std::string(memory->name()),
-                               "memory that the CPU can write");
+  if (options.host_memory) require_pinned(*options.host_memory);
   for (auto& each : into_) require_into(each);
+}
+
+// Batches in other memory would be staged in that memory again.
+void detail::to_device_settings::require_pinned(const memory_resource& memory) const {
+  using kind = lade::device::kind;
+  auto where = memory.where();
+  if (where.type == kind::cuda_host || where.type == kind::cuda_managed) return;
+  lade::detail::refuse_value(name_, "host_memory",
+                             std::string(memory.name()) + " (" + to_string(where) + ")",
+                             "pinned or managed memory");
 }
 
 void detail::to_device_settings::require_into(const named_tensor& each) const {

@@ -130,4 +130,10 @@ event queued_copies::finish() {
   return passed_;
 }
 
+event queued_copies::finish_unkept() {
+  passed_.record(on_);
+  memory_.clear();
+  return passed_;
+}
+
 }  // namespace lade::cuda

@@ -79,8 +79,10 @@ class queued_copies {
   void copy_to_device(std::byte* to, const std::byte* from, std::size_t bytes) const;
   void copy_to_host(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
-  // An event behind the copies. The memory is kept until it has been passed.
+  // An event behind the copies. The memory is kept until it has been passed; after finish_unkept()
+  // that is the business of the caller.
   event finish();
+  event finish_unkept();
 
  private:
   transfers& in_;

@@ -1,5 +1,6 @@
 #include "loader.hpp"
 
+#include "gpu.hpp"
 #include "progress.hpp"
 
 #include <lade/io/directory.hpp>
@@ -103,7 +104,7 @@ void run_loader(const loader& program, const options& wanted, lade::runtime& run
   how.on_failure = [&](auto& failure) { without.note(failure); };
   if (trace) how.trace = &*trace;
   how.failure_log = wanted.failure_log;
-  auto run = runtime.run(batches, how);
+  auto run = runtime.run(wanted.device < 0 ? batches : by_gpu(batches, wanted.device), how);
   catch_interrupts();
   try {
     progress bar([&] {

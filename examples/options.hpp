@@ -23,6 +23,7 @@ struct options {
   bool floats = false;
   unsigned frames = 16;  // of video_loader, as the next
   double fps = 0;        // 0: frames that follow each other
+  int device = -1;       // a GPU's number; -1: none
   bool skip_bad = false;
   bool slowest = false;
   bool help = false;

@@ -54,6 +54,7 @@ inline torch::Device device_of(const lade::device& where) {
     case lade::device::kind::cpu:
     case lade::device::kind::cuda_host: return torch::kCPU;
     case lade::device::kind::cuda:
+    case lade::device::kind::cuda_managed:
       return {torch::kCUDA, static_cast<torch::DeviceIndex>(where.index)};
     default: refuse(lade::errc::unsupported, "share a tensor with torch", "its device");
   }
@@ -160,7 +161,7 @@ inline lade::tensor from_torch(const torch::Tensor& shared) {
   const auto bytes = static_cast<std::size_t>(detail::reach_of(shared)) * shared.element_size();
   const auto where = detail::device_of(shared);
   return {spec, detail::dimensions_of(shared.strides()),
-          lade::buffer(std::move(owner), {first, bytes}), first, where};
+          lade::buffer(std::move(owner), {first, bytes}, where), first};
 }
 
 }  // namespace lade_torch

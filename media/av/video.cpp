@@ -230,8 +230,8 @@ std::uint64_t video::damaged() const noexcept { return state_->scanned.damaged; 
 bool video::has_packet(std::size_t number) const { return state_->has_packet(number); }
 packet video::packet_at(std::size_t number) const {
   if (number < index().packets().size()) return state_->packet_at(number);
-  throw error(errc::invalid_argument,
-              "read packet " + std::to_string(number) + " of " + name(), "there is no such packet");
+  throw error(errc::invalid_argument, "read packet " + std::to_string(number) + " of " + name(),
+              "there is no such packet");
 }
 std::uint64_t video::bytes_read() const noexcept {
   return state_->from ? state_->from->bytes_read() : 0;

@@ -2,13 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
+
+#include <pthread.h>
 
 namespace lade::cuda {
 
 static fake_driver* current_driver = nullptr;
 static thread_local int current_index = 0;
 static thread_local bool in_host_function = false;
+
+static bool is_reactor() {
+  char name[16] = {};
+  return pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+         std::string_view(name) == "lade-reactor";
+}
 
 struct fake_driver::fake_event {
   std::size_t records = 0;  // how often it was recorded, and how many of these were passed
@@ -185,6 +194,7 @@ struct fake_driver::table : runtime_api {
 
     host_alloc = [](void** memory, std::size_t bytes, unsigned) {
       return locked("host_alloc", [&](fake_driver& it) {
+        if (is_reactor()) it.fault("memory was pinned on a reactor, which that blocks");
         *memory = it.allocate(bytes, true);
         return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
       });

@@ -23,8 +23,8 @@ namespace lade::cuda {
 // holds up its stream, no other.
 //
 // It finds misuse, which `faults()` lists: a copy from or to memory that was freed, a host function
-// that calls CUDA, memory that is freed twice, a stream or event that is used after its
-// destruction. What is still allocated is counted by `live()`.
+// that calls CUDA, memory that is pinned on a reactor or freed twice, a stream or event that is
+// used after its destruction. What is still allocated is counted by `live()`.
 class fake_driver {
  public:
   struct options {
@@ -55,6 +55,9 @@ class fake_driver {
 
   // From now on every call fails, and nothing that is queued runs: a sticky error.
   void break_device(cudaError_t with);
+
+  // Whether the GPU may use that memory now. If not, that is a fault.
+  bool may_access(const void* memory, std::size_t bytes);
 
   std::size_t calls(const std::string& function) const;
   std::vector<std::string> faults() const;
@@ -100,7 +103,6 @@ class fake_driver {
   void work();
   void* allocate(std::size_t bytes, bool pinned);
   bool release_memory(void* memory, bool pinned);
-  bool may_access(const void* memory, std::size_t bytes);
 
   options options_;
   mutable std::recursive_mutex mutex_;  // guards all that follows

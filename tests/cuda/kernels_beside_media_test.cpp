@@ -118,6 +118,7 @@ static int difference(const std::vector<unsigned char>& elements, const tensor& 
 }
 
 TEST_P(KernelsBesideMedia, WriteTheSamePictures) {
+  reserved_codes = true;
   for (int round = 0; round < 300; ++round) {
     const auto to = any_batch(any_size(150), any_size(90), 3);
     auto picture = any_picture(any_kind(), size_for(to.width), size_for(to.height));

@@ -47,6 +47,8 @@ struct random_picture {
 
 class picture_test : public kernel_test {
  protected:
+  bool reserved_codes = false;
+
   yuv_picture any_kind() {
     static constexpr int shifts[][2]{{0, 0}, {1, 0}, {1, 1}, {0, 1}, {2, 0}, {2, 2}};
     const auto& shift = shifts[below(6)];
@@ -88,11 +90,15 @@ class picture_test : public kernel_test {
                                     static_cast<std::int64_t>(pitch)};
   }
 
-  static void keep_significant(std::vector<unsigned char>& words, const yuv_picture& kind) {
-    const int mask = ((1 << kind.bits) - 1) << kind.shift;
+  // Codes of limited range are none of those above 255 in 8 bits, which the standards reserve,
+  // unless `reserved_codes` is set.
+  void keep_significant(std::vector<unsigned char>& words, const yuv_picture& kind) const {
+    const int all = (1 << kind.bits) - 1;
+    const int most = kind.full_range || reserved_codes ? all : 255 << (kind.bits - 8);
     for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-      words[i] = static_cast<unsigned char>(words[i] & mask);
-      words[i + 1] = static_cast<unsigned char>(words[i + 1] & (mask >> 8));
+      const int code = std::min((words[i] | words[i + 1] << 8) & all, most) << kind.shift;
+      words[i] = static_cast<unsigned char>(code);
+      words[i + 1] = static_cast<unsigned char>(code >> 8);
     }
   }
 };

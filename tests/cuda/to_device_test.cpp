@@ -174,6 +174,21 @@ TEST_P(ToDevice, CopiesAreAwaited) {
   EXPECT_EQ(all, std::vector<bool>(5, true));
 }
 
+TEST_P(ToDevice, UsesTheMemoryOfTheProgram) {
+  world where(GetParam());
+  auto pinned = std::make_shared<pinned_memory>();
+  auto memory = std::make_shared<device_memory>(device(0));
+  runtime runtime({.threads = 2});
+  auto batches =
+      numbered_batches(4) | to_device({.memory = memory.get(), .host_memory = pinned.get()});
+  auto kept = test::collect(runtime, batches);
+  EXPECT_GE(memory->used_bytes(), 2u * 8000);
+  EXPECT_GT(pinned->stats().pinned_bytes, 0u);
+  EXPECT_EQ(transfers_of(runtime).pinned_bytes, 0u);
+  kept.clear();
+  EXPECT_EQ(memory->used_bytes(), 0u);
+}
+
 TEST_P(ToDevice, IsAStageOfTheTableOfTheRun) {
   world where(GetParam());
   runtime runtime({.threads = 2});
@@ -415,7 +430,9 @@ TEST(ToDeviceOptions, ThatCannotWorkAreRefused) {
               HasSubstr("to_device: buffers is 0"));
   auto memory = std::make_shared<device_memory>(device(0));
   EXPECT_THAT(error_message([&] { to_device({.host_memory = memory.get()}); }),
-              HasSubstr("to_device: host_memory is device memory; it must be memory that the"));
+              HasSubstr("to_device: host_memory is device memory (cuda:0); it must be pinned"));
+  EXPECT_THAT(error_message([&] { to_device({.host_memory = &host_memory()}); }),
+              HasSubstr("to_device: host_memory is host memory (cpu); it must be pinned"));
   runtime runtime({.threads = 1});
   EXPECT_THAT(error_message([&] {
                 test::collect(runtime, numbered_batches(2) |

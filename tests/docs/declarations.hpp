@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/cuda/decode_jpegs.hpp>
+#include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/cuda/nvdec/capabilities.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
 #include <lade/cuda/nvdec/surfaces.hpp>
@@ -334,3 +336,14 @@ inline std::string saved;
 inline auto batches = some<lade::sample_batch>();
 void replace_file(const std::string& path, const std::string& contents);
 }  // namespace page_20_trainers
+
+namespace page_23_jpegs_on_gpus {
+lade::tensor decode_on_cpu(const lade::buffer& file);
+inline auto samples = some<lade::sample>();
+inline auto& decoder = *static_cast<lade::cuda::jpeg_decoder*>(nullptr);
+inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
+void train(const lade::tensor& images, const lade::tensor& labels);
+lade::cuda::crop_box random_crop(const lade::sample& of, int width, int height);
+bool is_flipped(const lade::sample& of);
+void display(const lade::tensor& image);
+}  // namespace page_23_jpegs_on_gpus

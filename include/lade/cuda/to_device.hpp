@@ -34,7 +34,7 @@ struct to_device_options {
 
   // Where batch_into() before this stage writes batches, and where batches in pageable memory are
   // staged; null: pinned memory that the runtime keeps, of at most a quarter and 32 MiB more than
-  // its budget. The CPU must be able to write it. Lifetime: see memory_resource.hpp.
+  // its budget. Its where() must be cuda_host or cuda_managed. Lifetime: see memory_resource.hpp.
   memory_resource* host_memory = nullptr;
 
   std::string_view name = {};  // in statistics and errors; "to_device" if not given
@@ -53,6 +53,7 @@ class to_device_settings {
   const tensor* find_fixed(const std::string& name) const noexcept;
 
  private:
+  void require_pinned(const memory_resource& memory) const;
   void require_into(const named_tensor& each) const;
 
   to_device_options options_;

@@ -68,8 +68,9 @@ struct yuv_picture {
 //   are floats. They are those of lade::media::write_picture, or differ by one where a compiler
 //   contracts floating-point operations; they differ from exact arithmetic by at most 2 of 255.
 // - The matrices are those of Rec. ITU-T H.273, 8.3. In limited range (BT.601-7, 2.5.3; BT.709-6,
-//   item 3.4), codes of more than 8 bits are those of 8 bits times a power of two. In full range,
-//   the highest code stands for 1.
+//   item 3.4), codes of more than 8 bits are those of 8 bits times a power of two; above that of
+//   255, where the standards reserve them, they count as 255. In full range, the highest code
+//   stands for 1.
 //
 // Stream order, lifetimes, threads and errors are those of write_images. Also throws
 // error(invalid_argument) for a null plane that the layout has, and error(unsupported) for bits or

@@ -1,0 +1,335 @@
+#include "check.hpp"
+#include "jpeg_batch_writer.hpp"
+#include "jpeg_header.hpp"
+#include "jpeg_pixels.hpp"
+#include "jpeg_session.hpp"
+#include "runtime_api.hpp"
+
+#include <lade/cuda/jpeg_decoder.hpp>
+#include <lade/detail/require.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/scope.hpp>
+#include <lade/semaphore.hpp>
+#include <lade/this_context.hpp>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <string_view>
+
+namespace lade::cuda {
+
+static constexpr std::string_view decoding_batch = "decode JPEG images on a GPU";
+
+struct jpeg_decoder::state {
+  state(device on, cpu_decoder others, const jpeg_decoder_options& options);
+
+  class lease;
+
+  static task<std::vector<decoded_jpeg>> decode(std::shared_ptr<state> self,
+                                                std::vector<jpeg_source> files);
+  static task<resized_jpegs> decode_resized(std::shared_ptr<state> self,
+                                            std::vector<jpeg_source> files, image_batch to,
+                                            view_of views);
+  static task<> run(state& self, const std::vector<jpeg_source>& files,
+                    std::vector<jpeg_item>& items, jpeg_batch_writer* then);
+  static task<> decode_others(state& self, std::vector<jpeg_item>& items);
+  static task<> decode_other(state& self, jpeg_item& item, std::size_t index);
+
+  std::vector<jpeg_item> plan(const std::vector<jpeg_source>& files, jpeg_session& session) const;
+  jpeg_item plan_one(const jpeg_source& file, std::size_t index, jpeg_session& session,
+                     tensor_spec& spec) const;
+  void allocate(std::vector<jpeg_item>& items, const std::vector<tensor_spec>& specs,
+                const stream& on) const;
+  void copy_others(std::vector<jpeg_item>& items, const stream& on) const;
+  void decode_on_cpu(jpeg_item& item, std::size_t index) const;
+  void count(const std::vector<jpeg_item>& items) noexcept;
+
+  jpeg_decoder_options options;
+  std::shared_ptr<device_resource> memory;
+  cpu_decoder others;
+  jpeg_engines engines;
+  semaphore free_sessions;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<jpeg_session>> idle;  // guarded by the mutex
+  std::array<std::atomic<std::uint64_t>, 5> routed{};
+  std::atomic<std::uint64_t> failed = 0;
+};
+
+static const jpeg_decoder_options& checked(const jpeg_decoder_options& options, device on) {
+  constexpr std::string_view doing = "make a JPEG decoder";
+  lade::detail::require_count(doing, "batches", options.batches, {1, 64});
+  lade::detail::require_count(doing, "max_pixels", static_cast<std::uint64_t>(options.max_pixels),
+                              {1, std::uint64_t{1} << 32});
+  if (options.memory && options.memory->on() != on)
+    lade::detail::refuse_value(doing, "memory", to_string(options.memory->where()),
+                               "memory of GPU " + std::to_string(on.index()));
+  return options;
+}
+
+static std::shared_ptr<device_resource> memory_of(device on, device_resource* given) {
+  if (!given) return std::make_shared<device_memory>(on);
+  return {lade::detail::share_of(*given), given};
+}
+
+jpeg_decoder::state::state(device on, cpu_decoder cpu, const jpeg_decoder_options& how)
+    : options(checked(how, on)),
+      memory(memory_of(on, how.memory)),
+      others(std::move(cpu)),
+      engines(on, how.hardware),
+      free_sessions(how.batches) {
+  idle.reserve(how.batches);
+}
+
+// A session, for a batch that has a permit. It is used again only if the stream has passed all of
+// the batch; otherwise its destructor waits for that, since memory of the batch is freed next.
+class jpeg_decoder::state::lease {
+ public:
+  explicit lease(state& from) : from_(from) {
+    std::lock_guard lock(from_.mutex);
+    if (from_.idle.empty()) return;
+    session_ = std::move(from_.idle.back());
+    from_.idle.pop_back();
+  }
+  lease(const lease&) = delete;
+  ~lease() {
+    if (session_) return_session();
+    from_.free_sessions.release();
+  }
+
+  jpeg_session& session() {
+    if (!session_) session_ = std::make_unique<jpeg_session>(from_.engines, from_.options.planar);
+    return *session_;
+  }
+  void has_passed() noexcept { passed_ = true; }
+
+ private:
+  void return_session() noexcept {
+    if (!passed_) {
+      (void)api().stream_synchronize(session_->on().handle());
+      return session_.reset();
+    }
+    std::lock_guard lock(from_.mutex);
+    from_.idle.push_back(std::move(session_));
+  }
+
+  state& from_;
+  std::unique_ptr<jpeg_session> session_;
+  bool passed_ = false;
+};
+
+static jpeg_route route_around(jpeg_obstacle obstacle) noexcept {
+  switch (obstacle) {
+    case jpeg_obstacle::rotation: return jpeg_route::rotated;
+    case jpeg_obstacle::damage: return jpeg_route::damaged;
+    case jpeg_obstacle::none:
+    case jpeg_obstacle::kind: break;
+  }
+  return jpeg_route::unsupported;
+}
+
+// A part of an image with an obstacle is checked when it has been decoded.
+jpeg_item jpeg_decoder::state::plan_one(const jpeg_source& file, std::size_t index,
+                                        jpeg_session& session, tensor_spec& spec) const {
+  jpeg_item item;
+  item.source = &file;
+  const auto header = read_jpeg_header(file.file().bytes());
+  item.route = route_around(header.obstacle);
+  const bool is_too_large = std::int64_t{header.width} * header.height > options.max_pixels;
+  if (header.obstacle != jpeg_obstacle::none || is_too_large) return item;
+  try {
+    const auto part = part_within(file.part(), header.width, header.height);
+    spec = spec_of(part.width, part.height, options.planar);
+  } catch (const error& failure) {
+    item.failure = named_failure(failure, jpeg_name(file, index));
+    return item;
+  }
+  item.route = session.route(item);
+  return item;
+}
+
+std::vector<jpeg_item> jpeg_decoder::state::plan(const std::vector<jpeg_source>& files,
+                                                 jpeg_session& session) const {
+  current_device current(engines.on());
+  std::vector<jpeg_item> items;
+  std::vector<tensor_spec> specs(files.size());
+  items.reserve(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i)
+    items.push_back(plan_one(files[i], i, session, specs[i]));
+  allocate(items, specs, session.on());
+  return items;
+}
+
+// One allocation for all images that the GPU decodes.
+void jpeg_decoder::state::allocate(std::vector<jpeg_item>& items,
+                                   const std::vector<tensor_spec>& specs, const stream& on) const {
+  constexpr std::size_t alignment = 256;
+  std::size_t bytes = 0;
+  std::vector<std::size_t> first;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    first.push_back(bytes);
+    if (is_on_gpu(items[i].route))
+      bytes += (specs[i].bytes() + alignment - 1) / alignment * alignment;
+  }
+  if (bytes == 0) return;
+  const device_block all(*memory, bytes, on);
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (is_on_gpu(items[i].route))
+      items[i].image = tensor(specs[i], all.slice(first[i], specs[i].bytes()));
+}
+
+void jpeg_decoder::state::decode_on_cpu(jpeg_item& item, std::size_t index) const {
+  const auto name = jpeg_name(*item.source, index);
+  try {
+    item.decoded = arranged(others(item.source->file()), item.source->part(), options.planar);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& failure) {
+    item.failure = named_failure(failure, name);
+  }
+}
+
+static std::exception_ptr no_other_decoder(const jpeg_item& item, std::size_t index) {
+  return std::make_exception_ptr(
+      error(item.route == jpeg_route::damaged ? errc::invalid_data : errc::unsupported,
+            "decode " + jpeg_name(*item.source, index),
+            "the GPU cannot decode it, and the decoder was made without one for such images"));
+}
+
+task<> jpeg_decoder::state::decode_other(state& self, jpeg_item& item, std::size_t index) {
+  const auto& here = co_await lade::detail::this_context_reference();
+  if (here.stop.stop_requested()) throw error(errc::stopped, decoding_batch);
+  self.decode_on_cpu(item, index);
+}
+
+// Whatever happens, it ends when all children have ended.
+task<> jpeg_decoder::state::decode_others(state& self, std::vector<jpeg_item>& items) {
+  auto here = co_await this_context();
+  scope children(here);
+  try {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (is_on_gpu(items[i].route) || items[i].failure) continue;
+      if (self.others)
+        children.start(decode_other(self, items[i], i));
+      else
+        items[i].failure = no_other_decoder(items[i], i);
+    }
+  } catch (...) {
+    children.fail(std::current_exception());
+  }
+  co_await children.join();
+}
+
+// From pageable memory: CUDA copies it to its own pinned memory before the call returns, or the
+// batch keeps it until the stream has passed the copy.
+void jpeg_decoder::state::copy_others(std::vector<jpeg_item>& items, const stream& on) const {
+  current_device current(on.on());
+  for (auto& item : items) {
+    if (item.decoded.rank() == 0) continue;
+    const auto bytes = item.decoded.spec().bytes();
+    item.image = tensor(item.decoded.spec(), device_block(*memory, bytes, on).slice(0, bytes));
+    check(api().memcpy_async(item.image.bytes(), item.decoded.bytes(), bytes,
+                             cudaMemcpyHostToDevice, on.handle()),
+          decoding_batch);
+  }
+}
+
+void jpeg_decoder::state::count(const std::vector<jpeg_item>& items) noexcept {
+  for (auto& item : items) {
+    routed[static_cast<std::size_t>(item.route)].fetch_add(1, std::memory_order_relaxed);
+    if (item.failure) failed.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
+  std::vector<decoded_jpeg> results;
+  results.reserve(items.size());
+  for (auto& item : items) {
+    if (item.failure)
+      results.emplace_back(std::move(item.failure));
+    else
+      results.emplace_back(std::move(item.image));
+  }
+  return results;
+}
+
+// The GPU reads and writes memory of `items`, `files` and `then` until the lease ends: the lease
+// waits for the GPU where an exception keeps this coroutine from awaiting it.
+task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& files,
+                                std::vector<jpeg_item>& items, jpeg_batch_writer* then) {
+  const auto& here = co_await lade::detail::this_context_reference();
+  if (!here.runtime) throw error(errc::no_runtime, decoding_batch);
+  co_await self.free_sessions.acquire();
+  lease used(self);
+  auto& session = used.session();
+  std::exception_ptr failure;
+  try {
+    items = self.plan(files, session);
+    for (auto route : {jpeg_route::hardware, jpeg_route::gpu}) session.decode(items, route);
+    co_await decode_others(self, items);
+    self.copy_others(items, session.on());
+    if (then) then->write(items, *self.memory, session.on());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  session.passed().record(session.on());
+  co_await session.passed().uninterruptible();
+  if (failure) std::rethrow_exception(failure);
+  used.has_passed();
+  self.count(items);
+}
+
+task<std::vector<decoded_jpeg>> jpeg_decoder::state::decode(std::shared_ptr<state> self,
+                                                            std::vector<jpeg_source> files) {
+  std::vector<jpeg_item> items;
+  co_await run(*self, files, items, nullptr);
+  co_return results_of(items);
+}
+
+task<resized_jpegs> jpeg_decoder::state::decode_resized(std::shared_ptr<state> self,
+                                                        std::vector<jpeg_source> files,
+                                                        image_batch to, view_of views) {
+  if (self->options.planar)
+    throw error(errc::invalid_argument, decoding_batch, "a planar decoder does not resize");
+  if (files.empty()) throw error(errc::invalid_argument, decoding_batch, "there are no files");
+  std::vector<jpeg_item> items;
+  jpeg_batch_writer writer(to, std::move(views));
+  co_await run(*self, files, items, &writer);
+  co_return writer.take(items);
+}
+
+jpeg_decoder::jpeg_decoder(device on, cpu_decoder others, const jpeg_decoder_options& options)
+    : state_(std::make_shared<state>(on, std::move(others), options)) {}
+
+task<std::vector<decoded_jpeg>> jpeg_decoder::decode(std::vector<jpeg_source> files) const {
+  return state::decode(state_, std::move(files));
+}
+
+task<resized_jpegs> jpeg_decoder::decode(std::vector<jpeg_source> files, image_batch to,
+                                         view_of views) const {
+  return state::decode_resized(state_, std::move(files), to, std::move(views));
+}
+
+jpeg_decoder::statistics jpeg_decoder::stats() const noexcept {
+  auto routed = [this](jpeg_route route) {
+    return state_->routed[static_cast<std::size_t>(route)].load(std::memory_order_relaxed);
+  };
+  return {.hardware = routed(jpeg_route::hardware),
+          .gpu = routed(jpeg_route::gpu),
+          .unsupported = routed(jpeg_route::unsupported),
+          .rotated = routed(jpeg_route::rotated),
+          .damaged = routed(jpeg_route::damaged),
+          .failed = state_->failed.load(std::memory_order_relaxed)};
+}
+
+bool jpeg_decoder::has_hardware() const noexcept {
+  return state_->engines.has(jpeg_route::hardware);
+}
+
+device_resource& jpeg_decoder::memory() const noexcept { return *state_->memory; }
+
+device jpeg_decoder::on() const noexcept { return state_->engines.on(); }
+
+}  // namespace lade::cuda

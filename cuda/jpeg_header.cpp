@@ -1,0 +1,184 @@
+#include "jpeg_header.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace lade::cuda {
+
+static constexpr std::string_view exif_prefix("Exif\0\0", 6);
+static constexpr std::string_view xmp_prefix("http://ns.adobe.com/xap/1.0/\0", 29);
+static constexpr std::string_view adobe_prefix("Adobe");
+static constexpr std::string_view jfif_prefix("JFIF\0", 5);
+
+static unsigned byte_at(std::string_view bytes, std::size_t at) noexcept {
+  return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0;
+}
+
+static unsigned big_16(std::string_view bytes, std::size_t at) noexcept {
+  return byte_at(bytes, at) << 8 | byte_at(bytes, at + 1);
+}
+
+// Numbers of a TIFF structure, in its own byte order. Bytes beyond its end are 0.
+struct exif_numbers {
+  std::string_view tiff;
+  bool little;
+
+  unsigned u16(std::size_t at) const noexcept {
+    unsigned value = big_16(tiff, at);
+    return little ? (value & 0xff) << 8 | value >> 8 : value;
+  }
+  std::size_t u32(std::size_t at) const noexcept {
+    std::size_t first = u16(at), second = u16(at + 2);
+    return little ? second << 16 | first : first << 16 | second;
+  }
+};
+
+// The orientation, 1 to 8; 0 if there is none.
+static unsigned exif_orientation(std::string_view tiff) noexcept {
+  constexpr unsigned orientation_tag = 274;
+  const exif_numbers numbers{tiff, tiff.starts_with("II")};
+  const std::size_t directory = numbers.u32(4);
+  const unsigned entries = numbers.u16(directory);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t entry = directory + 2 + 12 * i;
+    if (entry + 12 > tiff.size()) return 0;
+    if (numbers.u16(entry) != orientation_tag) continue;
+    const unsigned value = numbers.u16(entry + 8);
+    return value <= 8 ? value : 0;
+  }
+  return 0;
+}
+
+static unsigned xmp_orientation(std::string_view packet) noexcept {
+  constexpr std::string_view name = "tiff:Orientation";
+  const auto at = packet.find(name);
+  if (at == packet.npos) return 0;
+  const auto value = packet.find_first_not_of("= \t\r\n\"'>", at + name.size());
+  const unsigned digit = value == packet.npos ? 0 : byte_at(packet, value) - '0';
+  return digit <= 8 ? digit : 0;
+}
+
+// The segments before the first scan, and what they say.
+class jpeg_header_scan {
+ public:
+  explicit jpeg_header_scan(std::string_view file) noexcept : file_(file) {}
+
+  jpeg_header read() noexcept {
+    if (!file_.starts_with("\xff\xd8\xff")) return {0, 0, jpeg_obstacle::kind};
+    const bool is_whole = read_segments();
+    jpeg_header found = frame_.value_or(jpeg_header{0, 0, jpeg_obstacle::damage});
+    if (found.obstacle == jpeg_obstacle::none) found.obstacle = obstacle(is_whole);
+    return found;
+  }
+
+ private:
+  // Returns whether a scan begins where it must.
+  bool read_segments() noexcept {
+    for (std::size_t at = 2; at + 4 <= file_.size();) {
+      if (byte_at(file_, at) != 0xff) return false;
+      const unsigned marker = byte_at(file_, at + 1);
+      if (marker == 0xff) {
+        ++at;  // a fill byte
+        continue;
+      }
+      const std::size_t length = big_16(file_, at + 2);
+      if (length < 2 || at + 2 + length > file_.size()) return false;
+      const auto body = file_.substr(at + 4, length - 2);
+      at += 2 + length;
+      if (marker == 0xda) {
+        entropy_coded_ = file_.substr(at);
+        return true;
+      }
+      read_segment(marker, body);
+    }
+    return false;
+  }
+
+  void read_segment(unsigned marker, std::string_view body) noexcept {
+    constexpr unsigned huffman_tables = 0xc4, reserved = 0xc8, arithmetic_tables = 0xcc;
+    if (marker == 0xe0 && body.starts_with(jfif_prefix)) is_jfif_ = true;
+    if (marker == 0xe1) read_orientation(body);
+    if (marker == 0xee && body.starts_with(adobe_prefix)) adobe_transform_ = byte_at(body, 11);
+    if (marker >= 0xc0 && marker <= 0xcf && marker != huffman_tables && marker != reserved &&
+        marker != arithmetic_tables)
+      read_frame(marker, body);
+  }
+
+  void read_orientation(std::string_view body) noexcept {
+    if (body.starts_with(exif_prefix) && exif_ == 0)
+      exif_ = exif_orientation(body.substr(exif_prefix.size()));
+    if (body.starts_with(xmp_prefix) && xmp_ == 0)
+      xmp_ = xmp_orientation(body.substr(xmp_prefix.size()));
+  }
+
+  // A second frame makes the file one of a hierarchical kind.
+  void read_frame(unsigned marker, std::string_view body) noexcept {
+    const bool is_known_coding = marker >= 0xc0 && marker <= 0xc2;
+    is_progressive_ = marker == 0xc2;
+    jpeg_header frame{static_cast<int>(big_16(body, 3)), static_cast<int>(big_16(body, 1)),
+                      jpeg_obstacle::none};
+    const bool is_supported = !frame_ && is_known_coding && byte_at(body, 0) == 8 &&
+                              frame.width > 0 && frame.height > 0 && has_known_sampling(body);
+    if (!is_supported) frame.obstacle = jpeg_obstacle::kind;
+    components_ = byte_at(body, 5);
+    names_rgb_ = names_rgb(body);
+    frame_ = frame;
+  }
+
+  // Each component has an identifier, its sampling factors in one byte, and its table.
+  static bool has_known_sampling(std::string_view body) noexcept {
+    const unsigned components = byte_at(body, 5);
+    if (body.size() < 6 + 3 * std::size_t{components}) return false;
+    if (components == 1) return true;
+    if (components != 3 || byte_at(body, 10) != 0x11 || byte_at(body, 13) != 0x11) return false;
+    constexpr std::array known{0x11u, 0x21u, 0x22u, 0x12u, 0x41u, 0x42u};
+    return std::ranges::find(known, byte_at(body, 7)) != known.end();
+  }
+
+  static bool names_rgb(std::string_view body) noexcept {
+    return byte_at(body, 6) == 'R' && byte_at(body, 9) == 'G' && byte_at(body, 12) == 'B';
+  }
+
+  // As libjpeg decides it.
+  bool is_rgb() const noexcept {
+    if (is_jfif_ || components_ != 3) return false;
+    return adobe_transform_ ? *adobe_transform_ == 0 : names_rgb_;
+  }
+
+  jpeg_obstacle obstacle(bool is_whole) const noexcept {
+    if (is_rgb()) return jpeg_obstacle::kind;
+    if (!is_whole || entropy_coded_.rfind("\xff\xd9") == entropy_coded_.npos)
+      return jpeg_obstacle::damage;
+    if (is_progressive_ && has_many_scans()) return jpeg_obstacle::damage;
+    return (exif_ != 0 ? exif_ : xmp_) > 1 ? jpeg_obstacle::rotation : jpeg_obstacle::none;
+  }
+
+  bool has_many_scans() const noexcept {
+    constexpr int most_scans = 100;
+    int scans = 1;
+    for (std::size_t at = 0; (at = entropy_coded_.find("\xff\xda", at)) != entropy_coded_.npos;
+         at += 2)
+      if (++scans > most_scans) return true;
+    return false;
+  }
+
+  std::string_view file_;
+  std::string_view entropy_coded_;  // from the first scan on
+  std::optional<jpeg_header> frame_;
+  std::optional<unsigned> adobe_transform_;
+  unsigned components_ = 0;
+  unsigned exif_ = 0;
+  unsigned xmp_ = 0;
+  bool is_jfif_ = false;
+  bool is_progressive_ = false;
+  bool names_rgb_ = false;
+};
+
+jpeg_header read_jpeg_header(std::span<const std::byte> file) noexcept {
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+  return jpeg_header_scan(bytes).read();
+}
+
+}  // namespace lade::cuda

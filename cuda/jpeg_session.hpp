@@ -1,0 +1,109 @@
+// The objects of nvJPEG that a batch of images needs.
+
+#pragma once
+
+#include "nvjpeg_api.hpp"
+
+#include <lade/cuda/device.hpp>
+#include <lade/cuda/event.hpp>
+#include <lade/cuda/jpeg_decoder.hpp>
+#include <lade/cuda/stream.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lade::cuda {
+
+// Who decodes an image.
+enum class jpeg_route : std::uint8_t { hardware, gpu, unsupported, rotated, damaged };
+
+constexpr bool is_on_gpu(jpeg_route route) noexcept { return route <= jpeg_route::gpu; }
+
+// An image on its way.
+struct jpeg_item {
+  const jpeg_source* source = nullptr;
+  jpeg_route route = jpeg_route::unsupported;
+  tensor image;    // in device memory
+  tensor decoded;  // by the CPU: it must live until it has been copied
+  std::exception_ptr failure;
+};
+
+struct nvjpeg_deleter {
+  void operator()(nvjpegHandle* object) const { (void)nvjpeg().destroy(object); }
+  void operator()(nvjpegJpegState* object) const { (void)nvjpeg().jpeg_state_destroy(object); }
+  void operator()(nvjpegJpegStream* object) const { (void)nvjpeg().jpeg_stream_destroy(object); }
+  void operator()(nvjpegDecodeParams* object) const {
+    (void)nvjpeg().decode_params_destroy(object);
+  }
+};
+template <class Object>
+using nvjpeg_pointer = std::unique_ptr<Object, nvjpeg_deleter>;
+
+// nvJPEG's handles on a device: one for the JPEG engines, if there are any, and one for the other
+// units. Any thread may use them. nvJPEG gets its memory from CUDA's stream-ordered pool.
+class jpeg_engines {
+ public:
+  jpeg_engines(device on, bool hardware);
+  jpeg_engines(const jpeg_engines&) = delete;
+
+  device on() const noexcept { return on_; }
+  bool has(jpeg_route route) const noexcept { return handle(route) != nullptr; }
+  nvjpegHandle* handle(jpeg_route route) const noexcept {
+    return handles_[static_cast<std::size_t>(route)].get();
+  }
+
+ private:
+  device on_;  // the allocators refer to it
+  std::array<nvjpeg_pointer<nvjpegHandle>, 2> handles_;
+};
+
+// Decodes one batch at a time: nvJPEG's states keep memory that the GPU uses until it has passed
+// the batch. Not safe for several threads.
+class jpeg_session {
+ public:
+  jpeg_session(const jpeg_engines& engines, bool planar);
+  jpeg_session(const jpeg_session&) = delete;
+
+  const stream& on() const noexcept { return stream_; }
+  const event& passed() const noexcept { return passed_; }  // to be recorded behind a batch
+
+  // Chooses who decodes an image whose header has no obstacle.
+  jpeg_route route(const jpeg_item& item);
+
+  // Enqueues the decoding of all items that have this route. They have memory. Images that turn
+  // out to be damaged, or not to be supported, get another route. Throws error if the batch has
+  // failed.
+  void decode(std::span<jpeg_item> items, jpeg_route route);
+
+ private:
+  // What belongs to a handle.
+  struct route_state {
+    nvjpegHandle* handle = nullptr;  // null: nothing is decoded on this route
+    nvjpeg_pointer<nvjpegJpegState> state;
+    std::size_t images = 0;  // that the state is initialized for
+    nvjpeg_pointer<nvjpegJpegStream> header;
+    std::vector<nvjpeg_pointer<nvjpegDecodeParams>> params;  // for image i of a batch
+  };
+
+  route_state create(nvjpegHandle* handle);
+  jpeg_route route_on(route_state& with, jpeg_route route, const jpeg_item& item);
+  nvjpeg_status enqueue(route_state& with, std::span<jpeg_item* const> items);
+  void decode_alone(route_state& with, jpeg_item& item);
+  void initialize(route_state& with, std::size_t images);
+  nvjpegDecodeParams* params(route_state& with, std::size_t index, const jpeg_region& part);
+  nvjpeg_image destination(const tensor& image) const;
+  int format() const noexcept;
+
+  device device_;
+  bool planar_;
+  stream stream_;  // outlives the states, whose memory is freed on it
+  event passed_;
+  std::array<route_state, 2> routes_;
+};
+
+}  // namespace lade::cuda

@@ -1,0 +1,122 @@
+#include "transfers.hpp"
+
+#include <lade/buffer_pool.hpp>
+#include <lade/cuda/to_host.hpp>
+#include <lade/detail/calls.hpp>
+#include <lade/detail/concurrent.hpp>
+#include <lade/detail/continue_on.hpp>
+#include <lade/detail/require.hpp>
+#include <lade/this_context.hpp>
+
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace lade::cuda {
+
+to_host_stage::to_host_stage(const to_host_options& options)
+    : options_(options), name_(options.name.empty() ? "to_host" : options.name) {
+  options_.name = {};
+  lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
+  lade::detail::require_host_accessible(name_, options.memory);
+}
+
+// The function of the stage, in one run.
+class host_copies {
+ public:
+  host_copies(runtime& where, memory_resource* memory) : runtime_(&where), memory_(memory) {}
+
+  task<sample_batch> operator()(device_batch batch) const {
+    return copy_on_pool(*this, std::move(batch));
+  }
+
+ private:
+  static constexpr std::size_t alignment = 64;
+
+  static std::size_t stored_bytes(const tensor& of) {
+    return (of.spec().bytes() + alignment - 1) / alignment * alignment;
+  }
+  static std::size_t stored_bytes(const device_batch& batch) {
+    std::size_t sum = alignment;
+    for (auto& each : batch.tensors()) sum += stored_bytes(each.tensor());
+    return sum;
+  }
+
+  // The driver blocks while it pins memory, and may block while it queues copies: not on a reactor.
+  static task<sample_batch> copy_on_pool(host_copies self, device_batch batch) {
+    auto surroundings = co_await this_context();
+    surroundings.home = &self.runtime_->pool();
+    auto work = copy(self, std::move(batch));
+    co_return co_await lade::detail::under(surroundings, std::move(work));
+  }
+
+  static task<sample_batch> copy(host_copies self, device_batch batch) {
+    co_await lade::detail::continue_on(self.runtime_->pool());
+    auto& in = transfers::of(*self.runtime_);
+    auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());
+    auto memory = co_await allocate(stored_bytes(batch), from);
+    auto copied = queue(in, batch, memory);
+    std::exception_ptr interrupted;
+    try {
+      co_await copied;
+    } catch (...) {
+      interrupted = std::current_exception();
+    }
+    if (interrupted) {
+      in.keep(copied, {memory});
+      std::rethrow_exception(interrupted);
+    }
+    in.count(batch.content_bytes(), 0);
+    co_return received(batch, memory);
+  }
+
+  // Queues the copies and returns an event behind them.
+  static event queue(transfers& in, const device_batch& batch, const buffer& memory) {
+    auto& on = in.to_host(batch.on());
+    batch.wait_on(on);
+    queued_copies copies(in, on, {memory});
+    auto* to = memory.data();
+    for (auto& each : batch.tensors()) {
+      copies.copy_to_host(to, each.tensor().bytes(), each.tensor().spec().bytes());
+      to += stored_bytes(each.tensor());
+    }
+    return copies.finish_unkept();
+  }
+
+  static sample_batch received(const device_batch& batch, const buffer& memory) {
+    std::vector<named_tensor> tensors;
+    std::size_t offset = 0;
+    for (auto& each : batch.tensors()) {
+      auto& spec = each.tensor().spec();
+      tensors.emplace_back(each.name(), tensor(spec, memory.slice(offset, spec.bytes())));
+      offset += stored_bytes(each.tensor());
+    }
+    return {std::move(tensors), batch.samples()};
+  }
+
+  runtime* runtime_;
+  memory_resource* memory_;
+};
+
+static async_generator<sample_batch> open_to_host(const pipeline<device_batch>& in,
+                                                  const std::string& name,
+                                                  const to_host_options& options,
+                                                  const lade::detail::opening& run) {
+  lade::detail::shared_const function(host_copies(run.run->runtime(), options.memory));
+  lade::detail::concurrent_options staff{.slots = options.buffers,
+                                         .workers = options.buffers,
+                                         .on_reactor = true,
+                                         .policy = {.finally = on_error::fail}};
+  return lade::detail::open_concurrent<sample_batch>(
+      in, run, name, staff, lade::detail::function_for<device_batch>(function));
+}
+
+pipeline<sample_batch> to_host_stage::attach(const pipeline<device_batch>& in) const {
+  return lade::detail::make_pipeline<sample_batch>(
+      in.length() + 1, [in, self = *this](const lade::detail::opening& run) {
+        return open_to_host(in, self.name_, self.options_, run);
+      });
+}
+
+}  // namespace lade::cuda

@@ -1,0 +1,248 @@
+#include <lade/batch.hpp>
+#include <lade/cuda/decode_jpegs.hpp>
+#include <lade/cuda/error.hpp>
+#include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../cuda/kernel_launches.hpp"
+#include "../../cuda/runtime_api.hpp"
+#include "../support/coroutines.hpp"
+#include "../support/pipelines.hpp"
+#include "emulated_grids.hpp"
+#include "fake_driver.hpp"
+#include "fake_nvjpeg.hpp"
+
+namespace lade::cuda {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+using testing_support::code_of;
+
+// The emulated grids, which run where the stream comes to them.
+class queued_grids {
+ public:
+  queued_grids() : emulated_(7), now_(&current_launches()) {
+    current_ = this;
+    replace_launches(&queued);
+  }
+  queued_grids(const queued_grids&) = delete;
+  ~queued_grids() { replace_launches(nullptr); }
+
+ private:
+  template <class Work, int (*kernel_launches::*Launch)(const Work&, CUstream_st*)>
+  static int queue(const Work& work, CUstream_st* on) {
+    auto run = [](void* argument) {
+      const std::unique_ptr<Work> queued(static_cast<Work*>(argument));
+      EXPECT_EQ((current_->now_->*Launch)(*queued, nullptr), 0);
+    };
+    return api().launch_host_func(on, run, new Work(work));
+  }
+
+  static constexpr kernel_launches queued{
+      launch_copy, queue<convert_batch, &kernel_launches::convert>, launch_layout,
+      queue<resample_batch, &kernel_launches::resample>};
+  static inline queued_grids* current_ = nullptr;
+
+  emulated_grids emulated_;
+  const kernel_launches* now_;
+};
+
+// A GPU with an nvJPEG and kernels, and a runtime.
+struct resizing_world {
+  ~resizing_world() {
+    EXPECT_THAT(nvjpeg.faults(), IsEmpty());
+    EXPECT_THAT(driver.faults(), IsEmpty());
+  }
+
+  fake_driver driver;
+  fake_nvjpeg nvjpeg{driver};
+  queued_grids grids;
+  lade::runtime runtime{{.threads = 3}};
+};
+
+static buffer bytes_of(const std::string& text) {
+  buffer bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+static jpeg_source source(const tiny_jpeg& file) {
+  return jpeg_source(bytes_of(file.bytes()), "s" + std::to_string(file.seed) + ".jpg");
+}
+
+static constexpr std::uint8_t cpu_seed = 77;
+
+static tensor draw_on_cpu(const buffer&) {
+  tensor image(element_type::u8, {4, 6, 3});
+  for (int i = 0; i < 72; ++i)
+    image.data<std::uint8_t>()[i] = drawn(cpu_seed, i / 3 % 6, i / 18, i % 3);
+  return image;
+}
+
+// A batch of u8 [n, height, width, 3], so that views of that size are copied.
+static image_batch small(int width, int height) {
+  return {.type = element_type::u8, .layout = pixel_layout::hwc, .width = width, .height = height};
+}
+
+static void expect_view(const tensor& image, std::uint8_t seed, int left, int top) {
+  const auto* pixels = image.data<std::uint8_t>();
+  const auto width = static_cast<int>(image.shape()[1]);
+  for (int i = 0; i < static_cast<int>(image.spec().elements()); ++i)
+    ASSERT_EQ(pixels[i], drawn(seed, left + i / 3 % width, top + i / 3 / width, i % 3)) << i;
+}
+
+TEST(ResizedJpegs, AreViewsOfTheImages) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0), draw_on_cpu);
+  auto view = [](std::size_t index, int width, int height) {
+    EXPECT_EQ(width, index == 1 ? 6 : 9);
+    EXPECT_EQ(height, index == 1 ? 4 : 8);
+    return image_view{.crop = {.left = index == 1 ? 1. : 4., .top = 1, .width = 5, .height = 3}};
+  };
+  std::vector<jpeg_source> files{source({.width = 9, .seed = 1}), source({.seed = 2, .bits = 12}),
+                                 source({.width = 9, .seed = 3})};
+  const auto batch = sync_wait(world.runtime, decoder.decode(std::move(files), small(5, 3), view));
+  EXPECT_EQ(to_string(batch.images().shape()), "[3, 3, 5, 3]");
+  EXPECT_EQ(to_string(batch.images().where()), "cuda:0");
+  expect_view(batch.images()[0], 1, 4, 1);
+  expect_view(batch.images()[1], cpu_seed, 1, 1);
+  expect_view(batch.images()[2], 3, 4, 1);
+  for (const auto& failure : batch.failures()) EXPECT_FALSE(failure);
+}
+
+TEST(ResizedJpegs, FailAlone) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  auto view = [](std::size_t index, int, int) {
+    image_view chosen;
+    if (index == 3) chosen.crop = {.left = 6, .width = 5, .height = 3};
+    return chosen;
+  };
+  std::vector<jpeg_source> files;
+  for (std::uint8_t i = 0; i < 5; ++i)
+    files.push_back(source({.seed = i, .bits = i == 1 ? 12 : 8}));
+  const auto batch = sync_wait(world.runtime, decoder.decode(std::move(files), small(8, 8), view));
+  for (std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{4}}) {
+    EXPECT_FALSE(batch.failures()[i]);
+    expect_view(batch.images()[static_cast<std::int64_t>(i)], static_cast<std::uint8_t>(i), 0, 0);
+  }
+  EXPECT_THAT([&] { std::rethrow_exception(batch.failures()[1]); },
+              ThrowsMessage<error>(HasSubstr("decode s1.jpg: the GPU cannot decode it")));
+  EXPECT_THAT([&] { std::rethrow_exception(batch.failures()[3]); },
+              ThrowsMessage<error>(HasSubstr("decode s3.jpg: write images on the device")));
+  EXPECT_EQ(decoder.stats().failed, 2u);
+}
+
+TEST(ResizedJpegs, AreRefusedAsAWhole) {
+  resizing_world world;
+  auto decode = [&](const jpeg_decoder& decoder, std::vector<jpeg_source> files) {
+    return code_of(
+        [&] { (void)sync_wait(world.runtime, decoder.decode(std::move(files), small(5, 3))); });
+  };
+  EXPECT_EQ(decode(jpeg_decoder(device(0), {}, {.planar = true}), {source({.seed = 1})}),
+            errc::invalid_argument);
+  EXPECT_EQ(decode(jpeg_decoder(device(0)), {}), errc::invalid_argument);
+}
+
+static sample jpeg_sample(int i) {
+  const tiny_jpeg file{.seed = static_cast<std::uint8_t>(i), .bits = i % 5 == 4 ? 12 : 8};
+  return sample("f" + std::to_string(i) + ".jpg", 10 * i).with_data(bytes_of(file.bytes()));
+}
+
+static image_view from_label(const sample& of, int width, int) {
+  return {.crop = {
+              .left = static_cast<double>(of.label() / 10 % (width - 4)), .width = 5, .height = 3}};
+}
+
+TEST(DecodeJpegs, MakesBatchesOfSamples) {
+  resizing_world world;
+  {
+    jpeg_decoder decoder(device(0), draw_on_cpu);
+    auto batches = from(test::numbers{22}) | map(jpeg_sample, {.concurrency = 1}) | batch(4) |
+                   map(decode_jpegs(decoder, small(5, 3), from_label));
+    int next = 0;
+    for (auto& made : world.runtime.run(batches)) {
+      EXPECT_TRUE(made.ready().is_complete());
+      EXPECT_EQ(made.on(), device(0));
+      EXPECT_EQ(made.tensors()[0].name(), "data");
+      for (std::int64_t i = 0; i < made.tensor().shape()[0]; ++i, ++next) {
+        const bool by_cpu = next % 5 == 4;
+        expect_view(made.tensor()[i], by_cpu ? cpu_seed : static_cast<std::uint8_t>(next),
+                    next % (by_cpu ? 2 : 4), 0);
+        EXPECT_EQ(made.labels().data<std::int64_t>()[i], 10 * next);
+        EXPECT_EQ(made.samples()[static_cast<std::size_t>(i)].key(),
+                  "f" + std::to_string(next) + ".jpg");
+        EXPECT_FALSE(made.samples()[static_cast<std::size_t>(i)].has_data());
+      }
+    }
+    EXPECT_EQ(next, 22);
+    EXPECT_EQ(decoder.stats().unsupported, 4u);
+  }
+  device(0).synchronize();
+  EXPECT_EQ(world.driver.live().device_bytes, 0u);
+}
+
+TEST(DecodeJpegs, NamesTheSampleThatCannotBeDecoded) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  auto batches = from(test::numbers{8}) | map(jpeg_sample, {.concurrency = 1}) | batch(4) |
+                 map(decode_jpegs(decoder, small(5, 3)));
+  auto consume = [&] {
+    for (auto& made : world.runtime.run(batches)) (void)made.size();
+  };
+  EXPECT_THAT(consume, ThrowsMessage<error>(HasSubstr("decode f4.jpg: the GPU cannot decode it")));
+}
+
+TEST(DecodeJpegs, RefusesSamplesWithoutData) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(5, 3));
+  std::vector<sample> samples{sample("a.jpg")};
+  EXPECT_THAT([&] { (void)sync_wait(world.runtime, decode(std::move(samples))); },
+              ThrowsMessage<error>("decode a.jpg: it has not been read"));
+}
+
+TEST(DecodeJpegs, HasNoLabelsWhereNoSampleHas) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(8, 8));
+  std::vector<sample> samples;
+  samples.push_back(sample("a.jpg").with_data(bytes_of(tiny_jpeg{.seed = 3}.bytes())));
+  const auto made = sync_wait(world.runtime, decode(std::move(samples)));
+  EXPECT_FALSE(made.has_labels());
+  expect_view(made.tensor()[0], 3, 0, 0);
+}
+
+TEST(DecodeJpegs, FailsWithTheDriverAndIsUsedAgain) {
+  for (const char* function : {"memcpy_async", "event_record", "malloc_async", "event_create"}) {
+    for (std::size_t after = 0; after < 4; ++after) {
+      SCOPED_TRACE(std::string(function) + " " + std::to_string(after));
+      resizing_world world;
+      jpeg_decoder decoder(device(0), draw_on_cpu);
+      decode_jpegs decode(decoder, small(4, 4));
+      auto run = [&] {
+        std::vector<sample> samples{jpeg_sample(1), jpeg_sample(4)};
+        return sync_wait(world.runtime, decode(std::move(samples)));
+      };
+      world.driver.fail_next(function, cudaErrorMemoryAllocation, after);
+      (void)code_of([&] { (void)run(); });
+      world.driver.fail_no_more();
+      EXPECT_EQ(run().labels().data<std::int64_t>()[1], 40);
+    }
+  }
+}
+
+}  // namespace lade::cuda

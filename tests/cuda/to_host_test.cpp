@@ -1,0 +1,166 @@
+#include <lade/cuda/error.hpp>
+#include <lade/cuda/to_device.hpp>
+#include <lade/cuda/to_host.hpp>
+#include <lade/error.hpp>
+#include <lade/failure.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "../support/coroutines.hpp"
+#include "batches.hpp"
+#include "fake_driver.hpp"
+#include "worlds.hpp"
+
+namespace lade::cuda {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing_support::code_of;
+
+static std::vector<std::int32_t> elements(const tensor& of) {
+  auto* first = of.data<std::int32_t>();
+  return {first, first + of.spec().elements()};
+}
+
+class ToHost : public InBothWorlds {};
+LADE_IN_BOTH_WORLDS(ToHost);
+
+TEST_P(ToHost, BringsBackWhatWasCopiedToTheGpu) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  int next = 0;
+  auto batches = numbered_batches(101, {.size = 2, .fields = "number"}) | to_device() | to_host();
+  for (auto& batch : runtime.run(batches)) {
+    EXPECT_EQ(to_string(batch.tensor().where()), "cuda_host");
+    EXPECT_TRUE(is_numbered(elements(batch["data"]), next));
+    for (std::size_t i = 0; i < batch.size(); ++i, ++next) {
+      EXPECT_EQ(batch["number"].data<std::int64_t>()[i], next);
+      EXPECT_EQ(batch.labels().data<std::int64_t>()[i], 10 * next);
+      EXPECT_EQ(batch.samples()[i].field("caption").text(), "a " + std::to_string(next));
+    }
+  }
+  EXPECT_EQ(next, 101);
+}
+
+// A producer whose work is long and on another stream.
+TEST_P(ToHost, IsOrderedBehindTheProducer) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  auto memory = std::make_shared<device_memory>(device(0));
+  stream producer(device(0));
+  std::vector<std::int32_t> source(1000, 7);
+  std::vector<std::function<void()>> releases;
+  auto produce = [&](int) {
+    device_block block(*memory, 4000, producer);
+    tensor made({element_type::i32, {1, 1000}}, block.slice(0, 4000));
+    releases.push_back(where.block(producer));
+    EXPECT_EQ(
+        api().memcpy_async(made.bytes(), source.data(), 4000, cudaMemcpyDefault, producer.handle()),
+        cudaSuccess);
+    std::vector<named_tensor> tensors;
+    tensors.emplace_back("made", made);
+    std::vector<sample> samples{sample("a")};
+    std::vector<device_block> blocks{block};
+    return device_batch(std::move(tensors), std::move(samples), {}, std::move(blocks),
+                        producer.record());
+  };
+  auto items = runtime.run(from(test::numbers{1}) | map(produce, {.concurrency = 1}) | to_host());
+  where.until_called("memcpy_async", 2);
+  releases.front()();
+  auto batch = items.wait_next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(elements(batch->tensor()), source);
+}
+
+TEST_P(ToHost, IsAStageOfTheTableOfTheRun) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(numbered_batches(8) | to_device() | to_host());
+  EXPECT_THAT(test::collect(items), SizeIs(4));
+  auto stats = items.statistics();
+  auto& stage = stats.stages.back();
+  EXPECT_EQ(stage.name, "to_host");
+  EXPECT_EQ(stage.out, 4u);
+  EXPECT_GE(stage.bytes, 4u * 8000);
+}
+
+TEST(ToHostStop, LeavesCopiesInFlightTheirMemory) {
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2});
+    driver.hold();
+    {
+      auto items = runtime.run(numbered_batches(-1) | to_device() | to_host());
+      // Two tensors each of the three batches that the stages hold, and two copies back.
+      while (driver.calls("memcpy_async") < 8) std::this_thread::yield();
+    }  // the run ends, though no copy has begun
+    driver.release();
+  }
+  device(0).synchronize();
+  EXPECT_THAT(driver.faults(), IsEmpty());
+  EXPECT_EQ(driver.live().pinned_bytes, 0u);
+  EXPECT_EQ(driver.live().device_bytes, 0u);
+}
+
+TEST(ToHostFailure, OfTheGpuEndsTheRunWhateverItsPolicy) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  auto items =
+      runtime.run(numbered_batches(-1) | to_device() | to_host(), {.on_error = on_error::skip});
+  EXPECT_TRUE(items.wait_next());
+  driver.break_device(cudaErrorIllegalAddress);
+  EXPECT_EQ(code_of([&] {
+              while (items.wait_next()) {}
+            }),
+            std::error_code(cudaErrorIllegalAddress, category()));
+}
+
+TEST(ToHostFailure, OfAnyCallEndsTheRunAndLosesNothing) {
+  for (auto* function : {"stream_create", "malloc_async", "memcpy_async", "event_create",
+                         "event_record", "stream_wait_event", "launch_host_func", "event_query"}) {
+    for (std::size_t after : {0u, 1u, 6u}) {
+      SCOPED_TRACE(function + std::to_string(after));
+      fake_driver driver;
+      {
+        runtime runtime({.threads = 2});
+        driver.fail_next(function, cudaErrorUnknown, after);
+        try {
+          test::collect(runtime, numbered_batches(20) | to_device() | to_host());
+        } catch (const error& failure) {
+          EXPECT_EQ(failure.code(), std::error_code(cudaErrorUnknown, category()));
+        }
+        driver.fail_no_more();
+        EXPECT_THAT(test::collect(runtime, numbered_batches(20) | to_device() | to_host()),
+                    SizeIs(10));
+      }
+      device(0).synchronize();
+      EXPECT_THAT(driver.faults(), IsEmpty());
+      auto live = driver.live();
+      EXPECT_EQ(live.streams + live.events + live.pinned_bytes + live.device_bytes, 0u);
+    }
+  }
+}
+
+TEST(ToHostOptions, ThatCannotWorkAreRefused) {
+  fake_driver driver;
+  EXPECT_EQ(code_of([] { to_host({.buffers = 0}); }), errc::invalid_argument);
+  auto memory = std::make_shared<device_memory>(device(0));
+  EXPECT_EQ(code_of([&] { to_host({.memory = memory.get()}); }), errc::invalid_argument);
+}
+
+}  // namespace lade::cuda
