@@ -1,4 +1,5 @@
 #include "check.hpp"
+#include "on_cpu_pool.hpp"
 #include "runtime_api.hpp"
 
 #include <lade/cuda/decode_jpegs.hpp>
@@ -81,7 +82,7 @@ task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> s
 }
 
 task<device_batch> decode_jpegs::operator()(std::vector<sample> samples) const {
-  return decode(*this, std::move(samples));
+  return on_cpu_pool(decode(*this, std::move(samples)));
 }
 
 }  // namespace lade::cuda

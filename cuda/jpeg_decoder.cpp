@@ -3,6 +3,7 @@
 #include "jpeg_header.hpp"
 #include "jpeg_pixels.hpp"
 #include "jpeg_session.hpp"
+#include "on_cpu_pool.hpp"
 #include "runtime_api.hpp"
 
 #include <lade/cuda/jpeg_decoder.hpp>
@@ -304,12 +305,12 @@ jpeg_decoder::jpeg_decoder(device on, cpu_decoder others, const jpeg_decoder_opt
     : state_(std::make_shared<state>(on, std::move(others), options)) {}
 
 task<std::vector<decoded_jpeg>> jpeg_decoder::decode(std::vector<jpeg_source> files) const {
-  return state::decode(state_, std::move(files));
+  return on_cpu_pool(state::decode(state_, std::move(files)));
 }
 
 task<resized_jpegs> jpeg_decoder::decode(std::vector<jpeg_source> files, image_batch to,
                                          view_of views) const {
-  return state::decode_resized(state_, std::move(files), to, std::move(views));
+  return on_cpu_pool(state::decode_resized(state_, std::move(files), to, std::move(views)));
 }
 
 jpeg_decoder::statistics jpeg_decoder::stats() const noexcept {

@@ -1,12 +1,11 @@
+#include "on_cpu_pool.hpp"
 #include "transfers.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/cuda/to_host.hpp>
 #include <lade/detail/calls.hpp>
 #include <lade/detail/concurrent.hpp>
-#include <lade/detail/continue_on.hpp>
 #include <lade/detail/require.hpp>
-#include <lade/this_context.hpp>
 
 #include <exception>
 #include <memory>
@@ -28,7 +27,7 @@ class host_copies {
   host_copies(runtime& where, memory_resource* memory) : runtime_(&where), memory_(memory) {}
 
   task<sample_batch> operator()(device_batch batch) const {
-    return copy_on_pool(*this, std::move(batch));
+    return on_cpu_pool(copy(*this, std::move(batch)));
   }
 
  private:
@@ -43,16 +42,7 @@ class host_copies {
     return sum;
   }
 
-  // The driver blocks while it pins memory, and may block while it queues copies: not on a reactor.
-  static task<sample_batch> copy_on_pool(host_copies self, device_batch batch) {
-    auto surroundings = co_await this_context();
-    surroundings.home = &self.runtime_->pool();
-    auto work = copy(self, std::move(batch));
-    co_return co_await lade::detail::under(surroundings, std::move(work));
-  }
-
   static task<sample_batch> copy(host_copies self, device_batch batch) {
-    co_await lade::detail::continue_on(self.runtime_->pool());
     auto& in = transfers::of(*self.runtime_);
     auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());
     auto memory = co_await allocate(stored_bytes(batch), from);

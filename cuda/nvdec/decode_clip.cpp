@@ -2,13 +2,13 @@
 #include <lade/cuda/error.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
 #include <lade/cuda/nvdec/surfaces.hpp>
-#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/slot.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
 #include "../check.hpp"
+#include "../on_cpu_pool.hpp"
 #include "../runtime_api.hpp"
 #include "clip_writer.hpp"
 
@@ -72,21 +72,20 @@ clip_statistics decode_clip::stats() const {
 }
 
 task<device_clip> decode_clip::operator()(const sample& in, random draw) const {
-  return decode_sample(*this, in, draw);
+  return on_cpu_pool(decode_sample(*this, in, draw));
 }
 
 task<device_clip> decode_clip::read(std::shared_ptr<const byte_reader> from, random draw) const {
-  return decode_reader(*this, std::move(from), draw);
+  return on_cpu_pool(decode_reader(*this, std::move(from), draw));
 }
 
-static runtime& require_runtime(const context& here) {
-  if (here.runtime) return *here.runtime;
-  throw error(errc::no_runtime, "decode a clip on a GPU");
+static void require_runtime(const context& here) {
+  if (!here.runtime) throw error(errc::no_runtime, "decode a clip on a GPU");
 }
 
 task<device_clip> decode_clip::decode_sample(decode_clip self, sample in, random draw) {
   auto& here = co_await lade::detail::this_context_reference();
-  co_await lade::detail::continue_on(require_runtime(here).pool());
+  require_runtime(here);
   const auto& bytes = media::encoded_bytes(in, self.field(), "decode " + in.name());
   media::video opened(bytes, in.name(), self.cpu_.opening());
   auto numbers = self.cpu_.numbers_for(opened.index(), &in, draw);
@@ -96,7 +95,7 @@ task<device_clip> decode_clip::decode_sample(decode_clip self, sample in, random
 task<device_clip> decode_clip::decode_reader(decode_clip self,
                                              std::shared_ptr<const byte_reader> from, random draw) {
   auto& here = co_await lade::detail::this_context_reference();
-  (void)require_runtime(here);
+  require_runtime(here);
   auto opened = co_await media::video::open(std::move(from), self.cpu_.opening());
   auto numbers = self.cpu_.numbers_for(opened.index(), nullptr, draw);
   opened = co_await opened.fetch(numbers);
@@ -152,7 +151,6 @@ task<device_clip> decode_clip::decode_video(decode_clip self, media::video from,
       co_await decode_on_gpu(self.options_, self.how_.surfaces, from, numbers, into, on, draw);
   if (!reason.empty()) {
     const auto host_memory = co_await allocate(spec.bytes());
-    co_await lade::detail::continue_on(here.runtime->pool());
     const tensor host(spec, host_memory);
     self.cpu_.write_clip(from, numbers, host, draw, here.stop);
     co_await copy_to_gpu(host, into, on);

@@ -1,9 +1,9 @@
 #include <lade/cuda/nvdec/surfaces.hpp>
-#include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
+#include "../on_cpu_pool.hpp"
 #include "sessions.hpp"
 #include "surface_decoder.hpp"
 
@@ -90,9 +90,9 @@ static void check_surface_options(const surface_options& options) {
           "width and height must be even, up to 32766");
 }
 
-task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, stream on,
-                       use_surface& use, surface_options options,
-                       media::selection_statistics* counted) {
+static task<> decode_on_pool(media::video from, std::vector<std::int64_t> numbers, stream on,
+                             use_surface& use, surface_options options,
+                             media::selection_statistics* counted) {
   check_surface_options(options);
   const auto& index = from.index();
   if (index.is_sequential())
@@ -105,7 +105,6 @@ task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, str
   auto sessions = here.runtime->service<decoder_service>().of(on.on());
   co_await sessions->free.acquire();
   const session_permit permit(*sessions);
-  co_await lade::detail::continue_on(here.runtime->pool());
 
   media::selection_statistics ignored;
   auto& statistics = counted ? *counted : ignored;
@@ -121,6 +120,13 @@ task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, str
   statistics.frames += wanted.taken();
   co_await decoder.settle();
   if (failed) std::rethrow_exception(failed);
+}
+
+task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, stream on,
+                       use_surface& use, surface_options options,
+                       media::selection_statistics* counted) {
+  return on_cpu_pool(
+      decode_on_pool(std::move(from), std::move(numbers), std::move(on), use, options, counted));
 }
 
 decoder_statistics decoders_of(runtime& in, device on) {

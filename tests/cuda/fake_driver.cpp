@@ -13,7 +13,7 @@ static fake_driver* current_driver = nullptr;
 static thread_local int current_index = 0;
 static thread_local bool in_host_function = false;
 
-static bool is_reactor() {
+bool is_reactor() noexcept {
   char name[16] = {};
   return pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
          std::string_view(name) == "lade-reactor";

@@ -18,6 +18,9 @@
 
 namespace lade::cuda {
 
+// Whether the calling thread is a reactor, which a driver must not block.
+bool is_reactor() noexcept;
+
 // While it lives, the module calls it instead of CUDA. Work on streams runs in order on a thread of
 // its own, `work_by_itself`, or when a test calls run(). An operation that must wait for an event
 // holds up its stream, no other.

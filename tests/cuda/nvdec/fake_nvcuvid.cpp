@@ -12,6 +12,8 @@
 #include <optional>
 #include <utility>
 
+#include "../fake_driver.hpp"
+
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavutil/pixdesc.h>
@@ -368,6 +370,7 @@ struct fake_nvcuvid::table : nvcuvid_api {
       const auto failed = locked("parse_data", true, [&](auto& it) {
         const auto found = it.parsers_.find(handle);
         if (found == it.parsers_.end()) return CUDA_ERROR_INVALID_HANDLE;
+        if (is_reactor()) it.fault("packets were parsed on a reactor, which that blocks");
         parser = found->second.get();
         return CUDA_SUCCESS;
       });

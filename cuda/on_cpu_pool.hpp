@@ -1,0 +1,32 @@
+// Work for the CPU pool that a coroutine of a reactor awaits.
+
+#pragma once
+
+#include <lade/detail/continue_on.hpp>
+#include <lade/runtime.hpp>
+#include <lade/task.hpp>
+#include <lade/this_context.hpp>
+
+#include <utility>
+
+namespace lade::cuda {
+
+template <class T>
+task<T> begin_on(lade::detail::executor& where, task<T> work) {
+  co_await lade::detail::continue_on(where);
+  co_return co_await std::move(work);
+}
+
+// Awaits `work` on the CPU pool of the runtime: it begins there, and resumes there after each await
+// of its own. The driver may block, and decoders compute, which a reactor must not. Outside of a
+// runtime, the work is awaited where it is.
+template <class T>
+task<T> on_cpu_pool(task<T> work) {
+  auto here = co_await this_context();
+  if (!here.runtime) co_return co_await std::move(work);
+  here.home = &here.runtime->pool();
+  auto moved = begin_on(*here.home, std::move(work));
+  co_return co_await lade::detail::under(here, std::move(moved));
+}
+
+}  // namespace lade::cuda
