@@ -353,7 +353,7 @@ TEST(NvdecDecoders, SurviveEachFailureOfTheDriver) {
        {"init", "device_get", "retain_context", "push_context", "get_decoder_caps",
         "create_decoder", "decode_picture", "map_frame", "unmap_frame", "create_parser",
         "parse_data", "destroy_decoder", "get_decode_status"}) {
-    for (const std::size_t after : {0, 1, 7}) {
+    for (const std::size_t after : {0U, 1U, 7U}) {
       SCOPED_TRACE(function + " after " + std::to_string(after));
       fake_gpu gpu;
       {
