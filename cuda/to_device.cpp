@@ -6,8 +6,10 @@
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
+#include <lade/trace.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -92,15 +94,26 @@ class detail::device_copies {
 
   device_batch operator()(sample_batch&& batch) const {
     copy_plan plan(batch);
+    require_all(plan);
     auto staging = stage(batch, plan);
     device_block block(*memory_, std::max(plan.bytes(), std::size_t{1}), copying_);
     auto ready = copy(plan, staging, block);
     transfers_.count(plan.bytes(), plan.staged_bytes());
+    if (auto* trace = run_->options().trace) record_queue(*trace, ready);
     report_refusal();
     return make_batch(batch, plan, block, ready);
   }
 
  private:
+  // A tensor of a fixed address that no batch is copied to would keep what it had before.
+  void require_all(const copy_plan& plan) const {
+    for (auto& fixed : settings_->into())
+      if (std::ranges::find(plan.parts(), fixed.name(), &copy_plan::part::name) ==
+          plan.parts().end())
+        throw error(errc::invalid_argument, "copy tensor " + fixed.name() + " to its fixed address",
+                    "the batch has no tensor of that name");
+  }
+
   static buffer stage(const sample_batch& batch, const copy_plan& plan) {
     if (plan.staging_bytes() == 0) return {};
     auto staging = allocate_now(plan.staging_bytes());
@@ -137,6 +150,13 @@ class detail::device_copies {
             std::move(blocks),  ready,           std::move(placements)};
   }
 
+  // How many batches of this run the GPU has still to copy.
+  void record_queue(trace& to, const event& last) const {
+    while (!copies_.empty() && copies_.front().is_complete()) copies_.pop_front();
+    copies_.push_back(last);
+    to.add_levels(settings_->name() + " on the GPU", {{"queued", copies_.size()}});
+  }
+
   void report_refusal() const {
     if (auto why = transfers_.unreported_refusal(copying_.on()); !why.empty())
       run_->warn(settings_->name() + ": copies are slow, because memory is not pinned: " + why);
@@ -148,6 +168,7 @@ class detail::device_copies {
   stream copying_;
   device_resource* memory_;
   memory_resource* host_memory_;
+  mutable std::deque<event> copies_;  // for a trace; of the one worker
 };
 
 static async_generator<device_batch> open_to_device(

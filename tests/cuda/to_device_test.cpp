@@ -6,6 +6,7 @@
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/stats.hpp>
+#include <lade/trace.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +28,7 @@
 #include <cuda_runtime_api.h>
 
 #include "../support/coroutines.hpp"
+#include "../support/temp_dir.hpp"
 #include "batches.hpp"
 #include "fake_driver.hpp"
 #include "worlds.hpp"
@@ -441,6 +445,23 @@ TEST(ToDeviceOptions, ThatCannotWorkAreRefused) {
               HasSubstr("the memory is that of another GPU"));
 }
 
+TEST(ToDeviceTrace, ShowsTheCopiesThatTheGpuHasStillToMake) {
+  testing_support::temp_dir dir;
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 1});
+    driver.hold();  // no copy is made
+    trace record(dir / "trace");
+    auto batches = numbered_batches(6) | to_device({.buffers = 3});
+    for (auto& batch : runtime.run(batches, {.trace = &record})) EXPECT_EQ(batch.size(), 2u);
+    driver.release();
+  }
+  std::ifstream file(dir / "trace");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("to_device on the GPU"));
+  EXPECT_THAT(text, HasSubstr("\"queued\":3"));
+}
+
 TEST(ToDeviceOptions, FixedTensorsMustFit) {
   fake_driver driver;
   runtime runtime({.threads = 1});
@@ -459,8 +480,8 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
               HasSubstr("it is i32[2, 1000], and there is f32[2, 1000]"));
   EXPECT_THAT(into("data", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
               HasSubstr("it is i32[2, 1000], and there is i32[1, 1000]"));
-  EXPECT_EQ(into("other", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
-            "no exception");
+  EXPECT_THAT(into("other", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
+              HasSubstr("copy tensor other to its fixed address: the batch has no tensor"));
   EXPECT_EQ(into("data", tensor({element_type::i32, {5, 1000}}, block.slice(0, 20'000))),
             "no exception");
 }

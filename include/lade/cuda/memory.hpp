@@ -34,7 +34,8 @@ struct pinned_memory_options {
 // is destroyed, or until a new region would exceed the limit.
 //
 // If the driver refuses to pin, or at the limit, an allocation consists of ordinary pages. Copies
-// from there are correct, but slower. `stats()` counts them, and refusal() says why.
+// from there are correct, but slower; where() is that of pinned memory all the same. `stats()`
+// counts them, and refusal() says why.
 //
 //   auto pinned = std::make_shared<lade::cuda::pinned_memory>();
 //   lade::runtime runtime({.memory = pinned.get()});

@@ -51,6 +51,7 @@ class to_device_settings {
 
   // The tensor of that name in `into`; null if there is none.
   const tensor* find_fixed(const std::string& name) const noexcept;
+  std::span<const named_tensor> into() const noexcept { return into_; }
 
  private:
   void require_pinned(const memory_resource& memory) const;
@@ -94,7 +95,8 @@ class to_device_stage {
 //
 // With `into`, the tensors of all batches are the given ones. wait_on() queues a copy to them, on
 // the stream that it orders. So steps on one stream each find their batch at the same addresses.
-// Each batch must fit: the same type and shape, except that it may have fewer samples.
+// Each batch must fit: the same type and shape, except that it may have fewer samples. It must have
+// a tensor for each given one.
 //
 // Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
 // such GPU. A failure of the GPU ends the run, whatever its `on_error` is.
