@@ -204,6 +204,10 @@ struct device_block::state {
     if (is_ordered) from->deallocate(memory, bytes, home);
   }
 
+  static bool is_same(const stream& a, const stream& b) noexcept {
+    return a.handle() == b.handle() && a.on() == b.on();
+  }
+
   // Returns whether the home stream waits. If the driver refuses, this thread waits instead; if
   // that fails too, work may still use the memory, so it is never freed.
   bool let_home_wait(const user& of) const noexcept {
@@ -216,10 +220,11 @@ struct device_block::state {
   }
 
   void set(const stream& on, std::optional<event> last) {
-    if (on.handle() == home.handle()) return;
+    bool is_of_thread = on.handle() == cudaStreamPerThread;
+    if (is_same(on, home) && !is_of_thread) return;
     std::lock_guard lock(mutex);
-    auto found = std::ranges::find(users, on.handle(), [](auto& each) { return each.on.handle(); });
-    if (found == users.end())
+    auto found = std::ranges::find_if(users, [&](auto& each) { return is_same(each.on, on); });
+    if (found == users.end() || is_of_thread)
       users.push_back({on, std::move(last)});
     else
       found->last = std::move(last);
@@ -233,8 +238,12 @@ struct device_block::state {
   std::vector<user> users;  // guarded by the mutex
 };
 
-device_block::device_block(device_resource& from, std::size_t bytes, const stream& home)
-    : state_(std::make_shared<state>(from, bytes, home)) {}
+device_block::device_block(device_resource& from, std::size_t bytes, const stream& home) {
+  if (home.handle() == cudaStreamPerThread)
+    throw error(errc::invalid_argument, "allocate memory of a GPU",
+                "a thread's default stream is another one in other threads");
+  state_ = std::make_shared<state>(from, bytes, home);
+}
 
 std::span<std::byte> device_block::bytes() const noexcept {
   return {static_cast<std::byte*>(state_->memory), state_->bytes};
@@ -246,7 +255,11 @@ buffer device_block::slice(std::size_t offset, std::size_t bytes) const {
   return buffer(state_, this->bytes(), state_->from->where()).slice(offset, bytes);
 }
 
-void device_block::use_on(const stream& user) const { state_->set(user, std::nullopt); }
+// CUDA's default stream of a thread has one handle in all threads: it must be recorded on this one.
+void device_block::use_on(const stream& user) const {
+  bool is_of_thread = user.handle() == cudaStreamPerThread;
+  state_->set(user, is_of_thread ? std::optional(user.record()) : std::nullopt);
+}
 
 void device_block::record_on(const stream& user) const { state_->set(user, user.record()); }
 

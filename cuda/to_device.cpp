@@ -107,11 +107,13 @@ class detail::device_copies {
  private:
   // A tensor of a fixed address that no batch is copied to would keep what it had before.
   void require_all(const copy_plan& plan) const {
-    for (auto& fixed : settings_->into())
-      if (std::ranges::find(plan.parts(), fixed.name(), &copy_plan::part::name) ==
-          plan.parts().end())
-        throw error(errc::invalid_argument, "copy tensor " + fixed.name() + " to its fixed address",
-                    "the batch has no tensor of that name");
+    for (auto& fixed : settings_->into()) {
+      auto parts = std::ranges::count(plan.parts(), fixed.name(), &copy_plan::part::name);
+      if (parts == 1) continue;
+      throw error(errc::invalid_argument, "copy tensor " + fixed.name() + " to its fixed address",
+                  parts == 0 ? "the batch has no tensor of that name"
+                             : "the batch has labels, and a tensor of that name");
+    }
   }
 
   static buffer stage(const sample_batch& batch, const copy_plan& plan) {

@@ -6,6 +6,7 @@
 #include <lade/detail/calls.hpp>
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/require.hpp>
+#include <lade/error.hpp>
 
 #include <exception>
 #include <memory>
@@ -42,7 +43,20 @@ class host_copies {
     return sum;
   }
 
+  static std::size_t copied_bytes(const device_batch& batch) {
+    std::size_t sum = 0;
+    for (auto& each : batch.tensors()) sum += each.tensor().spec().bytes();
+    return sum;
+  }
+
+  static void require_contiguous(const named_tensor& each) {
+    if (each.tensor().contiguous()) return;
+    throw error(errc::invalid_argument, "copy tensor " + each.name() + " from a GPU",
+                "its elements are not in one piece");
+  }
+
   static task<sample_batch> copy(host_copies self, device_batch batch) {
+    for (auto& each : batch.tensors()) require_contiguous(each);
     auto& in = transfers::of(*self.runtime_);
     auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());
     auto memory = co_await allocate(stored_bytes(batch), from);
@@ -57,7 +71,7 @@ class host_copies {
       in.keep(copied, {memory});
       std::rethrow_exception(interrupted);
     }
-    in.count(batch.content_bytes(), 0);
+    in.count(copied_bytes(batch), 0);
     co_return received(batch, memory);
   }
 

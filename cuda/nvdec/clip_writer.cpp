@@ -48,7 +48,13 @@ static media::image_options crop_options_of(const media::clip_options& options) 
   throw error(errc::unsupported, "convert frames of " + of.name() + " on the GPU", why);
 }
 
-// As media::picture_of has it.
+// As media::picture_of has it, which takes full range of 8 bits for JPEG's, as FFmpeg does.
+static yuv_matrix unstated_matrix(const surface& of) {
+  const bool high_definition = of.width >= 1280 || of.height > 576;
+  const bool as_jpeg = of.bits == 8 && of.full_range;
+  return high_definition && !as_jpeg ? yuv_matrix::bt709 : yuv_matrix::bt601;
+}
+
 static yuv_matrix matrix_of(const surface& of, const media::stream_info& stream) {
   switch (of.matrix) {
     case AVCOL_SPC_BT709: return yuv_matrix::bt709;
@@ -56,8 +62,7 @@ static yuv_matrix matrix_of(const surface& of, const media::stream_info& stream)
     case AVCOL_SPC_SMPTE170M: return yuv_matrix::bt601;
     case AVCOL_SPC_BT2020_NCL: return yuv_matrix::bt2020;
     case AVCOL_SPC_UNSPECIFIED:
-    case AVCOL_SPC_RESERVED:
-      return of.width >= 1280 || of.height > 576 ? yuv_matrix::bt709 : yuv_matrix::bt601;
+    case AVCOL_SPC_RESERVED: return unstated_matrix(of);
     default: refuse_colours(stream, "the colour matrix is " + std::to_string(of.matrix));
   }
 }

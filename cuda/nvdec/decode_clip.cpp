@@ -60,9 +60,19 @@ static media::clip_options without_texts(media::clip_options options) {
   return options;
 }
 
+static void require_gpu_options(const gpu_clip_options& how) {
+  auto refuse = [](std::string_view why) {
+    throw error(errc::invalid_argument, "decode clips on a GPU", why);
+  };
+  if (how.surfaces < 1 || how.surfaces > 16) refuse("surfaces must be 1 to 16");
+  if (how.memory && how.memory->on().index() != how.device)
+    refuse("the memory is that of another GPU");
+}
+
 decode_clip::decode_clip(const media::clip_options& options, const gpu_clip_options& how)
     : options_(without_texts(options)), how_(how), cpu_(options) {
   require_gpu_options(options);
+  require_gpu_options(how);
   shared_ = std::make_shared<shared_state>(how);
 }
 

@@ -191,7 +191,8 @@ int main(int argc, char** argv) try {
     std::printf("training on %s\n", gpu.name().c_str());
     train_on_gpu(runtime, gpu, options.batch, options.epochs);
   } else {
-    std::printf("training on the CPU (%s)\n", lade::cuda::device::why_none().c_str());
+    auto why = lade::cuda::device::why_none();
+    std::printf("training on the CPU%s\n", why.empty() ? "" : (" (" + why + ")").c_str());
     train_on_cpu(runtime, options.batch, options.epochs);
   }
 } catch (const std::exception& failure) {

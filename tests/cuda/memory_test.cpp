@@ -265,6 +265,17 @@ TEST(DeviceBlock, DoesNotWaitForWorkBehindARecordedPoint) {
   release();
 }
 
+TEST(DeviceBlock, CannotBeAtHomeOnADefaultStreamOfAThread) {
+  fake_driver driver;
+  auto memory = std::make_shared<device_memory>(device(0));
+  auto of_thread = stream::per_thread_default(device(0));
+  EXPECT_EQ(code_of([&] { device_block(*memory, 100, of_thread); }), errc::invalid_argument);
+  device_block block(*memory, 100, stream(device(0)));
+  auto before = driver.calls("event_record");
+  block.use_on(of_thread);  // records here: another thread has another stream of that handle
+  EXPECT_EQ(driver.calls("event_record"), before + 1);
+}
+
 TEST(DeviceBlock, IsSharedByItsSlices) {
   fake_driver driver;
   auto memory = std::make_shared<device_memory>(device(0));

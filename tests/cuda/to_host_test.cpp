@@ -156,6 +156,26 @@ TEST(ToHostFailure, OfAnyCallEndsTheRunAndLosesNothing) {
   }
 }
 
+// A tensor whose elements do not follow each other, as a transposed one.
+static device_batch every_other(device_batch batch) {
+  auto& whole = batch.tensor();
+  tensor part({element_type::i32, {2, 500}}, {1000, 2}, whole.memory(), whole.bytes());
+  std::vector<named_tensor> tensors;
+  tensors.emplace_back("part", part);
+  device_block block(*std::make_shared<device_memory>(device(0)), 1, stream(device(0)));
+  return {std::move(tensors), batch.samples(), std::nullopt, {block}, batch.ready()};
+}
+
+TEST(ToHostFailure, ATensorThatIsNotInOnePieceIsRefused) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  auto copies = numbered_batches(2) | to_device() | map(every_other) | to_host();
+  EXPECT_EQ(code_of([&] {
+              for ([[maybe_unused]] auto& each : runtime.run(copies)) {}
+            }),
+            errc::invalid_argument);
+}
+
 TEST(ToHostOptions, ThatCannotWorkAreRefused) {
   fake_driver driver;
   EXPECT_EQ(code_of([] { to_host({.buffers = 0}); }), errc::invalid_argument);

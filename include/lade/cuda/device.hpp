@@ -16,6 +16,8 @@ namespace lade::cuda {
 // and only what needs a GPU throws.
 //
 // Thread: any. Functions of this module leave the calling thread's current device as it was.
+//
+// Not yet run on a GPU: tested over a driver that a test replaces.
 class device {
  public:
   // Throws error naming the number and how many GPUs there are, or why none can be used.

@@ -77,7 +77,8 @@ class device_batch {
   // `co_await batch.ready()` resumes when the tensors have been written. wait_on() is cheaper.
   const event& ready() const noexcept;
 
-  // Work that is queued on the stream from now on finds the tensors written. Throws error.
+  // Work that is queued on the stream from now on finds the tensors written. Throws error. With
+  // stream::per_thread_default, call record_on() behind the work, on the same thread.
   void wait_on(const stream& user) const;
 
   // Work that is queued on the stream from now on does not use the tensors. Without this call the

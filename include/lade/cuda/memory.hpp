@@ -34,8 +34,8 @@ struct pinned_memory_options {
 // is destroyed, or until a new region would exceed the limit.
 //
 // If the driver refuses to pin, or at the limit, an allocation consists of ordinary pages. Copies
-// from there are correct, but slower; where() is that of pinned memory all the same. `stats()`
-// counts them, and refusal() says why.
+// from there are correct, but slower; where() is that of pinned memory all the same. Kernels must
+// not be given them: the GPU cannot reach them. `stats()` counts them, and refusal() says why.
 //
 //   auto pinned = std::make_shared<lade::cuda::pinned_memory>();
 //   lade::runtime runtime({.memory = pinned.get()});
@@ -173,7 +173,9 @@ class device_block {
   // A buffer over part of it, which shares the ownership.
   buffer slice(std::size_t offset, std::size_t bytes) const;
 
-  // The stream's work uses the memory, also work that is queued later.
+  // The stream's work uses the memory, also work that is queued later. Of
+  // stream::per_thread_default, only what is queued now: call it, or record_on(), again behind
+  // later work. Throws error.
   void use_on(const stream& user) const;
 
   // The stream's work that is queued later does not use the memory: it returns to its resource as

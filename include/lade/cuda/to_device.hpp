@@ -96,7 +96,7 @@ class to_device_stage {
 // With `into`, the tensors of all batches are the given ones. wait_on() queues a copy to them, on
 // the stream that it orders. So steps on one stream each find their batch at the same addresses.
 // Each batch must fit: the same type and shape, except that it may have fewer samples. It must have
-// a tensor for each given one.
+// a tensor for each given one. A shorter batch leaves the rest of the fixed tensors as it was.
 //
 // Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
 // such GPU. A failure of the GPU ends the run, whatever its `on_error` is.

@@ -77,4 +77,7 @@ struct yuv_picture {
 // shifts that are not handled.
 void write_pictures(std::span<const yuv_picture> pictures, const image_batch& to, CUstream_st* on);
 
+// The same on a stream of any device.
+void write_pictures(std::span<const yuv_picture> pictures, const image_batch& to, const stream& on);
+
 }  // namespace lade::cuda

@@ -217,6 +217,9 @@ TEST(NvdecClip, NeedsOptionsThatTheGpuHas) {
   planes.layout = media::clip_layout::cthw;
   for (const auto& wrong : {grey, planes})
     EXPECT_EQ(code_of([&] { decode_clip decode(wrong); }), errc::unsupported);
+  for (const int surfaces : {0, 17})
+    EXPECT_EQ(code_of([&] { decode_clip decode(small, {.surfaces = surfaces}); }),
+              errc::invalid_argument);
   EXPECT_EQ(code_of([&] { decode_clip decode(small, {.device = 3}); }).category().name(),
             std::string("lade"));
 }

@@ -79,7 +79,8 @@ struct clip_statistics {
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class decode_clip {
  public:
-  // Throws what media::decode_clip does, error(unsupported) for a colour but RGB and BGR and for
+  // Throws what media::decode_clip does, error(invalid_argument) for `surfaces` that are not 1 to
+  // 16 and for memory of another GPU, error(unsupported) for a colour but RGB and BGR and for
   // clip_layout::cthw, and error if there is no such GPU. A GPU without NVDEC is no error: the CPU
   // decodes.
   explicit decode_clip(const media::clip_options& options, const gpu_clip_options& how = {});
