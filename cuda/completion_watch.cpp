@@ -1,5 +1,6 @@
 #include "completion_watch.hpp"
 
+#include "capture_guard.hpp"
 #include "check.hpp"
 #include "runtime_api.hpp"
 
@@ -9,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <new>
 #include <optional>
 
 namespace lade::cuda {
@@ -34,16 +37,19 @@ completion_watch::~completion_watch() {
 
 completion_watch::watched completion_watch::watch(const event& awaited) {
   current_device current(awaited.on());
-  auto* side = take_side_stream(awaited.on());
+  capture_guard beside_captures;
+  auto destroy = [](CUstream_st* stream) { (void)api().stream_destroy(stream); };
+  std::unique_ptr<CUstream_st, decltype(destroy)> side(take_side_stream(awaited.on()));
   std::unique_lock lock(registry_->mutex);
   auto number = registry_->next++;
-  auto& added = registry_->entries.try_emplace(number, awaited, side).first->second;
+  auto& added = registry_->entries.try_emplace(number, awaited, side.get()).first->second;
+  auto* side_stream = side.release();
   auto happened = added.happened.get_future();
   bool begins_to_ask = !std::exchange(registry_->asking, true);
   lock.unlock();
   try {
     if (begins_to_ask) begin_to_ask();
-    queue_callback(awaited, side, number);
+    queue_callback(awaited, side_stream, number);
   } catch (...) {
     registry_->answer(number, true);
     forget(number);
@@ -131,7 +137,9 @@ task<> completion_watch::ask(std::shared_ptr<registry> all) {
   using std::chrono::milliseconds;
   for (milliseconds pause(10);; pause = std::min(2 * pause, milliseconds(100))) {
     co_await sleep(pause);
-    if (!ask_once(*all)) co_return;
+    try {
+      if (!ask_once(*all)) co_return;
+    } catch (const std::bad_alloc&) {}  // asks again later
   }
 }
 

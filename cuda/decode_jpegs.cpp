@@ -45,12 +45,14 @@ static tensor queue_labels(const std::vector<std::int64_t>& labels, const device
   return copied;
 }
 
-// Where the event cannot be awaited, the copy is waited for.
-static task<> await_copy(event copied) {
+// Where the event cannot be recorded or awaited, the copy is waited for.
+static task<event> await_copy(stream copying) {
   try {
+    auto copied = copying.record();
     co_await copied.uninterruptible();
+    co_return copied;
   } catch (...) {
-    (void)api().event_synchronize(copied.handle());
+    (void)api().stream_synchronize(copying.handle());
     throw;
   }
 }
@@ -74,8 +76,7 @@ task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> s
                         self.copying_labels_);
     labels = queue_labels(numbers, blocks.back());
   }
-  auto ready = self.copying_labels_.record();
-  co_await await_copy(ready);
+  auto ready = co_await await_copy(self.copying_labels_);
   for (auto& each : samples) each = std::move(each).without_data();
   co_return device_batch(std::move(tensors), std::move(samples), std::move(labels),
                          std::move(blocks), std::move(ready));

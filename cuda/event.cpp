@@ -1,5 +1,7 @@
+#include "capture_guard.hpp"
 #include "check.hpp"
 #include "completion_watch.hpp"
+#include "on_cpu_pool.hpp"
 #include "runtime_api.hpp"
 
 #include <lade/cuda/event.hpp>
@@ -30,11 +32,13 @@ void event::record(const stream& behind) const {
 }
 
 bool event::is_complete() const {
+  capture_guard beside_captures;
   return is_finished(api().event_query(own_.get()), "ask whether an event has been passed");
 }
 
 void event::synchronize() const {
   lade::detail::require_blocking_allowed();
+  capture_guard beside_captures;
   check(api().event_synchronize(own_.get()), "wait for an event");
 }
 
@@ -45,18 +49,23 @@ std::chrono::duration<float, std::milli> event::since(const event& earlier) cons
   return std::chrono::duration<float, std::milli>(milliseconds);
 }
 
-task<> detail::wait_for(event awaited, bool interruptible) {
+// Asks again whenever it is told, and throws what has gone wrong.
+static task<> wait_until_complete(event awaited, bool interruptible) {
   auto& here = co_await lade::detail::this_context_reference();
   if (!here.runtime) throw error(errc::no_runtime, "wait for an event of a GPU");
-  if (awaited.is_complete()) co_return;
-  auto& watch = here.runtime->service<completion_watch>();
-  auto passed = watch.watch(awaited);
-  if (interruptible)
-    co_await std::move(passed.happened);
-  else
-    co_await std::move(passed.happened).uninterruptible();
-  watch.forget(passed.number);
-  (void)awaited.is_complete();  // throws what has gone wrong
+  while (!awaited.is_complete()) {
+    auto& watch = here.runtime->service<completion_watch>();
+    auto passed = watch.watch(awaited);
+    if (interruptible)
+      co_await std::move(passed.happened);
+    else
+      co_await std::move(passed.happened).uninterruptible();
+    watch.forget(passed.number);
+  }
+}
+
+task<> detail::wait_for(event awaited, bool interruptible) {
+  return on_cpu_pool(wait_until_complete(std::move(awaited), interruptible));
 }
 
 }  // namespace lade::cuda

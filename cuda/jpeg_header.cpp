@@ -83,6 +83,7 @@ class jpeg_header_scan {
         ++at;  // a fill byte
         continue;
       }
+      if (is_without_length(marker)) return false;
       const std::size_t length = big_16(file_, at + 2);
       if (length < 2 || at + 2 + length > file_.size()) return false;
       const auto body = file_.substr(at + 4, length - 2);
@@ -94,6 +95,12 @@ class jpeg_header_scan {
       read_segment(marker, body);
     }
     return false;
+  }
+
+  // ISO/IEC 10918-1, table B.1: TEM, RST0 to RST7, SOI and EOI; 0 is no marker. None of them
+  // belongs in front of a scan, where other decoders may read on differently.
+  static bool is_without_length(unsigned marker) noexcept {
+    return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd9);
   }
 
   void read_segment(unsigned marker, std::string_view body) noexcept {

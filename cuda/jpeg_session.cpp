@@ -49,9 +49,8 @@ static int deallocate_pinned(void*, void* memory, std::size_t, CUstream_st*) noe
   return api().free_host(memory);
 }
 
-static nvjpeg_status create_handle(int backend, device& on, nvjpeg_pointer<nvjpegHandle>& made) {
-  nvjpeg_allocator on_device{allocate_on_device, deallocate_on_device, &on};
-  nvjpeg_allocator pinned{allocate_pinned, deallocate_pinned, &on};
+static nvjpeg_status create_handle(int backend, nvjpeg_allocator& on_device,
+                                   nvjpeg_allocator& pinned, nvjpeg_pointer<nvjpegHandle>& made) {
   nvjpegHandle* handle = nullptr;
   const auto status =
       nvjpeg().create_ex_v2(backend, &on_device, &pinned, nvjpeg_flag_interpolation, &handle);
@@ -64,11 +63,15 @@ static bool is_lack_of_engines(nvjpeg_status status) noexcept {
          status == nvjpeg_status::implementation_not_supported;
 }
 
-jpeg_engines::jpeg_engines(device on, bool hardware) : on_(on) {
+jpeg_engines::jpeg_engines(device on, bool hardware)
+    : on_(on),
+      on_device_{allocate_on_device, deallocate_on_device, &on_},
+      pinned_{allocate_pinned, deallocate_pinned, &on_} {
   current_device current(on);
-  check_nvjpeg(create_handle(nvjpeg_backend_gpu_hybrid, on_, handles_[1]), starting_nvjpeg);
+  check_nvjpeg(create_handle(nvjpeg_backend_gpu_hybrid, on_device_, pinned_, handles_[1]),
+               starting_nvjpeg);
   if (!hardware) return;
-  const auto status = create_handle(nvjpeg_backend_hardware, on_, handles_[0]);
+  const auto status = create_handle(nvjpeg_backend_hardware, on_device_, pinned_, handles_[0]);
   if (!is_lack_of_engines(status)) check_nvjpeg(status, starting_nvjpeg);
 }
 

@@ -58,7 +58,9 @@ class jpeg_engines {
   }
 
  private:
-  device on_;  // the allocators refer to it
+  device on_;  // the allocators refer to it, and nvJPEG to the allocators
+  nvjpeg_allocator on_device_;
+  nvjpeg_allocator pinned_;
   std::array<nvjpeg_pointer<nvjpegHandle>, 2> handles_;
 };
 

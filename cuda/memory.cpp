@@ -1,3 +1,4 @@
+#include "capture_guard.hpp"
 #include "check.hpp"
 #include "numa_policy.hpp"
 #include "runtime_api.hpp"
@@ -60,6 +61,7 @@ bool pinned_memory::add_region(std::size_t bytes) {
 void* pinned_memory::pin(std::size_t bytes) try {
   std::optional<current_device> current;
   if (options_.near) current.emplace(*options_.near);
+  capture_guard beside_captures;
   numa_policy near(options_.near ? options_.near->numa_node() : std::nullopt);
   void* memory = nullptr;
   check(api().host_alloc(&memory, bytes, cudaHostAllocPortable),
@@ -158,9 +160,13 @@ static cudaMemPool_t default_pool(device on) {
 
 device_memory::device_memory(device on, const device_memory_options& options)
     : device_resource(on) {
-  auto keep = options.keep_bytes;
-  check(api().pool_set_attribute(default_pool(on), cudaMemPoolAttrReleaseThreshold, &keep),
-        "use the memory pool of a GPU");
+  constexpr auto doing = "use the memory pool of a GPU";
+  auto pool = default_pool(on);
+  std::uint64_t keep = 0;
+  check(api().pool_get_attribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), doing);
+  if (keep != 0 && !options.keep_bytes) return;  // somebody has chosen it
+  keep = options.keep_bytes.value_or(std::numeric_limits<std::uint64_t>::max());
+  check(api().pool_set_attribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), doing);
 }
 
 void device_memory::trim() { check(api().pool_trim(default_pool(on()), 0), "trim a memory pool"); }

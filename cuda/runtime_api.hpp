@@ -27,6 +27,8 @@ struct runtime_api {
   decltype(&::cudaStreamSynchronize) stream_synchronize = ::cudaStreamSynchronize;
   decltype(&::cudaStreamWaitEvent) stream_wait_event = ::cudaStreamWaitEvent;
   decltype(&::cudaLaunchHostFunc) launch_host_func = ::cudaLaunchHostFunc;
+  decltype(&::cudaThreadExchangeStreamCaptureMode) exchange_capture_mode =
+      ::cudaThreadExchangeStreamCaptureMode;
 
   // Events.
   decltype(&::cudaEventCreateWithFlags) event_create = ::cudaEventCreateWithFlags;
@@ -43,6 +45,7 @@ struct runtime_api {
   decltype(&::cudaFreeAsync) free_async = ::cudaFreeAsync;
   decltype(&::cudaDeviceGetDefaultMemPool) get_default_pool = ::cudaDeviceGetDefaultMemPool;
   decltype(&::cudaMemPoolSetAttribute) pool_set_attribute = ::cudaMemPoolSetAttribute;
+  decltype(&::cudaMemPoolGetAttribute) pool_get_attribute = ::cudaMemPoolGetAttribute;
   decltype(&::cudaMemPoolTrimTo) pool_trim = ::cudaMemPoolTrimTo;
   decltype(&::cudaMemcpyAsync) memcpy_async = ::cudaMemcpyAsync;
 };

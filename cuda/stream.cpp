@@ -1,3 +1,4 @@
+#include "capture_guard.hpp"
 #include "check.hpp"
 #include "runtime_api.hpp"
 
@@ -32,6 +33,7 @@ event stream::record() const {
 
 bool stream::is_idle() const {
   current_device current(on_);
+  capture_guard beside_captures;
   return is_finished(api().stream_query(handle_), "ask a stream whether it is idle");
 }
 

@@ -60,6 +60,7 @@ class host_copies {
     auto& in = transfers::of(*self.runtime_);
     auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());
     auto memory = co_await allocate(stored_bytes(batch), from);
+    std::vector<buffer> written{memory};
     auto copied = queue(in, batch, memory);
     std::exception_ptr interrupted;
     try {
@@ -68,7 +69,7 @@ class host_copies {
       interrupted = std::current_exception();
     }
     if (interrupted) {
-      in.keep(copied, {memory});
+      in.keep(copied, std::move(written));
       std::rethrow_exception(interrupted);
     }
     in.count(copied_bytes(batch), 0);

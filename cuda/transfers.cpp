@@ -1,9 +1,11 @@
 #include "transfers.hpp"
 
+#include "capture_guard.hpp"
 #include "check.hpp"
 #include "completion_watch.hpp"
 #include "runtime_api.hpp"
 
+#include <lade/cuda/error.hpp>
 #include <lade/error.hpp>
 
 #include <limits>
@@ -63,14 +65,17 @@ void transfers::keep(const event& until, std::vector<buffer> memory) noexcept {
   }
 }
 
-// If the event cannot be awaited, this thread waits. If that fails too, the device has failed and
-// copies no more.
-task<> transfers::hold(event until, [[maybe_unused]] std::vector<buffer> memory) {
+// If the event cannot be awaited, this thread waits. If that fails too, and the device has not
+// failed, it may still use the memory, which is never freed.
+task<> transfers::hold(event until, std::vector<buffer> memory) {
   try {
     co_await until.uninterruptible();
     co_return;
-  } catch (const error&) {}
-  (void)api().event_synchronize(until.handle());
+  } catch (...) {}
+  capture_guard beside_captures;
+  auto result = api().event_synchronize(until.handle());
+  if (result == cudaSuccess || is_sticky(std::error_code(result, category()))) co_return;
+  (void)new auto(std::move(memory));
 }
 
 void transfers::count(std::size_t bytes, std::size_t staged_bytes) noexcept {

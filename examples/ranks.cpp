@@ -133,7 +133,10 @@ class training {
   // Resumes from the checkpoint, if there is one. Only rank 0 reads the file.
   void load() {
     static_assert(std::is_trivially_copyable_v<linear_model>);
-    std::ifstream file(ranks_.rank() == 0 ? checkpoint_ : "", std::ios::binary);
+    bool is_there = ranks_.rank() == 0 && std::filesystem::exists(checkpoint_);
+    std::ifstream file(is_there ? checkpoint_ : "", std::ios::binary);
+    if (is_there && (!file || file.peek() == std::ifstream::traits_type::eof()))
+      throw lade::error(lade::errc::invalid_data, "read " + checkpoint_, "it cannot be read");
     auto saved = ranks_.broadcast({std::istreambuf_iterator<char>(file), {}});
     if (saved.empty()) return;
     if (saved.size() < sizeof model_)

@@ -286,7 +286,9 @@ static int watch_signals() {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before there are other threads
-  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  int fd = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) lade::raise(errno, "watch signals");
+  return fd;
 }
 
 static std::optional<server_options> options_from(int argc, char** argv) {
@@ -294,7 +296,8 @@ static std::optional<server_options> options_from(int argc, char** argv) {
   long numbers[] = {0, 8, 5, 10'000};
   for (int i = 1; i < argc && i < 5; ++i) numbers[i - 1] = std::atol(argv[i]);
   bool in_range = numbers[0] >= 0 && numbers[0] < 65'536 && numbers[1] > 0 && numbers[1] <= 4096 &&
-                  numbers[2] >= 0 && numbers[3] > 0;
+                  numbers[2] >= 0 && numbers[2] <= 3'600'000 && numbers[3] > 0 &&
+                  numbers[3] <= 3'600'000;
   if (argc < 2 || argc > 5 || !in_range) return std::nullopt;
   options.port = static_cast<std::uint16_t>(numbers[0]);
   options.batch = static_cast<std::size_t>(numbers[1]);

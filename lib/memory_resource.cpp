@@ -90,7 +90,8 @@ void huge_page_memory::add_region(std::size_t bytes) {
   constexpr std::size_t least = std::size_t{32} << 20;
   if (bytes > PTRDIFF_MAX) detail::raise_no_memory(bytes);
   bytes = std::max(least, (bytes + huge_page - 1) / huge_page * huge_page);
-  auto* mapped = map_pages(bytes, MAP_HUGETLB);
+  constexpr int of_2_mib = 21 << MAP_HUGE_SHIFT;
+  auto* mapped = map_pages(bytes, MAP_HUGETLB | of_2_mib);
   bool is_fallback = !mapped;
   if (is_fallback) mapped = map_aligned_pages(bytes);
   auto* first = static_cast<std::byte*>(mapped);

@@ -109,9 +109,15 @@ void* runtime::find_service(const void* kind, std::shared_ptr<void> (*make)(runt
   return services_.emplace_back(kept_service{kind, make(*this)}).object.get();
 }
 
-// Nobody asks for services any more.
+// A service that ends may still ask for those before it.
 void runtime::end_services() {
-  while (!services_.empty()) services_.pop_back();
+  while (true) {
+    std::shared_ptr<void> last;
+    std::lock_guard lock(making_service_);
+    if (services_.empty()) return;
+    last = std::move(services_.back().object);
+    services_.pop_back();
+  }
 }
 
 detail::reactor& runtime::reactor() noexcept {

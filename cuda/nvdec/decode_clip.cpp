@@ -145,8 +145,13 @@ static task<> copy_to_gpu(const tensor& from, const tensor& into, const stream& 
                              cudaMemcpyHostToDevice, on.handle()),
           "copy a clip to a GPU");
   }
-  const auto copied = on.record();
-  co_await copied.uninterruptible();
+  try {
+    const auto copied = on.record();
+    co_await copied.uninterruptible();
+  } catch (...) {
+    (void)api().stream_synchronize(on.handle());
+    throw;
+  }
 }
 
 task<device_clip> decode_clip::decode_video(decode_clip self, media::video from,

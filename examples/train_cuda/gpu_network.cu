@@ -107,9 +107,11 @@ class gpu_network final : public network {
     back_ = units_ + most_in_batch * network::hidden;
     errors_ = back_ + most_in_batch * network::hidden;
     check(cudaMalloc(&totals_, 2 * sizeof(double)), "allocate a network");
-    check(cudaMemset(totals_, 0, 2 * sizeof(double)), "clear the totals");
-    check(cudaMemcpy(first_, weights.data(), weights.size() * sizeof(float), cudaMemcpyDefault),
+    check(cudaMemsetAsync(totals_, 0, 2 * sizeof(double), stream_), "clear the totals");
+    check(cudaMemcpyAsync(first_, weights.data(), weights.size() * sizeof(float), cudaMemcpyDefault,
+                          stream_),
           "copy the first weights");
+    check(cudaStreamSynchronize(stream_), "copy the first weights");
   }
   gpu_network(const gpu_network&) = delete;
   ~gpu_network() override {

@@ -52,7 +52,9 @@ struct promised {
 //   library.submit(request, [to = std::move(promise)](int value) mutable { to.set_value(value); });
 //   int value = co_await std::move(answer);
 //
-// A callback of C takes a pointer: `new promise<int>(std::move(promise))`, which the callback owns.
+// A library that copies its callbacks, as a std::function is copied, takes a std::shared_ptr of the
+// promise. A callback of C takes a pointer: `new promise<int>(std::move(promise))`, which the
+// callback owns.
 //
 // Thread: any, one at a time. Nothing here blocks for longer than a mutex is held, or calls back
 // into the other library: an awaiting coroutine is posted to the threads of its runtime. Outside of
@@ -70,9 +72,12 @@ class promise {
     return *this;
   }
   ~promise() {
-    if (shared_)
-      set_exception(std::make_exception_ptr(
-          error(errc::abandoned, "wait for a promise", "it was destroyed without a result")));
+    if (!shared_) return;
+    try {
+      throw error(errc::abandoned, "wait for a promise", "it was destroyed without a result");
+    } catch (...) {  // or std::bad_alloc
+      set_exception(std::current_exception());
+    }
   }
 
   // The one future. Must be called before a result is set. Throws error(closed) the second time.
@@ -94,7 +99,8 @@ class promise {
     std::exchange(shared_, nullptr)->deliver();
   }
 
-  // Delivers an exception, which the awaiting coroutine throws. Throws error(closed) as set_value.
+  // Delivers an exception, which the awaiting coroutine throws; not null. Throws error(closed) as
+  // set_value.
   void set_exception(std::exception_ptr failure) {
     require_unset();
     shared_->outcome.set_exception(std::move(failure));

@@ -134,6 +134,7 @@ struct fake_driver::table : runtime_api {
     };
     launch_host_func = [](cudaStream_t stream, cudaHostFn_t function, void* argument) {
       return locked("launch_host_func", [&](fake_driver& it) {
+        if (is_reactor()) it.fault("a reactor called a driver that may block");
         auto call = [function, argument] {
           in_host_function = true;
           function(argument);
@@ -224,8 +225,18 @@ struct fake_driver::table : runtime_api {
         return cudaSuccess;
       });
     };
-    pool_set_attribute = [](cudaMemPool_t, cudaMemPoolAttr, void*) {
-      return locked("pool_set_attribute", [](fake_driver&) { return cudaSuccess; });
+    exchange_capture_mode = [](cudaStreamCaptureMode*) { return cudaSuccess; };
+    pool_get_attribute = [](cudaMemPool_t, cudaMemPoolAttr, void* value) {
+      return locked("pool_get_attribute", [&](fake_driver& it) {
+        *static_cast<std::uint64_t*>(value) = it.pool_keeps_;
+        return cudaSuccess;
+      });
+    };
+    pool_set_attribute = [](cudaMemPool_t, cudaMemPoolAttr, void* value) {
+      return locked("pool_set_attribute", [&](fake_driver& it) {
+        it.pool_keeps_ = *static_cast<std::uint64_t*>(value);
+        return cudaSuccess;
+      });
     };
     pool_trim = [](cudaMemPool_t, std::size_t) {
       return locked("pool_trim", [](fake_driver&) { return cudaSuccess; });

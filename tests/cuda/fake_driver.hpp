@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
@@ -74,6 +75,12 @@ class fake_driver {
   };
   live_objects live() const;
 
+  // The release threshold of the default pool of memory.
+  std::uint64_t pool_keeps() const {
+    std::lock_guard lock(mutex_);
+    return pool_keeps_;
+  }
+
   // How many operations are queued.
   std::size_t queued() const;
 
@@ -117,6 +124,7 @@ class fake_driver {
   std::map<std::string, std::size_t> calls_;
   std::vector<std::string> faults_;
   cudaError_t broken_ = cudaSuccess;
+  std::uint64_t pool_keeps_ = 0;  // the release threshold of the default pool
   bool held_ = false;
   bool ending_ = false;
   std::thread worker_;

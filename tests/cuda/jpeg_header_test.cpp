@@ -44,6 +44,16 @@ TEST(JpegHeader, HasTheSizeOfTheImage) {
   }
 }
 
+// Other decoders skip such a marker, and would read another frame than one that takes what follows
+// for a length: the size must be known, since memory is allocated by it.
+TEST(JpegHeader, AMarkerWithoutALengthBeforeTheScanIsNotReadOver) {
+  for (char marker : {'\x00', '\x01', '\xd0', '\xd7', '\xd8', '\xd9'}) {
+    auto file = tiny_jpeg{}.bytes();
+    file.insert(2, std::string("\xff") + marker);
+    EXPECT_NE(header_of(file).obstacle, jpeg_obstacle::none) << static_cast<int>(marker);
+  }
+}
+
 TEST(JpegHeader, KnowsTheSubsamplingsOfNvjpeg) {
   for (int sampling : {0x11, 0x21, 0x22, 0x12, 0x41, 0x42})
     EXPECT_EQ(obstacle_of({.sampling = sampling}), jpeg_obstacle::none) << sampling;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <set>
@@ -195,6 +196,15 @@ TEST(DeviceMemory, NeedsMemoryPools) {
   fake_driver driver;
   driver.fail_next("get_default_pool", cudaErrorNotSupported);
   EXPECT_EQ(code_of([] { device_memory(device(0)); }), cuda_code(cudaErrorNotSupported));
+}
+
+TEST(DeviceMemory, KeepsWhatTheProgramHasChosenForThePool) {
+  fake_driver driver;
+  device_memory first(device(0));
+  EXPECT_EQ(driver.pool_keeps(), std::numeric_limits<std::uint64_t>::max());
+  device_memory chosen(device(0), {.keep_bytes = 1000});
+  device_memory later(device(0));
+  EXPECT_EQ(driver.pool_keeps(), 1000u);
 }
 
 TEST(DeviceMemory, ServesPools) {

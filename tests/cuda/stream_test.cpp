@@ -2,6 +2,9 @@
 #include <lade/cuda/event.hpp>
 #include <lade/cuda/stream.hpp>
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/sync_wait.hpp>
@@ -223,6 +226,29 @@ TEST_P(CudaEvent, AStopEndsTheWaitAndTheCallbackMayComeLater) {
   unblock();  // the runtime has ended
   work.synchronize();
   device(0).synchronize();
+}
+
+static task<int> wait_behind(stream work, int value) {
+  co_await work;
+  co_return value;
+}
+
+// The driver finds a fault where a reactor calls it.
+TEST_P(CudaEvent, IsAwaitedByTasksOfAStage) {
+  world there(GetParam());
+  runtime runtime({.threads = 2});
+  stream work(device(0));
+  auto unblock = there.block(work);
+  auto wait = [work](int value) { return wait_behind(work, value); };
+  auto items = runtime.run(from(std::vector{1, 2, 3}) | map(wait, {.concurrency = 3}));
+  std::thread unblocking([&] {
+    there.until_called("launch_host_func", 3);
+    unblock();
+  });
+  int sum = 0;
+  for (auto& each : items) sum += each;
+  EXPECT_EQ(sum, 6);
+  unblocking.join();
 }
 
 TEST_P(CudaEvent, AStopDoesNotEndAnUninterruptibleWait) {

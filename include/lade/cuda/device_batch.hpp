@@ -74,7 +74,8 @@ class device_batch {
 
   device on() const noexcept;
 
-  // `co_await batch.ready()` resumes when the tensors have been written. wait_on() is cheaper.
+  // `co_await batch.ready()` resumes when the tensors have been written. wait_on() is cheaper, and
+  // the only way with to_device_options::into, whose tensors are written by wait_on() itself.
   const event& ready() const noexcept;
 
   // Work that is queued on the stream from now on finds the tensors written. Throws error. With

@@ -129,8 +129,9 @@ class device_resource : public memory_resource {
 };
 
 struct device_memory_options {
-  // How many bytes the pool keeps when a stream or event is waited for.
-  std::uint64_t keep_bytes = std::numeric_limits<std::uint64_t>::max();
+  // How many bytes the pool keeps when a stream or event is waited for. Not given: what the process
+  // has chosen for the pool before, else all.
+  std::optional<std::uint64_t> keep_bytes = {};
 };
 
 // Memory of the device's default pool (cudaMallocAsync), which the whole process shares.
