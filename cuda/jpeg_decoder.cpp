@@ -137,6 +137,8 @@ jpeg_item jpeg_decoder::state::plan_one(const jpeg_source& file, std::size_t ind
   jpeg_item item;
   item.source = &file;
   const auto header = read_jpeg_header(file.file().bytes());
+  item.width = header.width;
+  item.height = header.height;
   item.route = route_around(header.obstacle);
   const bool is_too_large = std::int64_t{header.width} * header.height > options.max_pixels;
   if (header.obstacle != jpeg_obstacle::none || is_too_large) return item;

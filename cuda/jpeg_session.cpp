@@ -116,13 +116,22 @@ nvjpegDecodeParams* jpeg_session::params(route_state& with, std::size_t index,
   return found;
 }
 
+// Memory is allocated by lade's reading of the header, and written by nvJPEG's.
+bool jpeg_session::route_state::has_size_of(const jpeg_item& item) const {
+  unsigned width = 0;
+  unsigned height = 0;
+  const auto asked = nvjpeg().jpeg_stream_get_frame_dimensions(header.get(), &width, &height);
+  return asked == nvjpeg_status::success && std::cmp_equal(width, item.width) &&
+         std::cmp_equal(height, item.height);
+}
+
 jpeg_route jpeg_session::route_on(route_state& with, jpeg_route route, const jpeg_item& item) {
   if (!with.handle) return jpeg_route::unsupported;
   const auto& file = item.source->file();
   const auto parsed = nvjpeg().jpeg_stream_parse_header(with.handle, file_data(item), file.size(),
                                                         with.header.get());
   if (parsed == nvjpeg_status::jpeg_not_supported) return jpeg_route::unsupported;
-  if (parsed != nvjpeg_status::success) return jpeg_route::damaged;
+  if (parsed != nvjpeg_status::success || !with.has_size_of(item)) return jpeg_route::damaged;
   int is_unsupported = 1;
   const auto asked = nvjpeg().decode_batched_supported_ex(
       with.handle, with.header.get(), params(with, 0, item.source->part()), &is_unsupported);

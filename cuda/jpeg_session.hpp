@@ -27,6 +27,8 @@ constexpr bool is_on_gpu(jpeg_route route) noexcept { return route <= jpeg_route
 // An image on its way.
 struct jpeg_item {
   const jpeg_source* source = nullptr;
+  int width = 0;  // of the whole image, by its header
+  int height = 0;
   jpeg_route route = jpeg_route::unsupported;
   tensor image;    // in device memory
   tensor decoded;  // by the CPU: it must live until it has been copied
@@ -89,6 +91,8 @@ class jpeg_session {
     nvjpeg_pointer<nvjpegJpegState> state;
     std::size_t images = 0;  // that the state is initialized for
     nvjpeg_pointer<nvjpegJpegStream> header;
+
+    bool has_size_of(const jpeg_item& item) const;
     std::vector<nvjpeg_pointer<nvjpegDecodeParams>> params;  // for image i of a batch
   };
 

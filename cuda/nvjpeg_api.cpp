@@ -38,6 +38,7 @@ static nvjpeg_api load_nvjpeg() {
   library.find("nvjpegJpegStreamCreate", found.jpeg_stream_create);
   library.find("nvjpegJpegStreamDestroy", found.jpeg_stream_destroy);
   library.find("nvjpegJpegStreamParseHeader", found.jpeg_stream_parse_header);
+  library.find("nvjpegJpegStreamGetFrameDimensions", found.jpeg_stream_get_frame_dimensions);
   library.find("nvjpegDecodeParamsCreate", found.decode_params_create);
   library.find("nvjpegDecodeParamsDestroy", found.decode_params_destroy);
   library.find("nvjpegDecodeParamsSetOutputFormat", found.decode_params_set_output_format);

@@ -62,6 +62,8 @@ struct nvjpeg_api {
   nvjpeg_status (*jpeg_stream_destroy)(nvjpegJpegStream* file);
   nvjpeg_status (*jpeg_stream_parse_header)(nvjpegHandle* handle, const unsigned char* data,
                                             std::size_t bytes, nvjpegJpegStream* file);
+  nvjpeg_status (*jpeg_stream_get_frame_dimensions)(nvjpegJpegStream* file, unsigned* width,
+                                                    unsigned* height);
   nvjpeg_status (*decode_params_create)(nvjpegHandle* handle, nvjpegDecodeParams** params);
   nvjpeg_status (*decode_params_destroy)(nvjpegDecodeParams* params);
   nvjpeg_status (*decode_params_set_output_format)(nvjpegDecodeParams* params, int format);

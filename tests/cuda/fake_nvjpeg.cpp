@@ -1,11 +1,13 @@
 #include "fake_nvjpeg.hpp"
 
+#include "../../cuda/jpeg_header.hpp"
 #include "../../cuda/nvjpeg_api.hpp"
 #include "../../cuda/runtime_api.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace lade::cuda {
@@ -73,6 +75,8 @@ struct fake_nvjpeg::object {
   std::atomic<std::size_t> in_flight = 0;
 
   std::uint8_t seed = 0;  // headers
+  unsigned width = 0;
+  unsigned height = 0;
   int region[4] = {0, 0, -1, -1};
   static constexpr std::size_t scratch_bytes = 1000;
 };
@@ -174,8 +178,20 @@ struct fake_nvjpeg::table : nvjpeg_api {
       return locked("jpeg_stream_parse_header", [&](fake_nvjpeg& it) {
         const auto seed = seed_of({reinterpret_cast<const char*>(data), bytes});
         as_object(file)->seed = seed;
+        const auto header = read_jpeg_header(std::as_bytes(std::span(data, bytes)));
+        const bool is_another = it.sizes_.contains(seed);
+        as_object(file)->width = static_cast<unsigned>(header.width) + (is_another ? 1000 : 0);
+        as_object(file)->height = static_cast<unsigned>(header.height);
         const auto found = it.parsing_.find(seed);
         return found == it.parsing_.end() ? nvjpeg_status::success : found->second;
+      });
+    };
+    jpeg_stream_get_frame_dimensions = [](nvjpegJpegStream* file, unsigned* width,
+                                          unsigned* height) {
+      return locked("jpeg_stream_get_frame_dimensions", [&](fake_nvjpeg&) {
+        *width = as_object(file)->width;
+        *height = as_object(file)->height;
+        return nvjpeg_status::success;
       });
     };
     decode_params_create = [](nvjpegHandle* handle, nvjpegDecodeParams** params) {
@@ -315,6 +331,11 @@ void fake_nvjpeg::fail_next(const std::string& function, nvjpeg_status with, std
 void fake_nvjpeg::set_decoding(std::uint8_t seed, nvjpeg_status to) {
   std::lock_guard lock(mutex_);
   decoding_[seed] = to;
+}
+
+void fake_nvjpeg::set_larger(std::uint8_t seed) {
+  std::lock_guard lock(mutex_);
+  sizes_.insert(seed);
 }
 
 void fake_nvjpeg::set_parsing(std::uint8_t seed, nvjpeg_status to) {

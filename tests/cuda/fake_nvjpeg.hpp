@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,9 @@ class fake_nvjpeg {
   void set_decoding(std::uint8_t seed, nvjpeg_status to);
   void set_parsing(std::uint8_t seed, nvjpeg_status to);
 
+  // nvJPEG takes that file for a larger image than its header says.
+  void set_larger(std::uint8_t seed);
+
   // Engines, or nothing at all, do not decode that file.
   void set_unsupported_by_engines(std::uint8_t seed);
   void set_unsupported(std::uint8_t seed);
@@ -89,6 +93,7 @@ class fake_nvjpeg {
   std::map<std::uint8_t, nvjpeg_status> decoding_;
   std::map<std::uint8_t, nvjpeg_status> parsing_;
   std::map<std::uint8_t, bool> unsupported_;  // true: by all
+  std::set<std::uint8_t> sizes_;
   std::vector<std::size_t> engine_batches_;
   std::vector<std::size_t> gpu_batches_;
   std::size_t live_ = 0;

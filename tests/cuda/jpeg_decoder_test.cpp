@@ -237,6 +237,18 @@ TEST(JpegDecoderFallback, IsChosenForEachImage) {
   EXPECT_EQ(stats.failed, 0u);
 }
 
+// Memory is allocated by the size of the header.
+TEST(JpegDecoderFallback, IsChosenWhereNvjpegFindsAnotherSize) {
+  decoding_world world;
+  world.nvjpeg.set_larger(2);
+  jpeg_decoder decoder(device(0), draw_on_cpu);
+  std::vector<jpeg_source> files{source({.seed = 1}), source({.seed = 2})};
+  const auto decoded = world.decode(decoder, std::move(files));
+  expect_drawn(decoded[0].image(), 1, {0, 0, 8, 8});
+  expect_drawn(decoded[1].image(), cpu_seed, {0, 0, 6, 4});
+  EXPECT_EQ(decoder.stats().damaged, 1u);
+}
+
 TEST(JpegDecoderFallback, IsChosenForWhatTurnsOutToBeDamaged) {
   decoding_world world;
   world.nvjpeg.set_decoding(2, nvjpeg_status::bad_jpeg);

@@ -39,6 +39,8 @@ static_assert(fits<nvjpegJpegStateDestroy, &nvjpeg_api::jpeg_state_destroy>);
 static_assert(fits<nvjpegJpegStreamCreate, &nvjpeg_api::jpeg_stream_create>);
 static_assert(fits<nvjpegJpegStreamDestroy, &nvjpeg_api::jpeg_stream_destroy>);
 static_assert(fits<nvjpegJpegStreamParseHeader, &nvjpeg_api::jpeg_stream_parse_header>);
+static_assert(
+    fits<nvjpegJpegStreamGetFrameDimensions, &nvjpeg_api::jpeg_stream_get_frame_dimensions>);
 static_assert(fits<nvjpegDecodeParamsCreate, &nvjpeg_api::decode_params_create>);
 static_assert(fits<nvjpegDecodeParamsDestroy, &nvjpeg_api::decode_params_destroy>);
 static_assert(
