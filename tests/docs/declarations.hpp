@@ -345,5 +345,5 @@ inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& images, const lade::tensor& labels);
 lade::cuda::crop_box random_crop(const lade::sample& of, int width, int height);
 bool is_flipped(const lade::sample& of);
-void display(const lade::tensor& image);
+void display(const lade::tensor& image, const lade::cuda::stream& on);
 }  // namespace page_23_jpegs_on_gpus
