@@ -14,14 +14,14 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-static void run(const std::vector<char>& bytes) {
+static void try_target(const std::vector<char>& bytes) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
 static void replay(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> whole{std::istreambuf_iterator<char>(file), {}};
-  run(whole);
+  try_target(whole);
   if (whole.empty()) return;
   lade::random draw(whole.size());
   for (int round = 0; round < 20; ++round) {
@@ -29,7 +29,7 @@ static void replay(const std::filesystem::path& path) {
     if (round % 2 == 0) bytes.resize(draw.below(whole.size()));
     for (auto changes = draw.below(8); changes > 0 && !bytes.empty(); --changes)
       bytes[draw.below(bytes.size())] = static_cast<char>(draw());
-    run(bytes);
+    try_target(bytes);
   }
 }
 
