@@ -9,6 +9,16 @@
 
 namespace lade::cuda {
 
+static bool is_sticky(int code) noexcept {
+  constexpr std::array sticky{
+      cudaErrorECCUncorrectable,    cudaErrorLaunchTimeout,       cudaErrorAssert,
+      cudaErrorHardwareStackError,  cudaErrorIllegalInstruction,  cudaErrorMisalignedAddress,
+      cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,           cudaErrorIllegalAddress,
+      cudaErrorLaunchFailure,       cudaErrorNvlinkUncorrectable, cudaErrorContextIsDestroyed,
+      cudaErrorExternalDevice,      cudaErrorTensorMemoryLeak,    cudaErrorContained};
+  return std::ranges::find(sticky, static_cast<cudaError_t>(code)) != sticky.end();
+}
+
 const std::error_category& category() noexcept {
   struct cuda_category final : std::error_category {
     const char* name() const noexcept override { return "cuda"; }
@@ -16,20 +26,13 @@ const std::error_category& category() noexcept {
       auto result = static_cast<cudaError_t>(code);
       return std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result);
     }
+    std::error_condition default_error_condition(int code) const noexcept override {
+      if (is_sticky(code)) return condition::device_lost;
+      return {code, *this};
+    }
   };
   static const cuda_category instance;
   return instance;
-}
-
-bool is_sticky(const std::error_code& code) noexcept {
-  constexpr std::array sticky{
-      cudaErrorECCUncorrectable,    cudaErrorLaunchTimeout,       cudaErrorAssert,
-      cudaErrorHardwareStackError,  cudaErrorIllegalInstruction,  cudaErrorMisalignedAddress,
-      cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,           cudaErrorIllegalAddress,
-      cudaErrorLaunchFailure,       cudaErrorNvlinkUncorrectable, cudaErrorContextIsDestroyed,
-      cudaErrorExternalDevice,      cudaErrorTensorMemoryLeak,    cudaErrorContained};
-  return code.category() == category() &&
-         std::ranges::find(sticky, static_cast<cudaError_t>(code.value())) != sticky.end();
 }
 
 // The runtime keeps the last failure for whoever asks for it next, who may look for another.

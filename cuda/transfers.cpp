@@ -74,7 +74,8 @@ task<> transfers::hold(event until, std::vector<buffer> memory) {
   } catch (...) {}
   capture_guard beside_captures;
   auto result = api().event_synchronize(until.handle());
-  if (result == cudaSuccess || is_sticky(std::error_code(result, category()))) co_return;
+  if (result == cudaSuccess || std::error_code(result, category()) == condition::device_lost)
+    co_return;
   (void)new auto(std::move(memory));
 }
 

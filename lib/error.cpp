@@ -31,6 +31,22 @@ std::error_code make_error_code(errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }
 
+const std::error_category& condition_category() noexcept {
+  struct category final : std::error_category {
+    const char* name() const noexcept override { return "lade condition"; }
+    std::string message(int which) const override {
+      return static_cast<condition>(which) == condition::device_lost ? "device lost"
+                                                                     : "unknown condition";
+    }
+  };
+  static const category instance;
+  return instance;
+}
+
+std::error_condition make_error_condition(condition which) noexcept {
+  return {static_cast<int>(which), condition_category()};
+}
+
 void raise(int errno_value, std::string_view doing) {
   throw error(std::error_code(errno_value, std::system_category()), doing);
 }

@@ -38,7 +38,18 @@ stage_error::stage_error(const stage_error& first, std::vector<stage_error> othe
 
 namespace detail {
 
+static bool is_device_lost(const std::exception_ptr& failure) noexcept {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::system_error& e) {
+    return e.code() == condition::device_lost;
+  } catch (...) {
+    return false;
+  }
+}
+
 bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noexcept {
+  if (is_device_lost(failure)) return false;
   try {
     return !how.when || how.when(failure);
   } catch (...) {

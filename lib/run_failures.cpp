@@ -19,7 +19,9 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
     stage.failed.fetch_add(1, std::memory_order_relaxed);
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
     record({stage.name(), item, why, attempts, origin, epoch()});
-    bool pass = policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
+    bool tolerant =
+        policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
+    bool pass = tolerant && code != condition::device_lost;
     bool too_many = pass && over_budget(stage, policy);
     if (too_many) why += " (more failures than the budget allows)";
     if (too_many || !pass)

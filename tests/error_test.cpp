@@ -28,4 +28,15 @@ TEST(Error, ReasonReplacesTheMessageOfTheCode) {
                "decode x.jpg: premature end");
 }
 
+TEST(Error, HasNoConditionThatItsCategoryDoesNotSay) {
+  EXPECT_NE(std::error_code(errc::stopped), condition::device_lost);
+  EXPECT_NE(std::error_code(1, std::system_category()), condition::device_lost);
+}
+
+TEST(Condition, HasATextOfItsOwn) {
+  const std::error_condition lost = condition::device_lost;
+  EXPECT_EQ(lost.message(), "device lost");
+  EXPECT_STREQ(lost.category().name(), "lade condition");
+}
+
 }  // namespace lade

@@ -19,6 +19,7 @@
 #include <lade/through.hpp>
 #include <lade/window.hpp>
 
+#include "support/coroutines.hpp"
 #include "support/pipelines.hpp"
 #include "support/temp_dir.hpp"
 
@@ -56,6 +57,7 @@ using testing::SizeIs;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
+using testing_support::code_of;
 using testing_support::temp_dir;
 
 static int refuse_all(int) { throw std::runtime_error("no"); }
@@ -188,6 +190,45 @@ TEST(Retry, OfItemsThatCannotBeCopiedIsRefused) {
   auto items = from(numbers{1}) | map([](int i) { return std::make_unique<int>(i); });
   EXPECT_THAT([&] { items | map(read, {.retry = {.attempts = 2}, .name = "read"}); },
               ThrowsMessage<error>("read: items that cannot be copied cannot be retried"));
+}
+
+// Of a library whose error 2 is a lost device.
+static const std::error_category& fragile_category() noexcept {
+  struct category final : std::error_category {
+    const char* name() const noexcept override { return "fragile"; }
+    std::string message(int) const override { return "a kernel failed"; }
+    std::error_condition default_error_condition(int code) const noexcept override {
+      if (code == 2) return condition::device_lost;
+      return {code, *this};
+    }
+  };
+  static const category instance;
+  return instance;
+}
+
+TEST(DeviceLost, EndsTheRunWhateverItsPolicy) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> calls = 0;
+  auto bad = [&](int) -> int {
+    ++calls;
+    throw error(std::error_code(2, fragile_category()), "multiply");
+  };
+  auto bad_task = [&](int i) -> task<int> { co_return bad(i); };
+  const map_options how{.retry = {.attempts = 9, .pause = 0ns}, .on_error = on_error::skip};
+  EXPECT_EQ(code_of([&] { collect(runtime, from(numbers{1}) | map(bad, how)); }),
+            condition::device_lost);
+  EXPECT_EQ(code_of([&] { collect(runtime, from(numbers{1}) | map(bad_task, how)); }),
+            condition::device_lost);
+  EXPECT_THAT([&] { collect(runtime, from(numbers{1}) | map(bad, {.substitute = 1})); },
+              ThrowsMessage<stage_error>(HasSubstr("multiply: a kernel failed")));
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(DeviceLost, IsOnlyWhatItsLibrarySays) {
+  runtime runtime({.threads = 1});
+  auto bad = [](int) -> int { throw error(std::error_code(1, fragile_category()), "multiply"); };
+  EXPECT_THAT(collect(runtime, from(numbers{2}) | map(bad, {.on_error = on_error::skip})),
+              SizeIs(0));
 }
 
 TEST(Substitute, StandsInForWhatFails) {

@@ -114,7 +114,7 @@ task<device_clip> decode_clip::decode_reader(decode_clip self,
 
 // Whether the CPU may succeed.
 static bool is_left_to_cpu(const std::error_code& code) {
-  return code != errc::stopped && code != errc::no_runtime && !is_sticky(code);
+  return code != errc::stopped && code != errc::no_runtime && code != condition::device_lost;
 }
 
 // `into` and the others live in the frame of the caller, which awaits this. Empty, or why the CPU

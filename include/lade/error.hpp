@@ -28,6 +28,17 @@ enum class errc {
 const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc code) noexcept;
 
+// Failures that mean the same in several libraries, each with codes of its own. An error has one if
+// `code() == condition::device_lost`; the category of its code decides.
+enum class condition {
+  // The process cannot use a device any more, such as a GPU after an illegal address in a kernel.
+  // Every later call fails alike: the run ends, whatever its stages say of failures and retries.
+  device_lost = 1,
+};
+
+const std::error_category& condition_category() noexcept;
+std::error_condition make_error_condition(condition which) noexcept;
+
 // What went wrong: `what()` is "<doing>: <why>", as in "open a.tar: No such file or directory".
 // `code()` is for programs: a system error, an errc, or a code of the library that failed.
 class error : public std::system_error {
@@ -49,3 +60,5 @@ class error : public std::system_error {
 
 template <>
 struct std::is_error_code_enum<lade::errc> : std::true_type {};
+template <>
+struct std::is_error_condition_enum<lade::condition> : std::true_type {};

@@ -86,9 +86,10 @@ TEST(CudaError, NamesTheErrorAndWhatWasBeingDone) {
 }
 
 TEST(CudaError, KnowsWhichErrorsEndTheUseOfADevice) {
-  EXPECT_TRUE(is_sticky(cuda_code(cudaErrorIllegalAddress)));
-  EXPECT_FALSE(is_sticky(cuda_code(cudaErrorMemoryAllocation)));
-  EXPECT_FALSE(is_sticky(std::error_code(cudaErrorIllegalAddress, std::system_category())));
+  EXPECT_EQ(cuda_code(cudaErrorIllegalAddress), condition::device_lost);
+  EXPECT_NE(cuda_code(cudaErrorMemoryAllocation), condition::device_lost);
+  std::error_code system(cudaErrorIllegalAddress, std::system_category());
+  EXPECT_NE(system, condition::device_lost);
 }
 
 }  // namespace lade::cuda

@@ -11,10 +11,10 @@ namespace lade::cuda {
 // The category of error codes of the CUDA runtime. A message is "cudaErrorMemoryAllocation: out of
 // memory". `error_code(cudaErrorMemoryAllocation, cuda::category())` compares with `code()` of what
 // functions of this module throw.
+//
+// After a sticky error, such as an illegal address in a kernel or a failure of the hardware, every
+// later call fails alike until the process ends. Its codes equal `lade::condition::device_lost`, so
+// that the run ends whatever its stages say of failures and retries.
 const std::error_category& category() noexcept;
-
-// Whether an error of CUDA has ended the process's use of the device: an illegal address in a
-// kernel, or a failure of the hardware. All later calls fail alike until the process ends.
-bool is_sticky(const std::error_code& code) noexcept;
 
 }  // namespace lade::cuda
