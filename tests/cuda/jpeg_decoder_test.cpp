@@ -317,7 +317,7 @@ TEST(JpegDecoderFallback, IsChosenForEachImage) {
   jpeg_decoder decoder(device(0), draw_on_cpu, {.max_pixels = 100});
   const std::string rotation(
       "\xe1"
-      "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0",
+      "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0",
       33);
   std::vector<jpeg_source> files{source({.seed = 1}),
                                  source({.seed = 2, .components = 4}),
