@@ -1,4 +1,5 @@
 #include "check.hpp"
+#include "jpeg_batch_writer.hpp"
 #include "on_cpu_pool.hpp"
 #include "runtime_api.hpp"
 
@@ -8,10 +9,49 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace lade::cuda {
+
+struct decode_jpegs::skips {
+  void count(const std::vector<std::exception_ptr>& failures) {
+    constexpr std::size_t most_reasons = 16;
+    std::lock_guard lock(mutex);
+    for (const auto& failure : failures) {
+      if (!failure) continue;
+      ++counts.skipped;
+      if (counts.reasons.size() < most_reasons) counts.reasons.push_back(reason_of(failure));
+    }
+  }
+
+  static std::string reason_of(const std::exception_ptr& failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const error& reason) {
+      return reason.what();
+    }
+  }
+
+  std::mutex mutex;
+  decode_jpegs_statistics counts;  // guarded by the mutex
+};
+
+decode_jpegs::decode_jpegs(jpeg_decoder decoder, const image_batch& to, view_of views,
+                           const decode_jpegs_options& options)
+    : decoder_(std::move(decoder)),
+      to_(checked_kind(to)),
+      views_(std::move(views)),
+      options_(options),
+      skips_(std::make_shared<skips>()),
+      copying_labels_(decoder_.on()) {}
+
+decode_jpegs_statistics decode_jpegs::stats() const {
+  std::lock_guard lock(skips_->mutex);
+  return skips_->counts;
+}
 
 static std::vector<jpeg_source> sources_of(const std::vector<sample>& samples) {
   std::vector<jpeg_source> sources;
@@ -22,6 +62,34 @@ static std::vector<jpeg_source> sources_of(const std::vector<sample>& samples) {
     sources.emplace_back(each.data(), each.name());
   }
   return sources;
+}
+
+static error none_left(const std::vector<std::exception_ptr>& failures) {
+  try {
+    std::rethrow_exception(failures.front());
+  } catch (const error& first) {
+    return error(first.code(), "decode a batch of " + std::to_string(failures.size()) + " samples",
+                 std::string("all have failed, the first: ") + first.what());
+  }
+}
+
+// Throws what fails the batch.
+static void require_images(const resized_jpegs& resized, lade::on_error on_error) {
+  const auto& failures = resized.failures();
+  auto has_failed = [](const std::exception_ptr& failure) { return failure != nullptr; };
+  if (on_error == lade::on_error::skip && std::ranges::all_of(failures, has_failed))
+    throw none_left(failures);
+  const auto first = std::ranges::find_if(failures, has_failed);
+  if (on_error == lade::on_error::fail && first != failures.end()) std::rethrow_exception(*first);
+}
+
+// Those that have been decoded.
+static std::vector<sample> decoded_samples(std::vector<sample> all,
+                                           const std::vector<std::exception_ptr>& failures) {
+  std::vector<sample> decoded;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!failures[i]) decoded.push_back(std::move(all[i]).without_data());
+  return decoded;
 }
 
 static std::vector<std::int64_t> labels_of(const std::vector<sample>& samples) {
@@ -65,11 +133,11 @@ task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> s
     };
   auto sources = sources_of(samples);
   auto resized = co_await self.decoder_.decode(std::move(sources), self.to_, std::move(views));
-  for (const auto& failure : resized.failures())
-    if (failure) std::rethrow_exception(failure);
+  require_images(resized, self.options_.on_error);
+  auto decoded = decoded_samples(std::move(samples), resized.failures());
   std::vector<device_block> blocks{resized.memory()};
   std::vector<named_tensor> tensors{named_tensor("data", resized.images())};
-  const auto numbers = labels_of(samples);
+  const auto numbers = labels_of(decoded);
   std::optional<tensor> labels;
   if (!numbers.empty()) {
     blocks.emplace_back(self.decoder_.memory(), numbers.size() * sizeof(std::int64_t),
@@ -77,8 +145,8 @@ task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> s
     labels = queue_labels(numbers, blocks.back());
   }
   auto ready = co_await await_copy(self.copying_labels_);
-  for (auto& each : samples) each = std::move(each).without_data();
-  co_return device_batch(std::move(tensors), std::move(samples), std::move(labels),
+  self.skips_->count(resized.failures());
+  co_return device_batch(std::move(tensors), std::move(decoded), std::move(labels),
                          std::move(blocks), std::move(ready));
 }
 

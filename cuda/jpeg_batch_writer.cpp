@@ -1,6 +1,7 @@
 #include "jpeg_batch_writer.hpp"
 
 #include "jpeg_pixels.hpp"
+#include "kernel_arguments.hpp"
 
 #include <lade/error.hpp>
 
@@ -15,8 +16,17 @@ static tensor_spec spec_of(const image_batch& batch, std::size_t images) {
   return {batch.type, {count, batch.height, batch.width, batch.channels}};
 }
 
+// Its memory is not known yet.
+const image_batch& checked_kind(const image_batch& to) {
+  alignas(16) std::byte anywhere[16];
+  auto kind = to;
+  kind.data = anywhere;
+  check_batch(kind, {"decode JPEG images to a batch"});
+  return to;
+}
+
 jpeg_batch_writer::jpeg_batch_writer(const image_batch& to, jpeg_decoder::view_of views)
-    : to_(to), views_(std::move(views)), image_bytes_(spec_of(to, 1).bytes()) {}
+    : to_(checked_kind(to)), views_(std::move(views)), image_bytes_(spec_of(to, 1).bytes()) {}
 
 image_source jpeg_batch_writer::source_of(const jpeg_item& item, std::size_t index) const {
   image_source source;
@@ -30,54 +40,58 @@ image_source jpeg_batch_writer::source_of(const jpeg_item& item, std::size_t ind
   return source;
 }
 
-image_batch jpeg_batch_writer::part(std::size_t first) const {
-  auto part = to_;
-  part.data = images_.bytes() + first * image_bytes_;
-  return part;
+void jpeg_batch_writer::add(jpeg_item& item, std::size_t index) {
+  if (item.failure) return;
+  try {
+    sources_.push_back(source_of(item, index));
+    indices_.push_back(index);
+  } catch (const std::exception& failure) {
+    if (is_of_batch(failure)) throw;
+    item.failure = named_failure(failure, jpeg_name(*item.source, index));
+  }
 }
 
 void jpeg_batch_writer::write(std::span<jpeg_item> items, device_resource& memory,
                               const stream& on) {
-  const auto spec = spec_of(to_, items.size());
-  memory_.emplace(memory, spec.bytes(), on);
-  images_ = tensor(spec, memory_->slice(0, spec.bytes()));
-  sources_.resize(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i)
-    if (!items[i].failure) sources_[i] = source_of(items[i], i);
+  for (std::size_t i = 0; i < items.size(); ++i) add(items[i], i);
+  memory_.emplace(memory, items.size() * image_bytes_, on);
+  if (sources_.empty()) return;
   current_device current(on.on());
-  for (std::size_t first = 0; first < items.size();) {
-    std::size_t end = first;
-    while (end < items.size() && !items[end].failure) ++end;
-    write_run(items, first, end, on);
-    first = end + 1;
+  if (refusal_of(sources_, on))
+    write_each(items, on);
+  else
+    written_ = sources_.size();
+}
+
+// If one image of several is refused, nothing is enqueued.
+std::optional<error> jpeg_batch_writer::refusal_of(std::span<const image_source> images,
+                                                   const stream& on) const {
+  auto next = to_;
+  next.data = memory_->bytes().data() + written_ * image_bytes_;
+  try {
+    write_images(images, next, on.handle());
+    return std::nullopt;
+  } catch (const error& refusal) {
+    if (refusal.code().category() != lade::error_category()) throw;
+    return refusal;
   }
 }
 
-// Where one image of several is refused, nothing is enqueued. So each is then written alone.
-void jpeg_batch_writer::write_run(std::span<jpeg_item> items, std::size_t first, std::size_t end,
-                                  const stream& on) {
-  if (first == end) return;
-  try {
-    write_images(std::span(sources_).subspan(first, end - first), part(first), on.handle());
-  } catch (const error& refusal) {
-    if (refusal.code().category() != lade::error_category()) throw;
-    for (auto i = first; i < end; ++i) write_one(items[i], i, on);
-  }
-}
-
-void jpeg_batch_writer::write_one(jpeg_item& item, std::size_t index, const stream& on) {
-  try {
-    write_images({&sources_[index], 1}, part(index), on.handle());
-  } catch (const error& refusal) {
-    if (refusal.code().category() != lade::error_category()) throw;
-    item.failure = named_failure(refusal, jpeg_name(*item.source, index));
+void jpeg_batch_writer::write_each(std::span<jpeg_item> items, const stream& on) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    auto& item = items[indices_[i]];
+    if (const auto refusal = refusal_of({&sources_[i], 1}, on))
+      item.failure = named_failure(*refusal, jpeg_name(*item.source, indices_[i]));
+    else
+      ++written_;
   }
 }
 
 resized_jpegs jpeg_batch_writer::take(std::span<jpeg_item> items) {
   std::vector<std::exception_ptr> failures;
   for (auto& item : items) failures.push_back(item.failure);
-  return {images_, *memory_, std::move(failures)};
+  const auto spec = spec_of(to_, written_);
+  return {tensor(spec, memory_->slice(0, spec.bytes())), *memory_, std::move(failures)};
 }
 
 }  // namespace lade::cuda

@@ -9,6 +9,7 @@
 #include <lade/cuda/memory.hpp>
 #include <lade/cuda/stream.hpp>
 #include <lade/cuda/write_images.hpp>
+#include <lade/error.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -17,13 +18,18 @@
 
 namespace lade::cuda {
 
+// The kind, if a batch of it can be. Throws error.
+const image_batch& checked_kind(const image_batch& to);
+
 // Of one batch. It must live until the stream has passed what write() enqueues.
 class jpeg_batch_writer {
  public:
+  // Throws error for a kind that cannot be.
   jpeg_batch_writer(const image_batch& to, jpeg_decoder::view_of views);
 
-  // Enqueues the kernels that write the views of all images that have not failed. An image that
-  // they refuse fails. Throws error if the batch has failed.
+  // Enqueues the kernels that write the views of all images that have not failed, one behind the
+  // other. An image that they refuse, or that has no view, fails. Throws error if the batch has
+  // failed.
   void write(std::span<jpeg_item> items, device_resource& memory, const stream& on);
 
   // What has been written, and the failures of the items.
@@ -31,16 +37,17 @@ class jpeg_batch_writer {
 
  private:
   image_source source_of(const jpeg_item& item, std::size_t index) const;
-  image_batch part(std::size_t first) const;
-  void write_run(std::span<jpeg_item> items, std::size_t first, std::size_t end, const stream& on);
-  void write_one(jpeg_item& item, std::size_t index, const stream& on);
+  void add(jpeg_item& item, std::size_t index);
+  std::optional<error> refusal_of(std::span<const image_source> images, const stream& on) const;
+  void write_each(std::span<jpeg_item> items, const stream& on);
 
   image_batch to_;
   jpeg_decoder::view_of views_;
   std::size_t image_bytes_;
   std::vector<image_source> sources_;
+  std::vector<std::size_t> indices_;  // of the items of the sources
   std::optional<device_block> memory_;
-  tensor images_;
+  std::size_t written_ = 0;  // images
 };
 
 }  // namespace lade::cuda

@@ -17,7 +17,6 @@
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <string_view>
 
 namespace lade::cuda {
@@ -85,7 +84,8 @@ jpeg_decoder::state::state(device on, cpu_decoder cpu, const jpeg_decoder_option
 }
 
 // A session, for a batch that has a permit. It is used again only if the stream has passed all of
-// the batch; otherwise its destructor waits for that, since memory of the batch is freed next.
+// the batch; otherwise its destructor waits for that, since memory of the batch is freed next. Nor
+// is it used again while nvJPEG keeps too much memory.
 class jpeg_decoder::state::lease {
  public:
   explicit lease(state& from) : from_(from) {
@@ -108,10 +108,9 @@ class jpeg_decoder::state::lease {
 
  private:
   void return_session() noexcept {
-    if (!passed_) {
-      (void)api().stream_synchronize(session_->on().handle());
+    if (!passed_) (void)api().stream_synchronize(session_->on().handle());
+    if (!passed_ || from_.engines.pinned_bytes() > from_.options.keep_pinned_bytes)
       return session_.reset();
-    }
     std::lock_guard lock(from_.mutex);
     from_.idle.push_back(std::move(session_));
   }
@@ -178,18 +177,19 @@ void jpeg_decoder::state::allocate(std::vector<jpeg_item>& items,
   }
   if (bytes == 0) return;
   const device_block all(*memory, bytes, on);
-  for (std::size_t i = 0; i < items.size(); ++i)
-    if (is_on_gpu(items[i].route))
-      items[i].image = tensor(specs[i], all.slice(first[i], specs[i].bytes()));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!is_on_gpu(items[i].route)) continue;
+    items[i].image = tensor(specs[i], all.slice(first[i], specs[i].bytes()));
+    items[i].memory = all;
+  }
 }
 
 void jpeg_decoder::state::decode_on_cpu(jpeg_item& item, std::size_t index) const {
   const auto name = jpeg_name(*item.source, index);
   try {
     item.decoded = arranged(others(item.source->file()), item.source->part(), options.planar);
-  } catch (const std::bad_alloc&) {
-    throw;
   } catch (const std::exception& failure) {
+    if (is_of_batch(failure)) throw;
     item.failure = named_failure(failure, name);
   }
 }
@@ -232,7 +232,8 @@ void jpeg_decoder::state::copy_others(std::vector<jpeg_item>& items, const strea
   for (auto& item : items) {
     if (item.decoded.rank() == 0) continue;
     const auto bytes = item.decoded.spec().bytes();
-    item.image = tensor(item.decoded.spec(), device_block(*memory, bytes, on).slice(0, bytes));
+    item.memory.emplace(*memory, bytes, on);
+    item.image = tensor(item.decoded.spec(), item.memory->slice(0, bytes));
     check(api().memcpy_async(item.image.bytes(), item.decoded.bytes(), bytes,
                              cudaMemcpyHostToDevice, on.handle()),
           decoding_batch);
@@ -253,7 +254,7 @@ static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
     if (item.failure)
       results.emplace_back(std::move(item.failure));
     else
-      results.emplace_back(std::move(item.image));
+      results.emplace_back(std::move(item.image), *std::move(item.memory));
   }
   return results;
 }
@@ -324,7 +325,8 @@ jpeg_decoder::statistics jpeg_decoder::stats() const noexcept {
           .unsupported = routed(jpeg_route::unsupported),
           .rotated = routed(jpeg_route::rotated),
           .damaged = routed(jpeg_route::damaged),
-          .failed = state_->failed.load(std::memory_order_relaxed)};
+          .failed = state_->failed.load(std::memory_order_relaxed),
+          .pinned_bytes = state_->engines.pinned_bytes()};
 }
 
 bool jpeg_decoder::has_hardware() const noexcept {

@@ -2,6 +2,7 @@
 
 #include <lade/error.hpp>
 
+#include <new>
 #include <string>
 
 namespace lade::cuda {
@@ -54,6 +55,12 @@ tensor arranged(const tensor& image, const jpeg_region& part, bool planar) {
 
 std::string jpeg_name(const jpeg_source& file, std::size_t index) {
   return file.name().empty() ? "image " + std::to_string(index) + " of a batch" : file.name();
+}
+
+bool is_of_batch(const std::exception& failure) noexcept {
+  const auto* coded = dynamic_cast<const std::system_error*>(&failure);
+  return dynamic_cast<const std::bad_alloc*>(&failure) ||
+         (coded && coded->code() == condition::device_lost);
 }
 
 std::exception_ptr named_failure(const std::exception& failure, std::string_view name) {

@@ -27,6 +27,9 @@ tensor arranged(const tensor& image, const jpeg_region& part, bool planar);
 // What errors call a file: its name, or "image 3 of a batch".
 std::string jpeg_name(const jpeg_source& file, std::size_t index);
 
+// Whether it fails the batch, not an image: no memory, or a device that is lost.
+bool is_of_batch(const std::exception& failure) noexcept;
+
 // "decode <name>: ...", with the code of the failure, or errc::failed if it has none.
 std::exception_ptr named_failure(const std::exception& failure, std::string_view name);
 

@@ -5,6 +5,7 @@
 
 #include <lade/error.hpp>
 
+#include <new>
 #include <utility>
 
 namespace lade::cuda {
@@ -41,11 +42,35 @@ static int deallocate_on_device(void* context, void* memory, std::size_t,
   }
 }
 
-static int allocate_pinned(void*, void** memory, std::size_t bytes, CUstream_st*) noexcept {
-  return api().host_alloc(memory, bytes, cudaHostAllocDefault);
+static int allocate_pinned(void* context, void** memory, std::size_t bytes, CUstream_st*) noexcept {
+  return static_cast<jpeg_staging*>(context)->allocate(memory, bytes);
 }
 
-static int deallocate_pinned(void*, void* memory, std::size_t, CUstream_st*) noexcept {
+static int deallocate_pinned(void* context, void* memory, std::size_t, CUstream_st*) noexcept {
+  return static_cast<jpeg_staging*>(context)->deallocate(memory);
+}
+
+int jpeg_staging::allocate(void** memory, std::size_t bytes) noexcept try {
+  const auto result = api().host_alloc(memory, bytes, cudaHostAllocDefault);
+  if (result != cudaSuccess) return result;
+  std::unique_ptr<void, int (*)(void*)> owned(
+      *memory, [](void* pinned) -> int { return api().free_host(pinned); });
+  std::lock_guard lock(mutex_);
+  live_.emplace(*memory, bytes);
+  (void)owned.release();
+  bytes_ += bytes;
+  return cudaSuccess;
+} catch (const std::bad_alloc&) {
+  return cudaErrorMemoryAllocation;
+}
+
+int jpeg_staging::deallocate(void* memory) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = live_.find(memory);
+    bytes_ -= found->second;
+    live_.erase(found);
+  }
   return api().free_host(memory);
 }
 
@@ -66,7 +91,7 @@ static bool is_lack_of_engines(nvjpeg_status status) noexcept {
 jpeg_engines::jpeg_engines(device on, bool hardware)
     : on_(on),
       on_device_{allocate_on_device, deallocate_on_device, &on_},
-      pinned_{allocate_pinned, deallocate_pinned, &on_} {
+      pinned_{allocate_pinned, deallocate_pinned, &staging_} {
   current_device current(on);
   check_nvjpeg(create_handle(nvjpeg_backend_gpu_hybrid, on_device_, pinned_, handles_[1]),
                starting_nvjpeg);
@@ -75,12 +100,16 @@ jpeg_engines::jpeg_engines(device on, bool hardware)
   if (!is_lack_of_engines(status)) check_nvjpeg(status, starting_nvjpeg);
 }
 
+static nvjpeg_pointer<nvjpegJpegState> create_jpeg_state(nvjpegHandle* handle) {
+  nvjpegJpegState* state = nullptr;
+  check_nvjpeg(nvjpeg().jpeg_state_create(handle, &state), starting_nvjpeg);
+  return nvjpeg_pointer<nvjpegJpegState>(state);
+}
+
 jpeg_session::route_state jpeg_session::create(nvjpegHandle* handle) {
   route_state made;
   made.handle = handle;
-  nvjpegJpegState* state = nullptr;
-  check_nvjpeg(nvjpeg().jpeg_state_create(handle, &state), starting_nvjpeg);
-  made.state.reset(state);
+  made.state = create_jpeg_state(handle);
   nvjpegJpegStream* header = nullptr;
   check_nvjpeg(nvjpeg().jpeg_stream_create(handle, &header), starting_nvjpeg);
   made.header.reset(header);
@@ -182,9 +211,21 @@ nvjpeg_status jpeg_session::enqueue(route_state& with, std::span<jpeg_item* cons
   return status;
 }
 
-static bool is_fault_of_an_image(nvjpeg_status status) noexcept {
+static bool is_fault_of_nvjpeg(nvjpeg_status status) noexcept {
+  return status == nvjpeg_status::execution_failed || status == nvjpeg_status::internal_error;
+}
+
+// Damage that nvJPEG does not notice while it reads may make it fail itself.
+static bool may_be_of_an_image(nvjpeg_status status) noexcept {
   return status == nvjpeg_status::bad_jpeg || status == nvjpeg_status::jpeg_not_supported ||
-         status == nvjpeg_status::incomplete_bitstream;
+         status == nvjpeg_status::incomplete_bitstream || is_fault_of_nvjpeg(status);
+}
+
+// Throws if the device is lost.
+void jpeg_session::recover(route_state& with, nvjpeg_status status) {
+  (void)api().get_last_error();
+  check(api().stream_synchronize(stream_.handle()), decoding_jpegs);
+  if (is_fault_of_nvjpeg(status)) with.state = create_jpeg_state(with.handle);
 }
 
 // nvJPEG does not tell which image of a batch it is that it cannot decode.
@@ -196,7 +237,8 @@ void jpeg_session::decode(std::span<jpeg_item> items, jpeg_route route) {
   current_device current(device_);
   auto& with = routes_[static_cast<std::size_t>(route)];
   const auto status = enqueue(with, all);
-  if (!is_fault_of_an_image(status)) return check_nvjpeg(status, decoding_jpegs);
+  if (!may_be_of_an_image(status)) return check_nvjpeg(status, decoding_jpegs);
+  recover(with, status);
   for (auto* item : all) decode_alone(with, *item);
 }
 
@@ -205,7 +247,8 @@ void jpeg_session::decode_alone(route_state& with, jpeg_item& item) {
   check(api().stream_synchronize(stream_.handle()), decoding_jpegs);
   auto* single = &item;
   const auto status = enqueue(with, {&single, 1});
-  if (!is_fault_of_an_image(status)) return check_nvjpeg(status, decoding_jpegs);
+  if (!may_be_of_an_image(status)) return check_nvjpeg(status, decoding_jpegs);
+  recover(with, status);
   item.route =
       status == nvjpeg_status::jpeg_not_supported ? jpeg_route::unsupported : jpeg_route::damaged;
 }

@@ -7,13 +7,18 @@
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/event.hpp>
 #include <lade/cuda/jpeg_decoder.hpp>
+#include <lade/cuda/memory.hpp>
 #include <lade/cuda/stream.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,8 +35,9 @@ struct jpeg_item {
   int width = 0;  // of the whole image, by its header
   int height = 0;
   jpeg_route route = jpeg_route::unsupported;
-  tensor image;    // in device memory
-  tensor decoded;  // by the CPU: it must live until it has been copied
+  tensor image;                        // in device memory
+  std::optional<device_block> memory;  // of the image
+  tensor decoded;                      // by the CPU: it must live until it has been copied
   std::exception_ptr failure;
 };
 
@@ -46,8 +52,23 @@ struct nvjpeg_deleter {
 template <class Object>
 using nvjpeg_pointer = std::unique_ptr<Object, nvjpeg_deleter>;
 
+// Pinned memory that nvJPEG has. Thread: any.
+class jpeg_staging {
+ public:
+  // Return what CUDA does.
+  int allocate(void** memory, std::size_t bytes) noexcept;
+  int deallocate(void* memory) noexcept;
+
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, std::size_t> live_;  // sizes; guarded by the mutex
+  std::atomic<std::size_t> bytes_ = 0;
+};
+
 // nvJPEG's handles on a device: one for the JPEG engines, if there are any, and one for the other
-// units. Any thread may use them. nvJPEG gets its memory from CUDA's stream-ordered pool.
+// units. Any thread may use them. nvJPEG gets memory of the GPU from CUDA's stream-ordered pool.
 class jpeg_engines {
  public:
   jpeg_engines(device on, bool hardware);
@@ -59,8 +80,12 @@ class jpeg_engines {
     return handles_[static_cast<std::size_t>(route)].get();
   }
 
+  // Pinned memory that the states of all sessions have.
+  std::size_t pinned_bytes() const noexcept { return staging_.bytes(); }
+
  private:
-  device on_;  // the allocators refer to it, and nvJPEG to the allocators
+  device on_;  // the allocators refer to both, and nvJPEG to the allocators
+  jpeg_staging staging_;
   nvjpeg_allocator on_device_;
   nvjpeg_allocator pinned_;
   std::array<nvjpeg_pointer<nvjpegHandle>, 2> handles_;
@@ -80,8 +105,8 @@ class jpeg_session {
   jpeg_route route(const jpeg_item& item);
 
   // Enqueues the decoding of all items that have this route. They have memory. Images that turn
-  // out to be damaged, or not to be supported, get another route. Throws error if the batch has
-  // failed.
+  // out to be damaged, or not to be supported, get another route; so do those in which nvJPEG
+  // fails itself while the device goes on. Throws error if the batch has failed.
   void decode(std::span<jpeg_item> items, jpeg_route route);
 
  private:
@@ -99,6 +124,7 @@ class jpeg_session {
   route_state create(nvjpegHandle* handle);
   jpeg_route route_on(route_state& with, jpeg_route route, const jpeg_item& item);
   nvjpeg_status enqueue(route_state& with, std::span<jpeg_item* const> items);
+  void recover(route_state& with, nvjpeg_status status);
   void decode_alone(route_state& with, jpeg_item& item);
   void initialize(route_state& with, std::size_t images);
   nvjpegDecodeParams* params(route_state& with, std::size_t index, const jpeg_region& part);

@@ -6,23 +6,19 @@
 
 #include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/cuda/stream.hpp>
-#include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/this_context.hpp>
 
+#include "../cuda/jpeg_files.hpp"
 #include "bench.hpp"
 
 #include <cuda_runtime_api.h>
-#include <jpeglib.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -39,34 +35,13 @@ static void require_cuda(cudaError_t result) {
 
 static void require_nvjpeg(nvjpeg_status status) { check_nvjpeg(status, "run the bare loop"); }
 
+// The same that torch_jpeg.py draws.
 static buffer encode(unsigned seed) {
-  jpeg_compress_struct jpeg{};
-  jpeg_error_mgr errors{};
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&jpeg);
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&jpeg, &bytes, &size);
-  jpeg.image_width = width;
-  jpeg.image_height = height;
-  jpeg.input_components = 3;
-  jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_quality(&jpeg, 90, TRUE);
-  jpeg_start_compress(&jpeg, TRUE);
-  std::array<unsigned char, 3 * width> row;
-  auto* first = row.data();
-  for (unsigned y = 0; y < height; ++y) {
-    for (unsigned i = 0; i < row.size(); ++i)
-      row[i] = static_cast<unsigned char>((i * y + seed) / 97 + i * 7919 % 23);
-    jpeg_write_scanlines(&jpeg, &first, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-  jpeg_destroy_compress(&jpeg);
-  buffer file(size);
-  std::memcpy(file.data(), bytes, size);
-  std::free(bytes);
-  return file;
+  std::vector<unsigned char> pixels;
+  for (unsigned y = 0; y < height; ++y)
+    for (unsigned i = 0; i < 3 * width; ++i)
+      pixels.push_back(static_cast<unsigned char>((i * y + seed) / 97 + i * 7919 % 23));
+  return encode_jpeg({.width = width, .height = height}, pixels);
 }
 
 // A thread of the bare loop: a state, a stream and memory for a batch.
@@ -175,14 +150,8 @@ static void compare(bool hardware, const std::vector<buffer>& files) {
 }
 
 static int run_jpeg_bench() {
-  if (device::count() == 0) {
-    std::puts(device::why_none().c_str());
-    return 77;
-  }
-  try {
-    (void)nvjpeg();
-  } catch (const error& missing) {
-    std::puts(missing.what());
+  if (const auto why = why_no_jpegs(); !why.empty()) {
+    std::puts(why.c_str());
     return 77;
   }
   std::vector<buffer> files;

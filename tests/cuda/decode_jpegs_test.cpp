@@ -12,6 +12,8 @@
 
 #include <cstring>
 #include <memory>
+#include <random>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,15 +22,19 @@
 #include "../../cuda/runtime_api.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/seed.hpp"
 #include "emulated_grids.hpp"
 #include "fake_driver.hpp"
 #include "fake_nvjpeg.hpp"
 
 namespace lade::cuda {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 using testing::ThrowsMessage;
+using testing::UnorderedElementsAre;
 using testing_support::code_of;
 
 // The emulated grids, which run where the stream comes to them.
@@ -135,15 +141,33 @@ TEST(ResizedJpegs, FailAlone) {
   for (std::uint8_t i = 0; i < 5; ++i)
     files.push_back(source({.seed = i, .bits = i == 1 ? 12 : 8}));
   const auto batch = sync_wait(world.runtime, decoder.decode(std::move(files), small(8, 8), view));
-  for (std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{4}}) {
-    EXPECT_FALSE(batch.failures()[i]);
-    expect_view(batch.images()[static_cast<std::int64_t>(i)], static_cast<std::uint8_t>(i), 0, 0);
+  EXPECT_EQ(to_string(batch.images().shape()), "[3, 8, 8, 3]");
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(batch.failures()[2 * std::size_t{i}]);
+    expect_view(batch.images()[i], static_cast<std::uint8_t>(2 * i), 0, 0);
   }
   EXPECT_THAT([&] { std::rethrow_exception(batch.failures()[1]); },
               ThrowsMessage<error>(HasSubstr("decode s1.jpg: the GPU cannot decode it")));
   EXPECT_THAT([&] { std::rethrow_exception(batch.failures()[3]); },
               ThrowsMessage<error>(HasSubstr("decode s3.jpg: write images on the device")));
   EXPECT_EQ(decoder.stats().failed, 2u);
+}
+
+TEST(ResizedJpegs, FailWithTheirViews) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  auto view = [](std::size_t index, int, int) {
+    if (index < 2) throw std::runtime_error("no view");
+    return image_view{};
+  };
+  std::vector<jpeg_source> files{source({.seed = 1}), source({.seed = 2})};
+  auto batch = sync_wait(world.runtime, decoder.decode(files, small(8, 8), view));
+  EXPECT_EQ(to_string(batch.images().shape()), "[0, 8, 8, 3]");
+  files.push_back(source({.seed = 3}));
+  batch = sync_wait(world.runtime, decoder.decode(files, small(8, 8), view));
+  expect_view(batch.images()[0], 3, 0, 0);
+  EXPECT_THAT([&] { std::rethrow_exception(batch.failures()[1]); },
+              ThrowsMessage<error>("decode s2.jpg: no view"));
 }
 
 TEST(ResizedJpegs, AreRefusedAsAWhole) {
@@ -155,6 +179,17 @@ TEST(ResizedJpegs, AreRefusedAsAWhole) {
   EXPECT_EQ(decode(jpeg_decoder(device(0), {}, {.planar = true}), {source({.seed = 1})}),
             errc::invalid_argument);
   EXPECT_EQ(decode(jpeg_decoder(device(0)), {}), errc::invalid_argument);
+  const jpeg_decoder decoder(device(0));
+  auto decode_to = [&](const image_batch& to) {
+    std::vector<jpeg_source> files{source({.seed = 1})};
+    (void)sync_wait(world.runtime, decoder.decode(std::move(files), to));
+  };
+  EXPECT_THAT([&] { decode_to(small(0, 3)); },
+              ThrowsMessage<error>(HasSubstr("decode JPEG images to a batch: ")));
+  EXPECT_EQ(code_of([&] { decode_to({.type = element_type::i64, .width = 3, .height = 3}); }),
+            errc::unsupported);
+  EXPECT_EQ(code_of([&] { (void)sync_wait(decoder.decode({source({.seed = 1})}, small(5, 3))); }),
+            errc::no_runtime);
 }
 
 static sample jpeg_sample(int i) {
@@ -204,6 +239,133 @@ TEST(DecodeJpegs, NamesTheSampleThatCannotBeDecoded) {
     for (auto& made : world.runtime.run(batches)) (void)made.size();
   };
   EXPECT_THAT(consume, ThrowsMessage<error>(HasSubstr("decode f4.jpg: the GPU cannot decode it")));
+}
+
+static constexpr decode_jpegs_options skipping{.on_error = on_error::skip};
+
+TEST(DecodeJpegs, LeavesOutSamplesThatCannotBeDecoded) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(5, 3), from_label, skipping);
+  auto batches =
+      from(test::numbers{12}) | map(jpeg_sample, {.concurrency = 1}) | batch(4) | map(decode);
+  std::vector<int> numbers;
+  std::vector<std::size_t> sizes;
+  for (auto& made : world.runtime.run(batches)) {
+    sizes.push_back(made.size());
+    EXPECT_EQ(made.tensor().shape()[0], static_cast<std::int64_t>(made.size()));
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      numbers.push_back(static_cast<int>(made.labels().data<std::int64_t>()[i] / 10));
+      EXPECT_EQ(made.samples()[i].key(), "f" + std::to_string(numbers.back()) + ".jpg");
+      EXPECT_FALSE(made.samples()[i].has_data());
+      expect_view(made.tensor()[at], static_cast<std::uint8_t>(numbers.back()), numbers.back() % 4,
+                  0);
+    }
+  }
+  EXPECT_THAT(numbers, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8, 10, 11));
+  EXPECT_THAT(sizes, ElementsAre(4, 3, 3));
+  EXPECT_EQ(decode.stats().skipped, 2u);
+  EXPECT_THAT(decode.stats().reasons, UnorderedElementsAre(StartsWith("decode f4.jpg: the GPU"),
+                                                           StartsWith("decode f9.jpg: the GPU")));
+}
+
+TEST(DecodeJpegs, FailsABatchOfWhichNoSampleIsLeft) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(5, 3), {}, skipping);
+  std::vector<sample> bad{jpeg_sample(4), jpeg_sample(9)};
+  EXPECT_THAT([&] { (void)sync_wait(world.runtime, decode(bad)); },
+              ThrowsMessage<error>(HasSubstr("decode a batch of 2 samples: all have failed, the "
+                                             "first: decode f4.jpg: the GPU cannot decode it")));
+  EXPECT_EQ(code_of([&] { (void)sync_wait(world.runtime, decode(bad)); }), errc::unsupported);
+  EXPECT_EQ(decode.stats().skipped, 0u);
+}
+
+TEST(DecodeJpegs, KeepsTheReasonsOfTheFirst) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(5, 3), {}, skipping);
+  std::vector<sample> samples{jpeg_sample(1)};
+  for (int i = 0; i < 20; ++i) samples.push_back(jpeg_sample(5 * i + 4));
+  EXPECT_EQ(sync_wait(world.runtime, decode(std::move(samples))).size(), 1u);
+  EXPECT_EQ(decode.stats().skipped, 20u);
+  EXPECT_EQ(decode.stats().reasons.size(), 16u);
+}
+
+// Each sample has a chance to be undecodable, to have no view, or one that is refused.
+static image_view view_or_failure(const sample& of, int, int) {
+  const auto number = of.label() / 10;
+  if (number % 7 == 3) throw std::runtime_error("no view");
+  if (number % 7 == 5) return {.crop = {.left = 6, .width = 5, .height = 3}};
+  return {.crop = {.left = static_cast<double>(number % 4), .width = 5, .height = 3}};
+}
+
+TEST(DecodeJpegs, LeavesOutAnySamples) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(5, 3), view_or_failure, skipping);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<sample> samples{jpeg_sample(0)};
+    std::vector<int> expected{0};
+    for (auto left = random() % 9; left > 0; --left) {
+      const auto number = static_cast<int>(random() % 250);
+      samples.push_back(jpeg_sample(number));
+      if (number % 5 != 4 && number % 7 != 3 && number % 7 != 5) expected.push_back(number);
+    }
+    const auto made = sync_wait(world.runtime, decode(std::move(samples)));
+    ASSERT_EQ(made.size(), expected.size());
+    ASSERT_EQ(made.tensor().shape()[0], static_cast<std::int64_t>(expected.size()));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(made.labels().data<std::int64_t>()[i], 10 * expected[i]);
+      expect_view(made.tensor()[static_cast<std::int64_t>(i)],
+                  static_cast<std::uint8_t>(expected[i]), expected[i] % 4, 0);
+    }
+  }
+}
+
+TEST(DecodeJpegs, EndsTheRunWithTheDevice) {
+  fake_driver driver;
+  fake_nvjpeg nvjpeg(driver);
+  queued_grids grids;
+  lade::runtime runtime({.threads = 3});
+  jpeg_decoder decoder(device(0));
+  auto batches = from(test::numbers{-1}) | map(jpeg_sample, {.concurrency = 1}) | batch(4) |
+                 map(decode_jpegs(decoder, small(5, 3), {}, skipping),
+                     {.retry = {.attempts = 1000, .pause = {}}, .on_error = on_error::skip});
+  auto made = runtime.run(batches, {.on_error = on_error::skip});
+  EXPECT_TRUE(made.wait_next());
+  driver.break_device(cudaErrorIllegalAddress);
+  const auto code = code_of([&] {
+    while (made.wait_next()) {}
+  });
+  EXPECT_EQ(code, condition::device_lost) << code.message();
+}
+
+TEST(DecodeJpegs, RefusesNoSamples) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  decode_jpegs decode(decoder, small(5, 3));
+  EXPECT_THAT([&] { (void)sync_wait(world.runtime, decode({})); },
+              ThrowsMessage<error>("decode JPEG images on a GPU: there are no files"));
+}
+
+TEST(DecodeJpegs, RefusesWhatCannotWork) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  EXPECT_EQ(code_of([&] { decode_jpegs(decoder, small(5, 0)); }), errc::invalid_argument);
+  const image_batch whole{.type = element_type::i32, .width = 5, .height = 3};
+  EXPECT_EQ(code_of([&] { decode_jpegs(decoder, whole); }), errc::unsupported);
+  world.driver.fail_next("stream_create", cudaErrorMemoryAllocation);
+  EXPECT_TRUE(code_of([&] { decode_jpegs(decoder, small(5, 3)); }));
+  const decode_jpegs planar(jpeg_decoder(device(0), {}, {.planar = true}), small(5, 3));
+  EXPECT_EQ(code_of([&] { (void)sync_wait(world.runtime, planar({jpeg_sample(1)})); }),
+            errc::invalid_argument);
+  const decode_jpegs decode(decoder, small(5, 3));
+  EXPECT_EQ(code_of([&] { (void)sync_wait(decode({jpeg_sample(1)})); }), errc::no_runtime);
 }
 
 TEST(DecodeJpegs, RefusesSamplesWithoutData) {

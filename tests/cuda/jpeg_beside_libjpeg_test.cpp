@@ -19,70 +19,26 @@
 #include <vector>
 
 #include <cuda_runtime_api.h>
-#include <jpeglib.h>
 
-#include "../../cuda/nvjpeg_api.hpp"
 #include "../support/seed.hpp"
+#include "jpeg_files.hpp"
 
 namespace lade::cuda {
 
-// How an image is encoded.
-struct encoding {
-  int width;
-  int height;
-  int columns_per_chroma;  // 0: grey
-  int rows_per_chroma;
-  bool progressive;
-};
-
 // A smooth picture with some noise, as photographs have.
-static std::vector<unsigned char> picture(const encoding& how, std::mt19937_64& random) {
+static std::vector<unsigned char> picture(const jpeg_encoding& how, std::mt19937_64& random) {
   std::array<double, 6> waves{};
   for (auto& wave : waves) wave = 0.01 + static_cast<double>(random() % 1000) / 10'000;
-  const int channels = how.columns_per_chroma == 0 ? 1 : 3;
   std::vector<unsigned char> pixels;
   for (int y = 0; y < how.height; ++y)
     for (int x = 0; x < how.width; ++x)
-      for (int c = 0; c < channels; ++c) {
+      for (int c = 0; c < how.channels(); ++c) {
         const auto i = static_cast<std::size_t>(c);
         const double wave = std::sin(x * waves[2 * i]) * std::cos(y * waves[2 * i + 1]);
         const double noise = static_cast<double>(random() % 16);
         pixels.push_back(static_cast<unsigned char>(120 + 100 * wave + noise));
       }
   return pixels;
-}
-
-static buffer encode(const encoding& how, std::vector<unsigned char> pixels) {
-  jpeg_compress_struct jpeg{};
-  jpeg_error_mgr errors{};
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&jpeg);
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&jpeg, &bytes, &size);
-  jpeg.image_width = static_cast<JDIMENSION>(how.width);
-  jpeg.image_height = static_cast<JDIMENSION>(how.height);
-  jpeg.input_components = how.columns_per_chroma == 0 ? 1 : 3;
-  jpeg.in_color_space = how.columns_per_chroma == 0 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_quality(&jpeg, 90, TRUE);
-  if (how.columns_per_chroma > 0) {
-    jpeg.comp_info[0].h_samp_factor = how.columns_per_chroma;
-    jpeg.comp_info[0].v_samp_factor = how.rows_per_chroma;
-  }
-  if (how.progressive) jpeg_simple_progression(&jpeg);
-  jpeg_start_compress(&jpeg, TRUE);
-  const auto row_bytes = static_cast<std::size_t>(how.width * jpeg.input_components);
-  for (std::size_t y = 0; y < static_cast<std::size_t>(how.height); ++y) {
-    auto* row = pixels.data() + y * row_bytes;
-    jpeg_write_scanlines(&jpeg, &row, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-  jpeg_destroy_compress(&jpeg);
-  buffer file(size);
-  std::memcpy(file.data(), bytes, size);
-  std::free(bytes);
-  return file;
 }
 
 static tensor decode_by_libjpeg(const buffer& file) {
@@ -131,16 +87,11 @@ static void expect_near(const std::vector<std::uint8_t>& values, const std::uint
 class GpuJpegDecoder : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (device::count() == 0) GTEST_SKIP() << device::why_none();
-    try {
-      (void)nvjpeg();
-    } catch (const error& missing) {
-      GTEST_SKIP() << missing.what();
-    }
+    if (const auto why = why_no_jpegs(); !why.empty()) GTEST_SKIP() << why;
   }
 
-  std::vector<encoding> encodings() {
-    std::vector<encoding> all;
+  std::vector<jpeg_encoding> encodings() {
+    std::vector<jpeg_encoding> all;
     for (bool progressive : {false, true})
       for (auto [columns, rows] : {std::pair(1, 1), {2, 1}, {2, 2}, {1, 2}, {4, 1}, {0, 0}})
         for (int round = 0; round < 2; ++round)
@@ -165,7 +116,7 @@ TEST_P(GpuJpegDecoder, IsNearLibjpeg) {
   std::vector<buffer> files;
   std::vector<jpeg_source> sources;
   for (const auto& how : all) {
-    files.push_back(encode(how, picture(how, random)));
+    files.push_back(encode_jpeg(how, picture(how, random)));
     sources.emplace_back(files.back());
   }
   const auto decoded = decode(decoder, std::move(sources));
@@ -185,8 +136,8 @@ TEST_P(GpuJpegDecoder, IsNearLibjpeg) {
 
 TEST_P(GpuJpegDecoder, DecodesPartsAsWholeImages) {
   jpeg_decoder decoder(device(0), decode_by_libjpeg, {.hardware = GetParam()});
-  const encoding how{400, 300, 2, 2, false};
-  const auto file = encode(how, picture(how, random));
+  const jpeg_encoding how{400, 300, 2, 2, false};
+  const auto file = encode_jpeg(how, picture(how, random));
   const jpeg_region part{37, 51, 200, 101};
   std::vector<jpeg_source> sources;
   sources.emplace_back(file);
@@ -207,8 +158,8 @@ TEST_P(GpuJpegDecoder, DecodesPartsAsWholeImages) {
 TEST_P(GpuJpegDecoder, GoesOnAfterDamage) {
   auto any_image = [](const buffer&) { return tensor(element_type::u8, {4, 6, 3}); };
   jpeg_decoder decoder(device(0), any_image, {.hardware = GetParam()});
-  const encoding how{320, 240, 2, 2, false};
-  const auto file = encode(how, picture(how, random));
+  const jpeg_encoding how{320, 240, 2, 2, false};
+  const auto file = encode_jpeg(how, picture(how, random));
   for (int round = 0; round < 50; ++round) {
     std::vector<jpeg_source> sources;
     for (int i = 0; i < 8; ++i) {

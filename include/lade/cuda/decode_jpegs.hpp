@@ -6,14 +6,28 @@
 #include <lade/cuda/image_batch.hpp>
 #include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/cuda/stream.hpp>
+#include <lade/failure.hpp>
 #include <lade/sample.hpp>
 #include <lade/task.hpp>
 
+#include <cstdint>
 #include <functional>
-#include <utility>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace lade::cuda {
+
+struct decode_jpegs_options {
+  // What becomes of samples that cannot be decoded: they fail their batch, or it is given without
+  // them.
+  lade::on_error on_error = lade::on_error::fail;
+};
+
+struct decode_jpegs_statistics {
+  std::uint64_t skipped = 0;              // samples that batches were given without
+  std::vector<std::string> reasons = {};  // why: the errors of the first 16, which name them
+};
 
 // A function of a map over batches of samples: decodes, crops, resizes and normalises on the GPU.
 //
@@ -29,7 +43,16 @@ namespace lade::cuda {
 // Two batches are decoded at a time if the map does not say otherwise. More than
 // jpeg_decoder_options::batches wait for each other.
 //
-// A sample that cannot be decoded fails its batch, with an error that names it.
+// A sample that cannot be decoded fails its batch, with an error that names it, or is left out:
+//
+//   lade::cuda::decode_jpegs decode(decoder, to, {}, {.on_error = lade::on_error::skip});
+//
+// Tensors, labels and samples() then have the others, in their order. A batch of which no sample is
+// left fails. What a stage or a run says of failures is for whole batches: a sample that is left
+// out is not among the run's failures, counts to no error budget, and is not tried again. stats()
+// tells of it. A device that is lost always ends the run.
+//
+// Copies share the statistics.
 //
 // Not yet run on a GPU: tested over a driver, an nvJPEG and kernels that a test replaces.
 class decode_jpegs {
@@ -37,25 +60,31 @@ class decode_jpegs {
   static constexpr unsigned default_concurrency = 2;
 
   // The view of a sample's image of that size: random crops and flips, for instance. Called on
-  // threads of the runtime, several at a time for different batches.
+  // threads of the runtime, several at a time for different batches. What it throws fails the
+  // sample.
   using view_of = std::function<image_view(const sample& of, int width, int height)>;
 
-  // Without `views`, whole images are resized. Throws error.
-  decode_jpegs(jpeg_decoder decoder, const image_batch& to, view_of views = {})
-      : decoder_(std::move(decoder)),
-        to_(to),
-        views_(std::move(views)),
-        copying_labels_(decoder_.on()) {}
+  // Without `views`, whole images are resized. Throws error: invalid_argument for a `to` that
+  // cannot be, unsupported for other element types, and what the device refuses.
+  decode_jpegs(jpeg_decoder decoder, const image_batch& to, view_of views = {},
+               const decode_jpegs_options& options = {});
 
-  // Throws error(invalid_argument) if a sample has not been read, or there are none.
+  // Throws error(invalid_argument) if a sample has not been read, if there are none, and for a
+  // planar decoder; and what jpeg_decoder::decode() throws.
   task<device_batch> operator()(std::vector<sample> samples) const;
 
+  decode_jpegs_statistics stats() const;
+
  private:
+  struct skips;
+
   static task<device_batch> decode(decode_jpegs self, std::vector<sample> samples);
 
   jpeg_decoder decoder_;
   image_batch to_;
   view_of views_;
+  decode_jpegs_options options_;
+  std::shared_ptr<skips> skips_;
   stream copying_labels_;
 };
 

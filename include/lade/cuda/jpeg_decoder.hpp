@@ -6,13 +6,16 @@
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/image_batch.hpp>
 #include <lade/cuda/memory.hpp>
+#include <lade/cuda/stream.hpp>
 #include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -48,10 +51,13 @@ class jpeg_source {
   jpeg_region part_;
 };
 
-// What has become of a file: an image in device memory, or why there is none.
+// What has become of a file: an image in device memory, or why there is none. A share: images that
+// the GPU has decoded in one batch share their memory, which returns when the last one is
+// destroyed.
 class decoded_jpeg {
  public:
-  explicit decoded_jpeg(tensor image) : image_(std::move(image)) {}
+  decoded_jpeg(tensor image, device_block memory)
+      : image_(std::move(image)), memory_(std::move(memory)) {}
   explicit decoded_jpeg(std::exception_ptr failure) : failure_(std::move(failure)) {}
 
   // u8 [height, width, 3], or [3, height, width] of a planar decoder: red, green, blue. Throws the
@@ -63,8 +69,22 @@ class decoded_jpeg {
 
   const std::exception_ptr& failure() const noexcept { return failure_; }  // null if there is none
 
+  // Work of the stream reads the image: its memory returns when the stream has passed what is
+  // queued when the last share is destroyed. The stream must exist until then. Nothing happens if
+  // there is no image. Throws error.
+  void use_on(const stream& reader) const {
+    if (memory_) memory_->use_on(reader);
+  }
+
+  // Work that is queued on the stream from now on does not read the image, nor others that share
+  // its memory. Throws error.
+  void record_on(const stream& reader) const {
+    if (memory_) memory_->record_on(reader);
+  }
+
  private:
   tensor image_;
+  std::optional<device_block> memory_;
   std::exception_ptr failure_;
 };
 
@@ -80,7 +100,7 @@ class resized_jpegs {
   resized_jpegs(tensor images, device_block memory, std::vector<std::exception_ptr> failures)
       : images_(std::move(images)), memory_(std::move(memory)), failures_(std::move(failures)) {}
 
-  // One image for each file. Those of files with a failure have no defined values.
+  // One image for each file without a failure, in the order of the files.
   const tensor& images() const noexcept { return images_; }
 
   // For each file, an error that names it, or null.
@@ -99,6 +119,11 @@ struct jpeg_decoder_options {
   bool hardware = true;  // use the JPEG engines of GPUs that have some
   unsigned batches = 2;  // decoded at the same time; each has a stream, and nvJPEG's memory
   std::int64_t max_pixels = 89'478'485;  // of an image; larger ones go to the CPU's decoder
+
+  // Pinned memory that nvJPEG may keep between batches, of all that are decoded at a time. If it
+  // has more when a batch is done, that batch's memory is freed. The next one then takes
+  // milliseconds to allocate its own.
+  std::size_t keep_pinned_bytes = std::size_t{1} << 30;
 
   // Where the memory of images comes from; null: the default pool of the device (device_memory).
   // Lifetime: see memory_resource.hpp.
@@ -119,7 +144,8 @@ struct jpeg_decoder_options {
 // - The CPU's decoder is called for all others: other formats, CMYK, RGB, 12 bits, arithmetic and
 //   lossless coding, unusual subsampling, more than `max_pixels` pixels; images that are to be
 //   rotated or mirrored (orientation in Exif or XMP), which nvJPEG leaves as they are; and damaged
-//   images. stats() counts why.
+//   images, among which are those that make nvJPEG fail while the device goes on. stats() counts
+//   why.
 //
 // Pixels differ from those of libjpeg-turbo, since nvJPEG computes the transform and the
 // interpolation of chroma otherwise. A test allows a mean difference of 1 level of 256, and more
@@ -146,8 +172,9 @@ class jpeg_decoder {
                         const jpeg_decoder_options& options = {});
 
   // Results in the order of the files. The images are complete: the GPU has written them. Those
-  // that it decoded share one allocation, which lives as long as one of them. It is used again at
-  // once when the last of them is destroyed: streams that read it must have passed that work.
+  // that it decoded share one allocation, which lives as long as one of them. It is used again when
+  // the last of them is destroyed, behind the streams of decoded_jpeg::use_on(). Other streams must
+  // have passed the work that reads it.
   //
   // While `batches` are being decoded, others wait. A stop ends that wait, and keeps the CPU's
   // decoder from being called; work of the GPU is always awaited, since it writes the images.
@@ -157,7 +184,7 @@ class jpeg_decoder {
   task<std::vector<decoded_jpeg>> decode(std::vector<jpeg_source> files) const;
 
   // The view of file `index`, whose image has that size. Called on threads of the runtime, one
-  // call at a time for a batch.
+  // call at a time for a batch. What it throws fails the image.
   using view_of = std::function<image_view(std::size_t index, int width, int height)>;
 
   // Decodes files and writes views of the images to a batch, by write_images() on the same stream:
@@ -165,8 +192,8 @@ class jpeg_decoder {
   // Without `views`, whole images are resized. The full images need memory until then.
   //
   // Otherwise as decode(). An image that write_images() refuses, such as one that shrinks by more
-  // than 100, fails alone. If it refuses `to`, all do. Throws error(invalid_argument) for a planar
-  // decoder, and if there are no files.
+  // than 100, fails alone. Throws error(invalid_argument) for a planar decoder, for a `to` that
+  // cannot be, and if there are no files; error(unsupported) for other element types.
   task<resized_jpegs> decode(std::vector<jpeg_source> files, image_batch to,
                              view_of views = {}) const;
 
@@ -178,6 +205,7 @@ class jpeg_decoder {
     std::uint64_t rotated = 0;      // ... because of their orientation
     std::uint64_t damaged = 0;      // ... because they are damaged
     std::uint64_t failed = 0;       // not decoded at all; counted above, too
+    std::size_t pinned_bytes = 0;   // that nvJPEG has now
   };
   statistics stats() const noexcept;
 
