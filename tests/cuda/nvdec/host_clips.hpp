@@ -80,12 +80,17 @@ class fake_kernels {
   static int queue(const Work& work, CUstream_st* on) {
     auto run = [](void* argument) {
       const std::unique_ptr<Work> launched(static_cast<Work*>(argument));
-      if (current_) EXPECT_EQ((current_->now_->*Launch)(*launched, nullptr), 0);
+      if (current_) run_now<Launch>(*launched);
     };
     auto launched = std::make_unique<Work>(work);
     const int failed = api().launch_host_func(on, run, launched.get());
     if (failed == 0) (void)launched.release();
     return failed;
+  }
+
+  template <auto Launch, class Work>
+  static void run_now(const Work& work) {
+    EXPECT_EQ((current_->now_->*Launch)(work, nullptr), 0);
   }
 
   static constexpr kernel_launches queued{queue<byte_copy, &kernel_launches::copy>,
