@@ -26,7 +26,6 @@ void require_gpu_options(const media::clip_options& options) {
   const bool coloured =
       options.colour == media::image_colour::rgb || options.colour == media::image_colour::bgr;
   require_gpu_option(coloured, "the colour must be rgb or bgr");
-  require_gpu_option(options.layout != media::clip_layout::cthw, "the layout must be thwc or tchw");
 }
 
 static media::image_options crop_options_of(const media::clip_options& options) {

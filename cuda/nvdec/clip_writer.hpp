@@ -17,14 +17,14 @@
 namespace lade::cuda {
 
 // Throws error(unsupported) naming an option of clips that the GPU does not have, whatever the
-// video: a colour but RGB and BGR, the layout cthw.
+// video: a colour but RGB and BGR.
 void require_gpu_options(const media::clip_options& options);
 
 // Writes the frames of the clips of one video, as media::decode_clip does. All have the same crop.
 class clip_writer {
  public:
-  // `numbers`: the frames of the clips. `into`: contiguous, in memory of the GPU. Throws
-  // error(unsupported) for a video that must be turned.
+  // `numbers`: the frames of the clips. The layout is thwc or tchw. `into`: contiguous, in memory
+  // of the GPU. Throws error(unsupported) for a video that must be turned.
   clip_writer(const media::clip_options& options, const media::stream_info& from,
               std::span<const std::int64_t> numbers, const tensor& into, random draw);
 

@@ -161,13 +161,33 @@ static void require_decodable(const CUVIDEOFORMAT& sequence, device on,
     throw error(errc::limit_exceeded, doing, "a picture has more than max_pixels");
 }
 
+// Neither cropped nor resized, pictures are mapped as they are coded: then no filter touches them.
+bool surface_decoder::maps_all() const noexcept {
+  return options_.width == 0 && options_.crop.width == 0;
+}
+
+// The part of a coded picture that is wanted.
+decoder_format::rectangle surface_decoder::part_of(const CUVIDEOFORMAT& sequence) const {
+  const auto& area = sequence.display_area;
+  const auto& crop = options_.crop;
+  if (crop.width == 0) return {area.left, area.top, area.right, area.bottom};
+  const decoder_format::rectangle part{area.left + crop.left, area.top + crop.top,
+                                       area.left + crop.left + crop.width,
+                                       area.top + crop.top + crop.height};
+  if (part.right > area.right || part.bottom > area.bottom)
+    throw error(errc::invalid_argument, doing_,
+                "the crop is not inside of its pictures of " +
+                    std::to_string(area.right - area.left) + " x " +
+                    std::to_string(area.bottom - area.top));
+  return part;
+}
+
 decoder_format surface_decoder::format_for(const CUVIDEOFORMAT& sequence) const {
   require_decodable(sequence, sessions_->on, options_, doing_);
-  const auto& area = sequence.display_area;
-  const bool resizes = options_.width > 0;
-  // Not resized, pictures are mapped whole: then no filter touches them.
   const auto all = decoder_format::rectangle{0, 0, static_cast<int>(sequence.coded_width),
                                              static_cast<int>(sequence.coded_height)};
+  const auto display = maps_all() ? all : part_of(sequence);
+  const bool resizes = options_.width > 0;
   constexpr unsigned in_flight = 2;  // more than the pictures that others refer to
   return {.codec = sequence.codec,
           .chroma = sequence.chroma_format,
@@ -175,11 +195,11 @@ decoder_format surface_decoder::format_for(const CUVIDEOFORMAT& sequence) const 
           .bits = 8U + sequence.bit_depth_luma_minus8,
           .coded_width = sequence.coded_width,
           .coded_height = sequence.coded_height,
-          .display = resizes
-                         ? decoder_format::rectangle{area.left, area.top, area.right, area.bottom}
-                         : all,
-          .target_width = resizes ? static_cast<unsigned>(options_.width) : sequence.coded_width,
-          .target_height = resizes ? static_cast<unsigned>(options_.height) : sequence.coded_height,
+          .display = display,
+          .target_width =
+              static_cast<unsigned>(resizes ? options_.width : display.right - display.left),
+          .target_height =
+              static_cast<unsigned>(resizes ? options_.height : display.bottom - display.top),
           .decode_surfaces = sequence.min_num_decode_surfaces + in_flight,
           .output_surfaces = static_cast<unsigned>(options_.surfaces)};
 }
@@ -188,15 +208,15 @@ decoder_format surface_decoder::format_for(const CUVIDEOFORMAT& sequence) const 
 // H.273.
 surface surface_decoder::surface_for(const CUVIDEOFORMAT& sequence) const {
   const auto coding = coding_of(sequence);
-  const auto& area = sequence.display_area;
+  const auto part = part_of(sequence);
   const auto& colour = sequence.video_signal_description;
   const auto& container = stream_.parameters();
   constexpr int unspecified = 2;
   const bool resizes = options_.width > 0;
-  surface shown{.width = resizes ? options_.width : area.right - area.left,
-                .height = resizes ? options_.height : area.bottom - area.top,
-                .left = resizes ? 0 : area.left,
-                .top = resizes ? 0 : area.top,
+  surface shown{.width = resizes ? options_.width : part.right - part.left,
+                .height = resizes ? options_.height : part.bottom - part.top,
+                .left = maps_all() ? part.left : 0,
+                .top = maps_all() ? part.top : 0,
                 .chroma = coding.chroma,
                 .bits = coding.bits};
   shown.matrix = colour.matrix_coefficients;

@@ -80,6 +80,8 @@ class surface_decoder {
   static int on_display(void* self, CUVIDPARSERDISPINFO* picture) noexcept;
 
   int begin_sequence(const CUVIDEOFORMAT& format);
+  bool maps_all() const noexcept;
+  decoder_format::rectangle part_of(const CUVIDEOFORMAT& sequence) const;
   decoder_format format_for(const CUVIDEOFORMAT& sequence) const;
   surface surface_for(const CUVIDEOFORMAT& sequence) const;
   void show(const CUVIDPARSERDISPINFO& picture);

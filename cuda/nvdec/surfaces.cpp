@@ -78,16 +78,32 @@ static task<> decode_range(const media::video& from, const media::packet_range& 
   wanted.require_all();
 }
 
-static void check_surface_options(const surface_options& options) {
-  const auto require = [](bool condition, std::string_view why) {
-    if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", why);
-  };
+static void require_surface_option(bool condition, std::string_view why) {
+  if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", why);
+}
+
+static bool is_even_edge(int edge) {
   constexpr int most = 32766;
+  return edge >= 0 && edge <= most && edge % 2 == 0;
+}
+
+static void check_crop(const surface_region& crop) {
+  const bool is_whole = crop.width == 0 && crop.height == 0;
+  require_surface_option(is_whole || (crop.width != 0 && crop.height != 0),
+                         "only one of the crop's width and height is given");
+  require_surface_option(!is_whole || (crop.left == 0 && crop.top == 0), "the crop has no size");
+  require_surface_option(is_even_edge(crop.left) && is_even_edge(crop.top) &&
+                             is_even_edge(crop.width) && is_even_edge(crop.height),
+                         "the crop must consist of even numbers, up to 32766");
+}
+
+static void check_surface_options(const surface_options& options) {
+  const auto require = require_surface_option;
   require(options.surfaces >= 1 && options.surfaces <= 16, "surfaces must be 1 to 16");
   require((options.width == 0) == (options.height == 0), "only one of width and height is given");
-  require(options.width >= 0 && options.width <= most && options.width % 2 == 0 &&
-              options.height >= 0 && options.height <= most && options.height % 2 == 0,
+  require(is_even_edge(options.width) && is_even_edge(options.height),
           "width and height must be even, up to 32766");
+  check_crop(options.crop);
 }
 
 static task<> decode_on_pool(media::video from, std::vector<std::int64_t> numbers, stream on,

@@ -6,6 +6,7 @@
 #include <lade/cuda/jpeg_decoder.hpp>
 #include <lade/cuda/nvdec/capabilities.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
+#include <lade/cuda/nvdec/decode_clips.hpp>
 #include <lade/cuda/nvdec/surfaces.hpp>
 #include <lade/cuda/to_device.hpp>
 #include <lade/io/directory.hpp>
@@ -283,7 +284,9 @@ lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& 
 }  // namespace page_22_serving
 
 namespace page_24_videos_on_gpus {
+inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& clip);
+void train(const lade::tensor& clips, const lade::tensor& labels);
 void launch_my_kernel(std::int64_t number, const std::array<const void*, 3>& planes,
                       std::int64_t pitch, CUstream_st* stream);
 }  // namespace page_24_videos_on_gpus

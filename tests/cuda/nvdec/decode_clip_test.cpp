@@ -1,5 +1,6 @@
 #include <lade/cuda/nvdec/capabilities.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
+#include <lade/cuda/to_device.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/io/file.hpp>
@@ -11,21 +12,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "../../../cuda/runtime_api.hpp"
-#include "../../media/av/media_files.hpp"
 #include "../../support/coroutines.hpp"
-#include "../emulated_grids.hpp"
 #include "../worlds.hpp"
+#include "coded_videos.hpp"
 #include "fake_gpu.hpp"
+#include "host_clips.hpp"
 
 namespace lade::cuda {
 
@@ -33,59 +30,18 @@ using media::clip_options;
 using testing::HasSubstr;
 using testing_support::code_of;
 
-static sample sample_of(const std::string& recipe) {
-  return sample(recipe).with_data(
-      media::read_bytes(media::video_path(media::video_recipe(recipe))));
-}
-
-// The elements of a clip as floats.
-static std::vector<float> floats_of(const tensor& host) {
-  std::vector<float> all(host.spec().elements());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = host.type() == element_type::u8 ? static_cast<float>(host.data<std::uint8_t>()[i])
-                                             : host.data<float>()[i];
-  return all;
-}
-
 static tensor host_copy(const device_clip& of) {
-  tensor host(of.frames().spec());
-  stream reader(device(of.frames().where().index));
+  const stream reader(device(of.frames().where().index));
   of.use_on(reader);
-  EXPECT_EQ(api().memcpy_async(host.bytes(), of.frames().bytes(), host.spec().bytes(),
-                               cudaMemcpyDeviceToHost, reader.handle()),
-            cudaSuccess);
-  reader.synchronize();
-  return host;
+  return host_tensor(of.frames(), reader);
 }
-
-static float largest_difference(const tensor& a, const tensor& b) {
-  const auto left = floats_of(a);
-  const auto right = floats_of(b);
-  float largest = left.size() == right.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i)
-    largest = std::max(largest, std::abs(left[i] - right[i]));
-  return largest;
-}
-
-// Kernels that run on the CPU, when the stream has passed what is in front of them.
-class fake_kernels {
- public:
-  explicit fake_kernels(fake_driver& driver) : grids_(1) {
-    grids_.before_launch = [&driver] {
-      while (driver.queued() > 0) driver.run();
-    };
-  }
-
- private:
-  emulated_grids grids_;
-};
 
 class NvdecClips : public testing::TestWithParam<driver_kind> {
  protected:
   void SetUp() override {
     if (GetParam() == driver_kind::fake) {
       fake_ = std::make_unique<fake_gpu>(fake_nvcuvid::options{.engines = 1});
-      kernels_ = std::make_unique<fake_kernels>(fake_->driver);
+      kernels_ = std::make_unique<fake_kernels>();
     } else if (device::count() == 0) {
       GTEST_SKIP() << device::why_none();
     } else if (limits_of(device(0), {.codec = "h264"}).engines == 0) {
@@ -95,9 +51,11 @@ class NvdecClips : public testing::TestWithParam<driver_kind> {
 
   // Decodes with both; they differ by no more than a level.
   void expect_equal(const std::string& recipe, const clip_options& options, float level = 1) {
-    SCOPED_TRACE(recipe);
+    expect_equal(sample_of(recipe), options, level);
+  }
+  void expect_equal(const sample& in, const clip_options& options, float level = 1) {
+    SCOPED_TRACE(in.name());
     runtime runtime({.threads = 2});
-    const auto in = sample_of(recipe);
     const decode_clip decode(options);
     const auto clip = sync_wait(runtime, decode(in, random(7, 1)));
     const auto expected = media::decode_clip(options)(in, random(7, 1));
@@ -152,6 +110,38 @@ TEST_P(NvdecClips, OfEachCropAndTypeAreThoseOfTheCpu) {
                               .colour = media::image_colour::bgr});
 }
 
+TEST_P(NvdecClips, HaveTheColoursThatAreStated) {
+  for (const auto& video : coloured_videos())
+    expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
+}
+
+TEST_P(NvdecClips, OfEachDepthAreThoseOfTheCpu) {
+  for (const auto& video : deep_videos())
+    if (fake_ || limits_of(device(0), video.coding).engines > 0)
+      expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 60, .height = 40});
+}
+
+TEST_P(NvdecClips, WithPlanesOfChannelsAreThoseOfTheCpu) {
+  using enum media::clip_layout;
+  const media::clip_sampling several{
+      .frames = 4, .clips = 3, .position = media::clip_position::spaced};
+  for (const auto& sampling : {media::clip_sampling{.frames = 5}, several})
+    expect_equal("h264.mp4", {.sampling = sampling, .width = 40, .height = 22, .layout = cthw});
+  expect_equal("h264.mp4", {.sampling = {.frames = 80, .end = media::clip_end::shorten},
+                            .width = 32,
+                            .height = 24,
+                            .layout = cthw});
+  expect_equal("h264.mp4",
+               {.sampling = several,
+                .width = 40,
+                .height = 22,
+                .layout = cthw,
+                .type = element_type::f32,
+                .mean = media::imagenet_mean,
+                .stddev = media::imagenet_stddev},
+               0.02F);
+}
+
 INSTANTIATE_TEST_SUITE_P(Fake, NvdecClips, testing::Values(driver_kind::fake));
 INSTANTIATE_TEST_SUITE_P(Gpu, NvdecClips, testing::Values(driver_kind::real));
 
@@ -172,16 +162,64 @@ static std::string reason_of(const std::string& recipe) {
 
 TEST(NvdecClip, IsLeftToTheCpuWhereTheGpuCannotDecodeIt) {
   fake_gpu gpu({.refused = {cudaVideoCodec_HEVC}});
-  const fake_kernels kernels(gpu.driver);
+  const fake_kernels kernels;
   EXPECT_THAT(reason_of("hevc.mp4"), HasSubstr("does not decode hevc"));
   EXPECT_THAT(reason_of("mpeg4-b.mp4"), HasSubstr("left to the CPU"));
   EXPECT_THAT(reason_of("h264-rotated.mov"), HasSubstr("must be turned"));
   EXPECT_THAT(reason_of("h264-repeated-times.mkv"), HasSubstr("by their times"));
 }
 
+// Each statement changes the clip, so that none can be ignored.
+TEST(NvdecClip, OfOtherColoursDiffers) {
+  const clip_options whole{.sampling = {.frames = 1}, .width = 178, .height = 98};
+  std::vector<tensor> clips;
+  for (const auto& video : coloured_videos())
+    clips.push_back(media::decode_clip(whole)(sample_of(video), random(3, 1)));
+  for (std::size_t i = 0; i < 6; ++i)
+    for (std::size_t k = 0; k < i; ++k) EXPECT_GT(largest_difference(clips[i], clips[k]), 4);
+  EXPECT_EQ(largest_difference(clips[6], clips[2]), 0);  // the stream's statement counts
+  EXPECT_EQ(largest_difference(clips[7], clips[4]), 0);  // only the container has one
+}
+
+TEST(NvdecClip, OfTheCpuIsCopiedFromPinnedMemory) {
+  fake_gpu gpu({.refused = {cudaVideoCodec_H264}});
+  const fake_kernels kernels;
+  runtime runtime({.threads = 2});
+  EXPECT_THAT(transfers_of(runtime).pinned_bytes, 0u);
+  const decode_clip decode(small);
+  for (int i = 0; i < 3; ++i) (void)sync_wait(runtime, decode(sample_of("h264.mp4")));
+  EXPECT_EQ(decode.stats().by_cpu, 3u);
+  EXPECT_GT(transfers_of(runtime).pinned_bytes, 0u);
+  EXPECT_EQ(transfers_of(runtime).fallback_bytes, 0u);
+}
+
+// Each clip that follows would fail as well, and the consumer would get none, without a word.
+TEST(NvdecClip, OfALostDeviceEndsTheRunWhateverTheStageSaysOfFailures) {
+  fake_gpu gpu;
+  {
+    const fake_kernels kernels;
+    runtime runtime({.threads = 2});
+    const decode_clip decode(small);
+    std::vector<sample> samples(20, sample_of("h264.mp4"));
+    auto clips =
+        from(samples) |
+        map(decode, {.concurrency = 1, .retry = {.attempts = 3}, .on_error = on_error::skip});
+    int taken = 0;
+    const auto code = code_of([&] {
+      for (auto& clip : runtime.run(clips)) {
+        EXPECT_TRUE(clip.is_decoded_by_gpu());
+        if (++taken == 2) gpu.driver.break_device(cudaErrorIllegalAddress);
+      }
+    });
+    EXPECT_EQ(code, condition::device_lost) << code.message();
+    EXPECT_LT(taken, 20);
+  }
+  gpu.abandoned = gpu.nvdec.live().decoders;
+}
+
 TEST(NvdecClip, IsLeftToTheCpuAfterAFailureOfNvdec) {
   fake_gpu gpu;
-  const fake_kernels kernels(gpu.driver);
+  const fake_kernels kernels;
   gpu.nvdec.fail_next("create_decoder", CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_THAT(reason_of("h264.mp4"), HasSubstr("cudaErrorMemoryAllocation"));
 }
@@ -200,7 +238,7 @@ static const bool was_loaded = [] {
 
 TEST(NvdecClip, OfADamagedVideoFailsAsOnTheCpu) {
   fake_gpu gpu;
-  const fake_kernels kernels(gpu.driver);
+  const fake_kernels kernels;
   runtime runtime({.threads = 2});
   const auto whole = sample_of("h264.mp4").data();
   const auto cut = sample("cut.mp4").with_data(whole.slice(0, whole.size() / 2));
@@ -213,10 +251,7 @@ TEST(NvdecClip, NeedsOptionsThatTheGpuHas) {
   fake_gpu gpu;
   auto grey = small;
   grey.colour = media::image_colour::grey;
-  auto planes = small;
-  planes.layout = media::clip_layout::cthw;
-  for (const auto& wrong : {grey, planes})
-    EXPECT_EQ(code_of([&] { decode_clip decode(wrong); }), errc::unsupported);
+  EXPECT_EQ(code_of([&] { decode_clip decode(grey); }), errc::unsupported);
   for (const int surfaces : {0, 17})
     EXPECT_EQ(code_of([&] { decode_clip decode(small, {.surfaces = surfaces}); }),
               errc::invalid_argument);
@@ -226,7 +261,7 @@ TEST(NvdecClip, NeedsOptionsThatTheGpuHas) {
 
 TEST(NvdecClip, ReturnsItsMemory) {
   fake_gpu gpu;
-  const fake_kernels kernels(gpu.driver);
+  const fake_kernels kernels;
   {
     runtime runtime({.threads = 2});
     const decode_clip decode(small);
@@ -240,7 +275,7 @@ TEST(NvdecClip, ReturnsItsMemory) {
 
 TEST(NvdecClip, IsAnItemOfAPipeline) {
   fake_gpu gpu({.engines = 1});
-  const fake_kernels kernels(gpu.driver);
+  const fake_kernels kernels;
   runtime runtime({.threads = 2});
   std::vector<sample> samples;
   for (const auto* recipe : {"h264.mp4", "hevc.mp4", "mpeg4-b.mp4", "h264-open-gop.mp4"})
@@ -259,7 +294,7 @@ static task<device_clip> read_clip(std::string path, decode_clip decode) {
 
 TEST(NvdecClip, IsReadByRanges) {
   fake_gpu gpu;
-  const fake_kernels kernels(gpu.driver);
+  const fake_kernels kernels;
   runtime runtime({.threads = 2});
   const auto path = media::video_path(media::video_recipe("h264-long-gop.mp4"));
   const decode_clip decode(small);

@@ -27,38 +27,63 @@ static thread_local int sequence_callbacks = 0;
 
 using shared_frame = std::shared_ptr<const AVFrame>;
 
-// The planes of a picture as they lie in a surface.
-static std::vector<std::byte> surface_bytes(const AVFrame& of, unsigned width, unsigned height,
-                                            unsigned pitch) {
-  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.format));
-  const int depth = format->comp[0].depth;
-  const int bytes = depth > 8 ? 2 : 1;
-  const bool planar = format->log2_chroma_w == 0;
-  const unsigned rows = (height + 1) / 2 * 2;
-  std::vector<std::byte> all(std::size_t{rows} * pitch * (planar ? 3 : 2), std::byte{0x55});
-  const auto put = [&](int plane, std::size_t row, std::size_t sample, const std::uint8_t* from) {
-    unsigned value = *from;
-    if (bytes == 2) value = (from[0] | unsigned{from[1]} << 8) << (16 - depth);
-    auto* to = all.data() + (static_cast<std::size_t>(plane) * rows + row) * pitch +
-               sample * static_cast<std::size_t>(bytes);
-    std::memcpy(to, &value, static_cast<std::size_t>(bytes));
-  };
-  for (int c = 0; c < 3; ++c) {
-    const int shift_x = c > 0 ? format->log2_chroma_w : 0;
-    const int shift_y = c > 0 ? format->log2_chroma_h : 0;
-    const int w = -(-of.width >> shift_x);
-    const int h = -(-of.height >> shift_y);
-    for (int y = 0; y < h; ++y)
-      for (int x = 0; x < w; ++x) {
-        const auto* from = of.data[c] + std::ptrdiff_t{y} * of.linesize[c] + x * bytes;
-        const int sample = c > 0 && !planar ? 2 * x + c - 1 : x;
-        if (static_cast<unsigned>(sample) < width + 1)
-          put(planar ? c : std::min(c, 1), static_cast<std::size_t>(y),
-              static_cast<std::size_t>(sample), from);
-      }
+static int divided_up(int count, int shift) { return -(-count >> shift); }
+
+// Writes the planes of a coded picture as they lie in a surface: samples of more than 8 bits are
+// the upper bits of 16. What lies outside of the picture stays as it is.
+class surface_writer {
+ public:
+  surface_writer(const AVFrame& from, const CUVIDDECODECREATEINFO& how, unsigned pitch)
+      : from_(from),
+        format_(*av_pix_fmt_desc_get(static_cast<AVPixelFormat>(from.format))),
+        how_(how),
+        pitch_(pitch) {}
+
+  void write(std::vector<std::byte>& to) const {
+    for (int c = 0; c < 3; ++c) {
+      const int width = divided_up(static_cast<int>(how_.ulTargetWidth), shift_x(c));
+      const int height = divided_up(static_cast<int>(how_.ulTargetHeight), shift_y(c));
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x)
+          write_sample(
+              c, x, y,
+              source(x, how_.display_area.left, how_.display_area.right, width, shift_x(c)),
+              source(y, how_.display_area.top, how_.display_area.bottom, height, shift_y(c)), to);
+    }
   }
-  return all;
-}
+
+ private:
+  int shift_x(int c) const { return c > 0 ? format_.log2_chroma_w : 0; }
+  int shift_y(int c) const { return c > 0 ? format_.log2_chroma_h : 0; }
+
+  static int source(int i, int begin, int end, int count, int shift) {
+    return (begin >> shift) + fake_nvcuvid::nearest(i, divided_up(end - begin, shift), count);
+  }
+
+  void write_sample(int c, int x, int y, int from_x, int from_y, std::vector<std::byte>& to) const {
+    if (from_x >= divided_up(from_.width, shift_x(c)) ||
+        from_y >= divided_up(from_.height, shift_y(c)))
+      return;
+    const int depth = format_.comp[0].depth;
+    const int bytes = depth > 8 ? 2 : 1;
+    const auto* sample =
+        from_.data[c] + std::ptrdiff_t{from_y} * from_.linesize[c] + from_x * bytes;
+    unsigned value = *sample;
+    if (bytes == 2) value = (sample[0] | unsigned{sample[1]} << 8) << (16 - depth);
+    const bool planar = format_.log2_chroma_w == 0;
+    const int plane = planar ? c : std::min(c, 1);
+    const int column = c > 0 && !planar ? 2 * x + c - 1 : x;
+    const auto rows = (how_.ulTargetHeight + 1) / 2 * 2;
+    const auto row = static_cast<std::size_t>(plane) * rows + static_cast<std::size_t>(y);
+    std::memcpy(to.data() + row * pitch_ + static_cast<std::size_t>(column * bytes), &value,
+                static_cast<std::size_t>(bytes));
+  }
+
+  const AVFrame& from_;
+  const AVPixFmtDescriptor& format_;
+  const CUVIDDECODECREATEINFO& how_;
+  unsigned pitch_;
+};
 
 struct fake_nvcuvid::fake_decoder {
   struct output {
@@ -120,6 +145,7 @@ struct fake_nvcuvid::fake_parser {
     codec.reset(avcodec_alloc_context3(found));
     codec->thread_count = 1;
     codec->err_recognition = 0;
+    codec->apply_cropping = 0;  // pictures are as they are coded, where the codec has such a part
     avcodec_open2(codec.get(), found, nullptr);
   }
   ~fake_parser() {
@@ -153,8 +179,10 @@ struct fake_nvcuvid::fake_parser {
     result.codec = how.CodecType;
     result.coded_width = static_cast<unsigned>(std::max(codec->coded_width, frame.width));
     result.coded_height = static_cast<unsigned>(std::max(codec->coded_height, frame.height));
-    result.display_area.right = frame.width;
-    result.display_area.bottom = frame.height;
+    result.display_area.left = static_cast<int>(frame.crop_left);
+    result.display_area.top = static_cast<int>(frame.crop_top);
+    result.display_area.right = frame.width - static_cast<int>(frame.crop_right);
+    result.display_area.bottom = frame.height - static_cast<int>(frame.crop_bottom);
     result.bit_depth_luma_minus8 = static_cast<unsigned char>(format->comp[0].depth - 8);
     result.bit_depth_chroma_minus8 = result.bit_depth_luma_minus8;
     result.chroma_format = format->nb_components < 3    ? cudaVideoChromaFormat_Monochrome
@@ -204,6 +232,13 @@ struct fake_nvcuvid::fake_parser {
 
 // The parser whose callback is running on this thread.
 static thread_local shared_frame* frame_of_callback = nullptr;
+
+template <class Rectangle>
+static bool is_inside(const Rectangle& area, unsigned long width, unsigned long height) {
+  return area.left >= 0 && area.top >= 0 && area.left < area.right && area.top < area.bottom &&
+         static_cast<unsigned long>(area.right) <= width &&
+         static_cast<unsigned long>(area.bottom) <= height;
+}
 
 // The functions of the table.
 struct fake_nvcuvid::table : nvcuvid_api {
@@ -272,7 +307,8 @@ struct fake_nvcuvid::table : nvcuvid_api {
     };
     create_decoder = [](CUvideodecoder* made, CUVIDDECODECREATEINFO* info) {
       return locked("create_decoder", true, [&](auto& it) {
-        if (info->ulNumDecodeSurfaces < 1 || info->ulNumOutputSurfaces < 1)
+        if (info->ulNumDecodeSurfaces < 1 || info->ulNumOutputSurfaces < 1 ||
+            !is_inside(info->display_area, info->ulWidth, info->ulHeight))
           return CUDA_ERROR_INVALID_VALUE;
         auto decoder = std::make_unique<fake_decoder>();
         decoder->info = *info;
@@ -321,11 +357,15 @@ struct fake_nvcuvid::table : nvcuvid_api {
         auto* decoder = it.decoder_of(handle);
         if (!decoder) return CUDA_ERROR_INVALID_HANDLE;
         if (sequence_callbacks == 0) it.fault("a decoder was reconfigured outside of a sequence");
-        if (info->ulWidth > decoder->info.ulMaxWidth || info->ulHeight > decoder->info.ulMaxHeight)
+        if (info->ulWidth > decoder->info.ulMaxWidth ||
+            info->ulHeight > decoder->info.ulMaxHeight ||
+            !is_inside(info->display_area, info->ulWidth, info->ulHeight))
           return CUDA_ERROR_INVALID_VALUE;
         decoder->release();
         decoder->info.ulWidth = info->ulWidth;
         decoder->info.ulHeight = info->ulHeight;
+        decoder->info.display_area = {info->display_area.left, info->display_area.top,
+                                      info->display_area.right, info->display_area.bottom};
         decoder->info.ulTargetWidth = info->ulTargetWidth;
         decoder->info.ulTargetHeight = info->ulTargetHeight;
         decoder->info.ulNumDecodeSurfaces = info->ulNumDecodeSurfaces;
@@ -420,11 +460,9 @@ CUresult fake_nvcuvid::map(fake_decoder& decoder, int index, unsigned long long*
     void* to;
     std::vector<std::byte> samples;
   };
-  auto* work =
-      new fill{free->memory,
-               surface_bytes(*picture->second, static_cast<unsigned>(decoder.info.ulTargetWidth),
-                             static_cast<unsigned>(decoder.info.ulTargetHeight), decoder.pitch)};
-  work->samples.resize(std::min(work->samples.size(), decoder.surface_bytes));
+  auto* work = new fill{free->memory, {}};
+  work->samples.assign(decoder.surface_bytes, std::byte{0x55});
+  surface_writer(*picture->second, decoder.info, decoder.pitch).write(work->samples);
   const auto run = [](void* argument) {
     const std::unique_ptr<fill> done(static_cast<fill*>(argument));
     std::memcpy(done->to, done->samples.data(), done->samples.size());

@@ -19,7 +19,8 @@ namespace lade::cuda {
 // As the real one, the parser takes Annex B, is a packet late, calls back inside of parse_data,
 // shows pictures in the order of presentation, and uses the memory of a picture again once it has
 // shown it. A mapped picture is filled in the order of the stream. Once it is unmapped, other
-// pictures are mapped there: at once, its samples are lost.
+// pictures are mapped there: at once, its samples are lost. It has the display area of the decoder,
+// resized to the target size: each sample is the nearest one, as `nearest` has it.
 //
 // It finds misuse, which `faults()` lists: calls without the context, NAL units with lengths, a
 // picture that is mapped after its memory was used again, more mapped surfaces than there are, a
@@ -61,6 +62,9 @@ class fake_nvcuvid {
 
   // The most decoders that ever lived at a time.
   std::size_t most_decoders() const;
+
+  // Which of `from` samples stands for sample i of `to`.
+  static int nearest(int i, int from, int to) noexcept { return (2 * i + 1) * from / (2 * to); }
 
   // How many contexts the calling thread has pushed.
   static std::size_t depth();

@@ -12,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "fake_nvcuvid.hpp"
+
 extern "C" {
 #include <libavutil/frame.h>
 #include <libavutil/pixdesc.h>
@@ -75,26 +77,39 @@ class surface_copy {
   std::vector<std::vector<std::byte>> planes_;
 };
 
-// The samples of a planar frame of the CPU.
-inline host_picture picture_of_frame(const media::frame& of) {
+// The samples of a part of a planar frame of the CPU, resized as fake_nvcuvid does.
+inline host_picture picture_of_frame(const media::frame& of, const surface_region& part, int width,
+                                     int height) {
   const auto& frame = of.get();
   const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
-  host_picture result{frame.width, frame.height, {}};
+  const std::size_t bytes = format->comp[0].depth > 8 ? 2 : 1;
+  host_picture result{width, height, {}};
   for (int c = 0; c < 3; ++c) {
-    const int w = c > 0 ? -(-frame.width >> format->log2_chroma_w) : frame.width;
-    const int h = c > 0 ? -(-frame.height >> format->log2_chroma_h) : frame.height;
-    const std::size_t bytes = format->comp[0].depth > 8 ? 2 : 1;
-    for (int y = 0; y < h; ++y)
-      for (int x = 0; x < w; ++x) {
+    const int across = c > 0 ? format->log2_chroma_w : 0;
+    const int down = c > 0 ? format->log2_chroma_h : 0;
+    const auto source = [](int i, int begin, int from, int to, int shift) {
+      return (begin >> shift) + fake_nvcuvid::nearest(i, -(-from >> shift), -(-to >> shift));
+    };
+    for (int y = 0; y < -(-height >> down); ++y)
+      for (int x = 0; x < -(-width >> across); ++x) {
+        const auto row = std::ptrdiff_t{source(y, part.top, part.height, height, down)};
+        const auto column = std::ptrdiff_t{source(x, part.left, part.width, width, across)};
         std::uint16_t sample = 0;
-        std::memcpy(&sample,
-                    frame.data[c] + std::ptrdiff_t{y} * frame.linesize[c] +
-                        static_cast<std::size_t>(x) * bytes,
-                    bytes);
+        std::memcpy(
+            &sample,
+            frame.data[c] + row * frame.linesize[c] + column * static_cast<std::ptrdiff_t>(bytes),
+            bytes);
         result.samples.push_back(sample);
       }
   }
   return result;
+}
+
+// All samples of it.
+inline host_picture picture_of_frame(const media::frame& of) {
+  const int width = of.get().width;
+  const int height = of.get().height;
+  return picture_of_frame(of, {.width = width, .height = height}, width, height);
 }
 
 }  // namespace lade::cuda

@@ -27,6 +27,7 @@
 #include "../../support/seed.hpp"
 #include "../fake_driver.hpp"
 #include "../worlds.hpp"
+#include "coded_videos.hpp"
 #include "fake_gpu.hpp"
 #include "host_surfaces.hpp"
 
@@ -63,12 +64,17 @@ static std::vector<std::pair<std::int64_t, host_picture>> decode_on(
   return pictures;
 }
 
-// The same, decoded by the CPU.
+// The same, decoded by the CPU; with a crop or a size, cropped and resized as fake_nvcuvid does.
 static std::vector<std::pair<std::int64_t, host_picture>> decode_on_cpu(
-    const media::video& from, const std::vector<std::int64_t>& numbers) {
+    const media::video& from, const std::vector<std::int64_t>& numbers,
+    const surface_options& options = {}) {
   std::vector<std::pair<std::int64_t, host_picture>> pictures;
   from.for_each_frame(numbers, [&](std::int64_t number, const media::frame& decoded) {
-    pictures.emplace_back(number, picture_of_frame(decoded));
+    auto part = options.crop;
+    if (part.width == 0) part = {.width = decoded.get().width, .height = decoded.get().height};
+    const int width = options.width > 0 ? options.width : part.width;
+    const int height = options.height > 0 ? options.height : part.height;
+    pictures.emplace_back(number, picture_of_frame(decoded, part, width, height));
   });
   return pictures;
 }
@@ -121,6 +127,16 @@ TEST_P(NvdecSurfaces, OfSomeFramesEqualThoseOfTheCpu) {
   }
 }
 
+TEST_P(NvdecSurfaces, OfACropAreThatPartOfThoseOfTheCpu) {
+  runtime runtime({.threads = 2});
+  for (const surface_region& crop :
+       std::vector<surface_region>{{}, {32, 16, 96, 48}, {2, 4, 48, 16}, {128, 80, 48, 16}}) {
+    const surface_options options{.crop = crop};
+    EXPECT_TRUE(decode_on(runtime, from_, {3, 14}, options) ==
+                decode_on_cpu(from_, {3, 14}, options));
+  }
+}
+
 static std::string name_of_case(const testing::TestParamInfo<decoded_case>& of) {
   std::string name;
   for (const char each : std::string(std::get<1>(of.param)))
@@ -160,14 +176,116 @@ TEST(NvdecDecoders, AreUsedAgainByLaterVideos) {
   EXPECT_EQ(gpu.nvdec.calls("destroy_decoder"), 1u);
 }
 
-// Enlarges nothing: the fake does not resize, but its surfaces have the size.
 static void decode_resized(runtime& in, int width) {
   const auto from = video_of("h264.mp4");
-  const auto decoded = decode_on(in, from, {0}, {.width = width, .height = 64});
-  ASSERT_EQ(decoded.size(), 1u);
-  EXPECT_EQ(decoded[0].second.width, width);
-  EXPECT_EQ(decoded[0].second.height, 64);
+  const surface_options options{.width = width, .height = 64};
+  EXPECT_TRUE(decode_on(in, from, {0}, options) == decode_on_cpu(from, {0}, options));
 }
+
+static void decode_cropped(runtime& in, const surface_region& crop, int width = 0) {
+  const auto from = video_of("h264.mp4");
+  const surface_options options{.crop = crop, .width = width, .height = width};
+  EXPECT_TRUE(decode_on(in, from, {5}, options) == decode_on_cpu(from, {5}, options));
+}
+
+TEST(NvdecDecoders, CropBeforeTheyResize) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  for (const int width : {16, 64, 200}) decode_cropped(runtime, {10, 20, 100, 50}, width);
+}
+
+TEST(NvdecDecoders, OfEachCropAreKept) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  for (int round = 0; round < 2; ++round)
+    for (const int left : {0, 2, 40}) decode_cropped(runtime, {left, 8, 64, 48});
+  EXPECT_EQ(decoders_of(runtime, device(0)).created, 3u);
+  EXPECT_EQ(decoders_of(runtime, device(0)).reused, 3u);
+}
+
+TEST(NvdecDecoders, AreReconfiguredForOtherCrops) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  for (const int left : {0, 2, 4, 6, 8, 10}) decode_cropped(runtime, {left, 8, 64, 48});
+  EXPECT_TRUE(decodes_well(runtime));
+  EXPECT_EQ(decoders_of(runtime, device(0)).created, 4u);
+  EXPECT_EQ(decoders_of(runtime, device(0)).reconfigured, 3u);
+}
+
+TEST(NvdecSurface, SaysWhereItBeginsInTheMemoryOfItsDecoder) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  const media::media_recipe recipe{
+      "h264-offset.mp4",
+      "-i {} -c copy -bsf:v h264_metadata=crop_left=6:crop_right=14:crop_top=4:crop_bottom=14",
+      "h264.mp4"};
+  const media::video from(media::read_bytes(media::video_path(recipe)), recipe.file);
+  for (const surface_region& crop : std::vector<surface_region>{{}, {8, 2, 64, 48}}) {
+    stream work(device(0));
+    std::vector<surface> seen;
+    use_surface use = [&](std::int64_t, const surface& decoded) { seen.push_back(decoded); };
+    sync_wait(runtime, decode_surfaces(from, {0}, work, use, {.crop = crop}));
+    ASSERT_EQ(seen.size(), 1u);
+    const bool whole = crop.width == 0;
+    EXPECT_EQ(seen[0].left, whole ? 6 : 0);
+    EXPECT_EQ(seen[0].top, whole ? 4 : 0);
+    EXPECT_EQ(seen[0].width, whole ? 172 : 64);
+    EXPECT_EQ(seen[0].height, whole ? 94 : 48);
+  }
+}
+
+// The same coded pictures, of which less is shown.
+TEST(NvdecSurfaces, BeginWhereTheDisplayRectangleDoes) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  const char* h264 =
+      "-i {} -c copy -bsf:v h264_metadata=crop_left=6:crop_right=14:crop_top=4:crop_bottom=14";
+  const char* hevc =
+      "-i {} -c copy -bsf:v hevc_metadata=crop_left=6:crop_right=6:crop_top=4:crop_bottom=6";
+  for (const media::media_recipe& recipe : std::vector<media::media_recipe>{
+           {"h264-offset.mp4", h264, "h264.mp4"}, {"hevc-offset.mp4", hevc, "hevc.mp4"}}) {
+    SCOPED_TRACE(recipe.file);
+    const media::video from(media::read_bytes(media::video_path(recipe)), recipe.file);
+    const auto whole = video_of(recipe.from);
+    const std::vector<std::int64_t> numbers{0, 7, 20};
+    EXPECT_TRUE(decode_on(runtime, from, numbers) ==
+                decode_on_cpu(whole, numbers, {.crop = {6, 4, 172, 94}}));
+    EXPECT_TRUE(decode_on(runtime, from, numbers, {.crop = {8, 2, 64, 48}}) ==
+                decode_on_cpu(whole, numbers, {.crop = {14, 6, 64, 48}}));
+    EXPECT_TRUE(
+        decode_on(runtime, from, numbers, {.crop = {8, 2, 64, 48}, .width = 32, .height = 96}) ==
+        decode_on_cpu(whole, numbers, {.crop = {14, 6, 64, 48}, .width = 32, .height = 96}));
+  }
+}
+
+class NvdecDepths : public testing::TestWithParam<std::tuple<driver_kind, coded_video>> {};
+
+TEST_P(NvdecDepths, AreThoseOfTheCpu) {
+  const auto& [kind, video] = GetParam();
+  std::unique_ptr<fake_gpu> fake;
+  if (kind == driver_kind::fake) fake = std::make_unique<fake_gpu>();
+  if (!fake) skip_if_not_decoded(video);
+  if (IsSkipped()) return;
+  runtime runtime({.threads = 2});
+  const media::video from(media::read_bytes(video.path()), video.recipe.file);
+  const auto decoded = decode_on(runtime, from, all_of(from));
+  EXPECT_EQ(decoded.size(), 50u);
+  EXPECT_TRUE(decoded == decode_on_cpu(from, all_of(from)));
+}
+
+static std::string name_of_depth(
+    const testing::TestParamInfo<std::tuple<driver_kind, coded_video>>& of) {
+  return name_of_coded(std::get<1>(of.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, NvdecDepths,
+                         testing::Combine(testing::Values(driver_kind::fake),
+                                          testing::ValuesIn(deep_videos())),
+                         name_of_depth);
+INSTANTIATE_TEST_SUITE_P(Gpu, NvdecDepths,
+                         testing::Combine(testing::Values(driver_kind::real),
+                                          testing::ValuesIn(deep_videos())),
+                         name_of_depth);
 
 TEST(NvdecDecoders, OfEachSizeThatIsAskedForAreKept) {
   fake_gpu gpu;
@@ -416,8 +534,17 @@ TEST(NvdecSurfaces, OfMoreThanMaxPixelsAreRefused) {
 TEST(NvdecSurfaces, NeedOptionsThatWork) {
   fake_gpu gpu;
   runtime runtime({.threads = 2});
-  for (const surface_options& wrong : std::vector<surface_options>{
-           {.surfaces = 0}, {.surfaces = 17}, {.width = 64}, {.width = 63, .height = 64}})
+  for (const surface_options& wrong : std::vector<surface_options>{{.surfaces = 0},
+                                                                   {.surfaces = 17},
+                                                                   {.width = 64},
+                                                                   {.width = 63, .height = 64},
+                                                                   {.crop = {.width = 64}},
+                                                                   {.crop = {.left = 2}},
+                                                                   {.crop = {-2, 0, 64, 48}},
+                                                                   {.crop = {1, 0, 64, 48}},
+                                                                   {.crop = {0, 0, 64, 47}},
+                                                                   {.crop = {116, 0, 64, 48}},
+                                                                   {.crop = {0, 52, 64, 48}}})
     EXPECT_EQ(code_of([&] { (void)decodes_well(runtime, wrong); }), errc::invalid_argument);
 }
 

@@ -19,6 +19,10 @@
 
 namespace lade::cuda {
 
+namespace detail {
+class clip_decoder;
+}
+
 struct gpu_clip_options {
   int device = 0;
 
@@ -63,9 +67,11 @@ struct clip_statistics {
 //       | lade::map(lade::cuda::decode_clip({.width = 224, .height = 224}), {.concurrency = 14})
 //
 // NVDEC decodes, and a kernel crops, resizes and converts each frame, without waiting for the
-// stream. What the GPU cannot decode, the CPU decodes, and a copy brings it to the GPU: codings and
-// sizes that the GPU lacks, videos that must be turned, damage, files whose frames cannot be told
-// by their times. `stats()` counts that.
+// stream. For clip_layout::cthw, one more kernel changes the layout of the whole clip, which takes
+// the memory of the clip once more meanwhile. What the GPU cannot decode, the CPU decodes to pinned
+// memory of the runtime, and a copy brings it to the GPU: codings and sizes that the GPU lacks,
+// videos that must be turned, damage, files whose frames cannot be told by their times. `stats()`
+// counts that.
 //
 // Pixels differ by at most one level from the CPU's, where chroma samples lie as the container
 // says: NVDEC does not tell what the stream says. Damage that NVDEC conceals is not noticed. With
@@ -80,14 +86,13 @@ struct clip_statistics {
 class decode_clip {
  public:
   // Throws what media::decode_clip does, error(invalid_argument) for `surfaces` that are not 1 to
-  // 16 and for memory of another GPU, error(unsupported) for a colour but RGB and BGR and for
-  // clip_layout::cthw, and error if there is no such GPU. A GPU without NVDEC is no error: the CPU
-  // decodes.
+  // 16 and for memory of another GPU, error(unsupported) for a colour but RGB and BGR, and error if
+  // there is no such GPU. A GPU without NVDEC is no error: the CPU decodes.
   explicit decode_clip(const media::clip_options& options, const gpu_clip_options& how = {});
 
-  std::string_view field() const noexcept { return cpu_.field(); }
-  const tensor_spec& spec() const noexcept { return cpu_.spec(); }
-  bool is_random() const noexcept { return cpu_.is_random(); }
+  std::string_view field() const noexcept;
+  const tensor_spec& spec() const noexcept;
+  bool is_random() const noexcept;
 
   // Decodes the sample's data, or its field. Throws what media::decode_clip throws for a video that
   // the CPU cannot decode either; error if the device fails; error(stopped).
@@ -99,18 +104,15 @@ class decode_clip {
   clip_statistics stats() const;
 
  private:
-  struct shared_state;
+  using shared_decoder = std::shared_ptr<detail::clip_decoder>;
 
-  static task<device_clip> decode_sample(decode_clip self, sample in, random draw);
-  static task<device_clip> decode_reader(decode_clip self, std::shared_ptr<const byte_reader> from,
-                                         random draw);
-  static task<device_clip> decode_video(decode_clip self, media::video from,
+  static task<device_clip> decode_sample(shared_decoder decoder, sample in, random draw);
+  static task<device_clip> decode_reader(shared_decoder decoder,
+                                         std::shared_ptr<const byte_reader> from, random draw);
+  static task<device_clip> decode_video(shared_decoder decoder, media::video from,
                                         std::vector<std::int64_t> numbers, random draw);
 
-  media::clip_options options_;  // without texts
-  gpu_clip_options how_;
-  media::decode_clip cpu_;
-  std::shared_ptr<shared_state> shared_;
+  shared_decoder decoder_;
 };
 
 }  // namespace lade::cuda

@@ -9,9 +9,11 @@
 #pragma once
 
 #include "../../../../cuda/nvdec/capabilities.cpp"
+#include "../../../../cuda/nvdec/clip_decoder.cpp"
 #include "../../../../cuda/nvdec/clip_writer.cpp"
 #include "../../../../cuda/nvdec/context.cpp"
 #include "../../../../cuda/nvdec/decode_clip.cpp"
+#include "../../../../cuda/nvdec/decode_clips.cpp"
 #include "../../../../cuda/nvdec/decoder_cache.cpp"
 #include "../../../../cuda/nvdec/elementary_stream.cpp"
 #include "../../../../cuda/nvdec/nvcuvid_api.cpp"
