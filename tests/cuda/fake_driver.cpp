@@ -39,7 +39,7 @@ struct fake_driver::fake_stream {
   bool is_default = false;
   bool destroyed = false;
   std::deque<operation> queue;
-  std::uint64_t queued = 0;  // operations since the beginning
+  std::uint64_t queued = 0;  // operations and allocations since the beginning
   points behind = {};        // what it has waited for
 };
 
@@ -294,8 +294,7 @@ struct fake_driver::table : runtime_api {
       return on_current_stream("malloc_async", stream, [&](fake_driver& it, fake_stream& on) {
         *memory = it.allocate(bytes, memory_kind::device);
         if (!*memory) return cudaErrorMemoryAllocation;
-        it.queue(on, [] { return true; });
-        it.owner_of(*memory)->second.allocated = {&on, on.queued};
+        it.owner_of(*memory)->second.allocated = {&on, ++on.queued};
         return cudaSuccess;
       });
     };
