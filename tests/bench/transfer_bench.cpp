@@ -3,7 +3,8 @@
 // the CPU for each batch. Needs a GPU: without one it says so, and exits with 77.
 //
 // With --without-driver it needs none: it measures the CPU time of to_device itself, over a driver
-// that does nothing, as the difference to the same pipeline without to_device.
+// that does nothing, as the difference to the same pipeline without to_device, and beside a map
+// that does nothing.
 
 #include <lade/cuda/device_batch.hpp>
 #include <lade/cuda/memory.hpp>
@@ -84,8 +85,8 @@ static transfer_figures copy_with_lade(runtime& where, pinned_memory& pinned,
 }
 
 static void compare(const std::string& name, const tensor_spec& spec, int batches) {
-  runtime where;
   pinned_memory pinned;
+  runtime where;
   std::vector<double> of_loop, of_lade, of_cpu;
   for (int round = 0; round < 7; ++round) {
     auto gigabytes = static_cast<double>(spec.bytes()) * batches / 1e9;
@@ -137,20 +138,24 @@ static void measure_without_driver() {
   replace_api(&driver);
   {
     constexpr std::uint64_t count = 20'000;
-    runtime where({.threads = 2});
     pinned_memory pinned;
+    runtime where({.threads = 2});
     auto batches = small_batches(pinned, count);
-    std::vector<double> without, with, more;
+    auto pass = [](sample_batch batch) { return batch; };
+    std::vector<double> without, with, of_map, of_to_device;
     for (int round = 0; round < 9; ++round) {
       without.push_back(microseconds_per_batch(where, batches, count));
       with.push_back(microseconds_per_batch(where, batches | to_device(), count));
-      more.push_back(with.back() - without.back());
+      auto mapped = microseconds_per_batch(where, batches | map(pass, {.concurrency = 1}), count);
+      of_map.push_back(mapped - without.back());
+      of_to_device.push_back(with.back() - without.back());
     }
     bench::report("transfer_bench")
         .add("batch", "u8 [256, 8] and labels, no driver")
         .add("cpu_us_without", bench::median(without))
         .add("cpu_us_with", bench::median(with))
-        .add("cpu_us_of_to_device", bench::median(more))
+        .add("cpu_us_of_map", bench::median(of_map))
+        .add("cpu_us_of_to_device", bench::median(of_to_device))
         .print();
   }
   replace_api(nullptr);
