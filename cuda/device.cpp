@@ -6,9 +6,7 @@
 #include <lade/error.hpp>
 #include <lade/sync_wait.hpp>
 
-#include <algorithm>
-#include <cctype>
-#include <fstream>
+#include <string_view>
 
 namespace lade::cuda {
 
@@ -55,14 +53,16 @@ std::string device::name() const {
   return properties.name;
 }
 
+static int attribute_of(int device, cudaDeviceAttr attribute, std::string_view doing) {
+  int value = 0;
+  check(api().device_get_attribute(&value, attribute, device), doing);
+  return value;
+}
+
 device::version device::compute_capability() const {
-  auto ask = [this](cudaDeviceAttr attribute) {
-    int value = 0;
-    check(api().device_get_attribute(&value, attribute, index_),
-          "ask for the compute capability of a GPU");
-    return value;
-  };
-  return {ask(cudaDevAttrComputeCapabilityMajor), ask(cudaDevAttrComputeCapabilityMinor)};
+  constexpr auto doing = "ask for the compute capability of a GPU";
+  return {attribute_of(index_, cudaDevAttrComputeCapabilityMajor, doing),
+          attribute_of(index_, cudaDevAttrComputeCapabilityMinor, doing)};
 }
 
 device::memory_state device::memory() const {
@@ -72,16 +72,9 @@ device::memory_state device::memory() const {
   return state;
 }
 
-// Linux writes -1 for a device without a node.
 std::optional<unsigned> device::numa_node() const {
-  char id[32] = {};
-  check(api().device_get_pci_bus_id(id, sizeof id, index_), "ask for the bus of a GPU");
-  std::string bus(id);
-  std::ranges::transform(bus, bus.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::ifstream file("/sys/bus/pci/devices/" + bus + "/numa_node");
-  int node = -1;
-  if (!(file >> node) || node < 0) return std::nullopt;
+  int node = attribute_of(index_, cudaDevAttrHostNumaId, "ask for the NUMA node of a GPU");
+  if (node < 0) return std::nullopt;
   return static_cast<unsigned>(node);
 }
 

@@ -5,6 +5,8 @@
 
 #include <lade/buffer.hpp>
 #include <lade/cuda/memory.hpp>
+#include <lade/detail/activity.hpp>
+#include <lade/detail/require.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -14,40 +16,114 @@
 
 namespace lade::cuda {
 
+static constexpr std::size_t pinned_step = std::size_t{2} << 20;  // of the sizes of regions
+
+static constexpr std::size_t in_pinned_steps(std::size_t bytes) noexcept {
+  return (bytes + pinned_step - 1) / pinned_step * pinned_step;
+}
+
+// A region that this thread pins, without the lock, and the need that it is for.
+struct pinned_memory::pinning {
+  pinning(pinned_memory& in, lock& unlocked, std::size_t region_bytes, std::size_t needed) noexcept
+      : of(in), held(unlocked), bytes(region_bytes), need(needed) {
+    of.coming_bytes_ += bytes;
+    of.awaited_bytes_ += need;
+    held.unlock();
+  }
+  pinning(const pinning&) = delete;
+  ~pinning() {
+    held.lock();
+    of.coming_bytes_ -= bytes;
+    of.awaited_bytes_ -= need;
+    of.changed_.notify_all();
+  }
+
+  pinned_memory& of;
+  lock& held;
+  const std::size_t bytes;
+  const std::size_t need;
+};
+
+pinned_memory::pinned_memory(const pinned_memory_options& options) : options_(options) {
+  auto limit = options.limit_bytes, reserved = options.reserve_bytes;
+  if (reserved > limit)
+    lade::detail::refuse_value("pinned_memory", "reserve_bytes", std::to_string(reserved),
+                               "at most limit_bytes, " + std::to_string(limit));
+  if (reserved == 0) return;
+  lock held(mutex_);
+  (void)add_region(std::min(limit, std::max(reserved, in_pinned_steps(reserved))), 0, held, true);
+}
+
 pinned_memory::~pinned_memory() {
   for (auto& [first, pinned] : regions_) (void)api().free_host(first);
 }
 
 void* pinned_memory::allocate(std::size_t bytes, std::size_t alignment) {
-  std::lock_guard lock(mutex_);
-  if (auto* found = allocate_pinned(bytes, alignment)) return found;
+  lock held(mutex_);
+  if (auto* found = allocate_pinned(bytes, alignment, held)) return found;
   return allocate_fallback(bytes, alignment);
 }
 
 // Null if the memory cannot be pinned.
-std::byte* pinned_memory::allocate_pinned(std::size_t bytes, std::size_t alignment) {
+std::byte* pinned_memory::allocate_pinned(std::size_t bytes, std::size_t alignment, lock& held) {
   if (bytes > PTRDIFF_MAX) return nullptr;
+  auto needed = bytes + alignment;
+  for (;;) {
+    if (auto* found = take(bytes, alignment)) return found;
+    if (must_not_pin()) return nullptr;
+    if (wait_for_others(needed, held)) continue;
+    if (!make_region(needed, held)) return nullptr;
+  }
+}
+
+std::byte* pinned_memory::take(std::size_t bytes, std::size_t alignment) {
   auto* found = ranges_.allocate(bytes, alignment);
-  if (!found && add_region(bytes + alignment)) found = ranges_.allocate(bytes, alignment);
   if (found) region_of(found).is_free = false;
   return found;
 }
 
-// Of at least so many bytes. Returns whether there is one.
-bool pinned_memory::add_region(std::size_t bytes) {
-  constexpr std::size_t step = std::size_t{2} << 20, least = std::size_t{32} << 20;
-  auto wanted = (bytes + step - 1) / step * step;
-  auto left = [&] { return options_.limit_bytes - statistics_.pinned_bytes; };
-  if (left() < wanted) release_free_regions();
-  if (left() < wanted) {
-    refuse("the limit is " + std::to_string(options_.limit_bytes) + " bytes");
+bool pinned_memory::must_not_pin() {
+  if (!lade::detail::this_activity) return false;
+  refuse("no region had room, and a reactor must not pin another: set reserve_bytes");
+  ++statistics_.fallbacks_on_reactors;
+  return true;
+}
+
+// If another thread pins a region that has room for both, waits for a change, and returns true.
+bool pinned_memory::wait_for_others(std::size_t needed, lock& held) {
+  if (awaited_bytes_ >= coming_bytes_ || needed > coming_bytes_ - awaited_bytes_) return false;
+  awaited_bytes_ += needed;
+  changed_.wait(held);
+  awaited_bytes_ -= needed;
+  return true;
+}
+
+// Pins a region, or unpins free ones that stand in its way. Returns false if there can be none.
+bool pinned_memory::make_region(std::size_t needed, lock& held) {
+  constexpr std::size_t least = std::size_t{32} << 20;
+  auto wanted = in_pinned_steps(needed);
+  if (left_bytes() >= wanted)
+    return add_region(std::max(wanted, std::min(least, left_bytes() / pinned_step * pinned_step)),
+                      needed, held);
+  if (release_free_regions(held)) return true;
+  refuse("the limit is " + std::to_string(options_.limit_bytes) + " bytes");
+  return false;
+}
+
+bool pinned_memory::add_region(std::size_t bytes, std::size_t needed, lock& held,
+                               bool is_reserved) {
+  std::byte* first = nullptr;
+  std::string refusal;
+  {
+    pinning unlocked(*this, held, bytes, needed);
+    first = pin(bytes, refusal);
+  }
+  if (!first) {
+    refuse(std::move(refusal));
     return false;
   }
-  bytes = std::max(wanted, std::min(least, left() / step * step));
-  auto* first = static_cast<std::byte*>(pin(bytes));
-  if (!first) return false;
   try {
-    regions_.emplace(first, region{bytes, true});
+    regions_.emplace(first, region{bytes, true, is_reserved});
     ranges_.add({first, bytes});
   } catch (...) {
     regions_.erase(first);
@@ -58,7 +134,7 @@ bool pinned_memory::add_region(std::size_t bytes) {
   return true;
 }
 
-void* pinned_memory::pin(std::size_t bytes) try {
+std::byte* pinned_memory::pin(std::size_t bytes, std::string& refusal) const try {
   std::optional<current_device> current;
   if (options_.near) current.emplace(*options_.near);
   capture_guard beside_captures;
@@ -66,9 +142,9 @@ void* pinned_memory::pin(std::size_t bytes) try {
   void* memory = nullptr;
   check(api().host_alloc(&memory, bytes, cudaHostAllocPortable),
         "pin " + std::to_string(bytes) + " bytes");
-  return memory;
+  return static_cast<std::byte*>(memory);
 } catch (const error& failure) {
-  refuse(failure.what());
+  refusal = failure.what();
   return nullptr;
 }
 
@@ -76,17 +152,22 @@ void pinned_memory::refuse(std::string why) {
   if (refusal_.empty()) refusal_ = std::move(why);
 }
 
-void pinned_memory::release_free_regions() noexcept {
+// They count as pinned until the driver has unpinned them. Returns whether there was one.
+bool pinned_memory::release_free_regions(lock& held) {
+  std::map<std::byte*, region> released;
   for (auto at = regions_.begin(); at != regions_.end();) {
     auto next = std::next(at);
-    if (at->second.is_free) {
+    if (at->second.is_free && !at->second.is_reserved) {
       ranges_.remove(at->first);
-      (void)api().free_host(at->first);
-      statistics_.pinned_bytes -= at->second.bytes;
-      regions_.erase(at);
+      released.insert(regions_.extract(at));
     }
     at = next;
   }
+  held.unlock();
+  for (auto& [first, freed] : released) (void)api().free_host(first);
+  held.lock();
+  for (auto& [first, freed] : released) statistics_.pinned_bytes -= freed.bytes;
+  return !released.empty();
 }
 
 void* pinned_memory::allocate_fallback(std::size_t bytes, std::size_t alignment) {
@@ -103,52 +184,93 @@ void* pinned_memory::allocate_fallback(std::size_t bytes, std::size_t alignment)
 }
 
 void pinned_memory::deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
-  std::lock_guard lock(mutex_);
+  std::lock_guard held(mutex_);
   if (fallbacks_.erase(memory) > 0) {
     statistics_.fallback_bytes -= bytes;
     return host_memory().deallocate(memory, bytes, alignment);
   }
   if (auto* freed = ranges_.deallocate(static_cast<std::byte*>(memory)))
     regions_.find(freed)->second.is_free = true;
+  changed_.notify_all();
 }
 
 pinned_memory::statistics pinned_memory::stats() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard held(mutex_);
   return statistics_;
 }
 
 std::string pinned_memory::refusal() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard held(mutex_);
   return refusal_;
 }
 
-static constexpr std::size_t device_alignment = 256;  // of all that CUDA allocates
+void* detail::aligned_addresses::align(void* memory, std::size_t bytes, std::size_t alignment) {
+  if (extra_bytes(alignment) == 0) return memory;
+  auto address = reinterpret_cast<std::uintptr_t>(memory);
+  auto* first = static_cast<std::byte*>(memory) + (alignment - address % alignment) % alignment;
+  std::lock_guard lock(mutex_);
+  allocations_.emplace(first, std::pair(memory, bytes));
+  return first;
+}
+
+std::pair<void*, std::size_t> detail::aligned_addresses::take(void* aligned, std::size_t bytes,
+                                                              std::size_t alignment) noexcept {
+  if (extra_bytes(alignment) == 0) return {aligned, bytes};
+  std::lock_guard lock(mutex_);
+  auto found = allocations_.find(aligned);
+  auto allocation = found->second;
+  allocations_.erase(found);
+  return allocation;
+}
+
+managed_memory::managed_memory(device on) : on_(on) {
+  constexpr auto doing = "use managed memory";
+  int is_concurrent = 0;
+  check(api().device_get_attribute(&is_concurrent, cudaDevAttrConcurrentManagedAccess, on.index()),
+        doing);
+  if (!is_concurrent)
+    throw error(errc::unsupported, doing,
+                "the CPU cannot use it while kernels run on GPU " + std::to_string(on.index()));
+}
+
+void* managed_memory::allocate(std::size_t bytes, std::size_t alignment) {
+  current_device current(on_);
+  capture_guard beside_captures;
+  auto all = bytes + addresses_.extra_bytes(alignment);
+  void* memory = nullptr;
+  check(api().malloc_managed(&memory, all, cudaMemAttachGlobal),
+        "allocate " + std::to_string(bytes) + " bytes of managed memory");
+  try {
+    auto* aligned = addresses_.align(memory, all, alignment);
+    used_bytes_ += bytes;
+    return aligned;
+  } catch (...) {
+    (void)api().free_memory(memory);
+    throw;
+  }
+}
+
+void managed_memory::deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
+  capture_guard beside_captures;
+  (void)api().free_memory(addresses_.take(memory, bytes, alignment).first);
+  used_bytes_ -= bytes;
+}
 
 void* device_resource::allocate(std::size_t bytes, std::size_t alignment) {
-  auto more = alignment > device_alignment ? alignment : 0;
-  auto* memory = do_allocate(bytes + more, own_);
+  auto all = bytes + addresses_.extra_bytes(alignment);
+  auto* memory = do_allocate(all, own_);
   try {
     current_device current(on_);
     check(api().stream_synchronize(own_.handle()), "allocate memory of a GPU");
-    if (more == 0) return memory;
-    auto address = reinterpret_cast<std::uintptr_t>(memory);
-    auto* first = static_cast<std::byte*>(memory) + (alignment - address % alignment) % alignment;
-    std::lock_guard lock(mutex_);
-    aligned_.emplace(first, std::pair(memory, bytes + more));
-    return first;
+    return addresses_.align(memory, all, alignment);
   } catch (...) {
-    do_deallocate(memory, bytes + more, own_);
+    do_deallocate(memory, all, own_);
     throw;
   }
 }
 
 void device_resource::deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
-  if (alignment > device_alignment) {
-    std::lock_guard lock(mutex_);
-    auto found = aligned_.find(memory);
-    std::tie(memory, bytes) = found->second;
-    aligned_.erase(found);
-  }
+  std::tie(memory, bytes) = addresses_.take(memory, bytes, alignment);
   do_deallocate(memory, bytes, own_);
 }
 
@@ -221,8 +343,17 @@ struct device_block::state {
       home.wait(of.last ? *of.last : of.on.record());
       return true;
     } catch (...) {
-      return api().stream_synchronize(of.on.handle()) == cudaSuccess;
+      return wait_here(of);
     }
+  }
+
+  static bool wait_here(const user& of) noexcept try {
+    current_device current(of.on.on());
+    auto result = of.last ? api().event_synchronize(of.last->handle())
+                          : api().stream_synchronize(of.on.handle());
+    return result == cudaSuccess;
+  } catch (...) {
+    return false;
   }
 
   void set(const stream& on, std::optional<event> last) {

@@ -14,7 +14,6 @@ struct runtime_api {
   decltype(&::cudaGetDevice) get_device = ::cudaGetDevice;
   decltype(&::cudaSetDevice) set_device = ::cudaSetDevice;
   decltype(&::cudaDeviceGetAttribute) device_get_attribute = ::cudaDeviceGetAttribute;
-  decltype(&::cudaDeviceGetPCIBusId) device_get_pci_bus_id = ::cudaDeviceGetPCIBusId;
   decltype(&::cudaGetDeviceProperties) get_device_properties = ::cudaGetDeviceProperties;
   decltype(&::cudaMemGetInfo) mem_get_info = ::cudaMemGetInfo;
   decltype(&::cudaDeviceSynchronize) device_synchronize = ::cudaDeviceSynchronize;
@@ -41,6 +40,8 @@ struct runtime_api {
   // Memory.
   decltype(&::cudaHostAlloc) host_alloc = ::cudaHostAlloc;
   decltype(&::cudaFreeHost) free_host = ::cudaFreeHost;
+  cudaError_t (*malloc_managed)(void**, std::size_t, unsigned) = ::cudaMallocManaged;
+  decltype(&::cudaFree) free_memory = ::cudaFree;
   cudaError_t (*malloc_async)(void**, std::size_t, cudaStream_t) = ::cudaMallocAsync;
   decltype(&::cudaFreeAsync) free_async = ::cudaFreeAsync;
   decltype(&::cudaDeviceGetDefaultMemPool) get_default_pool = ::cudaDeviceGetDefaultMemPool;

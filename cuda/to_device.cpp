@@ -9,8 +9,9 @@
 #include <lade/trace.hpp>
 
 #include <algorithm>
-#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -70,12 +71,57 @@ static tensor fixed_part(const tensor& fixed, const copy_plan::part& of) {
               "it is " + text_of(of.spec) + ", and there is " + text_of(fixed.spec()));
 }
 
+// How many batches of a run the GPU has still to copy, as a level of its trace. Copies may finish
+// when the run and its trace have ended.
+class queue_level {
+ public:
+  queue_level(trace* to, const std::string& stage) {
+    if (to) shared_ = std::make_shared<shared>(to, stage + " on the GPU");
+  }
+  queue_level(queue_level&&) = default;
+  ~queue_level() {
+    if (shared_) shared_->end();
+  }
+
+  // One more. The returned function, which may be empty, says that it has finished.
+  std::function<void()> add() const {
+    if (!shared_) return {};
+    shared_->change(1);
+    return [level = shared_] { level->change(-1); };
+  }
+
+ private:
+  struct shared {
+    shared(trace* into, std::string name_of_level) : to(into), name(std::move(name_of_level)) {}
+
+    // A trace that has no memory for an event lacks it.
+    void change(int by) noexcept try {
+      std::lock_guard lock(mutex);
+      count += static_cast<std::uint64_t>(by);
+      if (to) to->add_levels(name, {{"queued", count}});
+    } catch (...) {}
+
+    void end() noexcept {
+      std::lock_guard lock(mutex);
+      to = nullptr;
+    }
+
+    std::mutex mutex;
+    trace* to;  // guarded by the mutex, as is the count
+    const std::string name;
+    std::uint64_t count = 0;
+  };
+
+  std::shared_ptr<shared> shared_;  // null without a trace
+};
+
 // The function of the stage, in one run.
 class detail::device_copies {
  public:
   device_copies(shared_const<to_device_settings> settings, const opening& run)
       : settings_(std::move(settings)),
         run_(run.run),
+        queue_(run_->options().trace, settings_->name()),
         transfers_(transfers::of(run.run->runtime())),
         copying_(device(settings_->options().device)),
         memory_(settings_->options().memory),
@@ -99,9 +145,8 @@ class detail::device_copies {
     device_block block(*memory_, std::max(plan.bytes(), std::size_t{1}), copying_);
     auto ready = copy(plan, staging, block);
     transfers_.count(plan.bytes(), plan.staged_bytes());
-    if (auto* trace = run_->options().trace) record_queue(*trace, ready);
     report_refusal();
-    return make_batch(batch, plan, block, ready);
+    return make_batch(std::move(batch), plan, block, ready);
   }
 
  private:
@@ -128,11 +173,11 @@ class detail::device_copies {
     for (auto& each : plan.parts())
       copies.copy_to_device(to.bytes().data() + each.offset, plan.source(each, staging),
                             each.spec.bytes());
-    return copies.finish();
+    return copies.finish(queue_.add());
   }
 
-  device_batch make_batch(const sample_batch& batch, const copy_plan& plan,
-                          const device_block& block, const event& ready) const {
+  device_batch make_batch(sample_batch&& batch, const copy_plan& plan, const device_block& block,
+                          const event& ready) const {
     std::vector<named_tensor> tensors;
     std::optional<tensor> labels;
     std::vector<placement> placements;
@@ -148,15 +193,12 @@ class detail::device_copies {
         tensors.emplace_back(each.name, std::move(made));
     }
     std::vector<device_block> blocks{block};
-    return {std::move(tensors), batch.samples(), std::move(labels),
-            std::move(blocks),  ready,           std::move(placements)};
-  }
-
-  // How many batches of this run the GPU has still to copy.
-  void record_queue(trace& to, const event& last) const {
-    while (!copies_.empty() && copies_.front().is_complete()) copies_.pop_front();
-    copies_.push_back(last);
-    to.add_levels(settings_->name() + " on the GPU", {{"queued", copies_.size()}});
+    return {std::move(tensors),
+            std::move(batch).samples(),
+            std::move(labels),
+            std::move(blocks),
+            ready,
+            std::move(placements)};
   }
 
   void report_refusal() const {
@@ -166,11 +208,11 @@ class detail::device_copies {
 
   shared_const<to_device_settings> settings_;
   std::shared_ptr<lade::detail::run_state> run_;
+  queue_level queue_;
   transfers& transfers_;
   stream copying_;
   device_resource* memory_;
   memory_resource* host_memory_;
-  mutable std::deque<event> copies_;  // for a trace; of the one worker
 };
 
 static async_generator<device_batch> open_to_device(

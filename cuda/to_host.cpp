@@ -55,7 +55,9 @@ class host_copies {
                 "its elements are not in one piece");
   }
 
-  static task<sample_batch> copy(host_copies self, device_batch batch) {
+  // The batch is dropped on a thread of the CPU pool, where the driver may block.
+  static task<sample_batch> copy(host_copies self, device_batch given) {
+    auto batch = std::move(given);
     for (auto& each : batch.tensors()) require_contiguous(each);
     auto& in = transfers::of(*self.runtime_);
     auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());

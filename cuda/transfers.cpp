@@ -56,27 +56,35 @@ const stream& transfers::to_host(device from) {
 }
 
 // Without memory for a coroutine, this thread waits.
-void transfers::keep(const event& until, std::vector<buffer> memory) noexcept {
+void transfers::keep(const event& until, std::vector<buffer> memory,
+                     std::function<void()> then) noexcept {
   if (memory.empty()) return;
   try {
-    held_.start(hold(until, memory));
+    held_.start(wait_and_call(until, memory, then));
   } catch (...) {
     (void)api().event_synchronize(until.handle());
+    if (then) then();
   }
 }
 
-// If the event cannot be awaited, this thread waits. If that fails too, and the device has not
-// failed, it may still use the memory, which is never freed.
-task<> transfers::hold(event until, std::vector<buffer> memory) {
+// If the device has not failed, it may still use the memory, which is then never freed.
+task<> transfers::wait_and_call(event until, std::vector<buffer> memory,
+                                std::function<void()> then) {
+  bool is_free = co_await has_passed(until);
+  if (!is_free) (void)new auto(std::move(memory));
+  if (then) then();
+}
+
+// If the event cannot be awaited, this thread waits. Returns whether the GPU has finished with what
+// is before the event, or has failed.
+task<bool> transfers::has_passed(event until) {
   try {
     co_await until.uninterruptible();
-    co_return;
+    co_return true;
   } catch (...) {}
   capture_guard beside_captures;
   auto result = api().event_synchronize(until.handle());
-  if (result == cudaSuccess || std::error_code(result, category()) == condition::device_lost)
-    co_return;
-  (void)new auto(std::move(memory));
+  co_return result == cudaSuccess || std::error_code(result, category()) == condition::device_lost;
 }
 
 void transfers::count(std::size_t bytes, std::size_t staged_bytes) noexcept {
@@ -130,9 +138,9 @@ void queued_copies::copy_to_host(std::byte* to, const std::byte* from, std::size
         "copy a batch from a GPU");
 }
 
-event queued_copies::finish() {
+event queued_copies::finish(std::function<void()> then) {
   passed_.record(on_);
-  in_.keep(passed_, std::exchange(memory_, {}));
+  in_.keep(passed_, std::exchange(memory_, {}), std::move(then));
   return passed_;
 }
 

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,8 +40,9 @@ class transfers {
   device_resource& memory(device on);
   const stream& to_host(device from);
 
-  // Keeps the memory until the event has been passed or the device has failed.
-  void keep(const event& until, std::vector<buffer> memory) noexcept;
+  // Keeps the memory until the event has been passed or the device has failed, then calls `then`.
+  void keep(const event& until, std::vector<buffer> memory,
+            std::function<void()> then = {}) noexcept;
 
   void count(std::size_t bytes, std::size_t staged_bytes) noexcept;
   transfer_statistics stats() const;
@@ -56,7 +58,8 @@ class transfers {
     bool is_refusal_reported = false;
   };
 
-  static task<> hold(event until, std::vector<buffer> memory);
+  static task<> wait_and_call(event until, std::vector<buffer> memory, std::function<void()> then);
+  static task<bool> has_passed(event until);
 
   const std::size_t limit_bytes_;
   mutable std::mutex mutex_;
@@ -79,9 +82,9 @@ class queued_copies {
   void copy_to_device(std::byte* to, const std::byte* from, std::size_t bytes) const;
   void copy_to_host(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
-  // An event behind the copies. The memory is kept until it has been passed; after finish_unkept()
-  // that is the business of the caller.
-  event finish();
+  // An event behind the copies. The memory is kept until it has been passed; then `then` is called,
+  // which must not throw. After finish_unkept(), both are the business of the caller.
+  event finish(std::function<void()> then = {});
   event finish_unkept();
 
  private:

@@ -56,7 +56,9 @@ class sample_batch {
   const lade::tensor& operator[](std::string_view name) const;
 
   // The samples' keys and labels, and their fields, but for bytes and for what has become tensors.
-  const std::vector<sample>& samples() const noexcept { return samples_; }
+  // `std::move(batch).samples()` takes them out.
+  const std::vector<sample>& samples() const& noexcept { return samples_; }
+  std::vector<sample> samples() && noexcept { return std::move(samples_); }
 
   // The labels as i64 [size()], in fresh memory.
   lade::tensor labels() const;

@@ -61,9 +61,38 @@ TEST(CudaDevice, IsCurrentForAWhile) {
   EXPECT_EQ(driver.calls("set_device"), 2u);
 }
 
-TEST(CudaDevice, DoesNotKnowTheNodeOfABusThatIsNotThere) {
+TEST(CudaDevice, KnowsItsNode) {
+  fake_driver driver({.numa_node = 3});
+  EXPECT_EQ(device(0).numa_node(), 3u);
+}
+
+TEST(CudaDevice, HasNoNodeInASystemWithoutNodes) {
   fake_driver driver;
   EXPECT_FALSE(device(0).numa_node());
+}
+
+TEST(CudaDevice, SaysWhatItCannotAnswer) {
+  fake_driver driver;
+  device gpu(0);
+  auto fails = [&](const char* function, auto call) {
+    driver.fail_next(function, cudaErrorUnknown);
+    EXPECT_EQ(code_of(call), cuda_code(cudaErrorUnknown)) << function;
+  };
+  fails("get_device_properties", [&] { (void)gpu.name(); });
+  fails("device_get_attribute", [&] { (void)gpu.compute_capability(); });
+  fails("device_get_attribute", [&] { (void)gpu.numa_node(); });
+  fails("mem_get_info", [&] { (void)gpu.memory(); });
+  fails("device_synchronize", [&] { gpu.synchronize(); });
+  fails("get_device", [] { (void)device::current(); });
+  fails("get_device", [&] { current_device same(gpu); });
+}
+
+TEST(CudaDevice, ThatCannotBeMadeCurrentThrows) {
+  fake_driver driver({.devices = 2});
+  device second(1);
+  driver.fail_next("set_device", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { current_device current(second); }), cuda_code(cudaErrorUnknown));
+  EXPECT_EQ(device::current(), device(0));
 }
 
 TEST(CudaDevice, MustNotBeWaitedForOnAThreadOfARuntime) {

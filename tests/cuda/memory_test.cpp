@@ -2,29 +2,38 @@
 #include <lade/cuda/error.hpp>
 #include <lade/cuda/memory.hpp>
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
-#include <set>
+#include <thread>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
 #include "../../cuda/numa_policy.hpp"
+#include "../../cuda/runtime_api.hpp"
 #include "../support/coroutines.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/seed.hpp"
 #include "fake_driver.hpp"
 
 namespace lade::cuda {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing_support::code_of;
@@ -150,13 +159,240 @@ TEST(PinnedMemory, HandsOutEachByteOnce) {
   EXPECT_EQ(pinned.stats().fallback_bytes, 0u);
 }
 
-TEST(PinnedMemory, NearAGpuIsAllocatedThere) {
-  fake_driver driver({.devices = 2});
+TEST(PinnedMemory, NearAGpuIsAllocatedOnItsNode) {
+  fake_driver driver({.devices = 2, .numa_node = 0});
   pinned_memory pinned({.near = device(1)});
   auto* memory = pinned.allocate(64, 64);
-  EXPECT_EQ(driver.calls("set_device"), 2u);
+  EXPECT_THAT(driver.pinnings(), ElementsAre(fake_driver::pinning{1, 0}));
   EXPECT_EQ(device::current(), device(0));
   pinned.deallocate(memory, 64, 64);
+}
+
+TEST(PinnedMemory, OfASystemWithoutNodesIsAllocatedAnywhere) {
+  fake_driver driver;
+  pinned_memory pinned({.near = device(0)});
+  auto* memory = pinned.allocate(64, 64);
+  EXPECT_THAT(driver.pinnings(), ElementsAre(fake_driver::pinning{0, -1}));
+  pinned.deallocate(memory, 64, 64);
+}
+
+TEST(PinnedMemory, IsReservedByTheConstructor) {
+  fake_driver driver;
+  pinned_memory pinned({.limit_bytes = 50 * mebibyte, .reserve_bytes = 40 * mebibyte});
+  EXPECT_EQ(pinned.stats().pinned_bytes, 40 * mebibyte);
+  auto* memory = pinned.allocate(39 * mebibyte, 4096);
+  EXPECT_EQ(driver.calls("host_alloc"), 1u);
+  pinned.deallocate(memory, 39 * mebibyte, 4096);
+  memory = pinned.allocate(45 * mebibyte, 4096);  // what is reserved stays, though it is free
+  EXPECT_EQ(pinned.stats().pinned_bytes, 40 * mebibyte);
+  EXPECT_EQ(pinned.stats().fallbacks, 1u);
+  pinned.deallocate(memory, 45 * mebibyte, 4096);
+}
+
+TEST(PinnedMemory, ReservesNoMoreThanItsLimit) {
+  fake_driver driver;
+  EXPECT_THAT([] { pinned_memory({.limit_bytes = 1000, .reserve_bytes = 1001}); },
+              testing::ThrowsMessage<error>(HasSubstr("pinned_memory: reserve_bytes is 1001")));
+  pinned_memory pinned({.limit_bytes = 5000, .reserve_bytes = 5000});
+  EXPECT_EQ(pinned.stats().pinned_bytes, 5000u);
+}
+
+TEST(PinnedMemory, SaysIfNothingCouldBeReserved) {
+  fake_driver driver({.pinned_limit = 0});
+  pinned_memory pinned({.reserve_bytes = mebibyte});
+  EXPECT_EQ(pinned.stats().pinned_bytes, 0u);
+  EXPECT_THAT(pinned.refusal(), HasSubstr("out of memory"));
+}
+
+// Tasks of a stage run on a reactor.
+static task<buffer> allocate_in_stage(int) { co_return co_await allocate(3000); }
+
+TEST(PinnedMemory, IsNotPinnedByAReactor) {
+  fake_driver driver;
+  auto pinned = std::make_shared<pinned_memory>();
+  {
+    runtime runtime({.threads = 1, .memory = pinned.get()});
+    auto buffers = test::collect(runtime, from(std::vector{1, 2, 3}) | map(allocate_in_stage));
+    EXPECT_EQ(buffers.size(), 3u);
+  }
+  auto stats = pinned->stats();
+  EXPECT_GE(stats.fallbacks_on_reactors, 1u);
+  EXPECT_EQ(stats.fallbacks, stats.fallbacks_on_reactors);
+  EXPECT_THAT(pinned->refusal(), HasSubstr("set reserve_bytes"));
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(PinnedMemory, ThatIsReservedServesReactors) {
+  fake_driver driver;
+  auto pinned =
+      std::make_shared<pinned_memory>(pinned_memory_options{.reserve_bytes = 4 * mebibyte});
+  {
+    runtime runtime({.threads = 1, .memory = pinned.get()});
+    test::collect(runtime, from(std::vector{1, 2, 3}) | map(allocate_in_stage));
+  }
+  EXPECT_EQ(pinned->stats().fallbacks, 0u);
+  EXPECT_EQ(pinned->refusal(), "");
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+// A driver that pins when a test says so.
+class slow_pinning {
+ public:
+  slow_pinning() {
+    current_ = this;
+    slow_ = faked_ = api();
+    slow_.host_alloc = [](void** memory, std::size_t bytes, unsigned flags) {
+      ++current_->begun_;
+      current_->begun_.notify_all();
+      current_->open_.wait(false);
+      return current_->faked_.host_alloc(memory, bytes, flags);
+    };
+    replace_api(&slow_);
+  }
+  slow_pinning(const slow_pinning&) = delete;
+  ~slow_pinning() { replace_api(&faked_); }
+
+  void open() {
+    open_ = true;
+    open_.notify_all();
+  }
+  int begun() const { return begun_; }
+  void until_begun(int count) const {
+    for (int now = begun_; now < count; now = begun_) begun_.wait(now);
+  }
+
+ private:
+  static inline slow_pinning* current_ = nullptr;
+  runtime_api slow_, faked_;
+  std::atomic<bool> open_ = false;
+  std::atomic<int> begun_ = 0;
+};
+
+static std::thread allocate_on_a_thread(pinned_memory& from, std::size_t bytes) {
+  return std::thread([&from, bytes] { from.deallocate(from.allocate(bytes, 4096), bytes, 4096); });
+}
+
+TEST(PinnedMemory, WithRoomDoesNotWaitForAThreadThatPins) {
+  fake_driver driver;
+  pinned_memory pinned({.reserve_bytes = 4 * mebibyte});
+  slow_pinning slow;
+  auto pinning = allocate_on_a_thread(pinned, 100 * mebibyte);
+  slow.until_begun(1);
+  auto* memory = pinned.allocate(mebibyte, 4096);
+  EXPECT_EQ(pinned.stats().pinned_bytes, 4 * mebibyte);
+  pinned.deallocate(memory, mebibyte, 4096);
+  slow.open();
+  pinning.join();
+}
+
+TEST(PinnedMemory, IsPinnedOnceForAllThatNeedItAtATime) {
+  fake_driver driver;
+  pinned_memory pinned;
+  slow_pinning slow;
+  std::atomic<int> begun = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      ++begun;
+      auto* memory = pinned.allocate(mebibyte, 4096);
+      pinned.deallocate(memory, mebibyte, 4096);
+    });
+  while (begun < 4) std::this_thread::yield();
+  slow.open();
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(slow.begun(), 1);
+  EXPECT_EQ(pinned.stats().pinned_bytes, 32 * mebibyte);
+}
+
+TEST(PinnedMemory, ThatHasNoRoomForAnotherIsPinnedBesideIt) {
+  fake_driver driver;
+  pinned_memory pinned;
+  slow_pinning slow;
+  auto first = allocate_on_a_thread(pinned, 20 * mebibyte);
+  auto second = allocate_on_a_thread(pinned, 20 * mebibyte);
+  slow.until_begun(2);
+  slow.open();
+  first.join();
+  second.join();
+  EXPECT_EQ(pinned.stats().pinned_bytes, 64 * mebibyte);
+}
+
+TEST(PinnedMemory, ThatIsFreedEndsTheWaitForAThreadThatPins) {
+  fake_driver driver;
+  pinned_memory pinned({.reserve_bytes = 4 * mebibyte});
+  auto* all = pinned.allocate(4 * mebibyte, 4096);
+  slow_pinning slow;
+  auto pinning = allocate_on_a_thread(pinned, mebibyte);
+  slow.until_begun(1);
+  auto waiting = allocate_on_a_thread(pinned, mebibyte);
+  pinned.deallocate(all, 4 * mebibyte, 4096);
+  waiting.join();
+  slow.open();
+  pinning.join();
+  EXPECT_EQ(pinned.stats().fallbacks, 0u);
+}
+
+TEST(PinnedMemory, KeepsItsLimitWhileAThreadPins) {
+  fake_driver driver;
+  pinned_memory pinned({.limit_bytes = 40 * mebibyte});
+  slow_pinning slow;
+  auto pinning = allocate_on_a_thread(pinned, 20 * mebibyte);
+  slow.until_begun(1);
+  auto* memory = pinned.allocate(20 * mebibyte, 4096);  // does not wait
+  EXPECT_EQ(pinned.stats().fallbacks, 1u);
+  pinned.deallocate(memory, 20 * mebibyte, 4096);
+  slow.open();
+  pinning.join();
+  EXPECT_EQ(pinned.stats().pinned_bytes, 32 * mebibyte);
+}
+
+TEST(ManagedMemory, IsMemoryOfBothHostAndGpu) {
+  fake_driver driver({.devices = 2});
+  {
+    managed_memory managed(device(1));
+    EXPECT_EQ(managed.on(), device(1));
+    EXPECT_EQ(to_string(managed.where()), "cuda_managed:0");
+    auto* small = managed.allocate(100, 64);
+    auto* large = managed.allocate(mebibyte, 2 * mebibyte);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large) % (2 * mebibyte), 0u);
+    std::memset(large, 1, mebibyte);
+    EXPECT_EQ(managed.used_bytes(), mebibyte + 100);
+    EXPECT_GE(driver.live().managed_bytes, mebibyte + 100);
+    managed.deallocate(small, 100, 64);
+    managed.deallocate(large, mebibyte, 2 * mebibyte);
+    EXPECT_EQ(managed.used_bytes(), 0u);
+  }
+  EXPECT_EQ(device::current(), device(0));
+  EXPECT_EQ(driver.live().managed_bytes, 0u);
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(ManagedMemory, NeedsAGpuBesideWhichTheCpuMayUseIt) {
+  fake_driver driver({.has_concurrent_managed = false});
+  EXPECT_EQ(code_of([] { managed_memory(device(0)); }), errc::unsupported);
+  driver.fail_next("device_get_attribute", cudaErrorUnknown);
+  EXPECT_EQ(code_of([] { managed_memory(device(0)); }), cuda_code(cudaErrorUnknown));
+}
+
+TEST(ManagedMemory, SaysHowMuchThereWasNot) {
+  fake_driver driver({.device_limit = 1000});
+  managed_memory managed(device(0));
+  EXPECT_THAT([&] { managed.allocate(1001, 64); },
+              testing::ThrowsMessage<error>("allocate 1001 bytes of managed memory: "
+                                            "cudaErrorMemoryAllocation: out of memory"));
+  EXPECT_EQ(managed.used_bytes(), 0u);
+}
+
+TEST(ManagedMemory, ServesPools) {
+  fake_driver driver;
+  {
+    auto managed = std::make_shared<managed_memory>(device(0));
+    buffer_pool pool(buffer_pool::unlimited, *managed);
+    auto held = pool.allocate_now(3 * mebibyte);
+    EXPECT_EQ(held.where(), (lade::device{lade::device::kind::cuda_managed, 0}));
+  }
+  EXPECT_EQ(driver.live().managed_bytes, 0u);
+  EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
 TEST(NumaPolicy, OfNodesThatAreNotThereDoesNothing) {
@@ -205,6 +441,26 @@ TEST(DeviceMemory, KeepsWhatTheProgramHasChosenForThePool) {
   device_memory chosen(device(0), {.keep_bytes = 1000});
   device_memory later(device(0));
   EXPECT_EQ(driver.pool_keeps(), 1000u);
+  device_memory none(device(0), {.keep_bytes = 0});
+  EXPECT_EQ(driver.pool_keeps(), 0u);
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(DeviceMemory, OfAnotherGpuHasItsOwnPool) {
+  fake_driver driver({.devices = 2});
+  device_memory memory(device(1), {.keep_bytes = 1000});
+  EXPECT_EQ(driver.pool_keeps(0), 0u);
+  EXPECT_EQ(driver.pool_keeps(1), 1000u);
+  stream order(device(1));
+  memory.deallocate(memory.allocate(100, order), 100, order);
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(DeviceMemory, SaysIfItCannotBeTrimmed) {
+  fake_driver driver;
+  device_memory memory(device(0));
+  driver.fail_next("pool_trim", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { memory.trim(); }), cuda_code(cudaErrorUnknown));
 }
 
 TEST(DeviceMemory, ServesPools) {
@@ -284,6 +540,18 @@ TEST(DeviceBlock, CannotBeAtHomeOnADefaultStreamOfAThread) {
   auto before = driver.calls("event_record");
   block.use_on(of_thread);  // records here: another thread has another stream of that handle
   EXPECT_EQ(driver.calls("event_record"), before + 1);
+}
+
+TEST(DeviceBlock, SaysIfItsUseCannotBeRecorded) {
+  fake_driver driver;
+  auto memory = std::make_shared<device_memory>(device(0));
+  device_block block(*memory, 100, stream(device(0)));
+  stream user(device(0));
+  driver.fail_next("event_record", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { block.record_on(user); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("event_record", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { block.use_on(stream::per_thread_default(device(0))); }),
+            cuda_code(cudaErrorUnknown));
 }
 
 TEST(DeviceBlock, IsSharedByItsSlices) {

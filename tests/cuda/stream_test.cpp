@@ -24,6 +24,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../../cuda/runtime_api.hpp"
 #include "../support/coroutines.hpp"
 #include "fake_driver.hpp"
 #include "worlds.hpp"
@@ -96,7 +97,107 @@ TEST(CudaStreamOptions, SayOnWhichDeviceItIsMade) {
   fake_driver driver({.devices = 2});
   stream second(device(1), {.priority = -1});
   EXPECT_EQ(second.on(), device(1));
+  EXPECT_EQ(driver.priority_of(second.handle()), -1);
   EXPECT_EQ(device::current(), device(0));
+  second.record();
+  second.synchronize();
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(CudaStreamDefaults, AreThoseOfTheirDevice) {
+  fake_driver driver({.devices = 2, .works_by_itself = false});
+  auto first = stream::legacy_default(device(0)), second = stream::legacy_default(device(1));
+  first.record();
+  EXPECT_FALSE(first.is_idle());
+  EXPECT_TRUE(second.is_idle());
+  first.synchronize();
+  EXPECT_TRUE(first.is_idle());
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(CudaStreamFailures, OfASynchronizationThrows) {
+  fake_driver driver;
+  stream work(device(0));
+  auto last = work.record();
+  driver.fail_next("stream_synchronize", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { work.synchronize(); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("event_synchronize", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { last.synchronize(); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("event_query", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { (void)last.is_complete(); }), cuda_code(cudaErrorUnknown));
+}
+
+TEST(FakeDriver, WaitsForAStreamUntilItIsReleased) {
+  fake_driver driver;
+  stream work(device(0));
+  driver.hold();
+  work.record();
+  std::thread releasing([&] {
+    while (driver.calls("stream_synchronize") < 1) std::this_thread::yield();
+    driver.release();
+  });
+  work.synchronize();
+  releasing.join();
+  EXPECT_TRUE(work.is_idle());
+}
+
+// What misuse is noticed.
+static std::string first_fault(const fake_driver& driver) {
+  auto faults = driver.faults();
+  return faults.empty() ? "" : faults.front();
+}
+
+TEST(FakeDriver, NoticesMemoryThatIsUsedBeforeAnotherStreamHasAllocatedIt) {
+  fake_driver driver;
+  stream first(device(0)), second(device(0));
+  int value = 0;
+  void* memory = nullptr;
+  EXPECT_EQ(api().malloc_async(&memory, 4, first.handle()), cudaSuccess);
+  second.wait(first.record());
+  EXPECT_EQ(api().memcpy_async(memory, &value, 4, cudaMemcpyHostToDevice, second.handle()),
+            cudaSuccess);
+  EXPECT_EQ(first_fault(driver), "");
+  EXPECT_EQ(api().malloc_async(&memory, 4, first.handle()), cudaSuccess);
+  EXPECT_EQ(api().memcpy_async(memory, &value, 4, cudaMemcpyHostToDevice, second.handle()),
+            cudaSuccess);
+  EXPECT_EQ(first_fault(driver),
+            "a stream uses memory that another has allocated, without waiting for it");
+}
+
+TEST(FakeDriver, NoticesMemoryThatIsFreedUnderAnotherStream) {
+  fake_driver driver({.works_by_itself = false});
+  stream first(device(0)), second(device(0));
+  int value = 0;
+  void* memory = nullptr;
+  EXPECT_EQ(api().malloc_async(&memory, 4, first.handle()), cudaSuccess);
+  first.synchronize();
+  EXPECT_EQ(api().memcpy_async(memory, &value, 4, cudaMemcpyHostToDevice, second.handle()),
+            cudaSuccess);
+  EXPECT_EQ(first_fault(driver), "");
+  EXPECT_EQ(api().free_async(memory, first.handle()), cudaSuccess);
+  EXPECT_EQ(first_fault(driver),
+            "memory is freed on a stream that does not wait for another that uses it");
+}
+
+TEST(FakeDriver, NoticesTheWrongKindOfMemory) {
+  fake_driver driver;
+  stream work(device(0));
+  int value = 0;
+  void* memory = nullptr;
+  EXPECT_EQ(api().malloc_async(&memory, 4, work.handle()), cudaSuccess);
+  EXPECT_EQ(api().memcpy_async(&value, memory, 4, cudaMemcpyHostToDevice, work.handle()),
+            cudaSuccess);
+  EXPECT_EQ(driver.faults().size(), 2u);
+}
+
+TEST(FakeDriver, NoticesStreamsAndMemoryOfAnotherDevice) {
+  fake_driver driver({.devices = 2});
+  stream first(device(0)), second(device(1));
+  void* memory = nullptr;
+  EXPECT_EQ(api().malloc_async(&memory, 4, first.handle()), cudaSuccess);
+  first.synchronize();
+  EXPECT_EQ(api().malloc_async(&memory, 4, second.handle()), cudaSuccess);
+  EXPECT_EQ(first_fault(driver), "malloc_async on a stream of a device that is not current");
 }
 
 TEST_P(CudaEvent, ThatWasNeverRecordedHasBeenPassed) {

@@ -310,20 +310,40 @@ TEST(ToDeviceStop, LeavesCopiesInFlightTheirMemory) {
   EXPECT_EQ(driver.live().device_bytes, 0u);
 }
 
+// No copy begins until the end of the runtime has waited for a while: it asks the driver again and
+// again.
 TEST(ToDeviceStop, TheEndOfTheRuntimeWaitsForCopies) {
   fake_driver driver;
   std::optional<runtime> where(std::in_place, runtime_options{.threads = 2});
   driver.hold();
   auto kept = test::collect(*where, numbered_batches(2) | to_device());
-  std::atomic<bool> released = false;
-  std::thread releasing([&] {
-    released = true;
-    driver.release();
+  std::atomic<bool> has_ended = false;
+  std::thread ending([&] {
+    where.reset();
+    has_ended = true;
   });
-  where.reset();
-  EXPECT_TRUE(released);
+  auto asked = driver.calls("event_query");
+  while (driver.calls("event_query") < asked + 3 && !has_ended) std::this_thread::yield();
+  EXPECT_FALSE(has_ended);
+  EXPECT_FALSE(kept.front().ready().is_complete());
+  driver.release();
+  ending.join();
   EXPECT_TRUE(kept.front().ready().is_complete());
-  releasing.join();
+}
+
+// The run ends with copies that never begin, and no thread waits for them.
+TEST(ToDeviceStop, DoesNotWaitForCopies) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  driver.hold();
+  {
+    auto items = runtime.run(numbered_batches(-1) | to_device());
+    EXPECT_TRUE(items.wait_next());
+    items.stop();
+  }
+  EXPECT_GT(driver.queued(), 0u);  // the run has ended before the copies
+  EXPECT_EQ(driver.calls("stream_synchronize") + driver.calls("event_synchronize"), 0u);
+  driver.release();
 }
 
 TEST(ToDeviceFailure, OfTheGpuEndsTheRunWhateverItsPolicy) {
@@ -462,6 +482,47 @@ TEST(ToDeviceTrace, ShowsTheCopiesThatTheGpuHasStillToMake) {
   EXPECT_THAT(text, HasSubstr("\"queued\":3"));
 }
 
+TEST(ToDeviceTrace, ShowsThatCopiesHaveFinished) {
+  testing_support::temp_dir dir;
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2});
+    driver.hold();
+    trace record(dir / "trace");
+    std::atomic<bool> may_end = false;
+    auto make = [&](int i) {
+      if (i == 3) may_end.wait(false);
+      return sample_batch(tensor(element_type::i32, {1, 8}), {sample("a")});  // will be staged
+    };
+    auto batches = from(test::numbers{4}) | map(make, {.concurrency = 1}) | to_device();
+    auto items = runtime.run(batches, {.trace = &record});
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(items.wait_next());
+    driver.release();
+    while (runtime.memory().stats().used_bytes > 0) std::this_thread::yield();
+    may_end = true;
+    may_end.notify_all();
+    EXPECT_TRUE(items.wait_next());
+  }
+  std::ifstream file(dir / "trace");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (auto* count : {"3", "2", "1", "0"})
+    EXPECT_THAT(text, HasSubstr(std::string("\"queued\":") + count + "}"));
+}
+
+// The trace is gone when the copies finish.
+TEST(ToDeviceTrace, MayEndBeforeTheCopies) {
+  testing_support::temp_dir dir;
+  fake_driver driver;
+  runtime runtime({.threads = 1});
+  driver.hold();
+  {
+    trace record(dir / "trace");
+    auto batches = numbered_batches(6) | to_device();
+    EXPECT_THAT(test::collect(runtime, batches, {.trace = &record}), SizeIs(3));
+  }
+  driver.release();
+}
+
 TEST(ToDeviceOptions, FixedTensorsMustFit) {
   fake_driver driver;
   runtime runtime({.threads = 1});
@@ -482,8 +543,105 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
               HasSubstr("it is i32[2, 1000], and there is i32[1, 1000]"));
   EXPECT_THAT(into("other", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
               HasSubstr("copy tensor other to its fixed address: the batch has no tensor"));
+  EXPECT_THAT(into("data", tensor({element_type::i32, {2, 1000}}, {2000, 2}, block.slice(0, 16'000),
+                                  block.bytes().data())),
+              HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
+  EXPECT_THAT(into("data", tensor({element_type::i32, {}}, block.slice(0, 4))),
+              HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
   EXPECT_EQ(into("data", tensor({element_type::i32, {5, 1000}}, block.slice(0, 20'000))),
             "no exception");
+  std::vector<named_tensor> twice(
+      2, named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))));
+  EXPECT_THAT(error_message([&] { to_device({.into = twice}); }),
+              HasSubstr("to_device into data: two tensors have that name"));
+}
+
+static device_batch batch_of(std::vector<named_tensor> tensors) {
+  device_block block(*std::make_shared<device_memory>(device(0)), 100, stream(device(0)));
+  std::vector<sample> samples{sample("a", 3).with_data(buffer(100))};
+  std::vector<device_block> blocks{block};
+  return {std::move(tensors), std::move(samples), std::nullopt, std::move(blocks),
+          block.home().record()};
+}
+
+static named_tensor tensor_called(const std::string& name) {
+  return {name, tensor(element_type::u8, {1, 8})};
+}
+
+TEST(DeviceBatch, FindsTensorsByName) {
+  fake_driver driver;
+  std::vector<named_tensor> tensors{tensor_called("image"), tensor_called("mask")};
+  auto batch = batch_of(tensors);
+  EXPECT_EQ(batch.size(), 1u);
+  EXPECT_THAT(batch.tensors(), SizeIs(2));
+  EXPECT_EQ(batch.tensor().bytes(), tensors[0].tensor().bytes());
+  EXPECT_EQ(batch["mask"].bytes(), tensors[1].tensor().bytes());
+  EXPECT_EQ(batch.find("mask"), &batch["mask"]);
+  EXPECT_EQ(batch.find("depth"), nullptr);
+  EXPECT_THAT(error_message([&] { (void)batch["depth"]; }),
+              HasSubstr("find tensor depth of a batch: it has image, mask"));
+  EXPECT_FALSE(batch.has_labels());
+  EXPECT_EQ(code_of([&] { (void)batch.labels(); }), errc::invalid_argument);
+}
+
+TEST(DeviceBatch, CountsTensorsAndFields) {
+  fake_driver driver;
+  EXPECT_EQ(batch_of({tensor_called("image"), tensor_called("mask")}).content_bytes(),
+            8u + 8u + 100u);
+}
+
+TEST(DeviceBatch, NeedsTensorsOfDifferentNames) {
+  fake_driver driver;
+  EXPECT_THAT(error_message([] { batch_of({}); }), HasSubstr("it has no tensor"));
+  EXPECT_THAT(error_message([] { batch_of({tensor_called("a"), tensor_called("a")}); }),
+              HasSubstr("two tensors are called a"));
+}
+
+TEST(DeviceBatch, SaysIfAStreamCannotBeOrdered) {
+  fake_driver driver;
+  stream trainer(device(0));
+  auto batch = batch_of({tensor_called("image")});
+  driver.fail_next("stream_wait_event", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { batch.wait_on(trainer); }), cuda_code(cudaErrorUnknown));
+  driver.fail_next("event_record", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { batch.record_on(trainer); }), cuda_code(cudaErrorUnknown));
+}
+
+TEST(ToDeviceMemory, IsThatOfTheDeviceOfTheStage) {
+  fake_driver driver({.devices = 2});
+  {
+    runtime runtime({.threads = 2});
+    stream trainer(device(1));
+    int next = 0;
+    for (auto& batch : runtime.run(numbered_batches(10) | to_device({.device = 1}))) {
+      EXPECT_EQ(batch.on(), device(1));
+      EXPECT_EQ(to_string(batch.tensor().where()), "cuda:1");
+      batch.wait_on(trainer);
+      current_device current(device(1));
+      EXPECT_TRUE(is_numbered(values<std::int32_t>(batch.tensor(), trainer), next));
+      next += 2;
+    }
+  }
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(ToDeviceMemory, OfTheHostMayBeManaged) {
+  fake_driver driver;
+  auto managed = std::make_shared<managed_memory>(device(0));
+  {
+    runtime runtime({.threads = 2});
+    stream trainer(device(0));
+    auto batches = numbered_batches(4) | to_device({.host_memory = managed.get()});
+    int next = 0;
+    for (auto& batch : runtime.run(batches)) {
+      batch.wait_on(trainer);
+      EXPECT_TRUE(is_numbered(values<std::int32_t>(batch.tensor(), trainer), next));
+      next += 2;
+    }
+    EXPECT_GT(managed->used_bytes(), 0u);
+    EXPECT_EQ(transfers_of(runtime).staged_bytes, 0u);
+  }
+  EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
 }  // namespace lade::cuda

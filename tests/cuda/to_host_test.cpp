@@ -3,6 +3,7 @@
 #include <lade/cuda/to_host.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
+#include <lade/memory_resource.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 
@@ -97,6 +98,27 @@ TEST_P(ToHost, IsAStageOfTheTableOfTheRun) {
   EXPECT_EQ(stage.name, "to_host");
   EXPECT_EQ(stage.out, 4u);
   EXPECT_GE(stage.bytes, 4u * 8000);
+}
+
+TEST_P(ToHost, UsesTheNameAndTheMemoryOfTheProgram) {
+  world where(GetParam());
+  arena memory(buffer(std::size_t{1} << 20), "download");
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(numbered_batches(8) | to_device() |
+                           to_host({.memory = &memory, .name = "download"}));
+  for (auto& batch : items) {
+    EXPECT_EQ(to_string(batch.tensor().where()), "cpu");
+    EXPECT_LT(memory.free_bytes(), std::size_t{1} << 20);
+  }
+  EXPECT_EQ(items.statistics().stages.back().name, "download");
+}
+
+TEST(ToHostMemory, IsPinnedOnNoReactor) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  test::collect(runtime, numbered_batches(20) | to_device() | to_host());
+  EXPECT_EQ(transfers_of(runtime).fallback_bytes, 0u);
+  EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
 TEST(ToHostStop, LeavesCopiesInFlightTheirMemory) {

@@ -1,6 +1,8 @@
+#include <lade/cuda/stream.hpp>
 #include <lade/cuda/write_images.hpp>
 #include <lade/error.hpp>
 
+#include "fake_driver.hpp"
 #include "kernel_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -330,6 +332,19 @@ TEST_F(WriteImagesArguments, AreTakenFromATensor) {
   EXPECT_THROW(images_in(images[0]), error);
   EXPECT_THROW(images_in(tensor(element_type::f32, {2, 4, 6, 3})), error);
   EXPECT_THROW(images_in(tensor(element_type::u8, {2, 4, 6, 3})), error);  // of the CPU
+}
+
+TEST_F(WriteImagesArguments, OnAStreamHaveItsDeviceAsTheCurrentOne) {
+  const fake_driver driver({.devices = 2});
+  int current = 0;
+  grids.before_launch = [&] { current = device::current().index(); };
+  const stream on(device(1));
+  write_images({&image, 1}, to, on);
+  EXPECT_EQ(current, 1);
+  EXPECT_EQ(grids.last_stream, on.handle());
+  EXPECT_EQ(device::current().index(), 0);
+  to.data = nullptr;
+  EXPECT_THROW(write_images({&image, 1}, to, on), error);
 }
 
 LADE_KERNEL_SUITE(WriteImages);

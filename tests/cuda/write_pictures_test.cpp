@@ -1,6 +1,8 @@
+#include <lade/cuda/stream.hpp>
 #include <lade/cuda/write_pictures.hpp>
 #include <lade/error.hpp>
 
+#include "fake_driver.hpp"
 #include "random_pictures.hpp"
 
 #include <gmock/gmock.h>
@@ -239,6 +241,19 @@ TEST_F(WritePicturesArguments, OfUnhandledKindsAreNamed) {
   expect(code, [&] { picture.siting = static_cast<yuv_siting>(3); }, "siting");
   expect(code, [&] { picture.matrix = static_cast<yuv_matrix>(3); }, "matrix");
   EXPECT_EQ(grids.launches, 0);
+}
+
+TEST_F(WritePicturesArguments, OnAStreamHaveItsDeviceAsTheCurrentOne) {
+  const fake_driver driver({.devices = 2});
+  int current = 0;
+  grids.before_launch = [&] { current = device::current().index(); };
+  const stream on(device(1));
+  write_pictures({&picture, 1}, to, on);
+  EXPECT_EQ(current, 1);
+  EXPECT_EQ(grids.last_stream, on.handle());
+  EXPECT_EQ(device::current().index(), 0);
+  to.data = nullptr;
+  EXPECT_THROW(write_pictures({&picture, 1}, to, on), error);
 }
 
 LADE_KERNEL_SUITE(WritePictures);

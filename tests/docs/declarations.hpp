@@ -240,6 +240,7 @@ struct writing {
 inline writing writer;
 void train(const lade::tensor& batch);
 void train(const lade::tensor& batch, const lade::tensor& labels, CUstream_st* stream);
+void train(const lade::tensor& batch, CUstream_st* stream);
 inline lade::tensor images;
 inline lade::tensor labels;
 namespace framework {

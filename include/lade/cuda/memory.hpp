@@ -1,4 +1,4 @@
-// Memory for GPUs: pinned memory of the host, and memory of a GPU in stream order.
+// Memory for GPUs: pinned memory of the host, managed memory, and memory of a GPU in stream order.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <lade/memory_resource.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -27,32 +28,44 @@ namespace lade::cuda {
 struct pinned_memory_options {
   std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();  // of pinned memory
   std::optional<device> near = {};  // the GPU whose NUMA node holds the memory
+
+  // Bytes that the constructor pins, and that stay pinned: at most limit_bytes.
+  std::size_t reserve_bytes = 0;
 };
 
 // Pinned memory of the host, which all GPUs read and write by themselves. It is pinned in regions
-// of 32 MiB, or of as much as a larger allocation needs. A region stays pinned until the resource
-// is destroyed, or until a new region would exceed the limit.
+// of 32 MiB, or of as much as a larger allocation needs, when no region has room. A region stays
+// pinned until the resource is destroyed, or until a new region would exceed the limit.
 //
-// If the driver refuses to pin, or at the limit, an allocation consists of ordinary pages. Copies
-// from there are correct, but slower; where() is that of pinned memory all the same. Kernels must
-// not be given them: the GPU cannot reach them. `stats()` counts them, and refusal() says why.
+// An allocation consists of ordinary pages if the driver refuses to pin, at the limit, and on a
+// thread of a reactor where no region has room: to pin takes tens of milliseconds, which a reactor
+// must not. Copies from there are correct, but slower; where() is that of pinned memory all the
+// same. Kernels must not be given them: the GPU cannot reach them. `stats()` counts them, and
+// refusal() says why.
 //
-//   auto pinned = std::make_shared<lade::cuda::pinned_memory>();
-//   lade::runtime runtime({.memory = pinned.get()});
+// to_device() brings pinned memory by itself. If it serves a whole runtime, reactors allocate as
+// well, to read files: then reserve what the runtime uses.
 //
-// to_device() brings pinned memory by itself. Thread: any, several at a time, except a callback of
-// CUDA.
+//   auto pinned = std::make_shared<lade::cuda::pinned_memory>(
+//       lade::cuda::pinned_memory_options{.reserve_bytes = 4ull << 30});
+//   lade::runtime runtime({.memory_bytes = 4ull << 30, .memory = pinned.get()});
+//
+// Thread: any, several at a time, except a callback of CUDA. Only allocations for which no region
+// has room wait for the driver.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class pinned_memory final : public memory_resource {
  public:
   struct statistics {
-    std::size_t pinned_bytes;    // of all regions
-    std::size_t fallback_bytes;  // of allocations that are not pinned
-    std::uint64_t fallbacks;     // allocations that were not pinned, since the beginning
+    std::size_t pinned_bytes;             // of all regions
+    std::size_t fallback_bytes;           // of allocations that are not pinned
+    std::uint64_t fallbacks;              // allocations that were not pinned, since the beginning
+    std::uint64_t fallbacks_on_reactors;  // of these, because a reactor must not pin
   };
 
-  explicit pinned_memory(const pinned_memory_options& options = {}) : options_(options) {}
+  // Throws error(invalid_argument) if more is reserved than the limit. If the driver refuses to pin
+  // it, refusal() says so.
+  explicit pinned_memory(const pinned_memory_options& options = {});
   pinned_memory(const pinned_memory&) = delete;
   ~pinned_memory() override;
 
@@ -70,25 +83,99 @@ class pinned_memory final : public memory_resource {
   struct region {
     std::size_t bytes;
     bool is_free;
+    bool is_reserved;
   };
+  struct pinning;
+  using lock = std::unique_lock<std::mutex>;
 
-  std::byte* allocate_pinned(std::size_t bytes, std::size_t alignment);
-  bool add_region(std::size_t bytes);
-  void* pin(std::size_t bytes);
+  // With the mutex held. Those that take the lock unlock it while they pin, unpin or wait.
+  std::byte* allocate_pinned(std::size_t bytes, std::size_t alignment, lock& held);
+  std::byte* take(std::size_t bytes, std::size_t alignment);
+  bool must_not_pin();
+  bool wait_for_others(std::size_t needed, lock& held);
+  bool make_region(std::size_t needed, lock& held);
+  bool add_region(std::size_t bytes, std::size_t needed, lock& held, bool is_reserved = false);
+  bool release_free_regions(lock& held);
   void refuse(std::string why);
-  void release_free_regions() noexcept;
+  void* allocate_fallback(std::size_t bytes, std::size_t alignment);
+  std::size_t left_bytes() const noexcept {
+    return options_.limit_bytes - statistics_.pinned_bytes - coming_bytes_;
+  }
   region& region_of(std::byte* memory) noexcept {
     return std::prev(regions_.upper_bound(memory))->second;
   }
-  void* allocate_fallback(std::size_t bytes, std::size_t alignment);
+
+  std::byte* pin(std::size_t bytes, std::string& refusal) const;
 
   const pinned_memory_options options_;
   mutable std::mutex mutex_;  // guards all that follows
+  std::condition_variable changed_;
   lade::detail::range_allocator ranges_;
   std::map<std::byte*, region> regions_;
   std::map<void*, std::size_t> fallbacks_;  // allocations that are not pinned
+  std::size_t coming_bytes_ = 0;            // of regions that threads are pinning
+  std::size_t awaited_bytes_ = 0;           // of allocations that these regions are for
   std::string refusal_;
   statistics statistics_{};
+};
+
+namespace detail {
+
+// Addresses that are aligned to more than CUDA aligns what it allocates. Thread: any.
+class aligned_addresses {
+ public:
+  // How many bytes more must be allocated.
+  static std::size_t extra_bytes(std::size_t alignment) noexcept {
+    return alignment > given ? alignment : 0;
+  }
+
+  // An address in an allocation of that many bytes, the extra ones included. Throws std::bad_alloc.
+  void* align(void* memory, std::size_t bytes, std::size_t alignment);
+
+  // The allocation of such an address, and its bytes. Others are returned as they are.
+  std::pair<void*, std::size_t> take(void* aligned, std::size_t bytes,
+                                     std::size_t alignment) noexcept;
+
+ private:
+  static constexpr std::size_t given = 256;
+
+  std::mutex mutex_;
+  std::map<void*, std::pair<void*, std::size_t>> allocations_;  // guarded by the mutex
+};
+
+}  // namespace detail
+
+// Memory that both the CPU and GPUs use, and that the driver moves between them
+// (cudaMallocManaged). For machines whose CPU and GPU share their memory, where it need not move: a
+// trainer reads the batches where batch_into() has written them.
+//
+//   auto managed = std::make_shared<lade::cuda::managed_memory>(lade::cuda::device(0));
+//   auto batches = samples | lade::batch_into(writer, {.size = 256, .memory = managed.get()});
+//
+// A batch must live until the GPU has finished with it. The driver may block when memory is
+// allocated or freed, and waits for the GPU when it is freed: give it to stages, which keep memory
+// in a pool, not to a whole runtime.
+//
+// Thread: any, several at a time, except a callback of CUDA.
+//
+// Not yet run on a GPU: tested over a driver that a test replaces.
+class managed_memory final : public memory_resource {
+ public:
+  // Throws error(unsupported) if the CPU cannot use such memory while kernels run on the device.
+  explicit managed_memory(device on);
+
+  void* allocate(std::size_t bytes, std::size_t alignment) override;
+  void deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept override;
+  lade::device where() const noexcept override { return {lade::device::kind::cuda_managed, 0}; }
+  std::string_view name() const noexcept override { return "managed memory"; }
+
+  device on() const noexcept { return on_; }
+  std::size_t used_bytes() const noexcept { return used_bytes_; }  // of allocations
+
+ private:
+  device on_;
+  detail::aligned_addresses addresses_;
+  std::atomic<std::size_t> used_bytes_ = 0;
 };
 
 // Memory of one GPU, allocated and freed in stream order: allocate() returns at once, and the
@@ -124,8 +211,7 @@ class device_resource : public memory_resource {
 
   device on_;
   stream own_;
-  std::mutex mutex_;
-  std::map<void*, std::pair<void*, std::size_t>> aligned_;  // what was allocated for more alignment
+  detail::aligned_addresses addresses_;
 };
 
 struct device_memory_options {

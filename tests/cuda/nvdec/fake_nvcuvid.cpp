@@ -108,6 +108,7 @@ struct fake_nvcuvid::fake_decoder {
     size();
     outputs.resize(info.ulNumOutputSurfaces);
     for (auto& each : outputs) (void)api().malloc_async(&each.memory, surface_bytes, nullptr);
+    (void)api().stream_synchronize(nullptr);  // then any stream may use it
   }
   void release() {
     for (auto& each : outputs) (void)api().free_async(each.memory, nullptr);
