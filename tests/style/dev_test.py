@@ -157,6 +157,23 @@ class Dev(unittest.TestCase):
             self.assertIn(option, setup)
         self.assertNotEqual(self.dev("without", "nosuch").returncode, 0)
 
+    # Ninja knows one program, which is /bin/true and links the C library.
+    def test_programs_for_a_gpu_are_copied_with_their_commit_and_their_size_is_told(self):
+        self.program("ninja", """#!/bin/sh
+case "$*" in *query*) printf 'gpu-programs: phony\\n  input:\\n    tests/true_test\\n' ;; esac
+""")
+        self.program("git", "#!/bin/sh\necho 0123abc\n")
+        (self.root / "build-gpu/tests").mkdir(parents=True)
+        (self.root / "build-gpu/build.ninja").touch()
+        shutil.copy("/bin/true", self.root / "build-gpu/tests/true_test")
+        result = self.dev("gpu-programs")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^build-gpu/gpu: \d MiB$")
+        packed = self.root / "build-gpu/gpu"
+        self.assertEqual((packed / "commit").read_text(), "0123abc\n")
+        self.assertEqual(list((packed / "lib").iterdir()), [])
+        self.assertEqual(subprocess.run([packed / "bin/true_test"]).returncode, 0)
+
     def fuzz(self, *arguments, fails):
         """The result of `./dev fuzz` and the words with which each of two targets was called."""
         self.program("nproc", "#!/bin/sh\necho 2\n")
