@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # gpu.sh PART: runs what `./dev gpu-programs` and `./dev gpu-video-programs` have built, on a machine
-# with a GPU. It needs bash, awk and the driver, and no network. Each part takes less than ten minutes:
+# with a GPU. It needs bash, awk, tar with xz or Python, and the driver, and no network. Each part takes
+# less than ten minutes:
 #
 #   about      what is there: the GPU, its driver, the libraries that are loaded at run time, torch
 #   test       all tests of the module cuda, on the GPU and over a replaced driver
 #   memcheck   the tests of the suites Gpu* under compute-sanitizer: memory errors and leaks
 #   racecheck  the same: races of threads in shared memory
 #   bench      the benchmarks and a training, and whether their figures reach the gates
-#   video      unpacks the programs for video; their tests, NVDEC's benchmark with its gate, loaders
+#   video      the tests of decoding videos, NVDEC's benchmark with its gate, and the loaders
 #   video-memcheck
-#              their tests under compute-sanitizer
+#              these tests under compute-sanitizer
 #
 # The output begins with date, GPU, driver and commit, as docs/benchmarks.md records them. A gate is
 # a line "PASS" or "FAIL" with the figure and its limit. The exit status is 1 if a test, a program or
@@ -19,31 +20,22 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 where=
 failed=()
 
-# use NAME: the programs are those in build-gpu/NAME.
+# use NAME COMMAND: the programs are those in build-gpu/NAME.tar.xz, which COMMAND makes. They are
+# unpacked if the archive is new.
 use() {
+  local packed=$root/build-gpu/$1.tar.xz
   where=$root/build-gpu/$1
-  export LD_LIBRARY_PATH=$where/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-}
-
-# need PATH COMMAND: ends the script if the path, which the command makes, is missing.
-need() {
-  [[ ! -e $1 ]] || return 0
-  echo "gpu.sh: ${1#"$root"/} is missing: run $2 where the compilers are" >&2
-  exit 1
-}
-
-need_programs() {
-  need "$root/build-gpu/gpu" './dev gpu-programs'
-  use gpu
-}
-
-need_video_programs() {
-  if [[ ! -e $root/build-gpu/video ]]; then
-    need "$root/build-gpu/video.tar.xz" './dev gpu-video-programs'
-    tar -xJf "$root/build-gpu/video.tar.xz" -C "$root/build-gpu" ||
-      python3 -m tarfile -e "$root/build-gpu/video.tar.xz" "$root/build-gpu" || exit 1
+  if [[ $packed -nt $where/unpacked ]]; then
+    rm -rf "$where"
+    tar -xJf "$packed" -C "$root/build-gpu" ||
+      python3 -m tarfile -e "$packed" "$root/build-gpu" || exit 1
+    touch "$where/unpacked"
   fi
-  use video
+  if [[ ! -e $where/unpacked ]]; then
+    echo "gpu.sh: build-gpu/$1.tar.xz is missing: run $2 where the compilers are" >&2
+    exit 1
+  fi
+  export LD_LIBRARY_PATH=$where/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   export LADE_MEDIA_FILES=$where/files
 }
 
@@ -160,9 +152,9 @@ figures=$(mktemp -d)
 trap 'rm -rf "$figures"' EXIT
 part=${1:-}
 case $part in
-  about | test | memcheck | racecheck | bench) need_programs ;;
-  video | video-memcheck) need_video_programs ;;
-  *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  about | test | memcheck | racecheck | bench) use gpu './dev gpu-programs' ;;
+  video | video-memcheck) use video './dev gpu-video-programs' ;;
+  *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 heading
 case $part in

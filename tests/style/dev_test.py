@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -168,11 +169,11 @@ case "$*" in *query*) printf 'gpu-programs: phony\\n  input:\\n    tests/true_te
         shutil.copy("/bin/true", self.root / "build-gpu/tests/true_test")
         result = self.dev("gpu-programs")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"(?m)^build-gpu/gpu: \d MiB$")
-        packed = self.root / "build-gpu/gpu"
-        self.assertEqual((packed / "commit").read_text(), "0123abc\n")
-        self.assertEqual(list((packed / "lib").iterdir()), [])
-        self.assertEqual(subprocess.run([packed / "bin/true_test"]).returncode, 0)
+        self.assertRegex(result.stdout, r"(?m)^build-gpu/gpu\.tar\.xz: \d MiB$")
+        with tarfile.open(self.root / "build-gpu/gpu.tar.xz") as packed:
+            self.assertEqual(sorted(packed.getnames()),
+                             ["gpu", "gpu/bin", "gpu/bin/true_test", "gpu/commit", "gpu/lib"])
+            self.assertEqual(packed.extractfile("gpu/commit").read(), b"0123abc\n")
 
     def fuzz(self, *arguments, fails):
         """The result of `./dev fuzz` and the words with which each of two targets was called."""

@@ -78,17 +78,27 @@ class Gpu(unittest.TestCase):
         path.write_text(STUB.format(text=text, status=status))
         path.chmod(0o755)
 
-    def built(self, directory, programs):
+    # The programs, which print the texts, and one that exits with a status of its own. They are packed
+    # as on the machine that builds them. Returns where they will be unpacked.
+    def built(self, directory, programs, library=None, **statuses):
         where = self.root / "build-gpu" / directory
-        (where / "lib").mkdir(parents=True, exist_ok=True)
-        (where / "commit").write_text("0123abc\n")
-        for name, text in programs.items():
-            self.stub(where / "bin" / name, text)
+        with tempfile.TemporaryDirectory() as place:
+            built = pathlib.Path(place)
+            (built / "lib").mkdir()
+            if library:
+                (built / "lib" / library).touch()
+            (built / "commit").write_text("0123abc\n")
+            for name, text in programs.items():
+                self.stub(built / "bin" / name, text, statuses.get(name, 0))
+            where.parent.mkdir(exist_ok=True)
+            with tarfile.open(f"{where}.tar.xz", "w:xz") as packed:
+                packed.add(built, directory)
+        (where / "unpacked").unlink(missing_ok=True)
         return where
 
     def benchmarks(self, **changed):
         programs = {name: text for name, text in FIGURES.items() if name != "nvdec_bench"}
-        return self.built("gpu", {**programs, **changed})
+        self.built("gpu", {**programs, **changed})
 
     def gpu(self, *arguments):
         environment = {**os.environ, "LOG": str(self.log), "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
@@ -110,10 +120,9 @@ class Gpu(unittest.TestCase):
                          "commit 0123abc\n=== device_test\n=== stream_test\n$")
 
     def test_a_test_that_fails_fails_the_part_and_one_that_is_skipped_does_not(self):
-        where = self.built("gpu", {"device_test": ""})
-        self.stub(where / "bin/kernel_test", status=77)
+        self.built("gpu", {"device_test": "", "kernel_test": ""}, kernel_test=77)
         self.assertEqual(self.gpu("test")[0], 0)
-        self.stub(where / "bin/stream_test", status=1)
+        self.built("gpu", {"device_test": "", "stream_test": ""}, stream_test=1)
         status, output, _ = self.gpu("test")
         self.assertEqual(status, 1)
         self.assertIn("failed: stream_test\n", output)
@@ -129,8 +138,7 @@ class Gpu(unittest.TestCase):
         self.assertEqual(self.gpu("memcheck")[0], 1)
 
     def test_it_tells_what_is_there(self):
-        where = self.built("gpu", {})
-        (where / "lib/libnvjpeg.so.13").touch()
+        where = self.built("gpu", {}, library="libnvjpeg.so.13")
         self.machine("nvcc", "Cuda compilation tools, release 13.0, V13.0.88\n")
         self.machine("compute-sanitizer")
         self.machine("python3", "torch: 2.15 True\n")
@@ -163,26 +171,22 @@ class Gpu(unittest.TestCase):
             self.assertIn("failed: gate: ", output)
 
     def test_a_benchmark_that_is_missing_or_ends_early_fails(self):
-        where = self.benchmarks()
-        self.stub(where / "bin/jpeg_bench", FIGURES["jpeg_bench"], status=1)
+        programs = {name: text for name, text in FIGURES.items() if name != "nvdec_bench"}
+        self.built("gpu", programs, jpeg_bench=1)
         status, output, _ = self.gpu("bench")
         self.assertEqual((status, self.gates(output, "FAIL")), (1, []))
         self.assertIn("failed: jpeg_bench\n", output)
-        (where / "bin/jpeg_bench").unlink()
+        del programs["jpeg_bench"]
+        self.built("gpu", programs)
         status, output, _ = self.gpu("bench")
         self.assertEqual(status, 1)
         self.assertEqual(self.gates(output, "FAIL"), ["nvJPEG beside a bare loop: no figure, gate >= 0.95"])
 
-    # As on the machine that builds it, and not unpacked yet.
     def video(self, ratio="0.981"):
-        where = self.built("video", {"surfaces_test": "", "video_loader": "", "image_loader": "",
-                                     "nvdec_bench": FIGURES["nvdec_bench"].replace("0.981", ratio)})
-        with tarfile.open(f"{where}.tar.xz", "w:xz") as packed:
-            packed.add(where, "video")
-        shutil.rmtree(where)
-        return where
+        return self.built("video", {"surfaces_test": "", "video_loader": "", "image_loader": "",
+                                    "nvdec_bench": FIGURES["nvdec_bench"].replace("0.981", ratio)})
 
-    def test_programs_for_video_are_unpacked_and_run(self):
+    def test_programs_for_video_are_run(self):
         where = self.video()
         for _ in range(2):
             status, output, errors = self.gpu("video")
@@ -191,6 +195,16 @@ class Gpu(unittest.TestCase):
             self.assertEqual([call.split()[0] for call in self.calls()][-5:],
                              ["nvidia-smi", "surfaces_test", "video_loader", "image_loader", "nvdec_bench"])
             self.assertEqual(self.calls()[-1], f"nvdec_bench --dir {where}/clips")
+
+    def test_programs_are_unpacked_once_and_again_when_others_are_packed(self):
+        where = self.video()
+        self.gpu("video")
+        (where / "bin/surfaces_test").unlink()
+        self.gpu("video")
+        self.assertFalse((where / "bin/surfaces_test").exists())
+        os.utime(f"{where}.tar.xz", (2**32, 2**32))
+        self.gpu("video")
+        self.assertTrue((where / "bin/surfaces_test").exists())
 
     def test_a_slow_decoder_of_videos_fails(self):
         self.video(ratio="0.900")
