@@ -91,10 +91,11 @@ class server {
         queue_(2 * options.batch),
         free_(options.connections) {}
 
-  // Returns after a signal, when all requests that have been received are answered.
+  // Returns after a signal, when all requests that have been received are answered. If batches can
+  // no longer be answered, all requests end in errors, and the failure is thrown.
   lade::task<> run(int listening, int signals) {
     lade::scope worker(co_await lade::this_context());
-    worker.start(answer_batches());
+    worker.start(answer_until_closed());
     lade::scope clients(co_await lade::this_context());
     lade::scope watching(co_await lade::this_context());
     watching.start(end_after_signal(signals));
@@ -201,6 +202,19 @@ class server {
 
   lade::task<> send(connection& client, std::string text) const {
     co_await lade::with_timeout(options_.timeout, client.send(std::move(text)), "send an answer");
+  }
+
+  // A failure ends the server. Requests that wait have their promises broken, later ones are not
+  // taken: no client waits for an answer that nobody would send.
+  lade::task<> answer_until_closed() {
+    try {
+      co_await answer_batches();
+    } catch (...) {
+      ending_.request_stop();
+      queue_.close();
+      while (queue_.try_pop()) {}
+      throw;
+    }
   }
 
   // A batch is filled while two others are decoded.

@@ -133,6 +133,12 @@ class gpu_network final : public network {
     images_ += static_cast<double>(size);
   }
 
+  void repeat(const std::uint8_t* images, std::size_t count) override {
+    int size = static_cast<int>(count);
+    activate<<<blocks(size * hidden), threads, 0, stream_>>>(images, first_, units_, size);
+    check(cudaGetLastError(), "queue more work");
+  }
+
   totals take_totals() override {
     double sums[2];
     check(cudaMemcpyAsync(sums, totals_, sizeof sums, cudaMemcpyDefault, stream_), "read totals");

@@ -22,6 +22,9 @@ class network {
   // that of the CPU or of the GPU, wherever the network is. On a GPU the step is only queued.
   virtual void step(const std::uint8_t* images, const std::int64_t* labels, std::size_t size) = 0;
 
+  // Work of a part of a step, on the same images, that changes nothing: for longer steps.
+  virtual void repeat(const std::uint8_t* images, std::size_t size) = 0;
+
   // The sums over all steps since the last call. Waits for the steps.
   struct totals {
     double loss = 0;

@@ -1,9 +1,14 @@
 // A training in plain CUDA: lade draws and batches images and copies them to the GPU, while the GPU
 // trains on the batch before. Prints how long the GPU was idle between two steps.
 //
-//   train_cuda [--device N | cpu] [--epochs E] [--batch B]
+//   train_cuda [--device N | cpu] [--epochs E] [--batch B] [--draws D] [--step-ratio R]
 //
 // Without a GPU it trains on the CPU: with `--device cpu`, or by itself if there is none.
+//
+// A pipeline is fast enough if the trainer is not idle although a step takes little longer than the
+// pipeline's batch. `--step-ratio R` measures the pipeline without a trainer, and then lengthens
+// the steps to R times its time for a batch, by work that changes no weight. `--draws D` draws each
+// image D times, for a pipeline that is as slow as one that decodes files.
 
 #include <lade/cuda/device_batch.hpp>
 #include <lade/cuda/to_device.hpp>
@@ -12,6 +17,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -37,9 +43,16 @@ class digit_writer {
  public:
   static constexpr std::size_t side = 28;
 
+  explicit digit_writer(std::uint64_t draws) : draws_(draws) {}
+
   lade::tensor_spec spec() const { return {lade::element_type::u8, {side, side, 1}}; }
 
   void operator()(const lade::sample& named, const lade::tensor& slot) const {
+    for (std::uint64_t i = 0; i < draws_; ++i) draw(named, slot);
+  }
+
+ private:
+  static void draw(const lade::sample& named, const lade::tensor& slot) {
     auto key = std::stoull(named.key());
     auto digit = draw_digit(key);
     lade::random noise(key);
@@ -51,15 +64,25 @@ class digit_writer {
         *pixel++ = static_cast<std::uint8_t>(std::clamp(value * 128 + 64, 0.0, 255.0));
       }
   }
+
+  std::uint64_t draws_;
+};
+
+struct training_options {
+  std::optional<int> device;  // none: the CPU
+  std::uint64_t epochs = 3;
+  std::size_t batch = 200;
+  std::uint64_t draws = 1;
+  double step_ratio = 0;  // 0: steps are as long as they are
 };
 
 static lade::sample digit_sample(std::uint64_t key) {
   return lade::sample(std::to_string(key), static_cast<std::int64_t>(draw_digit(key).label));
 }
 
-static lade::pipeline<lade::sample_batch> digit_batches(std::size_t size) {
+static lade::pipeline<lade::sample_batch> digit_batches(const training_options& wanted) {
   return lade::from_index(samples_of_epoch, digit_sample) | lade::shuffle({.seed = 7}) |
-         lade::batch_into(digit_writer(), {.size = size, .drop_last = true});
+         lade::batch_into(digit_writer(wanted.draws), {.size = wanted.batch, .drop_last = true});
 }
 
 static void report(std::uint64_t epoch, const network::totals& totals, double seconds) {
@@ -78,17 +101,84 @@ class stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-static void train_on_cpu(lade::runtime& runtime, std::size_t batch_size, std::uint64_t epochs) {
-  auto trained = make_cpu_network();
-  auto batches = digit_batches(batch_size);
-  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+// A step on a batch that is where the network is, and repetitions of a small part of its work.
+template <class Batch>
+static void make_step(network& trained, const Batch& batch, unsigned repetitions) {
+  auto* images = batch.tensor().template data<std::uint8_t>();
+  const auto& labels = batch.labels();
+  trained.step(images, labels.template data<std::int64_t>(), batch.size());
+  auto part = std::min<std::size_t>(batch.size(), 16);
+  for (unsigned i = 0; i < repetitions; ++i) trained.repeat(images, part);
+}
+
+// How long the pipeline takes for a batch that `take` only takes. In a first epoch it allocates
+// what it keeps.
+template <class T, class F>
+static double seconds_per_batch(lade::runtime& runtime, const lade::pipeline<T>& batches, F take) {
+  for (auto& batch : runtime.run(batches, {.epoch = 0})) take(batch);
+  stopwatch time;
+  int count = 0;
+  for (auto& batch : runtime.run(batches, {.epoch = 1})) {
+    take(batch);
+    ++count;
+  }
+  return time.seconds() / count;
+}
+
+// A batch, after which the pipeline rests.
+template <class T>
+static T first_batch(lade::runtime& runtime, const lade::pipeline<T>& batches) {
+  auto steps = runtime.run(batches, {.epoch = 0});
+  return steps.wait_next().value();
+}
+
+// How many repetitions make a step `ratio` times as long as the pipeline's time for a batch.
+// `seconds_of(n)`: how long a step with n repetitions takes.
+template <class F>
+static unsigned repetitions_for(double ratio, double seconds_of_batch, F seconds_of) {
+  constexpr unsigned some = 50;
+  double bare = seconds_of(0);
+  double each = (seconds_of(some) - bare) / some;
+  double missing = ratio * seconds_of_batch - bare;
+  auto repetitions =
+      each > 0 && missing > 0 ? static_cast<unsigned>(std::lround(missing / each)) : 0;
+  double seconds_of_step = seconds_of(repetitions);
+  std::printf("the pipeline makes a batch in %.0f us; a step takes %.0f us, %.2f times as long\n",
+              1e6 * seconds_of_batch, 1e6 * seconds_of_step, seconds_of_step / seconds_of_batch);
+  return repetitions;
+}
+
+constexpr int measured_steps = 10;
+
+static unsigned repetitions_on_cpu(lade::runtime& runtime, const training_options& wanted) {
+  if (wanted.step_ratio == 0) return 0;
+  auto batches = digit_batches(wanted);
+  auto seconds = seconds_per_batch(runtime, batches, [](auto&) {});
+  auto batch = first_batch(runtime, batches);
+  auto probe = make_cpu_network();
+  return repetitions_for(wanted.step_ratio, seconds, [&](unsigned repetitions) {
+    make_step(*probe, batch, repetitions);
     stopwatch time;
+    for (int i = 0; i < measured_steps; ++i) make_step(*probe, batch, repetitions);
+    return time.seconds() / measured_steps;
+  });
+}
+
+static void train_on_cpu(lade::runtime& runtime, const training_options& wanted) {
+  auto repetitions = repetitions_on_cpu(runtime, wanted);
+  auto trained = make_cpu_network();
+  auto batches = digit_batches(wanted);
+  for (std::uint64_t epoch = 0; epoch < wanted.epochs; ++epoch) {
+    stopwatch time;
+    double busy = 0;
     for (auto& batch : runtime.run(batches, {.epoch = epoch})) {
-      auto labels = batch.labels();
-      trained->step(batch.tensor().data<std::uint8_t>(), labels.data<std::int64_t>(), batch.size());
+      stopwatch step;
+      make_step(*trained, batch, repetitions);
+      busy += step.seconds();
     }
-    report(epoch, trained->take_totals(), time.seconds());
-    std::printf("\n");
+    auto seconds = time.seconds();
+    report(epoch, trained->take_totals(), seconds);
+    std::printf(", trainer idle %.1f %%\n", 100 * (1 - busy / seconds));
   }
 }
 
@@ -123,33 +213,48 @@ class idle_time {
   std::vector<lade::cuda::event> ends_;
 };
 
-static void train_on_gpu(lade::runtime& runtime, lade::cuda::device gpu, std::size_t batch_size,
-                         std::uint64_t epochs) {
+static unsigned repetitions_on_gpu(lade::runtime& runtime, const training_options& wanted,
+                                   const lade::pipeline<lade::cuda::device_batch>& batches,
+                                   const lade::cuda::stream& trainer) {
+  if (wanted.step_ratio == 0) return 0;
+  auto seconds = seconds_per_batch(runtime, batches, [&](auto& batch) { batch.wait_on(trainer); });
+  auto batch = first_batch(runtime, batches);
+  batch.wait_on(trainer);
+  auto probe = make_gpu_network(trainer.handle());
+  lade::cuda::device gpu(*wanted.device);
+  lade::cuda::event begin(gpu, {.timing = true}), end(gpu, {.timing = true});
+  return repetitions_for(wanted.step_ratio, seconds, [&](unsigned repetitions) {
+    make_step(*probe, batch, repetitions);  // the first one loads the kernels
+    begin.record(trainer);
+    for (int i = 0; i < measured_steps; ++i) make_step(*probe, batch, repetitions);
+    end.record(trainer);
+    end.synchronize();
+    return 1e-3 * static_cast<double>(end.since(begin).count()) / measured_steps;
+  });
+}
+
+static void train_on_gpu(lade::runtime& runtime, const training_options& wanted) {
+  lade::cuda::device gpu(*wanted.device);
+  std::printf("training on %s\n", gpu.name().c_str());
   lade::cuda::current_device current(gpu);
   lade::cuda::stream trainer(gpu);
+  auto batches = digit_batches(wanted) | lade::cuda::to_device({.device = gpu.index()});
+  auto repetitions = repetitions_on_gpu(runtime, wanted, batches, trainer);
   auto trained = make_gpu_network(trainer.handle());
   idle_time idle(gpu);
-  auto batches = digit_batches(batch_size) | lade::cuda::to_device({.device = gpu.index()});
-  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+  for (std::uint64_t epoch = 0; epoch < wanted.epochs; ++epoch) {
     stopwatch time;
     for (auto& batch : runtime.run(batches, {.epoch = epoch})) {
       batch.wait_on(trainer);
       idle.begin_step(trainer);
-      trained->step(batch.tensor().data<std::uint8_t>(), batch.labels().data<std::int64_t>(),
-                    batch.size());
+      make_step(*trained, batch, repetitions);
       idle.end_step(trainer);
     }
     auto totals = trained->take_totals();
     report(epoch, totals, time.seconds());
-    std::printf(", GPU idle %.1f %%\n", 100 * idle.take_share());
+    std::printf(", GPU idle %.2f %%\n", 100 * idle.take_share());
   }
 }
-
-struct arguments {
-  std::optional<int> device;  // none: the CPU
-  std::uint64_t epochs = 3;
-  std::size_t batch = 200;
-};
 
 static std::uint64_t number(std::string_view option, std::string_view text) {
   std::uint64_t value = 0;
@@ -160,8 +265,17 @@ static std::uint64_t number(std::string_view option, std::string_view text) {
   return value;
 }
 
-static arguments parse(int argc, char** argv) {
-  arguments result;
+static double positive_number(std::string_view option, const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value > 0 && value <= 1000))
+    throw std::invalid_argument(std::string(option) + " " + text +
+                                " is not a number above 0, up to 1,000");
+  return value;
+}
+
+static training_options parse(int argc, char** argv) {
+  training_options result;
   if (lade::cuda::device::count() > 0) result.device = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string_view option = argv[i], value = argv[i + 1];
@@ -173,6 +287,10 @@ static arguments parse(int argc, char** argv) {
       result.epochs = number(option, value);
     else if (option == "--batch")
       result.batch = number(option, value);
+    else if (option == "--draws")
+      result.draws = number(option, value);
+    else if (option == "--step-ratio")
+      result.step_ratio = positive_number(option, argv[i + 1]);
     else
       throw std::invalid_argument("unknown option " + std::string(option));
   }
@@ -180,6 +298,7 @@ static arguments parse(int argc, char** argv) {
   if (result.batch == 0 || result.batch > network::most_in_batch)
     throw std::invalid_argument("--batch must be from 1 to " +
                                 std::to_string(network::most_in_batch));
+  if (result.draws == 0) throw std::invalid_argument("--draws must be at least 1");
   return result;
 }
 
@@ -187,13 +306,11 @@ int main(int argc, char** argv) try {
   auto options = parse(argc, argv);
   lade::runtime runtime;
   if (options.device) {
-    lade::cuda::device gpu(*options.device);
-    std::printf("training on %s\n", gpu.name().c_str());
-    train_on_gpu(runtime, gpu, options.batch, options.epochs);
+    train_on_gpu(runtime, options);
   } else {
     auto why = lade::cuda::device::why_none();
     std::printf("training on the CPU%s\n", why.empty() ? "" : (" (" + why + ")").c_str());
-    train_on_cpu(runtime, options.batch, options.epochs);
+    train_on_cpu(runtime, options);
   }
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "train_cuda: %s\n", failure.what());

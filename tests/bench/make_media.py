@@ -97,12 +97,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photos", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="directory to write to")
+    parser.add_argument("--only", nargs="+", choices=VIDEOS, help="only these videos")
     wanted = parser.parse_args()
     wanted.out.mkdir(parents=True)
-    (wanted.out / "clips").mkdir()
     photos = sorted(wanted.photos.glob("*.jpg"))
-    for name, (width, height, codec) in VIDEOS.items():
+    for name in wanted.only or VIDEOS:
+        width, height, codec = VIDEOS[name]
         make_video(wanted.out / name, photos, (width, height), codec, seed=11)
+    if wanted.only:
+        return
+    (wanted.out / "clips").mkdir()
     width, height, codec = VIDEOS["h264-256p.mp4"]
     for name, short_codec in SHORT_VIDEOS.items():
         path = wanted.out / name

@@ -121,8 +121,10 @@ class Failures(World):
         (self.root / "notes.txt").write_text("no image")
         self.assert_fails(run(self.root), 1, self.root, "no images")
 
-    def test_a_gpu_that_is_not_there_is_named(self):
-        self.assert_fails(run(self.images(3), "--device", 1000), 1, "use GPU 1000")
+    def test_a_gpu_that_is_not_there_is_an_error_with_its_reason(self):
+        result = run(self.images(3), "--device", 1000)
+        self.assert_fails(result, 1)
+        self.assertRegex(result.stderr, "^image_loader: (to_device: )?use GPU 1000: .+")
 
     def test_a_truncated_image_is_named(self):
         path = self.images(3) / "dog" / "truncated.jpg"

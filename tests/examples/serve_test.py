@@ -1,5 +1,5 @@
-# serve_test.py PROGRAM PHOTOS: images are decoded in batches with a deadline. Hostile clients harm
-# nobody, and a signal ends the server when it has answered.
+# serve_test.py PROGRAM PHOTOS FAIL_ALLOCATION: images are decoded in batches with a deadline. Hostile
+# clients harm nobody, and a signal ends the server when it has answered.
 import contextlib
 import functools
 import io
@@ -19,7 +19,10 @@ from PIL import Image
 
 PROGRAM = sys.argv[1]
 PHOTOS = [photo.read_bytes() for photo in sorted(pathlib.Path(sys.argv[2]).glob("*.jpg"))[:4]]
+FAIL_ALLOCATION = sys.argv[3]
 HOUR = 3_600_000  # milliseconds
+SANITIZERS = [name for name in [b"__asan", b"__tsan", b"__ubsan"]
+              if name in pathlib.Path(PROGRAM).read_bytes()]
 
 
 @functools.cache
@@ -72,13 +75,13 @@ class Client:
 
 
 class Serve(unittest.TestCase):
-    def start(self, batch=8, within=1, timeout=HOUR, descriptors=None):
+    def start(self, batch=8, within=1, timeout=HOUR, descriptors=None, environment={}):
         def limit():
             if descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
         self.process = subprocess.Popen(
             [PROGRAM, "0", str(batch), str(within), str(timeout)], preexec_fn=limit,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.kill)
         line = self.process.stdout.readline()
         self.assertRegex(line, r"^listening on 127\.0\.0\.1:\d+\n$")
@@ -111,12 +114,18 @@ class Serve(unittest.TestCase):
         self.assert_answer(PHOTOS[0], self.client().ask(PHOTOS[0]))
 
     def assert_serves_all(self, count):
-        clients = [self.client() for _ in range(count)]
-        for client in clients:
-            client.send(PHOTOS[0])
+        clients = self.clients_that_ask(count, PHOTOS[0])
         for client in clients:
             self.assert_answer(PHOTOS[0], client.receive())
             client.hang_up()
+
+    # Each has sent a request, unless the server has hung up already.
+    def clients_that_ask(self, count, body):
+        clients = [self.client() for _ in range(count)]
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.send(body)
+        return clients
 
     def test_a_connection_has_any_number_of_requests_answered_in_their_order(self):
         self.start()
@@ -182,6 +191,30 @@ class Serve(unittest.TestCase):
                 leave(client)
                 self.assert_serves()
 
+    def test_a_client_that_sends_no_more_gets_its_answer(self):
+        self.start()
+        client = self.client()
+        client.send(PHOTOS[0])
+        client.socket.shutdown(socket.SHUT_WR)
+        self.assert_answer(PHOTOS[0], client.receive())
+        self.assertIsNone(client.receive())
+
+    def test_clients_that_hang_up_before_their_batch_is_decoded_harm_nobody_in_it(self):
+        self.start(batch=16, within=HOUR)
+        for client in self.clients_that_ask(10, PHOTOS[1]):
+            client.hang_up()
+        for client in self.clients_that_ask(6, PHOTOS[0]):
+            self.assert_answer(PHOTOS[0], client.receive())
+        self.assertEqual(self.end(), (16, 1))
+
+    # More than the server takes at a time.
+    def test_clients_that_say_nothing_make_way_for_others(self):
+        self.start(timeout=100)
+        silent = [self.client() for _ in range(64)]
+        self.assert_serves()
+        for client in silent:
+            self.assertIsNone(client.receive())
+
     def test_a_client_that_says_nothing_is_hung_up_on(self):
         self.start(timeout=100)
         self.assertIsNone(self.client().receive())
@@ -206,8 +239,33 @@ class Serve(unittest.TestCase):
         self.start()
         self.assert_serves_all(80)
 
+    def test_a_thousand_clients_at_a_time_are_answered(self):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        self.start()
+        for client in self.clients_that_ask(1000, b"no image"):
+            self.assertRegex(client.receive(), "^error decode image: ")
+            client.hang_up()
+        self.assertEqual(self.end()[0], 1000)
+
+    # A vector of requests, of 56 bytes each, grows to 64 of them for the 33rd one.
+    @unittest.skipIf(SANITIZERS, "sanitizers have an operator new of their own")
+    def test_if_batches_can_no_longer_be_filled_all_clients_have_errors_and_the_server_fails(self):
+        self.start(batch=64, within=HOUR, environment={
+            "LD_PRELOAD": FAIL_ALLOCATION, "FAIL_ALLOCATION_OF": str(64 * 56)})
+        answers = []
+        for client in self.clients_that_ask(64, b""):
+            with contextlib.suppress(OSError):
+                answers.append(client.receive())
+        answers = [answer for answer in answers if answer]  # the others were hung up on
+        self.assertGreaterEqual(len(answers), 33)
+        for answer in answers:
+            self.assertRegex(answer, "^error (wait for a promise|push to a channel|receive a request)")
+        _, errors = self.process.communicate()
+        self.assertEqual((self.process.returncode, errors), (1, "serve: std::bad_alloc\n"))
+
     # UBSan needs descriptors to look at types, and finds errors where there are none left.
-    @unittest.skipIf(b"__ubsan" in pathlib.Path(PROGRAM).read_bytes(), "it is built with UBSan")
+    @unittest.skipIf(b"__ubsan" in SANITIZERS, "it is built with UBSan")
     def test_more_clients_than_descriptors_wait(self):
         self.start(descriptors=40)
         self.assert_serves_all(60)

@@ -70,6 +70,14 @@ class VideoLoader(unittest.TestCase):
         for part in parts:
             self.assertIn(str(part), result.stderr)
 
+    def test_a_gpu_that_is_not_there_is_an_error_with_its_reason(self):
+        self.directory()
+        result = run(self.root, "--device", 1000)
+        self.assert_fails(result, 1)
+        self.assertRegex(result.stderr, "^video_loader: (to_device: )?use GPU 1000: .+")
+        for number in "x", -1, 1024:
+            self.assert_fails(run(self.root, "--device", number), 2, "--device takes a number from 0 to 1023")
+
     def test_each_video_of_a_directory_is_a_clip(self):
         result = run(self.directory(), "--size", 32, "--frames", 4, "--epochs", 2, "--threads", 1)
         self.assert_ok(result)

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -156,6 +157,23 @@ class Dev(unittest.TestCase):
         for option in "-Dmedia=disabled", "-Dav=disabled", "-Dfilters=disabled", "-Dhttp=enabled":
             self.assertIn(option, setup)
         self.assertNotEqual(self.dev("without", "nosuch").returncode, 0)
+
+    # Ninja knows one program, which is /bin/true and links the C library.
+    def test_programs_for_a_gpu_are_copied_with_their_commit_and_their_size_is_told(self):
+        self.program("ninja", """#!/bin/sh
+case "$*" in *query*) printf 'gpu-programs: phony\\n  input:\\n    tests/true_test\\n' ;; esac
+""")
+        self.program("git", "#!/bin/sh\necho 0123abc\n")
+        (self.root / "build-gpu/tests").mkdir(parents=True)
+        (self.root / "build-gpu/build.ninja").touch()
+        shutil.copy("/bin/true", self.root / "build-gpu/tests/true_test")
+        result = self.dev("gpu-programs")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^build-gpu/gpu\.tar\.xz: \d MiB$")
+        with tarfile.open(self.root / "build-gpu/gpu.tar.xz") as packed:
+            self.assertEqual(sorted(packed.getnames()),
+                             ["gpu", "gpu/bin", "gpu/bin/true_test", "gpu/commit", "gpu/lib"])
+            self.assertEqual(packed.extractfile("gpu/commit").read(), b"0123abc\n")
 
     def fuzz(self, *arguments, fails):
         """The result of `./dev fuzz` and the words with which each of two targets was called."""
