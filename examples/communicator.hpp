@@ -17,10 +17,24 @@ class communicator {
   communicator() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm machine;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &local_rank_);
+    MPI_Comm_free(&machine);
   }
 
   unsigned rank() const noexcept { return static_cast<unsigned>(rank_); }
   unsigned size() const noexcept { return static_cast<unsigned>(size_); }
+
+  // Among the ranks of this machine, from 0.
+  int local_rank() const noexcept { return local_rank_; }
+
+  // Whether it is true on all ranks.
+  bool all(bool here) const {
+    int number = here;
+    MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return number != 0;
+  }
 
   // Replaces the numbers by their sums over all ranks.
   void sum(std::span<double> numbers) const {
@@ -57,4 +71,5 @@ class communicator {
  private:
   int rank_ = 0;
   int size_ = 1;
+  int local_rank_ = 0;
 };

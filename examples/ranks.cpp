@@ -3,10 +3,10 @@
 //
 //   mpirun -n 4 ranks CHECKPOINT LOGS [EPOCHS]
 //
-// Each rank computes the gradients of its part of every global batch, and MPI adds them up. Rank 0
-// saves the model and the state of the data to CHECKPOINT after every fifth step. Each rank appends
-// a line for each step to LOGS/rank-R: the epoch, the step, the loss of the global batch, and the
-// keys of the rank's samples.
+// Each rank computes the gradients of its part of every global batch. NCCL adds them up where each
+// rank has a GPU of its own, else MPI. Rank 0 saves the model and the state of the data to
+// CHECKPOINT after every fifth step. Each rank appends a line for each step to LOGS/rank-R: the
+// epoch, the step, the loss of the global batch, and the keys of the rank's samples.
 
 #include <lade/lade.hpp>
 
@@ -19,9 +19,11 @@
 #include <fstream>
 #include <iomanip>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@
 #include "communicator.hpp"
 #include "drawn_digit.hpp"
 #include "linear_model.hpp"
+#include "nccl_sums.hpp"
 
 constexpr std::uint64_t training_samples = 1'921;  // 32 global batches, and one sample
 constexpr std::uint64_t validation_samples = 999;
@@ -63,13 +66,18 @@ static lade::shard_options this_rank(const communicator& ranks) {
 class training {
  public:
   training(const communicator& ranks, std::string checkpoint, const std::string& logs)
-      : ranks_(ranks), rank_(this_rank(ranks)), checkpoint_(std::move(checkpoint)) {
+      : ranks_(ranks),
+        rank_(this_rank(ranks)),
+        on_gpus_(nccl_sums::try_make(ranks, std::tuple_size_v<linear_model::sums>)),
+        checkpoint_(std::move(checkpoint)) {
     auto path = logs + "/rank-" + std::to_string(rank_.rank);
     log_.open(path, std::ios::app);
     if (!log_) throw lade::error(lade::errc::failed, "open " + path, "it cannot be written");
     log_ << std::setprecision(17);
     load();
   }
+
+  bool uses_nccl() const noexcept { return on_gpus_ != nullptr; }
 
   void run(std::uint64_t epochs) {
     auto keys = lade::from_index(training_samples, number, {.identity = "drawn digits"}) |
@@ -105,7 +113,7 @@ class training {
     linear_model::sums sums = {};
     if (batch)
       for (auto& digit : *batch) model_.add_to(sums, digit);
-    ranks_.sum(sums);
+    add_up(sums);
     if (linear_model::samples_in(sums) == 0) return false;
     model_.step(sums);
     auto loss = linear_model::loss_in(sums) / linear_model::samples_in(sums);
@@ -115,6 +123,13 @@ class training {
     log_ << std::endl;
     if (!log_) throw lade::error(lade::errc::failed, "write a line of the log");
     return true;
+  }
+
+  void add_up(linear_model::sums& sums) const {
+    if (on_gpus_)
+      on_gpus_->sum(sums);
+    else
+      ranks_.sum(sums);
   }
 
   // Rank 0 writes what belongs together into one file, which is either the old or the new one.
@@ -147,6 +162,7 @@ class training {
 
   const communicator& ranks_;
   lade::shard_options rank_;
+  std::unique_ptr<nccl_sums> on_gpus_;
   std::string checkpoint_;
   std::ofstream log_;
   linear_model model_;
@@ -167,7 +183,9 @@ int main(int argc, char** argv) {
     training training(ranks, argv[1], argv[2]);
     training.run(static_cast<unsigned>(epochs));
     auto accuracy = training.accuracy();
-    if (ranks.rank() == 0) std::printf("accuracy %.1f %%\n", 100 * accuracy);
+    if (ranks.rank() == 0)
+      std::printf("accuracy %.1f %%%s\n", 100 * accuracy,
+                  training.uses_nccl() ? ", gradients by NCCL" : "");
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "ranks: rank %u: %s\n", ranks.rank(), failure.what());
     MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks would wait for ever

@@ -1,4 +1,4 @@
-# ranks_test.py MPIRUN PROGRAM: ranks share global batches. When some or all of them are killed,
+# ranks_test.py MPIRUN PROGRAM FAKE_NCCL: ranks share global batches. When some or all of them are killed,
 # other numbers of ranks go on.
 #
 # Each rank logs into a pipe that holds some 40 lines. So a run is never more lines ahead of the test
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-MPIRUN, PROGRAM = sys.argv[1:]
+MPIRUN, PROGRAM, FAKE_NCCL = sys.argv[1:]
 SAMPLES, GLOBAL_BATCH = 1921, 60
 STEPS = -(-SAMPLES // GLOBAL_BATCH)  # of an epoch
 KILLS = random.Random()
@@ -138,11 +138,11 @@ class Ranks(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
 
-    def finished(self, ranks, *, epochs=1, **options):
+    def finished(self, ranks, *, epochs=1, by="", **options):
         run = Run(self.directory, ranks, epochs=epochs, **options)
         code, output, errors = run.finish()
         self.assertEqual(code, 0, errors)
-        self.assertRegex(output, r"^accuracy [89]\d\.\d %\n$" if epochs == 1 else "accuracy 99")
+        self.assertRegex(output, rf"^accuracy [89]\d\.\d %{by}\n$" if epochs == 1 else "accuracy 99")
         return run.steps()
 
     def refused(self, ranks, **options):
@@ -229,6 +229,25 @@ class Ranks(unittest.TestCase):
     def test_a_checkpoint_that_cannot_be_written_ends_all(self):
         self.assertIn(f"ranks: rank 0: write {self.directory}/missing/checkpoint.new: ",
                       self.fail(self.directory / "missing" / "checkpoint"))
+
+    # The environment of a machine with so many GPUs.
+    def gpus(self, count):
+        libraries = self.directory / "libraries"
+        libraries.mkdir(exist_ok=True)
+        for name in "libcuda.so.1", "libnccl.so.2":
+            if not (libraries / name).exists():
+                (libraries / name).symlink_to(FAKE_NCCL)
+        return {"LD_LIBRARY_PATH": str(libraries), "FAKE_GPUS": str(count)}
+
+    def test_gradients_are_added_up_on_gpus_where_each_rank_has_one(self):
+        expected = self.finished(4)
+        for count, by in (4, ", gradients by NCCL"), (3, ""):
+            self.without_checkpoint()
+            self.assert_same_training(self.finished(4, by=by, environment=self.gpus(count)), expected)
+
+    def test_sums_that_fail_on_gpus_end_all_ranks(self):
+        errors = self.refused(2, environment={**self.gpus(2), "FAKE_NCCL_FAILS": "1"})
+        self.assertRegex(errors, "ranks: rank [01]: add up numbers by NCCL: internal error")
 
     def test_the_variables_of_each_launcher_are_understood(self):
         for names in [["RANK", "WORLD_SIZE"], ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"]]:
