@@ -104,14 +104,20 @@ struct fake_nvcuvid::fake_decoder {
     const bool planar = info.ChromaFormat == cudaVideoChromaFormat_444;
     surface_bytes = (info.ulTargetHeight + 1) / 2 * 2 * pitch * (planar ? 3 : 2);
   }
-  void allocate() {
+  // Returns false if the GPU has no memory for the surfaces.
+  bool allocate() {
     size();
     outputs.resize(info.ulNumOutputSurfaces);
-    for (auto& each : outputs) (void)api().malloc_async(&each.memory, surface_bytes, nullptr);
+    bool allocated = true;
+    for (auto& each : outputs)
+      allocated &= api().malloc_async(&each.memory, surface_bytes, nullptr) == cudaSuccess;
     (void)api().stream_synchronize(nullptr);  // then any stream may use it
+    if (!allocated) release();
+    return allocated;
   }
   void release() {
-    for (auto& each : outputs) (void)api().free_async(each.memory, nullptr);
+    for (auto& each : outputs)
+      if (each.memory) (void)api().free_async(each.memory, nullptr);
     outputs.clear();
   }
 };
@@ -313,7 +319,7 @@ struct fake_nvcuvid::table : nvcuvid_api {
           return CUDA_ERROR_INVALID_VALUE;
         auto decoder = std::make_unique<fake_decoder>();
         decoder->info = *info;
-        decoder->allocate();
+        if (!decoder->allocate()) return CUDA_ERROR_OUT_OF_MEMORY;
         *made = decoder.get();
         it.decoders_.emplace(*made, std::move(decoder));
         it.most_decoders_ = std::max(it.most_decoders_, it.decoders_.size());
@@ -370,8 +376,7 @@ struct fake_nvcuvid::table : nvcuvid_api {
         decoder->info.ulTargetWidth = info->ulTargetWidth;
         decoder->info.ulTargetHeight = info->ulTargetHeight;
         decoder->info.ulNumDecodeSurfaces = info->ulNumDecodeSurfaces;
-        decoder->allocate();
-        return CUDA_SUCCESS;
+        return decoder->allocate() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
       });
     };
     map_frame = [](CUvideodecoder handle, int index, unsigned long long* address, unsigned* pitch,
