@@ -14,7 +14,8 @@ import sys
 import tempfile
 import unittest
 
-MPIRUN, PROGRAM, FAKE_NCCL = sys.argv[1:]
+MPIRUN, PROGRAM = sys.argv[1:3]
+FAKE_NCCL = pathlib.Path(sys.argv[3]).resolve()
 SAMPLES, GLOBAL_BATCH = 1921, 60
 STEPS = -(-SAMPLES // GLOBAL_BATCH)  # of an epoch
 KILLS = random.Random()
