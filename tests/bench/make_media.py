@@ -98,12 +98,13 @@ def main():
     parser.add_argument("--photos", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="directory to write to")
     parser.add_argument("--only", nargs="+", choices=VIDEOS, help="only these videos")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="duration of the videos")
     wanted = parser.parse_args()
     wanted.out.mkdir(parents=True)
     photos = sorted(wanted.photos.glob("*.jpg"))
     for name in wanted.only or VIDEOS:
         width, height, codec = VIDEOS[name]
-        make_video(wanted.out / name, photos, (width, height), codec, seed=11)
+        make_video(wanted.out / name, photos, (width, height), codec, seed=11, seconds=wanted.seconds)
     if wanted.only:
         return
     (wanted.out / "clips").mkdir()
