@@ -19,14 +19,13 @@
 namespace lade::cuda {
 
 struct decode_jpegs_options {
-  // What becomes of samples that cannot be decoded: they fail their batch, or it is given without
-  // them.
+  // Samples that cannot be decoded: `fail` fails their batch, `skip` delivers it without them.
   lade::on_error on_error = lade::on_error::fail;
 };
 
 struct decode_jpegs_statistics {
-  std::uint64_t skipped = 0;              // samples that batches were given without
-  std::vector<std::string> reasons = {};  // why: the errors of the first 16, which name them
+  std::uint64_t skipped = 0;              // samples missing from delivered batches
+  std::vector<std::string> reasons = {};  // errors of the first 16, which name the samples
 };
 
 // A function of a map over batches of samples: decodes, crops, resizes and normalises on the GPU.
@@ -43,14 +42,16 @@ struct decode_jpegs_statistics {
 // Two batches are decoded at a time if the map does not say otherwise. More than
 // jpeg_decoder_options::batches wait for each other.
 //
-// A sample that cannot be decoded fails its batch, with an error that names it, or is left out:
+// A sample that cannot be decoded fails its batch, with an error that names it, or is skipped:
 //
 //   lade::cuda::decode_jpegs decode(decoder, to, {}, {.on_error = lade::on_error::skip});
 //
-// Tensors, labels and samples() then have the others, in their order. A batch of which no sample is
-// left fails. What a stage or a run says of failures is for whole batches: a sample that is left
-// out is not among the run's failures, counts to no error budget, and is not tried again. stats()
-// tells of it. A device that is lost always ends the run.
+// - Tensors, labels and samples() then have the remaining samples, in order.
+// - A batch fails if all its samples have failed.
+// - stats() counts skipped samples. They are not among run.failures(), count to no error budget,
+// and
+//   are not retried: the policies of the stage and the run apply to whole batches.
+// - A lost device always ends the run.
 //
 // Copies share the statistics.
 //
@@ -60,17 +61,17 @@ class decode_jpegs {
   static constexpr unsigned default_concurrency = 2;
 
   // The view of a sample's image of that size: random crops and flips, for instance. Called on
-  // threads of the runtime, several at a time for different batches. What it throws fails the
-  // sample.
+  // threads of the runtime, several at a time for different batches. If it throws, the sample
+  // fails.
   using view_of = std::function<image_view(const sample& of, int width, int height)>;
 
-  // Without `views`, whole images are resized. Throws error: invalid_argument for a `to` that
-  // cannot be, unsupported for other element types, and what the device refuses.
+  // Without `views`, whole images are resized. Throws error: invalid_argument if `to` cannot work,
+  // unsupported for other element types, and errors of the device.
   decode_jpegs(jpeg_decoder decoder, const image_batch& to, view_of views = {},
                const decode_jpegs_options& options = {});
 
-  // Throws error(invalid_argument) if a sample has not been read, if there are none, and for a
-  // planar decoder; and what jpeg_decoder::decode() throws.
+  // Throws error(invalid_argument) if a sample has not been read, if there are no samples, or if
+  // the decoder is planar; and what jpeg_decoder::decode() throws.
   task<device_batch> operator()(std::vector<sample> samples) const;
 
   decode_jpegs_statistics stats() const;

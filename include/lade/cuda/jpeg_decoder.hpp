@@ -120,9 +120,9 @@ struct jpeg_decoder_options {
   unsigned batches = 2;  // decoded at the same time; each has a stream, and nvJPEG's memory
   std::int64_t max_pixels = 89'478'485;  // of an image; larger ones go to the CPU's decoder
 
-  // Pinned memory that nvJPEG may keep between batches, of all that are decoded at a time. If it
-  // has more when a batch is done, that batch's memory is freed. The next one then takes
-  // milliseconds to allocate its own.
+  // Bytes of pinned memory that nvJPEG may keep between batches, for all batches in flight. If it
+  // holds more when a batch is complete, it frees the memory of that batch; allocating it again
+  // takes milliseconds.
   std::size_t keep_pinned_bytes = std::size_t{1} << 30;
 
   // Where the memory of images comes from; null: the default pool of the device (device_memory).

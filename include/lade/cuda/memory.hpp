@@ -33,25 +33,28 @@ struct pinned_memory_options {
   std::size_t reserve_bytes = 0;
 };
 
-// Pinned memory of the host, which all GPUs read and write by themselves. It is pinned in regions
-// of 32 MiB, or of as much as a larger allocation needs, when no region has room. A region stays
-// pinned until the resource is destroyed, or until a new region would exceed the limit.
+// Pinned memory of the host: all GPUs read and write it directly, and copies from it overlap with
+// other work.
 //
-// An allocation consists of ordinary pages if the driver refuses to pin, at the limit, and on a
-// thread of a reactor where no region has room: to pin takes tens of milliseconds, which a reactor
-// must not. Copies from there are correct, but slower; where() is that of pinned memory all the
-// same. Kernels must not be given them: the GPU cannot reach them. `stats()` counts them, and
-// refusal() says why.
+// Regions: memory is pinned in regions of 32 MiB, or larger for a larger allocation, when no region
+// has room. A region stays pinned until the resource is destroyed, or until a new region would
+// exceed the limit.
 //
-// to_device() brings pinned memory by itself. If it serves a whole runtime, reactors allocate as
-// well, to read files: then reserve what the runtime uses.
+// Fallback: an allocation consists of ordinary pages
+// - if the driver refuses to pin,
+// - at the limit,
+// - on a reactor thread if no region has room, because pinning blocks for tens of milliseconds.
+// Copies from ordinary pages are correct, but slower. Kernels cannot access them, although where()
+// returns the same device. stats() counts such allocations; refusal() returns the reason.
+//
+// to_device() uses pinned memory without being given any. A pinned_memory for a whole runtime also
+// serves reactor threads, which read files into it, so reserve as much as the runtime may use:
 //
 //   auto pinned = std::make_shared<lade::cuda::pinned_memory>(
 //       lade::cuda::pinned_memory_options{.reserve_bytes = 4ull << 30});
 //   lade::runtime runtime({.memory_bytes = 4ull << 30, .memory = pinned.get()});
 //
-// Thread: any, several at a time, except a callback of CUDA. Only allocations for which no region
-// has room wait for the driver.
+// Thread: any, several at a time, except a callback of CUDA. Blocks only while no region has room.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class pinned_memory final : public memory_resource {
@@ -63,8 +66,8 @@ class pinned_memory final : public memory_resource {
     std::uint64_t fallbacks_on_reactors;  // of these, because a reactor must not pin
   };
 
-  // Throws error(invalid_argument) if more is reserved than the limit. If the driver refuses to pin
-  // it, refusal() says so.
+  // Blocks while reserve_bytes are pinned. Throws error(invalid_argument) if they exceed
+  // limit_bytes. If the driver refuses to pin them, refusal() returns the reason.
   explicit pinned_memory(const pinned_memory_options& options = {});
   pinned_memory(const pinned_memory&) = delete;
   ~pinned_memory() override;
@@ -145,16 +148,17 @@ class aligned_addresses {
 
 }  // namespace detail
 
-// Memory that both the CPU and GPUs use, and that the driver moves between them
-// (cudaMallocManaged). For machines whose CPU and GPU share their memory, where it need not move: a
-// trainer reads the batches where batch_into() has written them.
+// Memory that the CPU and GPUs access at the same addresses, and that the driver moves between them
+// (cudaMallocManaged). Use it on machines whose CPU and GPU share their memory: nothing moves
+// there, and a trainer reads batches where batch_into() wrote them.
 //
 //   auto managed = std::make_shared<lade::cuda::managed_memory>(lade::cuda::device(0));
 //   auto batches = samples | lade::batch_into(writer, {.size = 256, .memory = managed.get()});
 //
-// A batch must live until the GPU has finished with it. The driver may block when memory is
-// allocated or freed, and waits for the GPU when it is freed: give it to stages, which keep memory
-// in a pool, not to a whole runtime.
+// Lifetime: a batch must live until the GPU has finished reading it.
+//
+// Blocking: allocate() may block, and deallocate() waits for the GPU. Give the resource to stages,
+// which keep their memory in a pool, not to a whole runtime, whose reactors must not block.
 //
 // Thread: any, several at a time, except a callback of CUDA.
 //
