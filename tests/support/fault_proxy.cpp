@@ -52,9 +52,25 @@ fault_proxy::~fault_proxy() {
   for (auto& each : connections_) each.thread.join();
 }
 
+// Whether one has come that is not accepted yet, or the socket has been shut down.
+static bool has_arrived(int listener, int timeout_ms) {
+  pollfd watched{listener, POLLIN, 0};
+  return poll(&watched, 1, timeout_ms) > 0;
+}
+
 std::size_t fault_proxy::connections() const {
+  while (true) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!has_arrived(listener_, 0)) return accepted_;
+    }
+    std::this_thread::yield();
+  }
+}
+
+std::size_t fault_proxy::used() const {
   std::lock_guard lock(mutex_);
-  return accepted_;
+  return used_;
 }
 
 std::size_t fault_proxy::struck() const {
@@ -63,13 +79,11 @@ std::size_t fault_proxy::struck() const {
 }
 
 void fault_proxy::accept_all() {
-  while (true) {
-    int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  while (has_arrived(listener_, -1)) {
     std::lock_guard lock(mutex_);
-    if (ending_ || client < 0) {
-      if (client >= 0) close(client);
-      return;
-    }
+    if (ending_) return;
+    int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0) return;
     join_ended();
     auto& added = connections_.emplace_back();
     added.client = client;
@@ -133,6 +147,10 @@ bool fault_proxy::pass_on(connection& each, bool of_request) {
   auto count = static_cast<std::uint64_t>(got);
   auto& passed = each.passed[of_request ? 0 : 1];
   auto first = std::exchange(passed, passed + count);
+  if (of_request && first == 0) {
+    std::lock_guard lock(mutex_);
+    ++used_;
+  }
   auto& fault = each.fault;
   bool is_struck = fault.what != wire_fault::kind::none && fault.of_request == of_request &&
                    first <= fault.at && fault.at < passed;

@@ -44,7 +44,8 @@ class fault_proxy {
   ~fault_proxy();
 
   int port() const { return port_; }
-  std::size_t connections() const;  // that were made
+  std::size_t connections() const;  // that were made, those included that the client has ended
+  std::size_t used() const;         // connections over which the client has sent a byte
   std::size_t struck() const;       // connections whose fault has happened
 
  private:
@@ -71,6 +72,7 @@ class fault_proxy {
   bool ending_ = false;  // guarded by mutex_, as all that follows
   std::list<connection> connections_;
   std::size_t accepted_ = 0;
+  std::size_t used_ = 0;
   std::size_t struck_ = 0;
   std::thread accepting_;
 };
