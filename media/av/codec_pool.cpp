@@ -169,6 +169,7 @@ static av_codec_context new_context(const AVCodecParameters& parameters,
   context->thread_count = options.threads;
   context->pkt_timebase = time_base;
   context->max_pixels = options.max_pixels;
+  context->flags |= AV_CODEC_FLAG_UNALIGNED;  // a display rectangle begins where it is stated to
   if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // they would print
   if (options.damage == damage_policy::refuse)
     context->err_recognition = strict_recognition(parameters.codec_id);

@@ -132,6 +132,42 @@ TEST(DecodeVideo, OfARecordingThatBeginsInTheMiddleIsTheSameEachTime) {
 }
 
 // From FFmpeg 6.1 on, frames have the side data of their streams, which a decoder keeps.
+// Whether a plane of u8 is that part of another one which begins at a row and a column of it.
+static bool is_part_of(const tensor& part, const tensor& whole, std::int64_t row,
+                       std::int64_t column) {
+  const auto begins = [](const tensor& of, std::int64_t y, std::int64_t x) {
+    return of.bytes() + y * of.strides()[0] + x;
+  };
+  for (std::int64_t y = 0; y < part.shape()[0]; ++y)
+    if (std::memcmp(begins(part, y, 0), begins(whole, row + y, column),
+                    static_cast<std::size_t>(part.shape()[1])) != 0)
+      return false;
+  return true;
+}
+
+// The same coded pictures, of which less is shown: the first column is none that processors like
+// memory to be aligned to.
+TEST(DecodeVideo, OfADisplayRectangleHasTheSamplesInsideOfIt) {
+  const media_recipe recipe{
+      "h264-offset.mp4",
+      "-i {} -c copy -bsf:v h264_metadata=crop_left=6:crop_right=14:crop_top=4:crop_bottom=14",
+      "h264.mp4"};
+  const auto frames_of = [](const media_recipe& of) {
+    const auto path = video_path(of);
+    return decode(demux(read_bytes(path), path, stream_kind::video));
+  };
+  const auto shown = frames_of(recipe);
+  const auto whole = frames_of(video_recipe("h264.mp4"));
+  ASSERT_EQ(shown.size(), whole.size());
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    ASSERT_EQ(shown[i].width(), 172) << i;
+    ASSERT_EQ(shown[i].height(), 94) << i;
+    EXPECT_TRUE(is_part_of(shown[i].plane(0), whole[i].plane(0), 4, 6)) << i;
+    for (const int chroma : {1, 2})
+      EXPECT_TRUE(is_part_of(shown[i].plane(chroma), whole[i].plane(chroma), 2, 3)) << i;
+  }
+}
+
 TEST(DecodeVideo, FramesHaveNoOrientationOfAFileThatWasDecodedBefore) {
   const auto upright = video_path(video_recipe("h264.mp4"));
   const auto turned = media_directory / "turned.mp4";
