@@ -1,32 +1,23 @@
 #!/bin/sh
-# header_only.sh LIBRARIES COMPILER SOURCE WORK IMPLEMENTATIONS NVCC KERNELS LINK FLAGS...: programs
-# from three files and lade's headers, one for each of the libraries. Nothing of lade is built first,
-# and no flag is asked for but the language. IMPLEMENTATIONS are the headers to include in one file,
-# KERNELS those to include in a file for NVCC, LINK the flags for the linker.
+# header_only.sh LIBRARIES COMPILER SOURCE WORK LINK FLAGS OBJECTS...: programs from three files and
+# lade's headers, one for each of the libraries. OBJECTS are what is compiled of lade's
+# implementations, LINK the flags for the linker.
 set -eu
-libraries=$1 compiler=$2 source=$3 work=$4 implementations=$5 nvcc=$6 kernels=$7 link=$8
-shift 8
+libraries=$1 compiler=$2 source=$3 work=$4 link=$5 flags=$6
+shift 6
 mkdir -p "$work"
-cd "$work"
 
-# shellcheck disable=SC2086  # the headers are words
-printf '#include <%s>\n' $implementations > implementation.cpp
-for file in implementation.cpp "$source/tests/consume/model.cpp"; do
-  $compiler -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I "$source/include" "$@" \
-    -c "$file"
-done
-objects=implementation.o
-if [ -n "$kernels" ]; then
-  # shellcheck disable=SC2086  # the headers are words
-  printf '#include <%s>\n' $kernels > kernels.cu
-  "$nvcc" -std=c++20 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Werror \
-    -I "$source/include" -c kernels.cu
-  objects="$objects kernels.o"
-fi
+# compile NAME: an object of a file beside this script.
+compile() {
+  # shellcheck disable=SC2086  # the flags are words
+  $compiler -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I "$source/include" $flags \
+    -c "$source/tests/consume/$1.cpp" -o "$work/$1.o"
+}
+
+compile model
 for library in $libraries; do
-  $compiler -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I "$source/include" "$@" \
-    -c "$source/tests/consume/$library.cpp"
-  # shellcheck disable=SC2086  # the objects and flags are words
-  $compiler "$@" "$library.o" model.o $objects $link -o "$library"
-  "./$library" "$source/tests/data/photos/cricket-1345065.jpg"
+  compile "$library"
+  # shellcheck disable=SC2086  # the flags are words
+  $compiler $flags "$work/$library.o" "$work/model.o" "$@" $link -o "$work/$library"
+  "$work/$library" "$source/tests/data/photos/cricket-1345065.jpg"
 done
