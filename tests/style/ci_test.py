@@ -30,7 +30,8 @@ GIT = """#!/bin/sh
 echo "$HASH"
 """
 
-IO = " --suite core --suite io --suite http --suite formats --suite examples"
+CORE = " --suite core --suite io --suite http --suite formats"
+IO = CORE + " --suite examples"
 # Knows the tests of these programs.
 MESON = """#!/bin/sh
 for name in $PROGRAMS; do echo "lade:examples / $name"; done
@@ -45,9 +46,10 @@ ALWAYS = ["test --no-suite slow", "fallback" + IO, "format --check", "bare",
 TURNS = {"0000": ["asan --suite core"] * 2, "0001": ["asan --no-suite core"] * 2,
          "0002": ["tsan --suite core"] * 2 + ["test --suite slow"],
          "0003": ["tsan --no-suite core"] * 2,
-         "0004": ["clang"],
-         "0005": ["bench-programs", "fuzz", "fallback" + IO.replace("--", "--no-")],
-         "ffff": ["tsan --no-suite core"] * 2}
+         "0004": ["clang" + CORE],
+         "0005": ["clang" + CORE.replace("--", "--no-") + " --no-suite slow"],
+         "0006": ["bench-programs", "fuzz", "fallback" + IO.replace("--", "--no-")],
+         "ffff": ["asan --no-suite core"] * 2}
 
 
 class Ci(unittest.TestCase):
