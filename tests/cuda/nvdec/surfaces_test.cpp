@@ -530,6 +530,41 @@ TEST(NvdecDecoders, SurviveEachFailureOfTheDriver) {
   }
 }
 
+// So may each call for a stream or an event, for want of memory. No decoder is lost by that.
+TEST(NvdecDecoders, AreKeptAfterFailuresOfStreamsThatPass) {
+  const auto from = video_of("h264.mp4");
+  for (const std::string function : {"stream_create", "event_create", "event_record", "event_query",
+                                     "stream_wait_event", "launch_host_func"}) {
+    for (const std::size_t after : {0U, 2U, 20U}) {
+      SCOPED_TRACE(function + " after " + std::to_string(after));
+      fake_gpu gpu;
+      runtime runtime({.threads = 2});
+      gpu.driver.fail_next(function, cudaErrorMemoryAllocation, after);
+      const auto code = code_of([&] { (void)decode_on(runtime, from, all_of(from)); });
+      EXPECT_TRUE(!code || code.value() == cudaErrorMemoryAllocation ||
+                  code.value() == CUDA_ERROR_UNKNOWN)
+          << code.message();
+      gpu.driver.fail_no_more();
+      EXPECT_TRUE(decodes_well(runtime));
+      EXPECT_EQ(decoders_of(runtime, device(0)).abandoned, 0u);
+    }
+  }
+}
+
+TEST(NvdecDecoders, AreKeptWhereTheDriverCannotCallBack) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  gpu.driver.fail_next("launch_host_func", cudaErrorMemoryAllocation, 3);
+  blocked_decoding decoding(gpu, runtime, {.surfaces = 2});
+  until_called_back(gpu, decoding, 3);
+  decoding.stop();
+  until_called_back(gpu, decoding, 5);  // so a thread waits
+  decoding.open();
+  EXPECT_EQ(decoding.join(), errc::stopped);
+  EXPECT_TRUE(decodes_well(runtime, {.surfaces = 2}));
+  EXPECT_EQ(decoders_of(runtime, device(0)).created, 1u);
+}
+
 // What decode_surfaces says of a video that it leaves to the CPU.
 static std::string refusal_of(runtime& in, const media::video& from) {
   try {
