@@ -136,7 +136,7 @@ task<> clip_decoder::decode_on_gpu(const media::video& from,
 task<> clip_decoder::decode_frames(const media::clip_options& options, const media::video& from,
                                    const std::vector<std::int64_t>& numbers, random draw,
                                    const tensor& into, const stream& on) const {
-  const clip_writer writer(options, from.stream(), numbers, into, draw);
+  const clip_writer writer(options, from, numbers, into, draw);
   use_surface write_frame = [&](std::int64_t number, const surface& decoded) {
     writer.write(number, decoded, on);
   };

@@ -8,13 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string>
 #include <string_view>
-
-extern "C" {
-#include <libavcodec/codec_par.h>
-#include <libavutil/pixfmt.h>
-}
 
 namespace lade::cuda {
 
@@ -43,41 +37,7 @@ static media::image_options crop_options_of(const media::clip_options& options) 
   return how;
 }
 
-[[noreturn]] static void refuse_colours(const media::stream_info& of, std::string_view why) {
-  throw error(errc::unsupported, "convert frames of " + of.name() + " on the GPU", why);
-}
-
-// As media::picture_of has it, which takes full range of 8 bits for JPEG's, as FFmpeg does.
-static yuv_matrix unstated_matrix(const surface& of) {
-  const bool high_definition = of.width >= 1280 || of.height > 576;
-  const bool as_jpeg = of.bits == 8 && of.full_range;
-  return high_definition && !as_jpeg ? yuv_matrix::bt709 : yuv_matrix::bt601;
-}
-
-static yuv_matrix matrix_of(const surface& of, const media::stream_info& stream) {
-  switch (of.matrix) {
-    case AVCOL_SPC_BT709: return yuv_matrix::bt709;
-    case AVCOL_SPC_BT470BG:
-    case AVCOL_SPC_SMPTE170M: return yuv_matrix::bt601;
-    case AVCOL_SPC_BT2020_NCL: return yuv_matrix::bt2020;
-    case AVCOL_SPC_UNSPECIFIED:
-    case AVCOL_SPC_RESERVED: return unstated_matrix(of);
-    default: refuse_colours(stream, "the colour matrix is " + std::to_string(of.matrix));
-  }
-}
-
-// NVDEC does not tell what the stream itself says of it.
-static yuv_siting siting_of(const media::stream_info& stream) {
-  switch (stream.parameters().chroma_location) {
-    case AVCHROMA_LOC_UNSPECIFIED:
-    case AVCHROMA_LOC_LEFT: return yuv_siting::left;
-    case AVCHROMA_LOC_CENTER: return yuv_siting::centre;
-    case AVCHROMA_LOC_TOPLEFT: return yuv_siting::top_left;
-    default: refuse_colours(stream, "chroma samples lie where the kernels do not expect them");
-  }
-}
-
-static yuv_picture picture_of(const surface& from, const media::stream_info& stream) {
+static yuv_picture picture_of(const surface& from, const picture_colours& colours) {
   const bool planar = from.chroma == 444;
   yuv_picture picture{.width = from.width,
                       .height = from.height,
@@ -86,9 +46,9 @@ static yuv_picture picture_of(const surface& from, const media::stream_info& str
                       .shift = from.bits > 8 ? 16 - from.bits : 0,
                       .chroma_shift_x = planar ? 0 : 1,
                       .chroma_shift_y = planar ? 0 : 1,
-                      .siting = siting_of(stream),
-                      .matrix = matrix_of(from, stream),
-                      .full_range = from.full_range};
+                      .siting = colours.siting,
+                      .matrix = colours.matrix,
+                      .full_range = colours.full_range};
   for (std::size_t i = 0; i < picture.planes.size(); ++i)
     picture.planes[i] = {from.planes[i], from.pitch};
   return picture;
@@ -100,11 +60,23 @@ static crop_box box_of(const media::image_crop& crop, int width, int height) {
   return {crop.x.begin, crop.y.begin, crop.x.length, crop.y.length, isolated};
 }
 
-clip_writer::clip_writer(const media::clip_options& options, const media::stream_info& from,
+// Of a video that is not turned.
+static picture_colours colours_of_upright(const media::clip_options& options,
+                                          const media::video& from,
+                                          std::span<const std::int64_t> numbers) {
+  const auto& stream = from.stream();
+  if (options.orient && media::exif_orientation_of(stream) > 2)
+    throw error(errc::unsupported, "decode " + stream.name() + " on the GPU", "it must be turned");
+  return colours_of(from, numbers, options.decoding);
+}
+
+clip_writer::clip_writer(const media::clip_options& options, const media::video& from,
                          std::span<const std::int64_t> numbers, const tensor& into, random draw)
-    : options_(options), stream_(from), into_(into), draw_(draw) {
-  if (options.orient && media::exif_orientation_of(from) > 2)
-    throw error(errc::unsupported, "decode " + from.name() + " on the GPU", "it must be turned");
+    : options_(options),
+      stream_(from.stream()),
+      colours_(colours_of_upright(options, from, numbers)),
+      into_(into),
+      draw_(draw) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     places_.emplace(numbers[i], static_cast<std::int64_t>(i));
 }
@@ -125,7 +97,7 @@ image_batch clip_writer::place_of(std::int64_t index) const {
 }
 
 void clip_writer::write(std::int64_t number, const surface& decoded, const stream& on) const {
-  auto picture = picture_of(decoded, stream_);
+  auto picture = picture_of(decoded, colours_);
   const auto turn =
       media::orientation_of(options_.orient ? media::exif_orientation_of(stream_) : 1);
   constexpr double widest = 256;

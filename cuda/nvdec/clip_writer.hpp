@@ -2,10 +2,13 @@
 
 #pragma once
 
+#include "picture_colours.hpp"
+
 #include <lade/cuda/image_batch.hpp>
 #include <lade/cuda/nvdec/surface.hpp>
 #include <lade/cuda/stream.hpp>
 #include <lade/media/av/clip.hpp>
+#include <lade/media/av/video.hpp>
 #include <lade/random.hpp>
 #include <lade/tensor.hpp>
 
@@ -24,12 +27,12 @@ void require_gpu_options(const media::clip_options& options);
 class clip_writer {
  public:
   // `numbers`: the frames of the clips. The layout is thwc or tchw. `into`: contiguous, in memory
-  // of the GPU. Throws error(unsupported) for a video that must be turned.
-  clip_writer(const media::clip_options& options, const media::stream_info& from,
+  // of the GPU. Throws error(unsupported) for a video that must be turned, and what colours_of
+  // throws.
+  clip_writer(const media::clip_options& options, const media::video& from,
               std::span<const std::int64_t> numbers, const tensor& into, random draw);
 
-  // Enqueues one frame, for all places where the clips have it. Throws error(unsupported) for
-  // colours that the kernels do not have.
+  // Enqueues one frame, for all places where the clips have it.
   void write(std::int64_t number, const surface& decoded, const stream& on) const;
 
  private:
@@ -37,6 +40,7 @@ class clip_writer {
 
   media::clip_options options_;
   media::stream_info stream_;
+  picture_colours colours_;
   std::multimap<std::int64_t, std::int64_t> places_;  // of frames, in all clips one after the other
   tensor into_;
   random draw_;

@@ -4,6 +4,7 @@
 #include "../runtime_api.hpp"
 #include "codings.hpp"
 
+#include <lade/cuda/error.hpp>
 #include <lade/cuda/nvdec/capabilities.hpp>
 #include <lade/error.hpp>
 
@@ -252,10 +253,16 @@ void surface_decoder::hand_over(const CUVIDPARSERDISPINFO& picture, unsigned pit
   try {
     mapped_.back().passed.record(on_);
   } catch (...) {
-    abandon();
+    unmap_behind_stream();
     throw;
   }
   if (failed) std::rethrow_exception(failed);
+}
+
+// Where an event cannot be recorded, for want of memory perhaps.
+void surface_decoder::unmap_behind_stream() {
+  if (api().stream_synchronize(on_.handle()) != cudaSuccess) return abandon();
+  while (!mapped_.empty()) unmap_first();
 }
 
 unsigned long long surface_decoder::map(const CUVIDPARSERDISPINFO& picture, unsigned& pitch) {
@@ -339,12 +346,23 @@ task<> surface_decoder::wait_for_surface() {
   unmap_passed();
 }
 
+// Where the driver cannot call back, for want of memory perhaps, the thread waits.
+task<> surface_decoder::wait_for_last() {
+  auto last = mapped_.back().passed;
+  try {
+    co_await last.uninterruptible();
+    co_return;
+  } catch (const error& failed) {
+    if (failed.code() == condition::device_lost) throw;
+  }
+  check(api().event_synchronize(last.handle()), doing_);
+}
+
 task<> surface_decoder::settle() {
   end_parser();
   if (!mapped_.empty()) {
-    auto last = mapped_.back().passed;
     try {
-      co_await last.uninterruptible();
+      co_await wait_for_last();
       while (!mapped_.empty()) unmap_first();
     } catch (...) {
       abandon();

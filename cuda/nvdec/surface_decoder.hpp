@@ -95,6 +95,8 @@ class surface_decoder {
   event unused_event();
   void unmap_passed();
   void unmap_first();
+  void unmap_behind_stream();
+  task<> wait_for_last();
   void block_for_surface();
   void abandon() noexcept;
 

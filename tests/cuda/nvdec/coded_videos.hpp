@@ -54,6 +54,48 @@ inline std::vector<coded_video> coloured_videos() {
 #undef LADE_STATED
 }
 
+// Videos whose stream and container contradict each other, of which FFmpeg's decoder of each codec
+// believes another one, or state nothing.
+inline std::vector<coded_video> contradictory_videos() {
+  const video_coding h264{.codec = "h264"};
+  const video_coding hevc{.codec = "hevc"};
+  return {
+      {{"h264-in-full.mkv", "-i {} -c copy -color_range pc", "h264.mp4"}, h264},
+      {{"hevc-in-full.mkv", "-i {} -c copy -color_range pc", "hevc.mp4"}, hevc},
+      {{"h264-limited-in-full.mkv",
+        "-i {} -c copy -bsf:v h264_metadata=video_full_range_flag=0 -color_range pc", "h264.mp4"},
+       h264},
+      {{"h264-wide.mp4", "-vf scale=1280:48 -c:v libx264 -g 12 -pix_fmt yuv420p"}, h264},
+      {{"h264-wide-full.mp4",
+        "-vf scale=1280:48 -c:v libx264 -g 12 -x264-params fullrange=on -pix_fmt yuv420p"},
+       h264},
+      {{"vp9-wide-full.webm",
+        "-vf scale=1280:48 -c:v libvpx-vp9 -g 12 -cpu-used 8 -color_range pc -pix_fmt yuv420p"},
+       {.codec = "vp9"}},
+      {{"vp8-wide.webm", "-vf scale=1280:48 -c:v libvpx -g 12 -b:v 200k"}, {.codec = "vp8"}},
+  };
+}
+
+// Videos whose stream, container or both state where chroma samples lie; the first ones: left,
+// centre, and top left.
+inline std::vector<coded_video> sited_videos() {
+#define LADE_SITED(codec, type) \
+  "-i {} -c copy -bsf:v " codec "_metadata=chroma_sample_loc_type=" type
+  const char* in_top_left = "-i {} -c copy -chroma_sample_location topleft";
+  return {
+      {{"h264-left.mp4", LADE_SITED("h264", "0"), "h264.mp4"}, {.codec = "h264"}},
+      {{"h264-centre.mp4", LADE_SITED("h264", "1"), "h264.mp4"}, {.codec = "h264"}},
+      {{"h264-top-left.mp4", LADE_SITED("h264", "2"), "h264.mp4"}, {.codec = "h264"}},
+      {{"hevc-top-left.mp4", LADE_SITED("hevc", "2"), "hevc.mp4"}, {.codec = "hevc"}},
+      {{"av1-top-left.mp4", "-i {} -c copy -bsf:v av1_metadata=chroma_sample_position=colocated",
+        "av1.mp4"},
+       {.codec = "av1"}},
+      {{"h264-in-top-left.mkv", in_top_left, "h264.mp4"}, {.codec = "h264"}},
+      {{"vp8-in-top-left.mkv", in_top_left, "vp8.webm"}, {.codec = "vp8"}},
+  };
+#undef LADE_SITED
+}
+
 // Depths and subsamplings, for codecs that have them.
 inline std::vector<coded_video> deep_videos() {
 #define LADE_X265(format) \

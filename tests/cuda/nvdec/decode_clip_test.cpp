@@ -115,6 +115,18 @@ TEST_P(NvdecClips, HaveTheColoursThatAreStated) {
     expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
 }
 
+TEST_P(NvdecClips, HaveTheColoursThatTheCpuTakesWhereStatementsAreMissingOrContradictory) {
+  for (const auto& video : contradictory_videos())
+    if (fake_ || limits_of(device(0), video.coding).engines > 0)
+      expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
+}
+
+TEST_P(NvdecClips, HaveChromaSamplesWhereTheCpuHasThem) {
+  for (const auto& video : sited_videos())
+    if (fake_ || limits_of(device(0), video.coding).engines > 0)
+      expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
+}
+
 TEST_P(NvdecClips, OfEachDepthAreThoseOfTheCpu) {
   for (const auto& video : deep_videos())
     if (fake_ || limits_of(device(0), video.coding).engines > 0)
@@ -148,16 +160,19 @@ INSTANTIATE_TEST_SUITE_P(Gpu, NvdecClips, testing::Values(driver_kind::real));
 static constexpr clip_options small{.sampling = {.frames = 4}, .width = 32, .height = 24};
 
 // Decodes a sample that the CPU must decode, and says why.
-static std::string reason_of(const std::string& recipe) {
+static std::string reason_of(const sample& in) {
   runtime runtime({.threads = 2});
   const decode_clip decode(small);
-  const auto in = sample_of(recipe);
   const auto clip = sync_wait(runtime, decode(in, random(3, 1)));
   EXPECT_FALSE(clip.is_decoded_by_gpu());
   EXPECT_EQ(largest_difference(host_copy(clip), media::decode_clip(small)(in, random(3, 1))), 0);
   EXPECT_EQ(decode.stats().by_cpu, 1u);
   EXPECT_EQ(decode.stats().by_gpu, 0u);
   return decode.stats().reason;
+}
+static std::string reason_of(const std::string& recipe) { return reason_of(sample_of(recipe)); }
+static std::string reason_of(const media::media_recipe& recipe) {
+  return reason_of(sample_of(coded_video{recipe, {}}));
 }
 
 TEST(NvdecClip, IsLeftToTheCpuWhereTheGpuCannotDecodeIt) {
@@ -167,6 +182,25 @@ TEST(NvdecClip, IsLeftToTheCpuWhereTheGpuCannotDecodeIt) {
   EXPECT_THAT(reason_of("mpeg4-b.mp4"), HasSubstr("left to the CPU"));
   EXPECT_THAT(reason_of("h264-rotated.mov"), HasSubstr("must be turned"));
   EXPECT_THAT(reason_of("h264-repeated-times.mkv"), HasSubstr("by their times"));
+}
+
+TEST(NvdecClip, IsLeftToTheCpuWhereTheKernelsLackItsColours) {
+  fake_gpu gpu;
+  const fake_kernels kernels;
+  EXPECT_THAT(
+      reason_of({"h264-top.mp4", "-i {} -c copy -bsf:v h264_metadata=chroma_sample_loc_type=3",
+                 "h264.mp4"}),
+      HasSubstr("chroma samples lie where the kernels do not expect them"));
+  EXPECT_THAT(reason_of({"h264-in-rgb.mkv", "-i {} -c copy -colorspace rgb", "h264-444.mkv"}),
+              HasSubstr("its planes are not luma and chroma"));
+}
+
+TEST(NvdecClip, IsLeftToTheCpuWhereNvdecReportsDamage) {
+  for (const auto status : {cuvidDecodeStatus_Error, cuvidDecodeStatus_Error_Concealed}) {
+    fake_gpu gpu({.status = status});
+    const fake_kernels kernels;
+    EXPECT_THAT(reason_of("h264.mp4"), HasSubstr("a picture is damaged"));
+  }
 }
 
 // Each statement changes the clip, so that none can be ignored.
@@ -179,6 +213,15 @@ TEST(NvdecClip, OfOtherColoursDiffers) {
     for (std::size_t k = 0; k < i; ++k) EXPECT_GT(largest_difference(clips[i], clips[k]), 4);
   EXPECT_EQ(largest_difference(clips[6], clips[2]), 0);  // the stream's statement counts
   EXPECT_EQ(largest_difference(clips[7], clips[4]), 0);  // only the container has one
+}
+
+TEST(NvdecClip, WithOtherChromaSamplesDiffers) {
+  const clip_options whole{.sampling = {.frames = 1}, .width = 178, .height = 98};
+  std::vector<tensor> clips;
+  for (const auto& video : sited_videos())
+    clips.push_back(media::decode_clip(whole)(sample_of(video), random(3, 1)));
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < i; ++k) EXPECT_GT(largest_difference(clips[i], clips[k]), 4);
 }
 
 TEST(NvdecClip, OfTheCpuIsCopiedFromPinnedMemory) {
@@ -290,6 +333,25 @@ TEST(NvdecClip, IsAnItemOfAPipeline) {
 static task<device_clip> read_clip(std::string path, decode_clip decode) {
   auto from = co_await io::open_reader(path);
   co_return co_await decode.read(from, random(3, 1));
+}
+
+// How often a thread waits for the GPU while a clip is decoded, whose frames all have surfaces.
+static std::size_t blocking_calls(int frames) {
+  fake_gpu gpu;
+  const fake_kernels kernels;
+  runtime runtime({.threads = 2});
+  const decode_clip decode({.sampling = {.frames = frames}, .width = 32, .height = 24},
+                           {.surfaces = 16});
+  EXPECT_TRUE(sync_wait(runtime, decode(sample_of("h264.mp4"))).is_decoded_by_gpu());
+  EXPECT_EQ(gpu.nvdec.calls("map_frame"), static_cast<std::size_t>(frames));
+  std::size_t sum = 0;
+  for (const auto* call : {"event_synchronize", "stream_synchronize", "device_synchronize"})
+    sum += gpu.driver.calls(call);
+  return sum;
+}
+
+TEST(NvdecClip, OfMoreFramesBlocksNoThreadMoreOften) {
+  EXPECT_EQ(blocking_calls(1), blocking_calls(16));
 }
 
 TEST(NvdecClip, IsReadByRanges) {

@@ -214,6 +214,7 @@ struct fake_nvcuvid::fake_parser {
     auto format = format_of(*frame);
     if (!sequence || !is_same(*sequence, format)) {
       sequence = format;
+      if (current_nvcuvid->options_.change) current_nvcuvid->options_.change(format);
       ++sequence_callbacks;
       surfaces = how.pfnSequenceCallback(how.pUserData, &format);
       --sequence_callbacks;
@@ -303,10 +304,10 @@ struct fake_nvcuvid::table : nvcuvid_api {
         if (!supported) return CUDA_SUCCESS;
         caps->bIsSupported = 1;
         caps->nNumNVDECs = static_cast<unsigned char>(it.options_.engines);
-        caps->nOutputFormatMask = 15;
+        caps->nOutputFormatMask = static_cast<unsigned short>(it.options_.output_formats);
         caps->nMaxWidth = it.options_.max_width;
         caps->nMaxHeight = it.options_.max_height;
-        caps->nMaxMBCount = it.options_.max_width * it.options_.max_height / 256;
+        caps->nMaxMBCount = it.options_.max_macroblocks;
         caps->nMinWidth = static_cast<unsigned short>(it.options_.min_width);
         caps->nMinHeight = static_cast<unsigned short>(it.options_.min_height);
         return CUDA_SUCCESS;
@@ -350,7 +351,8 @@ struct fake_nvcuvid::table : nvcuvid_api {
     get_decode_status = [](CUvideodecoder handle, int index, CUVIDGETDECODESTATUS* status) {
       return locked("get_decode_status", true, [&](auto& it) {
         auto* decoder = it.decoder_of(handle);
-        if (!decoder || !it.options_.reports_damage) return CUDA_ERROR_NOT_SUPPORTED;
+        if (!decoder) return CUDA_ERROR_INVALID_HANDLE;
+        if (it.options_.status) return status->decodeStatus = *it.options_.status, CUDA_SUCCESS;
         const auto& picture = decoder->pictures.at(index);
         const bool damaged =
             (picture->flags & AV_FRAME_FLAG_CORRUPT) != 0 || picture->decode_error_flags != 0;

@@ -5,9 +5,11 @@
 #include "../../../cuda/nvdec/nvcuvid_api.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,8 +36,15 @@ class fake_nvcuvid {
     unsigned max_height = 4096;
     unsigned min_width = 48;
     unsigned min_height = 16;
+    unsigned max_macroblocks = 4096 * 4096 / 256;
+    unsigned output_formats = 15;           // bits of cudaVideoSurfaceFormat
     std::set<cudaVideoCodec> refused = {};  // codecs that the GPU lacks
-    bool reports_damage = true;
+
+    // What the GPU says of each picture; else what FFmpeg has found.
+    std::optional<cuvidDecodeStatus> status = {};
+
+    // Changes what the parser tells of a sequence, before the module sees it.
+    std::function<void(CUVIDEOFORMAT&)> change = {};
   };
 
   fake_nvcuvid() : fake_nvcuvid(options{}) {}

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "../../../cuda/nvdec/decoder_cache.hpp"
+#include "../../../cuda/nvdec/surface_decoder.hpp"
 #include "../../media/av/media_files.hpp"
 #include "../../support/coroutines.hpp"
 #include "../../support/seed.hpp"
@@ -30,6 +32,10 @@
 #include "coded_videos.hpp"
 #include "fake_gpu.hpp"
 #include "host_surfaces.hpp"
+
+extern "C" {
+#include <libavcodec/packet.h>
+}
 
 namespace lade::cuda {
 
@@ -329,7 +335,7 @@ TEST(NvdecDecoders, OfFormatsThatDifferInAnythingAreOthers) {
                              .target_height = 48,
                              .decode_surfaces = 5,
                              .output_surfaces = 2};
-  std::vector<decoder_format> formats(12, first);
+  std::vector<decoder_format> formats(15, first);
   formats[1].codec = cudaVideoCodec_HEVC;
   formats[2].chroma = cudaVideoChromaFormat_444;
   formats[3].output = cudaVideoSurfaceFormat_P016;
@@ -341,6 +347,9 @@ TEST(NvdecDecoders, OfFormatsThatDifferInAnythingAreOthers) {
   formats[9].target_width = 66;
   formats[10].decode_surfaces = 6;
   formats[11].output_surfaces = 3;
+  formats[12].display.top = 2;
+  formats[13].display.right = 176;
+  formats[14].target_height = 50;
   for (std::uint64_t made = 1; const auto& each : formats) {
     auto taken = cache.take(each);
     EXPECT_EQ(taken->format(), each);
@@ -364,11 +373,13 @@ class blocked_decoding {
         sync_wait(in, decode_surfaces(from_, all_of(from_), work_, copy_, options),
                   stop_.get_token());
       });
+      has_ended_ = true;
     });
   }
 
   void open() { open_(); }
   void stop() { stop_.request_stop(); }
+  bool has_ended() const { return has_ended_; }
   std::error_code join() {
     thread_.join();
     return code_;
@@ -387,6 +398,7 @@ class blocked_decoding {
   use_surface copy_;
   std::stop_source stop_;
   std::error_code code_;
+  std::atomic<bool> has_ended_ = false;
   std::thread thread_;
 };
 
@@ -408,12 +420,35 @@ TEST(NvdecSurface, IsUnmappedWhenTheStreamHasPassedIt) {
   }
 }
 
+// Until the driver is to call back so often, or nothing more comes: once for each mapped picture,
+// which the fake fills so, and for each event that is awaited.
+static void until_called_back(const fake_gpu& gpu, const blocked_decoding& decoding,
+                              std::size_t count) {
+  while (gpu.driver.calls("launch_host_func") < count && !decoding.has_ended() &&
+         gpu.driver.calls("event_synchronize") == 0)
+    std::this_thread::yield();
+}
+
+TEST(NvdecSurface, IsAwaitedByNoThread) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  blocked_decoding decoding(gpu, runtime, {.surfaces = 2});
+  until_called_back(gpu, decoding, 3);
+  EXPECT_EQ(gpu.driver.calls("event_synchronize"), 0u);
+  decoding.open();
+  EXPECT_EQ(decoding.join(), std::error_code());
+}
+
+// The stop comes while a surface is awaited. The stream goes on once the end waits for both, which
+// takes no thread.
 TEST(NvdecSurface, IsUnmappedAfterAStop) {
   fake_gpu gpu;
   runtime runtime({.threads = 2});
   blocked_decoding decoding(gpu, runtime, {.surfaces = 2});
-  until_mapped(gpu, 2);
+  until_called_back(gpu, decoding, 3);
   decoding.stop();
+  until_called_back(gpu, decoding, 4);
+  EXPECT_EQ(gpu.driver.calls("event_synchronize"), 0u);
   decoding.open();
   EXPECT_EQ(decoding.join(), errc::stopped);
   EXPECT_EQ(gpu.nvdec.live().mapped, 0u);
@@ -495,16 +530,52 @@ TEST(NvdecDecoders, SurviveEachFailureOfTheDriver) {
   }
 }
 
+// So may each call for a stream or an event, for want of memory. No decoder is lost by that.
+TEST(NvdecDecoders, AreKeptAfterFailuresOfStreamsThatPass) {
+  const auto from = video_of("h264.mp4");
+  for (const std::string function : {"stream_create", "event_create", "event_record", "event_query",
+                                     "stream_wait_event", "launch_host_func"}) {
+    for (const std::size_t after : {0U, 2U, 20U}) {
+      SCOPED_TRACE(function + " after " + std::to_string(after));
+      fake_gpu gpu;
+      runtime runtime({.threads = 2});
+      gpu.driver.fail_next(function, cudaErrorMemoryAllocation, after);
+      const auto code = code_of([&] { (void)decode_on(runtime, from, all_of(from)); });
+      EXPECT_TRUE(!code || code.value() == cudaErrorMemoryAllocation ||
+                  code.value() == CUDA_ERROR_UNKNOWN)
+          << code.message();
+      gpu.driver.fail_no_more();
+      EXPECT_TRUE(decodes_well(runtime));
+      EXPECT_EQ(decoders_of(runtime, device(0)).abandoned, 0u);
+    }
+  }
+}
+
+TEST(NvdecDecoders, AreKeptWhereTheDriverCannotCallBack) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  gpu.driver.fail_next("launch_host_func", cudaErrorMemoryAllocation, 3);
+  blocked_decoding decoding(gpu, runtime, {.surfaces = 2});
+  until_called_back(gpu, decoding, 3);
+  decoding.stop();
+  until_called_back(gpu, decoding, 5);  // so a thread waits
+  decoding.open();
+  EXPECT_EQ(decoding.join(), errc::stopped);
+  EXPECT_TRUE(decodes_well(runtime, {.surfaces = 2}));
+  EXPECT_EQ(decoders_of(runtime, device(0)).created, 1u);
+}
+
 // What decode_surfaces says of a video that it leaves to the CPU.
-static std::string refusal_of(runtime& in, const std::string& recipe,
-                              const surface_options& options = {}) {
+static std::string refusal_of(runtime& in, const media::video& from) {
   try {
-    const auto from = video_of(recipe);
-    (void)decode_on(in, from, all_of(from), options);
+    (void)decode_on(in, from, all_of(from));
   } catch (const error& refused) {
     return refused.code() == errc::unsupported ? refused.what() : "another error";
   }
   return "";
+}
+static std::string refusal_of(runtime& in, const std::string& recipe) {
+  return refusal_of(in, video_of(recipe));
 }
 
 TEST(NvdecSurfaces, OfVideosThatNvdecCannotDecodeAreRefused) {
@@ -522,6 +593,180 @@ TEST(NvdecSurfaces, OfVideosThatCannotBeMappedOrSoughtAreRefused) {
   EXPECT_THAT(refusal_of(runtime, "h264-422-10.mkv"), HasSubstr("h264 4:2:2 with 10 bits"));
   EXPECT_THAT(refusal_of(runtime, "h264-repeated-times.mkv"), HasSubstr("by their times"));
   EXPECT_TRUE(decodes_well(runtime));
+}
+
+TEST(NvdecSurfaces, OfMoreMacroblocksThanNvdecDecodesAreRefused) {
+  fake_gpu gpu({.max_macroblocks = 12 * 7 - 1});
+  runtime runtime({.threads = 2});
+  EXPECT_THAT(refusal_of(runtime, "h264.mp4"), HasSubstr("and 83 macroblocks, not 192 x 112"));
+}
+
+TEST(NvdecSurfaces, ThatTheGpuCannotMapAreRefused) {
+  fake_gpu gpu({.output_formats = 15U & ~(1U << cudaVideoSurfaceFormat_NV12)});
+  runtime runtime({.threads = 2});
+  EXPECT_THAT(refusal_of(runtime, "h264.mp4"), HasSubstr("does not decode h264 4:2:0"));
+  EXPECT_EQ(gpu.nvdec.calls("create_decoder"), 0u);
+}
+
+TEST(NvdecSurfaces, OfRedGreenAndBlueAreRefused) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  const media::media_recipe rgb{
+      "h264-rgb.mkv", "-i {} -c copy -bsf:v h264_metadata=matrix_coefficients=0", "h264-444.mkv"};
+  const media::video from(media::read_bytes(media::video_path(rgb)), rgb.file);
+  EXPECT_THAT(refusal_of(runtime, from), HasSubstr("may be red, green and blue"));
+}
+
+// What decode_surfaces says of a sequence that the parser describes otherwise.
+static std::string refusal_of_changed(const std::function<void(CUVIDEOFORMAT&)>& change) {
+  fake_gpu gpu({.change = change});
+  runtime runtime({.threads = 2});
+  const auto refusal = refusal_of(runtime, "h264.mp4");
+  EXPECT_EQ(gpu.nvdec.calls("map_frame"), 0u);
+  return refusal;
+}
+
+TEST(NvdecSurfaces, ThatBeginInsideOfAChromaSampleAreRefused) {
+  EXPECT_THAT(refusal_of_changed([](auto& sequence) { sequence.display_area.left = 1; }),
+              HasSubstr("begins inside of a chroma sample"));
+  EXPECT_THAT(refusal_of_changed([](auto& sequence) { sequence.display_area.top = 3; }),
+              HasSubstr("begins inside of a chroma sample"));
+}
+
+TEST(NvdecSurfaces, OfLumaAndChromaWithDifferentDepthsAreRefused) {
+  EXPECT_THAT(refusal_of_changed([](auto& sequence) { sequence.bit_depth_chroma_minus8 = 2; }),
+              HasSubstr("luma and chroma have different depths"));
+}
+
+TEST(NvdecSurfaces, WhoseDisplayRectangleIsOutsideOfThePictureAreDamaged) {
+  using area = decltype(CUVIDEOFORMAT::display_area);
+  for (const area& outside : std::vector<area>{{-2, 0, 178, 98},
+                                               {0, -2, 178, 98},
+                                               {0, 0, 194, 98},
+                                               {0, 0, 178, 114},
+                                               {64, 0, 64, 98},
+                                               {0, 64, 178, 64}}) {
+    fake_gpu gpu({.change = [&](auto& sequence) { sequence.display_area = outside; }});
+    runtime runtime({.threads = 2});
+    EXPECT_EQ(code_of([&] { (void)decodes_well(runtime); }), errc::invalid_data);
+    EXPECT_EQ(gpu.nvdec.calls("create_decoder"), 0u);
+  }
+}
+
+TEST(NvdecSurfaces, WhoseSizeOrCodingChangesOnTheWayAreRefused) {
+  const std::vector<std::function<void(CUVIDEOFORMAT&)>> changes{
+      [](auto& sequence) { sequence.coded_width += 16; },
+      [](auto& sequence) { sequence.coded_height += 16; },
+      [](auto& sequence) { sequence.codec = cudaVideoCodec_HEVC; },
+      [](auto& sequence) { sequence.min_num_decode_surfaces += 1; }};
+  for (const auto& change : changes) {
+    int sequences = 0;
+    fake_gpu gpu({.change = [&](auto& sequence) {
+      if (++sequences == 2) change(sequence);
+    }});
+    runtime runtime({.threads = 2});
+    const auto from = video_of("h264.mp4");
+    std::string refusal;
+    try {
+      (void)decode_on(runtime, from, {0, 40});  // in two groups of pictures
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::unsupported);
+      refusal = refused.what();
+    }
+    EXPECT_THAT(refusal, HasSubstr("its size or coding changes on the way"));
+    EXPECT_TRUE(decodes_well(runtime));
+  }
+}
+
+TEST(NvdecSurfaces, ThatNvdecReportsAsDamagedAreErrors) {
+  for (const auto status : {cuvidDecodeStatus_Error, cuvidDecodeStatus_Error_Concealed}) {
+    fake_gpu gpu({.status = status});
+    runtime runtime({.threads = 2});
+    EXPECT_EQ(code_of([&] { (void)decodes_well(runtime); }), errc::invalid_data);
+    EXPECT_EQ(gpu.nvdec.calls("map_frame"), 1u);
+  }
+}
+
+TEST(NvdecSurfaces, OfWhichNvdecDoesNotTellHowDecodingWentAreTaken) {
+  fake_gpu gpu({.status = cuvidDecodeStatus_Invalid});
+  runtime runtime({.threads = 2});
+  EXPECT_TRUE(decodes_well(runtime));
+}
+
+class taker_of_nothing final : public surface_taker {
+ public:
+  bool wants(std::int64_t) const override { return false; }
+  void take(std::int64_t, const surface&) override {}
+};
+
+// Sends a packet, changed, to a decoder.
+static std::error_code code_of_packet(const std::function<void(AVPacket&)>& change) {
+  fake_gpu gpu;
+  taker_of_nothing nobody;
+  const auto from = video_of("h264.mp4");
+  surface_decoder decoder(std::make_shared<decoder_sessions>(device(0)), from.stream(),
+                          stream(device(0)), {}, nobody);
+  decoder.begin();
+  media::av_packet changed(av_packet_clone(&from.packet_at(0).get()));
+  change(*changed);
+  const media::packet sent(std::move(changed));
+  return code_of([&] { decoder.send(sent); });
+}
+
+TEST(NvdecPackets, ThatAreNotAllThereAreDamaged) {
+  EXPECT_EQ(code_of_packet([](AVPacket&) {}), std::error_code());
+  EXPECT_EQ(code_of_packet([](AVPacket& of) { of.flags |= AV_PKT_FLAG_CORRUPT; }),
+            errc::invalid_data);
+}
+
+TEST(NvdecPackets, ThatBringOtherHeadersAreRefused) {
+  const auto add = [](AVPacketSideDataType type) {
+    return [type](AVPacket& to) { (void)av_packet_new_side_data(&to, type, 8); };
+  };
+  EXPECT_EQ(code_of_packet(add(AV_PKT_DATA_SKIP_SAMPLES)), std::error_code());
+  EXPECT_EQ(code_of_packet(add(AV_PKT_DATA_NEW_EXTRADATA)), errc::unsupported);
+}
+
+TEST(NvdecSurfaces, AreNotAwaitedWhereAStopIsSeenBetweenTwoPackets) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  const auto from = video_of("h264.mp4");
+  const stream work(device(0));
+  std::stop_source stop;
+  use_surface use = [&](std::int64_t, const surface&) { stop.request_stop(); };
+  const std::vector<std::int64_t> numbers{0, 11};
+  const auto decode = [&] {
+    sync_wait(runtime, decode_surfaces(from, numbers, work, use, {.surfaces = 16}),
+              stop.get_token());
+  };
+  EXPECT_EQ(code_of(decode), errc::stopped);
+  EXPECT_EQ(gpu.nvdec.calls("map_frame"), 1u);
+}
+
+TEST(NvdecSurface, SaysWhatIsStatedOfItsColours) {
+  fake_gpu gpu;
+  runtime runtime({.threads = 2});
+  const std::map<std::string, std::pair<int, bool>> expected{{"h264-601.mp4", {6, false}},
+                                                             {"h264-709-full.mp4", {1, true}},
+                                                             {"h264-709-in-601.mp4", {1, false}},
+                                                             {"h264-in-2020.mp4", {9, false}},
+                                                             {"h264-in-full.mkv", {2, true}}};
+  auto videos = coloured_videos();
+  for (auto& each : contradictory_videos()) videos.push_back(each);
+  std::size_t seen = 0;
+  for (const auto& video : videos) {
+    const auto stated = expected.find(video.recipe.file);
+    if (stated == expected.end()) continue;
+    SCOPED_TRACE(video.recipe.file);
+    const media::video from(media::read_bytes(video.path()), video.recipe.file);
+    const stream work(device(0));
+    use_surface use = [&](std::int64_t, const surface& decoded) {
+      EXPECT_EQ(std::pair(decoded.matrix, decoded.full_range), stated->second);
+      ++seen;
+    };
+    sync_wait(runtime, decode_surfaces(from, {0}, work, use));
+  }
+  EXPECT_EQ(seen, expected.size());
 }
 
 TEST(NvdecSurfaces, OfMoreThanMaxPixelsAreRefused) {

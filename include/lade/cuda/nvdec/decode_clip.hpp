@@ -73,9 +73,9 @@ struct clip_statistics {
 // videos that must be turned, damage, files whose frames cannot be told by their times. `stats()`
 // counts that.
 //
-// Pixels differ by at most one level from the CPU's, where chroma samples lie as the container
-// says: NVDEC does not tell what the stream says. Damage that NVDEC conceals is not noticed. With
-// `decoding.decoder` and `decoding.options`, only the CPU's decoder is chosen.
+// Pixels differ by at most one level from the CPU's. How colours are coded is what FFmpeg's decoder
+// says: the CPU decodes the first key frame that a clip needs. Damage that NVDEC conceals is not
+// noticed. With `decoding.decoder` and `decoding.options`, only the CPU's decoder is chosen.
 //
 // Concurrency: twice the number of engines keeps a GPU busy. Each call takes one of its sessions
 // while it decodes.

@@ -17,6 +17,7 @@
 #include "../../../../cuda/nvdec/decoder_cache.cpp"
 #include "../../../../cuda/nvdec/elementary_stream.cpp"
 #include "../../../../cuda/nvdec/nvcuvid_api.cpp"
+#include "../../../../cuda/nvdec/picture_colours.cpp"
 #include "../../../../cuda/nvdec/sessions.cpp"
 #include "../../../../cuda/nvdec/surface_decoder.cpp"
 #include "../../../../cuda/nvdec/surfaces.cpp"

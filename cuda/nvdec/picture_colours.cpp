@@ -1,0 +1,70 @@
+#include "picture_colours.hpp"
+
+#include <lade/error.hpp>
+#include <lade/media/av/convert.hpp>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+extern "C" {
+#include <libavcodec/packet.h>
+}
+
+namespace lade::cuda {
+
+[[noreturn]] static void refuse_colours(const media::video& of, std::string_view why) {
+  throw error(errc::unsupported, "convert frames of " + of.stream().name() + " on the GPU", why);
+}
+
+// An edit list may hide the key frame, which is decoded nevertheless.
+static media::packet shown_packet(const media::packet& key) {
+  media::av_packet copy(media::check_av(av_packet_clone(&key.get())));
+  copy->flags &= ~AV_PKT_FLAG_DISCARD;
+  return media::packet(std::move(copy));
+}
+
+static media::frame decode_key_frame(const media::video& from,
+                                     std::span<const std::int64_t> numbers,
+                                     const media::decode_options& how) {
+  const auto first = from.index().ranges(numbers).front().first;
+  media::decoder decoder(from.stream(), how);
+  decoder.send(shown_packet(from.packet_at(first)));
+  auto decoded = decoder.receive();
+  if (!decoded) {
+    decoder.finish();
+    decoded = decoder.receive();
+  }
+  if (!decoded) refuse_colours(from, "its first key frame is not decoded alone");
+  return *std::move(decoded);
+}
+
+static yuv_matrix matrix_of(media::colour_matrix of) {
+  switch (of) {
+    case media::colour_matrix::bt601: return yuv_matrix::bt601;
+    case media::colour_matrix::bt709: return yuv_matrix::bt709;
+    case media::colour_matrix::bt2020: break;
+  }
+  return yuv_matrix::bt2020;
+}
+
+static std::optional<yuv_siting> siting_of(const media::chroma_siting& of) {
+  using enum media::chroma_site;
+  if (of.x == first && of.y == middle) return yuv_siting::left;
+  if (of.x == middle && of.y == middle) return yuv_siting::centre;
+  if (of.x == first && of.y == first) return yuv_siting::top_left;
+  return std::nullopt;
+}
+
+picture_colours colours_of(const media::video& from, std::span<const std::int64_t> numbers,
+                           const media::decode_options& how) {
+  const auto decoded = decode_key_frame(from, numbers, how);
+  const auto picture = media::picture_of(decoded);
+  if (picture.layout != media::plane_layout::y_cb_cr)
+    refuse_colours(from, "its planes are not luma and chroma");
+  const auto siting = siting_of(picture.siting);
+  if (!siting) refuse_colours(from, "chroma samples lie where the kernels do not expect them");
+  return {.siting = *siting, .matrix = matrix_of(picture.matrix), .full_range = picture.full_range};
+}
+
+}  // namespace lade::cuda
