@@ -34,6 +34,9 @@ std::string tiny_jpeg::bytes() const {
     frame += '\0';
   }
   file += segment(frame_marker, frame) + segment(0xda, "scan") + static_cast<char>(seed);
+  constexpr std::size_t least_bits = 6;  // of the three blocks of 8 x 8 pixels
+  const auto blocks = static_cast<std::size_t>((width + 7) / 8 * ((height + 7) / 8));
+  if (has_pixels) file.append((blocks * least_bits + 7) / 8, '\0');
   return ends ? file + "\xff\xd9" : file;
 }
 

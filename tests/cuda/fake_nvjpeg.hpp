@@ -17,8 +17,8 @@
 
 namespace lade::cuda {
 
-// A JPEG file of which only the markers are real. What is drawn depends on `seed`, which no two
-// files of a test have in common.
+// A JPEG file of which only the markers are real, and the number of bytes between them. What is
+// drawn depends on `seed`, which no two files of a test have in common.
 struct tiny_jpeg {
   int width = 8;
   int height = 8;
@@ -29,6 +29,7 @@ struct tiny_jpeg {
   int sampling = 0x22;                     // of the first component
   std::vector<std::string> segments = {};  // marker and body, without the length
   bool ends = true;
+  bool has_pixels = true;  // it is long enough for them
 
   std::string bytes() const;
 };

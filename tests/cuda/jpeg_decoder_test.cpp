@@ -357,6 +357,26 @@ TEST(JpegDecoderFallback, IsChosenWhereNvjpegFindsAnotherSize) {
   EXPECT_EQ(decoder.stats().damaged, 1u);
 }
 
+TEST(JpegDecoderFallback, IsChosenForShortFilesThatClaimManyPixels) {
+  decoding_world world;
+  jpeg_decoder decoder(device(0));
+  std::vector<jpeg_source> files;
+  for (std::uint8_t i = 0; i < 32; ++i)
+    files.push_back(i % 16 == 0 ? source({.seed = i})
+                                : source({.width = 9000,
+                                          .height = 9000,
+                                          .seed = i,
+                                          .frame_marker = i % 2 == 0 ? 0xc0 : 0xc2,
+                                          .has_pixels = false}));
+  const auto decoded = world.decode(decoder, std::move(files));
+  for (std::uint8_t i = 0; i < 32; ++i)
+    if (i % 16 == 0)
+      expect_drawn(decoded[i].image(), i, {0, 0, 8, 8});
+    else
+      EXPECT_EQ(code_of([&] { (void)decoded[i].image(); }), errc::invalid_data);
+  EXPECT_EQ(decoder.stats().damaged, 30u);
+}
+
 TEST(JpegDecoderFallback, IsChosenForWhatTurnsOutToBeDamaged) {
   decoding_world world;
   world.nvjpeg.set_decoding(2, nvjpeg_status::bad_jpeg);
