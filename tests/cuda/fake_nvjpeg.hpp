@@ -74,6 +74,9 @@ class fake_nvjpeg {
   std::vector<std::size_t> engine_batches() const;
   std::vector<std::size_t> gpu_batches() const;
 
+  // What the last handle that was made allocates memory of the GPU from.
+  nvjpeg_allocator memory_of_device() const;
+
   std::size_t live_objects() const;  // handles, states, streams and parameters
   std::vector<std::string> faults() const;
 
@@ -98,6 +101,7 @@ class fake_nvjpeg {
   std::vector<std::size_t> engine_batches_;
   std::vector<std::size_t> gpu_batches_;
   std::size_t live_ = 0;
+  nvjpeg_allocator memory_of_device_{};
 
   mutable std::mutex faults_mutex_;
   std::vector<std::string> faults_;  // guarded by faults_mutex_

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "../../cuda/nvjpeg_api.hpp"
+#include "../../cuda/runtime_api.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/seed.hpp"
 #include "fake_driver.hpp"
@@ -305,6 +306,33 @@ TEST(JpegDecoder, FreesPinnedMemoryThatItMayNotKeep) {
     EXPECT_EQ(decoder.stats().pinned_bytes, 0u);
     EXPECT_EQ(world.driver.live().pinned_bytes, 0u);
   }
+}
+
+// Where nvJPEG names no stream, any may use the memory until it is freed.
+TEST(JpegDecoder, GivesNvjpegMemoryThatAnyStreamUses) {
+  decoding_world world;
+  jpeg_decoder decoder(device(0));
+  const auto memory = world.nvjpeg.memory_of_device();
+  const stream user(device(0));
+  std::vector<std::byte> bytes(100);
+  void* any = nullptr;
+  ASSERT_EQ(memory.allocate(memory.context, &any, bytes.size(), nullptr), cudaSuccess);
+  ASSERT_EQ(
+      api().memcpy_async(any, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, user.handle()),
+      cudaSuccess);
+  EXPECT_EQ(memory.deallocate(memory.context, any, bytes.size(), nullptr), cudaSuccess);
+}
+
+TEST(JpegDecoder, GivesNvjpegMemoryInTheOrderOfAStream) {
+  decoding_world world;
+  jpeg_decoder decoder(device(0));
+  const auto memory = world.nvjpeg.memory_of_device();
+  const stream on(device(0));
+  auto release = world.driver.block(on.handle());  // nothing waits for it
+  void* any = nullptr;
+  ASSERT_EQ(memory.allocate(memory.context, &any, 100, on.handle()), cudaSuccess);
+  EXPECT_EQ(memory.deallocate(memory.context, any, 100, on.handle()), cudaSuccess);
+  release();
 }
 
 // Images that the GPU does not decode.
