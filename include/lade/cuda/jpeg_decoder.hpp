@@ -188,8 +188,9 @@ class jpeg_decoder {
   using view_of = std::function<image_view(std::size_t index, int width, int height)>;
 
   // Decodes files and writes views of the images to a batch, by write_images() on the same stream:
-  // cropped, mirrored, resized and normalised. `to`: the kind of the batch; its `data` is not used.
-  // Without `views`, whole images are resized. The full images need memory until then.
+  // cropped, mirrored, resized and normalised. `to`: the kind of the batch; its `data`, `images`
+  // and `gpu` are not used. Without `views`, whole images are resized. The full images need memory
+  // until then.
   //
   // Otherwise as decode(). An image that write_images() refuses, such as one that shrinks by more
   // than 100, fails alone. Throws error(invalid_argument) for a planar decoder, for a `to` that
