@@ -160,8 +160,13 @@ struct jpeg_decoder_options {
 // Not yet run on a GPU: tested over a driver and an nvJPEG that a test replaces.
 class jpeg_decoder {
  public:
-  // Decodes the bytes of a file to u8 [height, width, 3] in host memory, as lade::media::decode
-  // does with its default options. Called on threads of the runtime, several at a time.
+  // Decodes the bytes of a file to u8 [height, width, 3] in host memory, turned as its orientation
+  // says. Called on threads of the runtime, several at a time. With the module `media`:
+  //
+  //   lade::tensor decode_on_cpu(const lade::buffer& file) {
+  //     static const lade::media::decode_image decode;
+  //     return decode(lade::sample("file").with_data(file));
+  //   }
   using cpu_decoder = std::function<tensor(const buffer& file)>;
 
   // `others`: the decoder for images that the GPU does not decode; without one, they fail.
