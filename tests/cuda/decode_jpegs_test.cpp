@@ -45,16 +45,23 @@ class queued_grids {
     replace_launches(&queued);
   }
   queued_grids(const queued_grids&) = delete;
-  ~queued_grids() { replace_launches(nullptr); }
+  ~queued_grids() {
+    replace_launches(nullptr);
+    current_ = nullptr;
+  }
 
  private:
   template <class Work, int (*kernel_launches::*Launch)(const Work&, CUstream_st*)>
   static int queue(const Work& work, CUstream_st* on) {
     auto run = [](void* argument) {
       const std::unique_ptr<Work> queued(static_cast<Work*>(argument));
+      if (!current_) return;  // the device has failed, and the test is over
       EXPECT_EQ((current_->now_->*Launch)(*queued, nullptr), 0);
     };
-    return api().launch_host_func(on, run, new Work(work));
+    auto argument = std::make_unique<Work>(work);
+    const int result = api().launch_host_func(on, run, argument.get());
+    if (result == cudaSuccess) (void)argument.release();
+    return result;
   }
 
   static constexpr kernel_launches queued{
