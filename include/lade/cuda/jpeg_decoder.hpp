@@ -70,8 +70,10 @@ class decoded_jpeg {
   const std::exception_ptr& failure() const noexcept { return failure_; }  // null if there is none
 
   // Work of the stream reads the image: its memory returns when the stream has passed what is
-  // queued when the last share is destroyed. The stream must exist until then. Nothing happens if
-  // there is no image. Throws error.
+  // queued when the last share is destroyed. The stream must exist until then. A batch that is
+  // decoded later on the same stream as this one waits for that, too: images that are read slowly
+  // hold up the decoder instead of filling the memory. Nothing happens if there is no image. Throws
+  // error.
   void use_on(const stream& reader) const {
     if (memory_) memory_->use_on(reader);
   }
