@@ -351,7 +351,7 @@ TEST_F(WriteImagesArguments, OnAStreamHaveItsDeviceAsTheCurrentOne) {
 
 TEST_F(WriteImagesArguments, FitIntoTheTensorThatTheyAreWrittenTo) {
   const fake_driver driver;
-  std::vector<std::byte> memory(4 * 6 * 3 * 2);
+  std::vector<std::byte> memory(4 * 6 * 3 * 3);
   const tensor batch({element_type::u8, {2, 4, 6, 3}},
                      buffer(std::make_shared<int>(), memory, {lade::device::kind::cuda, 0}));
   const std::vector<image_source> images(3, image);

@@ -260,7 +260,7 @@ TEST_F(WritePicturesArguments, OnAStreamHaveItsDeviceAsTheCurrentOne) {
 TEST_F(WritePicturesArguments, FitIntoTheBatchOnItsDevice) {
   const fake_driver driver({.devices = 2});
   const std::vector<yuv_picture> pictures(3, picture);
-  out.resize(2 * out.size());
+  out.resize(pictures.size() * out.size());
   to.data = out.data();
   to.images = 2;
   to.gpu = 1;
