@@ -5,6 +5,9 @@
 #include "kernel_launches.hpp"
 #include "layout_grid.hpp"
 
+#include <string>
+#include <string_view>
+
 namespace lade::cuda {
 
 // The bytes of f32 fit into an address, and the pixels of an image into a grid.
@@ -20,6 +23,25 @@ static void check_extents(const image_extents& of, const checked_item& item) {
   if (too_large) item.refuse("of: there are too many elements");
 }
 
+static void check_known(const device_images& images, const image_extents& of,
+                        const checked_item& item, std::string_view what) {
+  const auto needed = of.images * of.height * of.width * of.channels *
+                      static_cast<std::int64_t>(element_bytes(images.type));
+  if (images.bytes >= 0 && needed > images.bytes)
+    item.refuse(std::string(what) + " has " + std::to_string(images.bytes) +
+                " bytes, and the images take " + std::to_string(needed));
+  check_gpu(images.gpu, item, std::string(what) + ".data");
+}
+
+device_images device_images_in(const tensor& images, pixel_layout layout) {
+  check_tensor(images, {"take a tensor as images of a device"});
+  return {.data = images.bytes(),
+          .type = images.type(),
+          .layout = layout,
+          .bytes = static_cast<std::int64_t>(images.spec().bytes()),
+          .gpu = gpu_of(images)};
+}
+
 void change_layout(const device_images& from, const device_images& to, const image_extents& of,
                    CUstream_st* on) {
   const checked_item item{"change the layout of images on the device"};
@@ -31,6 +53,8 @@ void change_layout(const device_images& from, const device_images& to, const ima
   if (from.layout > pixel_layout::chw || to.layout > pixel_layout::chw)
     item.refuse("a layout is unknown");
   check_extents(of, item);
+  check_known(from, of, item, "from");
+  check_known(to, of, item, "to");
   change.from = from.data;
   change.to = to.data;
   change.images = of.images;

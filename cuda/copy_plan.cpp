@@ -1,11 +1,10 @@
 #include "copy_plan.hpp"
+#include "label_copy.hpp"
 
 #include <lade/detail/stacked_fields.hpp>
 #include <lade/error.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 namespace lade::cuda {
@@ -27,8 +26,7 @@ copy_plan::copy_plan(const sample_batch& batch) {
     auto& from = each.tensor();
     add({.name = each.name(), .from = from, .spec = from.spec(), .is_staged = needs_staging(from)});
   }
-  auto has_label = [](const sample& each) { return each.label() != sample::no_label; };
-  if (std::ranges::none_of(batch.samples(), has_label)) return;
+  if (!have_labels(batch.samples())) return;
   add({.name = std::string(labels),
        .from = {},
        .spec = {element_type::i64, {static_cast<std::int64_t>(batch.size())}},
@@ -48,18 +46,10 @@ void copy_plan::add(part added) {
   parts_.push_back(std::move(added));
 }
 
-static void write_labels(const sample_batch& batch, std::byte* to) {
-  for (auto& each : batch.samples()) {
-    auto label = each.label();
-    std::memcpy(to, &label, sizeof(label));
-    to += sizeof(label);
-  }
-}
-
 void copy_plan::stage(const sample_batch& batch, std::byte* staging) const {
   for (auto& each : parts_) {
     if (each.is_labels)
-      write_labels(batch, staging + each.staged_offset);
+      write_labels(batch.samples(), staging + each.staged_offset);
     else if (each.is_staged)
       lade::detail::copy_elements(each.from, staging + each.staged_offset);
   }

@@ -1,7 +1,6 @@
-#include "check.hpp"
 #include "jpeg_batch_writer.hpp"
+#include "label_copy.hpp"
 #include "on_cpu_pool.hpp"
-#include "runtime_api.hpp"
 
 #include <lade/cuda/decode_jpegs.hpp>
 #include <lade/cuda/stream.hpp>
@@ -92,39 +91,6 @@ static std::vector<sample> decoded_samples(std::vector<sample> all,
   return decoded;
 }
 
-static std::vector<std::int64_t> labels_of(const std::vector<sample>& samples) {
-  std::vector<std::int64_t> labels;
-  labels.reserve(samples.size());
-  for (const auto& each : samples) labels.push_back(each.label());
-  if (std::ranges::all_of(labels, [](auto label) { return label == sample::no_label; }))
-    labels.clear();
-  return labels;
-}
-
-// The labels must live until the stream of the memory has passed the copy.
-static tensor queue_labels(const std::vector<std::int64_t>& labels, const device_block& memory) {
-  const tensor_spec spec{element_type::i64, {static_cast<std::int64_t>(labels.size())}};
-  tensor copied(spec, memory.slice(0, spec.bytes()));
-  const auto& on = memory.home();
-  current_device current(on.on());
-  check(api().memcpy_async(copied.bytes(), labels.data(), spec.bytes(), cudaMemcpyHostToDevice,
-                           on.handle()),
-        "copy labels to a GPU");
-  return copied;
-}
-
-// Where the event cannot be recorded or awaited, the copy is waited for.
-static task<event> await_copy(stream copying) {
-  try {
-    auto copied = copying.record();
-    co_await copied.uninterruptible();
-    co_return copied;
-  } catch (...) {
-    (void)api().stream_synchronize(copying.handle());
-    throw;
-  }
-}
-
 task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> samples) {
   jpeg_decoder::view_of views;
   if (self.views_)
@@ -137,14 +103,8 @@ task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> s
   auto decoded = decoded_samples(std::move(samples), resized.failures());
   std::vector<device_block> blocks{resized.memory()};
   std::vector<named_tensor> tensors{named_tensor("data", resized.images())};
-  const auto numbers = labels_of(decoded);
-  std::optional<tensor> labels;
-  if (!numbers.empty()) {
-    blocks.emplace_back(self.decoder_.memory(), numbers.size() * sizeof(std::int64_t),
-                        self.copying_labels_);
-    labels = queue_labels(numbers, blocks.back());
-  }
-  auto ready = co_await await_copy(self.copying_labels_);
+  auto labels = co_await copy_labels(decoded, self.decoder_.memory(), self.copying_labels_, blocks);
+  event ready(self.decoder_.on());  // passed: all is complete
   self.skips_->count(resized.failures());
   co_return device_batch(std::move(tensors), std::move(decoded), std::move(labels),
                          std::move(blocks), std::move(ready));

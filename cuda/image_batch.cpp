@@ -16,15 +16,16 @@ image_batch batch_in(const tensor& images, pixel_layout layout) {
   const checked_item item{"take a tensor as a batch of images"};
   if (images.rank() != 4)
     item.refuse("its shape is " + to_string(images.shape()) + ", not of rank 4");
-  if (!images.contiguous()) item.refuse("it is not contiguous");
-  if (images.where().type == lade::device::kind::cpu) item.refuse("its memory is not a device's");
+  check_tensor(images, item);
   const bool planar = layout == pixel_layout::chw;
   return {.data = images.bytes(),
           .type = images.type(),
           .layout = layout,
           .width = extent_of(images, planar ? 3 : 2, item),
           .height = extent_of(images, planar ? 2 : 1, item),
-          .channels = extent_of(images, planar ? 1 : 3, item)};
+          .channels = extent_of(images, planar ? 1 : 3, item),
+          .images = images.shape()[0],
+          .gpu = gpu_of(images)};
 }
 
 }  // namespace lade::cuda

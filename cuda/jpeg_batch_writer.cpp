@@ -26,7 +26,10 @@ const image_batch& checked_kind(const image_batch& to) {
 }
 
 jpeg_batch_writer::jpeg_batch_writer(const image_batch& to, jpeg_decoder::view_of views)
-    : to_(checked_kind(to)), views_(std::move(views)), image_bytes_(spec_of(to, 1).bytes()) {}
+    : to_(checked_kind(to)), views_(std::move(views)), image_bytes_(spec_of(to, 1).bytes()) {
+  to_.images = -1;
+  to_.gpu = -1;
+}
 
 image_source jpeg_batch_writer::source_of(const jpeg_item& item, std::size_t index) const {
   image_source source;

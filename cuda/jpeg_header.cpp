@@ -1,5 +1,7 @@
 #include "jpeg_header.hpp"
 
+#include <lade/detail/orientation.hpp>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -7,8 +9,6 @@
 
 namespace lade::cuda {
 
-static constexpr std::string_view exif_prefix("Exif\0\0", 6);
-static constexpr std::string_view xmp_prefix("http://ns.adobe.com/xap/1.0/\0", 29);
 static constexpr std::string_view adobe_prefix("Adobe");
 static constexpr std::string_view jfif_prefix("JFIF\0", 5);
 
@@ -18,46 +18,6 @@ static unsigned byte_at(std::string_view bytes, std::size_t at) noexcept {
 
 static unsigned big_16(std::string_view bytes, std::size_t at) noexcept {
   return byte_at(bytes, at) << 8 | byte_at(bytes, at + 1);
-}
-
-// Numbers of a TIFF structure, in its own byte order. Bytes beyond its end are 0.
-struct exif_numbers {
-  std::string_view tiff;
-  bool little;
-
-  unsigned u16(std::size_t at) const noexcept {
-    unsigned value = big_16(tiff, at);
-    return little ? (value & 0xff) << 8 | value >> 8 : value;
-  }
-  std::size_t u32(std::size_t at) const noexcept {
-    std::size_t first = u16(at), second = u16(at + 2);
-    return little ? second << 16 | first : first << 16 | second;
-  }
-};
-
-// The orientation, 1 to 8; 0 if there is none.
-static unsigned exif_orientation(std::string_view tiff) noexcept {
-  constexpr unsigned orientation_tag = 274;
-  const exif_numbers numbers{tiff, tiff.starts_with("II")};
-  const std::size_t directory = numbers.u32(4);
-  const unsigned entries = numbers.u16(directory);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t entry = directory + 2 + 12 * i;
-    if (entry + 12 > tiff.size()) return 0;
-    if (numbers.u16(entry) != orientation_tag) continue;
-    const unsigned value = numbers.u16(entry + 8);
-    return value <= 8 ? value : 0;
-  }
-  return 0;
-}
-
-static unsigned xmp_orientation(std::string_view packet) noexcept {
-  constexpr std::string_view name = "tiff:Orientation";
-  const auto at = packet.find(name);
-  if (at == packet.npos) return 0;
-  const auto value = packet.find_first_not_of("= \t\r\n\"'>", at + name.size());
-  const unsigned digit = value == packet.npos ? 0 : byte_at(packet, value) - '0';
-  return digit <= 8 ? digit : 0;
 }
 
 // The segments before the first scan, and what they say.
@@ -106,18 +66,10 @@ class jpeg_header_scan {
   void read_segment(unsigned marker, std::string_view body) noexcept {
     constexpr unsigned huffman_tables = 0xc4, reserved = 0xc8, arithmetic_tables = 0xcc;
     if (marker == 0xe0 && body.starts_with(jfif_prefix)) is_jfif_ = true;
-    if (marker == 0xe1) read_orientation(body);
     if (marker == 0xee && body.starts_with(adobe_prefix)) adobe_transform_ = byte_at(body, 11);
     if (marker >= 0xc0 && marker <= 0xcf && marker != huffman_tables && marker != reserved &&
         marker != arithmetic_tables)
       read_frame(marker, body);
-  }
-
-  void read_orientation(std::string_view body) noexcept {
-    if (body.starts_with(exif_prefix) && exif_ == 0)
-      exif_ = exif_orientation(body.substr(exif_prefix.size()));
-    if (body.starts_with(xmp_prefix) && xmp_ == 0)
-      xmp_ = xmp_orientation(body.substr(xmp_prefix.size()));
   }
 
   // A second frame makes the file one of a hierarchical kind.
@@ -129,6 +81,7 @@ class jpeg_header_scan {
     const bool is_supported = !frame_ && is_known_coding && byte_at(body, 0) == 8 &&
                               frame.width > 0 && frame.height > 0 && has_known_sampling(body);
     if (!is_supported) frame.obstacle = jpeg_obstacle::kind;
+    if (is_supported) blocks_ = blocks_of(frame, body);
     components_ = byte_at(body, 5);
     names_rgb_ = names_rgb(body);
     frame_ = frame;
@@ -144,6 +97,17 @@ class jpeg_header_scan {
     return std::ranges::find(known, byte_at(body, 7)) != known.end();
   }
 
+  // How many blocks of 8 x 8 samples an image of known sampling has.
+  static std::int64_t blocks_of(const jpeg_header& frame, std::string_view body) noexcept {
+    const auto blocks = [&](int columns, int rows) {
+      return (std::int64_t{frame.width} + 8 * columns - 1) / (8 * columns) *
+             ((std::int64_t{frame.height} + 8 * rows - 1) / (8 * rows));
+    };
+    if (byte_at(body, 5) == 1) return blocks(1, 1);
+    const auto sampling = static_cast<int>(byte_at(body, 7));
+    return blocks(1, 1) + 2 * blocks(sampling >> 4, sampling & 15);
+  }
+
   static bool names_rgb(std::string_view body) noexcept {
     return byte_at(body, 6) == 'R' && byte_at(body, 9) == 'G' && byte_at(body, 12) == 'B';
   }
@@ -156,10 +120,24 @@ class jpeg_header_scan {
 
   jpeg_obstacle obstacle(bool is_whole) const noexcept {
     if (is_rgb()) return jpeg_obstacle::kind;
-    if (!is_whole || entropy_coded_.rfind("\xff\xd9") == entropy_coded_.npos)
-      return jpeg_obstacle::damage;
+    if (!is_whole || !has_room_for_blocks()) return jpeg_obstacle::damage;
     if (is_progressive_ && has_many_scans()) return jpeg_obstacle::damage;
-    return (exif_ != 0 ? exif_ : xmp_) > 1 ? jpeg_obstacle::rotation : jpeg_obstacle::none;
+    return is_rotated() ? jpeg_obstacle::rotation : jpeg_obstacle::none;
+  }
+
+  // Whether the bytes up to the end of the image can hold its blocks, of which each takes a bit for
+  // its first coefficient and, in sequential images, a bit for the others (ISO/IEC 10918-1, F.1.2
+  // and G.1.2). So a short file does not get memory for many pixels.
+  bool has_room_for_blocks() const noexcept {
+    const auto end = entropy_coded_.rfind("\xff\xd9");
+    if (end == entropy_coded_.npos) return false;
+    return blocks_ * (is_progressive_ ? 1 : 2) <= static_cast<std::int64_t>(end) * 8;
+  }
+
+  bool is_rotated() const noexcept {
+    lade::detail::orientation_search search;
+    search.read_jpeg(std::as_bytes(std::span(file_)));
+    return search.found() != 1;
   }
 
   bool has_many_scans() const noexcept {
@@ -175,9 +153,8 @@ class jpeg_header_scan {
   std::string_view entropy_coded_;  // from the first scan on
   std::optional<jpeg_header> frame_;
   std::optional<unsigned> adobe_transform_;
+  std::int64_t blocks_ = 0;
   unsigned components_ = 0;
-  unsigned exif_ = 0;
-  unsigned xmp_ = 0;
   bool is_jfif_ = false;
   bool is_progressive_ = false;
   bool names_rgb_ = false;

@@ -26,8 +26,9 @@ struct jpeg_header {
 //
 // No obstacle have: Huffman-coded baseline, extended and progressive DCT images of 8 bits; grey, or
 // Y, Cb and Cr of which the chroma has one sample for 1, 2 or 4 columns and 1 or 2 rows; whose
-// orientation in Exif or XMP is 1 or absent; of at most 100 scans; that end with their marker. So
-// images of RGB, CMYK, 12 bits, arithmetic coding and lossless coding have one.
+// orientation is 1 or absent, as the module `media` reads it; of at most 100 scans; that end with
+// their marker, behind as many bytes as their pixels take at least. So images of RGB, CMYK, 12
+// bits, arithmetic coding and lossless coding have one.
 //
 // Does not see damage between the markers.
 jpeg_header read_jpeg_header(std::span<const std::byte> file) noexcept;

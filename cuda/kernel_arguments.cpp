@@ -2,8 +2,10 @@
 
 #include "check.hpp"
 #include "kernel_arguments.hpp"
+#include "runtime_api.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace lade::cuda {
 
@@ -44,6 +46,16 @@ void check_memory(const void* data, std::size_t alignment, const checked_item& i
                 " bytes");
 }
 
+void check_tensor(const tensor& images, const checked_item& item) {
+  if (!images.contiguous()) item.refuse("it is not contiguous");
+  if (images.where().type == lade::device::kind::cpu) item.refuse("its memory is not a device's");
+}
+
+int gpu_of(const tensor& images) noexcept {
+  const auto where = images.where();
+  return where.type == lade::device::kind::cuda ? where.index : -1;
+}
+
 void check_size(int width, int height, const checked_item& item) {
   const auto fits = [](int size) { return size >= 1 && size <= most_axis_pixels; };
   if (!fits(width) || !fits(height))
@@ -73,6 +85,22 @@ void check_batch(const image_batch& to, const checked_item& item) {
     item.refuse("to.channels is " + std::to_string(to.channels) + ": it must be 1 or 3");
   if (to.layout > pixel_layout::chw) item.refuse("to.layout is unknown");
   check_normalisation(to, item);
+}
+
+void check_room(const image_batch& to, std::size_t images, const checked_item& item) {
+  if (to.images >= 0 && std::cmp_less(to.images, images))
+    item.refuse("there are " + std::to_string(images) + " images, and to has room for " +
+                std::to_string(to.images));
+  check_gpu(to.gpu, item, "to.data");
+}
+
+void check_gpu(int gpu, const checked_item& item, std::string_view what) {
+  if (gpu < 0) return;
+  int current = 0;
+  check(api().get_device(&current), item.doing);
+  if (gpu != current)
+    item.refuse(std::string(what) + " is memory of GPU " + std::to_string(gpu) +
+                ", and the stream is one of GPU " + std::to_string(current));
 }
 
 channel_scaling scaling_of(const image_batch& to) noexcept {

@@ -34,6 +34,13 @@ element_code code_of(element_type type, const checked_item& item, std::string_vi
 void check_memory(const void* data, std::size_t alignment, const checked_item& item,
                   std::string_view what);
 
+// Throws unless it is contiguous, in memory that a device reaches.
+void check_tensor(const tensor& images, const checked_item& item);
+
+// The index of the device whose memory it is; -1 for managed and pinned memory, which is that of no
+// device.
+int gpu_of(const tensor& images) noexcept;
+
 // Throws unless both are 1 to 32768.
 void check_size(int width, int height, const checked_item& item);
 
@@ -43,6 +50,13 @@ void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item&
 
 // Throws unless the result of `of` images can be.
 void check_batch(const image_batch& to, const checked_item& item);
+
+// Throws if it is known that so many images have no room in `to`, or that `to` is not memory of the
+// current device.
+void check_room(const image_batch& to, std::size_t images, const checked_item& item);
+
+// Throws unless the memory is the current device's, or it is not known (-1) whose it is.
+void check_gpu(int gpu, const checked_item& item, std::string_view what);
 
 // The factors of the result's elements.
 channel_scaling scaling_of(const image_batch& to) noexcept;

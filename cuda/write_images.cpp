@@ -25,7 +25,8 @@ std::vector<image_source> images_in(const tensor& images) {
     result[i] = {.data = images.bytes() + static_cast<std::int64_t>(i) * bytes,
                  .width = batch.width,
                  .height = batch.height,
-                 .channels = batch.channels};
+                 .channels = batch.channels,
+                 .gpu = batch.gpu};
   return result;
 }
 
@@ -69,8 +70,12 @@ static void check_images(std::span<const image_source> images, const image_batch
   if (images.empty()) item.refuse("images is empty");
   if (images.size() > std::numeric_limits<std::int32_t>::max()) item.refuse("too many images");
   check_batch(to, item);
-  for (std::size_t i = 0; i < images.size(); ++i)
-    checked_axes(images[i], to, {writing_images, "image", i});
+  check_room(to, images.size(), item);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const checked_item image{writing_images, "image", i};
+    checked_axes(images[i], to, image);
+    check_gpu(images[i].gpu, image, "data");
+  }
 }
 
 void write_images(std::span<const image_source> images, const image_batch& to, CUstream_st* on) {

@@ -63,6 +63,7 @@ static void check_pictures(std::span<const yuv_picture> pictures, const image_ba
   if (pictures.empty()) item.refuse("pictures is empty");
   if (pictures.size() > std::numeric_limits<std::int32_t>::max()) item.refuse("too many pictures");
   check_batch(to, item);
+  check_room(to, pictures.size(), item);
   if (to.channels != 3) item.refuse("to.channels is 1: it must be 3");
   for (std::size_t i = 0; i < pictures.size(); ++i)
     check_picture(pictures[i], to, {writing_pictures, "picture", i});

@@ -1,3 +1,4 @@
+#include <lade/detail/tiff_tags.hpp>
 #include <lade/media/image.hpp>
 
 #include "av1_header.hpp"
@@ -10,7 +11,6 @@
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
 #include "tiff_reader.hpp"
-#include "tiff_tags.hpp"
 #include "webp_reader.hpp"
 
 #include <algorithm>
@@ -155,7 +155,7 @@ static image_header pnm_header(byte_view file) {
 
 // The strips or tiles of all planes that are decoded at a time. libtiff cuts a single strip without
 // compression into small ones.
-static double tiff_block_bytes(const tiff_tags& tags, const image_header& header) {
+static double tiff_block_bytes(const lade::detail::tiff_tags& tags, const image_header& header) {
   constexpr std::uint32_t compression = 259;
   constexpr std::uint32_t rows_of_strip = 278;
   constexpr std::uint32_t planes = 284;
@@ -179,7 +179,7 @@ static double tiff_block_bytes(const tiff_tags& tags, const image_header& header
 static image_header tiff_header(byte_view file) {
   constexpr std::uint64_t ycbcr = 6;
   constexpr std::uint64_t jpeg = 7;
-  const tiff_tags tags(file);
+  const lade::detail::tiff_tags tags(file);
   image_header header{.width = tags.number_of(256, 0), .height = tags.number_of(257, 0)};
   const auto photometric = tags.number_of(262, tags.number_of(277, 1) >= 3 ? 2 : 1);
   const bool converted =

@@ -1,13 +1,12 @@
-#include <lade/buffer_pool.hpp>
 #include <lade/cuda/nvdec/decode_clips.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 #include <lade/when_all.hpp>
 
+#include "../label_copy.hpp"
 #include "../on_cpu_pool.hpp"
 #include "../runtime_api.hpp"
-#include "../transfers.hpp"
 #include "clip_decoder.hpp"
 #include "sessions.hpp"
 
@@ -99,20 +98,6 @@ static task<> decode_all(detail::batch_of_clips& clips, std::size_t at_a_time) {
   co_await when_all(std::move(workers));
 }
 
-static bool have_clip_labels(const std::vector<sample>& samples) {
-  return std::ranges::any_of(samples,
-                             [](const sample& each) { return each.label() != sample::no_label; });
-}
-
-static event queue_clip_labels(transfers& in, const std::vector<sample>& samples,
-                               const buffer& host, const tensor& into, const stream& on) {
-  const tensor labels(into.spec(), host);
-  std::ranges::transform(samples, labels.data<std::int64_t>(), &sample::label);
-  queued_copies copies(in, on, {host});
-  copies.copy_to_device(into.bytes(), labels.bytes(), into.spec().bytes());
-  return copies.finish();
-}
-
 static std::vector<sample> without_videos(std::vector<sample> samples, std::string_view field) {
   for (auto& each : samples)
     each = field.empty() ? std::move(each).without_data() : std::move(each).without_field(field);
@@ -134,17 +119,7 @@ task<device_batch> decode_clips::decode(decode_clips self, std::vector<sample> s
   detail::batch_of_clips clips(decoder, samples, into, ready, draw);
   co_await decode_all(clips,
                       std::min(samples.size(), clips_at_a_time(*here.runtime, decoder.on())));
-
-  std::optional<tensor> labels;
-  if (have_clip_labels(samples)) {
-    auto& in = transfers::of(*here.runtime);
-    const tensor_spec numbers{element_type::i64, {count}};
-    blocks.emplace_back(decoder.memory(), numbers.bytes(), self.order_);
-    labels.emplace(numbers, blocks[1].slice(0, numbers.bytes()));
-    const auto host = co_await allocate(numbers.bytes(), in.pinned(decoder.on()));
-    ready = queue_clip_labels(in, samples, host, *labels, self.order_);
-    co_await ready;
-  }
+  auto labels = co_await copy_labels(samples, decoder.memory(), self.order_, blocks);
   const auto field = decoder.cpu().field();
   std::vector<named_tensor> tensors{
       named_tensor(field.empty() ? "data" : std::string(field), into)};

@@ -1,6 +1,9 @@
 #include <lade/cuda/change_layout.hpp>
+#include <lade/cuda/stream.hpp>
 #include <lade/error.hpp>
+#include <lade/tensor.hpp>
 
+#include "fake_driver.hpp"
 #include "kernel_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -8,6 +11,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -191,6 +196,42 @@ TEST_F(ChangeLayoutArguments, ThatCannotBeAreNamed) {
   expect([&] { of.channels = std::numeric_limits<std::int64_t>::max(); }, "of");
   to.type = element_type::i64;
   EXPECT_THAT(refused(errc::unsupported), HasSubstr("to.type of i64"));
+  EXPECT_EQ(grids.launches, 1);
+}
+
+TEST_F(ChangeLayoutArguments, FitIntoTheTensorsThatTheyAreTakenFrom) {
+  const fake_driver driver;
+  const auto on_gpu = [this](int i, const tensor_spec& spec) {
+    const lade::device where{lade::device::kind::cuda, 0};
+    return tensor(
+        spec, buffer(std::make_shared<int>(), std::as_writable_bytes(std::span(memory[i])), where));
+  };
+  from = device_images_in(on_gpu(0, {element_type::u8, {1, 2, 2, 3}}), pixel_layout::hwc);
+  to = device_images_in(on_gpu(1, {element_type::f32, {1, 3, 2, 2}}), pixel_layout::chw);
+  EXPECT_EQ(from.data, memory[0]);
+  EXPECT_EQ(to.type, element_type::f32);
+  EXPECT_EQ(to.layout, pixel_layout::chw);
+  EXPECT_EQ(refused(), "");
+  to.bytes = 47;
+  EXPECT_THAT(refused(), HasSubstr("to has 47 bytes, and the images take 48"));
+  to.bytes = 48;
+  from.bytes = 11;
+  EXPECT_THAT(refused(), HasSubstr("from has 11 bytes, and the images take 12"));
+  from.bytes = 12;
+  of.images = 2;
+  EXPECT_THAT(refused(), HasSubstr("from has 12 bytes, and the images take 24"));
+  const tensor of_cpu(element_type::u8, {1, 2, 2, 3});
+  EXPECT_THROW(device_images_in(of_cpu, pixel_layout::hwc), error);
+  EXPECT_EQ(grids.launches, 1);
+}
+
+TEST_F(ChangeLayoutArguments, AreMemoryOfTheDeviceOfTheStream) {
+  const fake_driver driver({.devices = 2});
+  from.gpu = to.gpu = 1;
+  change_layout(from, to, of, stream(device(1)));
+  EXPECT_THAT(refused(), HasSubstr("from.data is memory of GPU 1, and the stream is one of GPU 0"));
+  from.gpu = 0;
+  EXPECT_THAT(refused(), HasSubstr("to.data is memory of GPU 1"));
   EXPECT_EQ(grids.launches, 1);
 }
 

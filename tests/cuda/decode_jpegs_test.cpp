@@ -45,16 +45,23 @@ class queued_grids {
     replace_launches(&queued);
   }
   queued_grids(const queued_grids&) = delete;
-  ~queued_grids() { replace_launches(nullptr); }
+  ~queued_grids() {
+    replace_launches(nullptr);
+    current_ = nullptr;
+  }
 
  private:
   template <class Work, int (*kernel_launches::*Launch)(const Work&, CUstream_st*)>
   static int queue(const Work& work, CUstream_st* on) {
     auto run = [](void* argument) {
       const std::unique_ptr<Work> queued(static_cast<Work*>(argument));
+      if (!current_) return;  // the device has failed, and the test is over
       EXPECT_EQ((current_->now_->*Launch)(*queued, nullptr), 0);
     };
-    return api().launch_host_func(on, run, new Work(work));
+    auto argument = std::make_unique<Work>(work);
+    const int result = api().launch_host_func(on, run, argument.get());
+    if (result == cudaSuccess) (void)argument.release();
+    return result;
   }
 
   static constexpr kernel_launches queued{
@@ -151,6 +158,36 @@ TEST(ResizedJpegs, FailAlone) {
   EXPECT_THAT([&] { std::rethrow_exception(batch.failures()[3]); },
               ThrowsMessage<error>(HasSubstr("decode s3.jpg: write images on the device")));
   EXPECT_EQ(decoder.stats().failed, 2u);
+}
+
+TEST(ResizedJpegs, OfFilesWithoutANameFailByTheirPlace) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  auto view = [](std::size_t index, int, int) {
+    if (index == 2) throw std::runtime_error("no view");
+    return image_view{.crop = {.left = index == 3 ? 6. : 0., .width = 5, .height = 3}};
+  };
+  std::vector<jpeg_source> files;
+  for (std::uint8_t i = 0; i < 5; ++i)
+    files.emplace_back(bytes_of(tiny_jpeg{.seed = i, .bits = i == 1 ? 12 : 8}.bytes()));
+  const auto batch = sync_wait(world.runtime, decoder.decode(std::move(files), small(8, 8), view));
+  const auto failure = [&](std::size_t i) { std::rethrow_exception(batch.failures()[i]); };
+  EXPECT_THAT([&] { failure(1); },
+              ThrowsMessage<error>(StartsWith("decode image 1 of a batch: the GPU")));
+  EXPECT_THAT([&] { failure(2); }, ThrowsMessage<error>("decode image 2 of a batch: no view"));
+  EXPECT_THAT([&] { failure(3); },
+              ThrowsMessage<error>(StartsWith("decode image 3 of a batch: write images")));
+}
+
+TEST(ResizedJpegs, AreInMemoryOfTheDecoderWhateverTheKindSays) {
+  resizing_world world;
+  jpeg_decoder decoder(device(0));
+  auto kind = small(8, 8);
+  kind.images = 1;
+  kind.gpu = 5;
+  std::vector<jpeg_source> files{source({.seed = 1}), source({.seed = 2})};
+  const auto batch = sync_wait(world.runtime, decoder.decode(std::move(files), kind));
+  expect_view(batch.images()[1], 2, 0, 0);
 }
 
 TEST(ResizedJpegs, FailWithTheirViews) {

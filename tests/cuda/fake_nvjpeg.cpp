@@ -34,6 +34,9 @@ std::string tiny_jpeg::bytes() const {
     frame += '\0';
   }
   file += segment(frame_marker, frame) + segment(0xda, "scan") + static_cast<char>(seed);
+  constexpr std::size_t least_bits = 6;  // of the three blocks of 8 x 8 pixels
+  const auto blocks = static_cast<std::size_t>((width + 7) / 8 * ((height + 7) / 8));
+  if (has_pixels) file.append((blocks * least_bits + 7) / 8, '\0');
   return ends ? file + "\xff\xd9" : file;
 }
 
@@ -160,7 +163,7 @@ struct fake_nvjpeg::table : nvjpeg_api {
       const auto status = create(is_engine ? "create_engines" : "create", nullptr, handle);
       if (status != nvjpeg_status::success) return status;
       as_object(*handle)->backend = backend;
-      as_object(*handle)->device = *device;
+      as_object(*handle)->device = self().memory_of_device_ = *device;
       as_object(*handle)->pinned = *pinned;
       return status;
     };
@@ -361,6 +364,11 @@ std::vector<std::size_t> fake_nvjpeg::engine_batches() const {
 std::vector<std::size_t> fake_nvjpeg::gpu_batches() const {
   std::lock_guard lock(mutex_);
   return gpu_batches_;
+}
+
+nvjpeg_allocator fake_nvjpeg::memory_of_device() const {
+  std::lock_guard lock(mutex_);
+  return memory_of_device_;
 }
 
 std::size_t fake_nvjpeg::live_objects() const {

@@ -17,8 +17,8 @@
 
 namespace lade::cuda {
 
-// A JPEG file of which only the markers are real. What is drawn depends on `seed`, which no two
-// files of a test have in common.
+// A JPEG file of which only the markers are real, and the number of bytes between them. What is
+// drawn depends on `seed`, which no two files of a test have in common.
 struct tiny_jpeg {
   int width = 8;
   int height = 8;
@@ -29,6 +29,7 @@ struct tiny_jpeg {
   int sampling = 0x22;                     // of the first component
   std::vector<std::string> segments = {};  // marker and body, without the length
   bool ends = true;
+  bool has_pixels = true;  // it is long enough for them
 
   std::string bytes() const;
 };
@@ -73,6 +74,9 @@ class fake_nvjpeg {
   std::vector<std::size_t> engine_batches() const;
   std::vector<std::size_t> gpu_batches() const;
 
+  // What the last handle that was made allocates memory of the GPU from.
+  nvjpeg_allocator memory_of_device() const;
+
   std::size_t live_objects() const;  // handles, states, streams and parameters
   std::vector<std::string> faults() const;
 
@@ -97,6 +101,7 @@ class fake_nvjpeg {
   std::vector<std::size_t> engine_batches_;
   std::vector<std::size_t> gpu_batches_;
   std::size_t live_ = 0;
+  nvjpeg_allocator memory_of_device_{};
 
   mutable std::mutex faults_mutex_;
   std::vector<std::string> faults_;  // guarded by faults_mutex_

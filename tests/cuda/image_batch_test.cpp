@@ -16,9 +16,9 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 // Says that memory of the CPU is a GPU's, which nothing here reads.
-static tensor on_gpu(const tensor_spec& spec) {
+static tensor on_gpu(const tensor_spec& spec,
+                     const lade::device& where = {lade::device::kind::cuda, 0}) {
   const auto memory = std::make_shared<std::vector<std::byte>>(spec.bytes() + 4);
-  const lade::device where{lade::device::kind::cuda, 0};
   return tensor(spec, buffer(memory, std::span(*memory), where));
 }
 
@@ -31,6 +31,15 @@ TEST(ImageBatch, IsThatOfATensor) {
   EXPECT_EQ(batch.width, 5);
   EXPECT_EQ(batch.height, 4);
   EXPECT_EQ(batch.channels, 3);
+  EXPECT_EQ(batch.images, 2);
+  EXPECT_EQ(batch.gpu, 0);
+}
+
+TEST(ImageBatch, KnowsTheDeviceOfMemoryThatBelongsToOne) {
+  const tensor_spec spec{element_type::u8, {4, 4, 5, 3}};
+  EXPECT_EQ(batch_in(on_gpu(spec, {lade::device::kind::cuda, 3}), pixel_layout::hwc).gpu, 3);
+  for (auto kind : {lade::device::kind::cuda_managed, lade::device::kind::cuda_host})
+    EXPECT_EQ(batch_in(on_gpu(spec, {kind, 0}), pixel_layout::hwc).gpu, -1);
 }
 
 TEST(ImageBatch, OfPixelsHasItsChannelsLast) {

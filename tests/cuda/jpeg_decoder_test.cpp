@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "../../cuda/nvjpeg_api.hpp"
+#include "../../cuda/runtime_api.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/seed.hpp"
 #include "fake_driver.hpp"
@@ -292,9 +293,9 @@ TEST(JpegDecoder, KeepsPinnedMemoryOfNvjpegAndCountsIt) {
   (void)world.decode(decoder, {source({.seed = 1})});
   EXPECT_GT(decoder.stats().pinned_bytes, 0u);
   EXPECT_EQ(decoder.stats().pinned_bytes, world.driver.live().pinned_bytes);
-  const auto kept = world.driver.calls("stream_create");
+  const auto pinned = world.driver.calls("host_alloc");
   (void)world.decode(decoder, {source({.seed = 1})});
-  EXPECT_EQ(world.driver.calls("stream_create"), kept);
+  EXPECT_EQ(world.driver.calls("host_alloc"), pinned);
 }
 
 TEST(JpegDecoder, FreesPinnedMemoryThatItMayNotKeep) {
@@ -305,6 +306,33 @@ TEST(JpegDecoder, FreesPinnedMemoryThatItMayNotKeep) {
     EXPECT_EQ(decoder.stats().pinned_bytes, 0u);
     EXPECT_EQ(world.driver.live().pinned_bytes, 0u);
   }
+}
+
+// Where nvJPEG names no stream, any may use the memory until it is freed.
+TEST(JpegDecoder, GivesNvjpegMemoryThatAnyStreamUses) {
+  decoding_world world;
+  jpeg_decoder decoder(device(0));
+  const auto memory = world.nvjpeg.memory_of_device();
+  const stream user(device(0));
+  std::vector<std::byte> bytes(100);
+  void* any = nullptr;
+  ASSERT_EQ(memory.allocate(memory.context, &any, bytes.size(), nullptr), cudaSuccess);
+  ASSERT_EQ(
+      api().memcpy_async(any, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, user.handle()),
+      cudaSuccess);
+  EXPECT_EQ(memory.deallocate(memory.context, any, bytes.size(), nullptr), cudaSuccess);
+}
+
+TEST(JpegDecoder, GivesNvjpegMemoryInTheOrderOfAStream) {
+  decoding_world world;
+  jpeg_decoder decoder(device(0));
+  const auto memory = world.nvjpeg.memory_of_device();
+  const stream on(device(0));
+  auto release = world.driver.block(on.handle());  // nothing waits for it
+  void* any = nullptr;
+  ASSERT_EQ(memory.allocate(memory.context, &any, 100, on.handle()), cudaSuccess);
+  EXPECT_EQ(memory.deallocate(memory.context, any, 100, on.handle()), cudaSuccess);
+  release();
 }
 
 // Images that the GPU does not decode.
@@ -355,6 +383,26 @@ TEST(JpegDecoderFallback, IsChosenWhereNvjpegFindsAnotherSize) {
   expect_drawn(decoded[0].image(), 1, {0, 0, 8, 8});
   expect_drawn(decoded[1].image(), cpu_seed, {0, 0, 6, 4});
   EXPECT_EQ(decoder.stats().damaged, 1u);
+}
+
+TEST(JpegDecoderFallback, IsChosenForShortFilesThatClaimManyPixels) {
+  decoding_world world;
+  jpeg_decoder decoder(device(0));
+  std::vector<jpeg_source> files;
+  for (std::uint8_t i = 0; i < 32; ++i)
+    files.push_back(i % 16 == 0 ? source({.seed = i})
+                                : source({.width = 9000,
+                                          .height = 9000,
+                                          .seed = i,
+                                          .frame_marker = i % 2 == 0 ? 0xc0 : 0xc2,
+                                          .has_pixels = false}));
+  const auto decoded = world.decode(decoder, std::move(files));
+  for (std::uint8_t i = 0; i < 32; ++i)
+    if (i % 16 == 0)
+      expect_drawn(decoded[i].image(), i, {0, 0, 8, 8});
+    else
+      EXPECT_EQ(code_of([&] { (void)decoded[i].image(); }), errc::invalid_data);
+  EXPECT_EQ(decoder.stats().damaged, 30u);
 }
 
 TEST(JpegDecoderFallback, IsChosenForWhatTurnsOutToBeDamaged) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "../support/seed.hpp"
 #include "fake_nvjpeg.hpp"
+#include "orientations.hpp"
 
 namespace lade::cuda {
 
@@ -13,19 +15,6 @@ static jpeg_header header_of(const std::string& file) {
   return read_jpeg_header(std::as_bytes(std::span(file)));
 }
 static jpeg_obstacle obstacle_of(const tiny_jpeg& file) { return header_of(file.bytes()).obstacle; }
-
-static std::string exif(bool little, int orientation) {
-  const std::string value(1, static_cast<char>(orientation));
-  using namespace std::string_literals;
-  if (little)
-    return "\xe1" + "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"s + value + "\0\0\0"s;
-  return "\xe1" + "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"s + value + "\0\0"s;
-}
-
-static std::string xmp(const std::string& packet) {
-  using namespace std::string_literals;
-  return "\xe1" + "http://ns.adobe.com/xap/1.0/\0"s + packet;
-}
 
 static std::string adobe(int transform) {
   using namespace std::string_literals;
@@ -86,15 +75,34 @@ TEST(JpegHeader, FindsColoursAsLibjpegDoes) {
 
 TEST(JpegHeader, ReadsTheOrientation) {
   for (bool little : {true, false}) {
-    EXPECT_EQ(obstacle_of({.segments = {exif(little, 1)}}), jpeg_obstacle::none);
-    EXPECT_EQ(obstacle_of({.segments = {exif(little, 6)}}), jpeg_obstacle::rotation);
-    EXPECT_EQ(obstacle_of({.segments = {exif(little, 9)}}), jpeg_obstacle::none);
-    EXPECT_EQ(obstacle_of({.segments = {exif(little, 1), xmp("tiff:Orientation=\"8\"")}}),
-              jpeg_obstacle::none);
+    EXPECT_EQ(obstacle_of({.segments = {exif_segment(little, 1)}}), jpeg_obstacle::none);
+    EXPECT_EQ(obstacle_of({.segments = {exif_segment(little, 6)}}), jpeg_obstacle::rotation);
+    EXPECT_EQ(obstacle_of({.segments = {exif_segment(little, 9)}}), jpeg_obstacle::none);
+    EXPECT_EQ(
+        obstacle_of({.segments = {exif_segment(little, 1), xmp_segment("tiff:Orientation=\"8\"")}}),
+        jpeg_obstacle::none);
   }
-  EXPECT_EQ(obstacle_of({.segments = {xmp("<x tiff:Orientation=\"1\"/>")}}), jpeg_obstacle::none);
-  EXPECT_EQ(obstacle_of({.segments = {xmp("<tiff:Orientation>3</tiff:Orientation>")}}),
+  EXPECT_EQ(obstacle_of({.segments = {xmp_segment("<x tiff:Orientation=\"1\"/>")}}),
+            jpeg_obstacle::none);
+  EXPECT_EQ(obstacle_of({.segments = {xmp_segment("<tiff:Orientation>3</tiff:Orientation>")}}),
             jpeg_obstacle::rotation);
+}
+
+// As the module `media` reads it.
+TEST(JpegHeader, FindsTheOrientationWhereverItIs) {
+  const std::string changed = R"(<x stEvt:changed="/tiff:Orientation /tiff:Make")";
+  EXPECT_EQ(obstacle_of({.segments = {xmp_segment(changed + R"( tiff:Orientation="8"/>)")}}),
+            jpeg_obstacle::rotation);
+  EXPECT_EQ(obstacle_of({.segments = {xmp_segment(changed + R"( tiff:Orientation="1"/>)")}}),
+            jpeg_obstacle::none);
+  EXPECT_EQ(obstacle_of({.segments = {exif_segment_with_xmp(R"(<x tiff:Orientation="6"/>)")}}),
+            jpeg_obstacle::rotation);
+  EXPECT_EQ(
+      obstacle_of({.segments = {xmp_segment("<x/>"), xmp_segment(R"(<x tiff:Orientation="6"/>)")}}),
+      jpeg_obstacle::rotation);
+  auto cut = exif_segment(true, 6);
+  cut.resize(cut.size() - 2);
+  EXPECT_EQ(obstacle_of({.segments = {cut}}), jpeg_obstacle::rotation);
 }
 
 TEST(JpegHeader, MissesTheEndOfACutFile) {
@@ -103,6 +111,28 @@ TEST(JpegHeader, MissesTheEndOfACutFile) {
   for (std::size_t bytes = 3; bytes < file.size(); ++bytes)
     EXPECT_NE(header_of(file.substr(0, bytes)).obstacle, jpeg_obstacle::none) << bytes;
   EXPECT_EQ(header_of(file + "bytes behind the end").obstacle, jpeg_obstacle::none);
+}
+
+// Each block takes two bits at least, or one in a progressive image.
+TEST(JpegHeader, FileThatIsTooShortForItsPixelsIsDamaged) {
+  const auto obstacle = [](tiny_jpeg file, std::size_t bytes) {
+    file.width = 60;
+    file.height = 64;
+    file.ends = file.has_pixels = false;
+    const auto start = file.bytes();  // and a byte of the pixels
+    return header_of(start + std::string(bytes - 1, '\0') + "\xff\xd9").obstacle;
+  };
+  const std::pair<tiny_jpeg, std::size_t> needed[]{
+      {{.components = 1}, 64 * 2 / 8},
+      {{.sampling = 0x11}, 64 * 3 * 2 / 8},
+      {{.sampling = 0x22}, (64 + 2 * 16) * 2 / 8},
+      {{.sampling = 0x41}, (64 + 2 * 16) * 2 / 8},
+      {{.frame_marker = 0xc2, .components = 1}, 64 / 8},
+      {{.frame_marker = 0xc2, .sampling = 0x22}, (64 + 2 * 16) / 8}};
+  for (const auto& [file, bytes] : needed) {
+    EXPECT_EQ(obstacle(file, bytes), jpeg_obstacle::none) << bytes;
+    EXPECT_EQ(obstacle(file, bytes - 1), jpeg_obstacle::damage) << bytes;
+  }
 }
 
 TEST(JpegHeader, AllowsAHundredScans) {
@@ -117,7 +147,9 @@ TEST(JpegHeader, SurvivesDamage) {
   const auto seed = test::new_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
-  const auto whole = tiny_jpeg{.segments = {jfif, exif(true, 3), exif(false, 6), adobe(1)}}.bytes();
+  const auto whole =
+      tiny_jpeg{.segments = {jfif, exif_segment(true, 3), exif_segment(false, 6), adobe(1)}}
+          .bytes();
   for (int round = 0; round < 20'000; ++round) {
     auto file = whole.substr(0, 1 + random() % whole.size());
     for (auto changes = random() % 4; changes > 0; --changes)

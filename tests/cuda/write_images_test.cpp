@@ -18,6 +18,7 @@
 namespace lade::cuda {
 
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 // An image of random pixels, in memory that begins or ends anywhere, with rows that are apart.
 struct random_image {
@@ -329,6 +330,7 @@ TEST_F(WriteImagesArguments, AreTakenFromATensor) {
   EXPECT_EQ(parts[1].width, 6);
   EXPECT_EQ(parts[1].height, 4);
   EXPECT_EQ(parts[1].channels, 3);
+  EXPECT_EQ(parts[1].gpu, 0);
   EXPECT_THROW(images_in(images[0]), error);
   EXPECT_THROW(images_in(tensor(element_type::f32, {2, 4, 6, 3})), error);
   EXPECT_THROW(images_in(tensor(element_type::u8, {2, 4, 6, 3})), error);  // of the CPU
@@ -345,6 +347,39 @@ TEST_F(WriteImagesArguments, OnAStreamHaveItsDeviceAsTheCurrentOne) {
   EXPECT_EQ(device::current().index(), 0);
   to.data = nullptr;
   EXPECT_THROW(write_images({&image, 1}, to, on), error);
+}
+
+TEST_F(WriteImagesArguments, FitIntoTheTensorThatTheyAreWrittenTo) {
+  const fake_driver driver;
+  std::vector<std::byte> memory(4 * 6 * 3 * 3);
+  const tensor batch({element_type::u8, {2, 4, 6, 3}},
+                     buffer(std::make_shared<int>(), memory, {lade::device::kind::cuda, 0}));
+  const std::vector<image_source> images(3, image);
+  const auto room = batch_in(batch, pixel_layout::hwc);
+  write_images(std::span(images).first(2), room, nullptr);
+  const auto launches = grids.launches;
+  EXPECT_THAT([&] { write_images(images, room, nullptr); },
+              ThrowsMessage<error>(HasSubstr("there are 3 images, and to has room for 2")));
+  const tensor none({element_type::u8, {0, 4, 6, 3}}, batch.memory());
+  EXPECT_THROW(write_images({&image, 1}, batch_in(none, pixel_layout::hwc), nullptr), error);
+  EXPECT_EQ(grids.launches, launches);
+}
+
+TEST_F(WriteImagesArguments, AreMemoryOfTheDeviceOfTheStream) {
+  const fake_driver driver({.devices = 2});
+  const stream on(device(1));
+  to.gpu = image.gpu = 1;
+  write_images({&image, 1}, to, on);
+  to.gpu = 0;
+  const auto launches = grids.launches;
+  EXPECT_THAT([&] { write_images({&image, 1}, to, on); },
+              ThrowsMessage<error>(HasSubstr("to.data is memory of GPU 0, and the stream is one of "
+                                             "GPU 1")));
+  to.gpu = 1;
+  image.gpu = 0;
+  EXPECT_THAT([&] { write_images({&image, 1}, to, on); },
+              ThrowsMessage<error>(HasSubstr("image 0: data is memory of GPU 0")));
+  EXPECT_EQ(grids.launches, launches);
 }
 
 LADE_KERNEL_SUITE(WriteImages);

@@ -17,6 +17,7 @@
 namespace lade::cuda {
 
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 class WritePictures : public picture_test {
  protected:
@@ -254,6 +255,24 @@ TEST_F(WritePicturesArguments, OnAStreamHaveItsDeviceAsTheCurrentOne) {
   EXPECT_EQ(device::current().index(), 0);
   to.data = nullptr;
   EXPECT_THROW(write_pictures({&picture, 1}, to, on), error);
+}
+
+TEST_F(WritePicturesArguments, FitIntoTheBatchOnItsDevice) {
+  const fake_driver driver({.devices = 2});
+  const std::vector<yuv_picture> pictures(3, picture);
+  out.resize(pictures.size() * out.size());
+  to.data = out.data();
+  to.images = 2;
+  to.gpu = 1;
+  const stream on(device(1));
+  write_pictures(std::span(pictures).first(2), to, on);
+  const auto launches = grids.launches;
+  EXPECT_THAT([&] { write_pictures(pictures, to, on); },
+              ThrowsMessage<error>(HasSubstr("there are 3 images, and to has room for 2")));
+  EXPECT_THAT([&] { write_pictures({&picture, 1}, to, stream(device(0))); },
+              ThrowsMessage<error>(HasSubstr("to.data is memory of GPU 1, and the stream is one of "
+                                             "GPU 0")));
+  EXPECT_EQ(grids.launches, launches);
 }
 
 LADE_KERNEL_SUITE(WritePictures);

@@ -342,7 +342,6 @@ void replace_file(const std::string& path, const std::string& contents);
 }  // namespace page_20_trainers
 
 namespace page_23_jpegs_on_gpus {
-lade::tensor decode_on_cpu(const lade::buffer& file);
 inline auto samples = some<lade::sample>();
 inline auto& decoder = *static_cast<lade::cuda::jpeg_decoder*>(nullptr);
 inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);

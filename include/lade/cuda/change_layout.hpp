@@ -18,7 +18,16 @@ struct device_images {
   void* data = nullptr;                  // aligned for an element
   element_type type = element_type::u8;  // u8, f16, bf16 or f32
   pixel_layout layout = pixel_layout::hwc;
+
+  // What is known of the memory, so that work beyond it, or on another GPU, is refused.
+  std::int64_t bytes = -1;  // its size; -1: not known
+  int gpu = -1;             // the index of the device whose memory it is; -1: not known
 };
+
+// The images that a tensor holds: contiguous, in memory that a device reaches. They know its size
+// and its device. The tensor must outlive their use. Throws error(invalid_argument) for any other
+// tensor.
+device_images device_images_in(const tensor& images, pixel_layout layout);
 
 // Each at least 1. Their product may exceed 2^31.
 struct image_extents {
@@ -34,8 +43,9 @@ struct image_extents {
 // and more become infinity. Elements of equal types are copied bit for bit.
 //
 // The memory of `from` and `to` must not overlap. Stream order, lifetimes and threads are those of
-// write_images. Throws error(invalid_argument) naming what is null, not aligned, less than 1, or
-// too large to address, and error(unsupported) for other element types.
+// write_images. Throws error(invalid_argument) naming what is null, not aligned, less than 1, too
+// large to address, larger than the memory is known to be, or known to be another GPU's than that
+// of `on`; and error(unsupported) for other element types.
 void change_layout(const device_images& from, const device_images& to, const image_extents& of,
                    CUstream_st* on);
 

@@ -35,9 +35,10 @@ struct decode_jpegs_statistics {
 //                | lade::batch(256)
 //                | lade::map(lade::cuda::decode_jpegs(decoder, {.width = 224, .height = 224}));
 //
-// A batch is one tensor, "data", of the kind `to`, whose `data` is not used; labels become a
-// tensor if a sample has one; keys and fields travel along in host memory. It is complete when the
-// stage gives it. Its memory returns to its resource behind the streams of wait_on().
+// A batch is one tensor, "data", of the kind `to`, whose `data`, `images` and `gpu` are not used;
+// labels become a tensor if a sample has one; keys and fields travel along in host memory. It is
+// complete when the stage gives it. Its memory returns to its resource behind the streams of
+// wait_on().
 //
 // Two batches are decoded at a time if the map does not say otherwise. More than
 // jpeg_decoder_options::batches wait for each other.

@@ -42,10 +42,16 @@ struct image_batch {
   bool bgr = false;  // blue first
   std::array<float, 3> mean{0, 0, 0};
   std::array<float, 3> stddev{1, 1, 1};
+
+  // What is known of the memory, so that work that would write beyond it, or on another GPU, is
+  // refused.
+  std::int64_t images = -1;  // that have room; -1: not known
+  int gpu = -1;              // the index of the device whose memory it is; -1: not known
 };
 
-// The batch that a tensor holds: contiguous, of rank 4, in memory that a device reaches. The tensor
-// must outlive its use. Throws error(invalid_argument) for any other tensor.
+// The batch that a tensor holds: contiguous, of rank 4, in memory that a device reaches. It knows
+// how many images the tensor has, and on which device. The tensor must outlive its use. Throws
+// error(invalid_argument) for any other tensor.
 image_batch batch_in(const tensor& images, pixel_layout layout);
 
 }  // namespace lade::cuda

@@ -24,6 +24,7 @@
 #include "../../../cuda/jpeg_session.cpp"
 #include "../../../cuda/kernel_arguments.cpp"
 #include "../../../cuda/kernel_launches.cpp"
+#include "../../../cuda/label_copy.cpp"
 #include "../../../cuda/loaded_library.cpp"
 #include "../../../cuda/memory.cpp"
 #include "../../../cuda/numa_policy.cpp"

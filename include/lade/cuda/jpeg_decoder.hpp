@@ -70,8 +70,10 @@ class decoded_jpeg {
   const std::exception_ptr& failure() const noexcept { return failure_; }  // null if there is none
 
   // Work of the stream reads the image: its memory returns when the stream has passed what is
-  // queued when the last share is destroyed. The stream must exist until then. Nothing happens if
-  // there is no image. Throws error.
+  // queued when the last share is destroyed. The stream must exist until then. A batch that is
+  // decoded later on the same stream as this one waits for that, too: images that are read slowly
+  // hold up the decoder instead of filling the memory. Nothing happens if there is no image. Throws
+  // error.
   void use_on(const stream& reader) const {
     if (memory_) memory_->use_on(reader);
   }
@@ -160,8 +162,13 @@ struct jpeg_decoder_options {
 // Not yet run on a GPU: tested over a driver and an nvJPEG that a test replaces.
 class jpeg_decoder {
  public:
-  // Decodes the bytes of a file to u8 [height, width, 3] in host memory, as lade::media::decode
-  // does with its default options. Called on threads of the runtime, several at a time.
+  // Decodes the bytes of a file to u8 [height, width, 3] in host memory, turned as its orientation
+  // says. Called on threads of the runtime, several at a time. With the module `media`:
+  //
+  //   lade::tensor decode_on_cpu(const lade::buffer& file) {
+  //     static const lade::media::decode_image decode;
+  //     return decode(lade::sample("file").with_data(file));
+  //   }
   using cpu_decoder = std::function<tensor(const buffer& file)>;
 
   // `others`: the decoder for images that the GPU does not decode; without one, they fail.
@@ -188,8 +195,9 @@ class jpeg_decoder {
   using view_of = std::function<image_view(std::size_t index, int width, int height)>;
 
   // Decodes files and writes views of the images to a batch, by write_images() on the same stream:
-  // cropped, mirrored, resized and normalised. `to`: the kind of the batch; its `data` is not used.
-  // Without `views`, whole images are resized. The full images need memory until then.
+  // cropped, mirrored, resized and normalised. `to`: the kind of the batch; its `data`, `images`
+  // and `gpu` are not used. Without `views`, whole images are resized. The full images need memory
+  // until then.
   //
   // Otherwise as decode(). An image that write_images() refuses, such as one that shrinks by more
   // than 100, fails alone. Throws error(invalid_argument) for a planar decoder, for a `to` that

@@ -24,6 +24,7 @@ struct image_source {
   std::int64_t pitch = 0;  // bytes from a row to the next; 0: width * channels
   crop_box crop{};
   bool flip = false;  // left to right
+  int gpu = -1;       // the index of the device whose memory it is; -1: not known
 };
 
 // All images of a tensor that a device reaches: u8 [images, height, width, channels], contiguous.
@@ -48,8 +49,10 @@ std::vector<image_source> images_in(const tensor& images);
 // stream has passed the kernels, and must not overlap. `on` belongs to the current device of
 // the calling thread; null is its default stream. May be captured into a CUDA graph. Any thread.
 //
-// Throws error(invalid_argument) naming the argument that cannot be: no images, null data, a size
-// or number of channels out of range, a pitch that is less than a row, a crop outside of its image.
+// Throws error(invalid_argument) naming the argument that cannot be: no images, more images than
+// `to` is known to have room for, memory that is known to be another GPU's than that of `on`, null
+// data, a size or number of channels out of range, a pitch that is less than a row, a crop outside
+// of its image.
 // Throws error(unsupported) for other element types, and for images that shrink by more than 100
 // along an axis. Then nothing is enqueued. Throws an error of CUDA if a kernel cannot be launched.
 void write_images(std::span<const image_source> images, const image_batch& to, CUstream_st* on);

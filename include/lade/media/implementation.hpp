@@ -41,6 +41,5 @@
 #include "../../../media/slot.cpp"
 #include "../../../media/tiff_page.cpp"
 #include "../../../media/tiff_reader.cpp"
-#include "../../../media/tiff_tags.cpp"
 #include "../../../media/webp_reader.cpp"
 #include "../../../media/write_picture.cpp"

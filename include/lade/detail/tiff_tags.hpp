@@ -2,12 +2,12 @@
 
 #pragma once
 
-#include "byte_view.hpp"
+#include <lade/detail/byte_view.hpp>
 
 #include <cstdint>
 #include <string_view>
 
-namespace lade::media {
+namespace lade::detail {
 
 // Reads any bytes safely. The bytes outlive it. BigTIFF is read too.
 class tiff_tags {
@@ -48,4 +48,4 @@ class tiff_tags {
   std::uint64_t entries_ = 0;
 };
 
-}  // namespace lade::media
+}  // namespace lade::detail

@@ -1,0 +1,29 @@
+// Labels of samples on their way to a GPU.
+
+#pragma once
+
+#include <lade/cuda/memory.hpp>
+#include <lade/cuda/stream.hpp>
+#include <lade/sample.hpp>
+#include <lade/task.hpp>
+#include <lade/tensor.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace lade::cuda {
+
+// Whether a sample has one.
+bool have_labels(const std::vector<sample>& samples) noexcept;
+
+// Writes the labels, i64, to any address.
+void write_labels(const std::vector<sample>& samples, std::byte* to) noexcept;
+
+// Copies the labels, i64 [samples], to memory of the stream's device, which is appended to
+// `blocks`. They are complete. Nothing is copied if no sample has one. The arguments must outlive
+// the await. Throws error; the memory may then be destroyed.
+task<std::optional<tensor>> copy_labels(const std::vector<sample>& samples, device_resource& memory,
+                                        const stream& on, std::vector<device_block>& blocks);
+
+}  // namespace lade::cuda
