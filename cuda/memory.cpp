@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <string>
+#include <system_error>
 #include <tuple>
 
 namespace lade::cuda {
@@ -54,8 +56,13 @@ pinned_memory::pinned_memory(const pinned_memory_options& options) : options_(op
   (void)add_region(std::min(limit, std::max(reserved, in_pinned_steps(reserved))), 0, held, true);
 }
 
+static void unpin(void* memory) noexcept {
+  capture_guard beside_captures;
+  (void)api().free_host(memory);
+}
+
 pinned_memory::~pinned_memory() {
-  for (auto& [first, pinned] : regions_) (void)api().free_host(first);
+  for (auto& [first, pinned] : regions_) unpin(first);
 }
 
 void* pinned_memory::allocate(std::size_t bytes, std::size_t alignment) {
@@ -127,18 +134,25 @@ bool pinned_memory::add_region(std::size_t bytes, std::size_t needed, lock& held
     ranges_.add({first, bytes});
   } catch (...) {
     regions_.erase(first);
-    (void)api().free_host(first);
+    unpin(first);
     throw;
   }
   statistics_.pinned_bytes += bytes;
   return true;
 }
 
+// Memory of another node is only slower.
+static std::optional<unsigned> node_near(const std::optional<device>& gpu) noexcept try {
+  return gpu ? gpu->numa_node() : std::nullopt;
+} catch (...) {
+  return std::nullopt;
+}
+
 std::byte* pinned_memory::pin(std::size_t bytes, std::string& refusal) const try {
   std::optional<current_device> current;
   if (options_.near) current.emplace(*options_.near);
   capture_guard beside_captures;
-  numa_policy near(options_.near ? options_.near->numa_node() : std::nullopt);
+  numa_policy near(node_near(options_.near));
   void* memory = nullptr;
   check(api().host_alloc(&memory, bytes, cudaHostAllocPortable),
         "pin " + std::to_string(bytes) + " bytes");
@@ -164,7 +178,7 @@ bool pinned_memory::release_free_regions(lock& held) {
     at = next;
   }
   held.unlock();
-  for (auto& [first, freed] : released) (void)api().free_host(first);
+  for (auto& [first, freed] : released) unpin(first);
   held.lock();
   for (auto& [first, freed] : released) statistics_.pinned_bytes -= freed.bytes;
   return !released.empty();
@@ -204,6 +218,15 @@ std::string pinned_memory::refusal() const {
   return refusal_;
 }
 
+static std::error_code no_memory() noexcept {
+  return std::make_error_code(std::errc::not_enough_memory);
+}
+
+std::size_t detail::aligned_addresses::all_bytes(std::size_t bytes, std::size_t alignment) {
+  if (bytes > PTRDIFF_MAX) throw error(no_memory(), "allocate " + std::to_string(bytes) + " bytes");
+  return bytes + extra_bytes(alignment);
+}
+
 void* detail::aligned_addresses::align(void* memory, std::size_t bytes, std::size_t alignment) {
   if (extra_bytes(alignment) == 0) return memory;
   auto address = reinterpret_cast<std::uintptr_t>(memory);
@@ -236,7 +259,7 @@ managed_memory::managed_memory(device on) : on_(on) {
 void* managed_memory::allocate(std::size_t bytes, std::size_t alignment) {
   current_device current(on_);
   capture_guard beside_captures;
-  auto all = bytes + addresses_.extra_bytes(alignment);
+  auto all = addresses_.all_bytes(bytes, alignment);
   void* memory = nullptr;
   check(api().malloc_managed(&memory, all, cudaMemAttachGlobal),
         "allocate " + std::to_string(bytes) + " bytes of managed memory");
@@ -256,11 +279,19 @@ void managed_memory::deallocate(void* memory, std::size_t bytes, std::size_t ali
   used_bytes_ -= bytes;
 }
 
+void* device_resource::allocate(std::size_t bytes, const stream& order) {
+  auto* memory = do_allocate(bytes, order);
+  if (memory || bytes == 0) return memory;
+  throw error(no_memory(), "allocate " + std::to_string(bytes) + " bytes of " + std::string(name()),
+              "the resource returned null");
+}
+
 void* device_resource::allocate(std::size_t bytes, std::size_t alignment) {
-  auto all = bytes + addresses_.extra_bytes(alignment);
-  auto* memory = do_allocate(all, own_);
+  auto all = addresses_.all_bytes(bytes, alignment);
+  auto* memory = allocate(all, own_);
   try {
     current_device current(on_);
+    capture_guard beside_captures;
     check(api().stream_synchronize(own_.handle()), "allocate memory of a GPU");
     return addresses_.align(memory, all, alignment);
   } catch (...) {
@@ -291,7 +322,10 @@ device_memory::device_memory(device on, const device_memory_options& options)
   check(api().pool_set_attribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), doing);
 }
 
-void device_memory::trim() { check(api().pool_trim(default_pool(on()), 0), "trim a memory pool"); }
+void device_memory::trim() {
+  capture_guard beside_captures;
+  check(api().pool_trim(default_pool(on()), 0), "trim a memory pool");
+}
 
 void* device_memory::do_allocate(std::size_t bytes, const stream& order) {
   current_device current(on());
