@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "numa_policy.hpp"
 #include "runtime_api.hpp"
+#include "stream_users.hpp"
 
 #include <lade/buffer.hpp>
 #include <lade/cuda/memory.hpp>
@@ -349,30 +350,19 @@ static std::shared_ptr<device_resource> share_of(device_resource& resource) {
   return std::static_pointer_cast<device_resource>(lade::detail::share_of(resource));
 }
 
-// `users`: the streams whose work uses the memory, each with the point behind which it does not,
-// if that is known already.
 struct device_block::state {
-  struct user {
-    stream on;
-    std::optional<event> last;
-  };
-
   state(device_resource& resource, std::size_t size, const stream& where)
       : from(share_of(resource)), home(where), memory(from->allocate(size, home)), bytes(size) {}
   state(const state&) = delete;
   ~state() {
     bool is_ordered = true;
-    for (auto& each : users) is_ordered = let_home_wait(each) && is_ordered;
+    for (auto& each : users.all()) is_ordered = let_home_wait(each) && is_ordered;
     if (is_ordered) from->deallocate(memory, bytes, home);
-  }
-
-  static bool is_same(const stream& a, const stream& b) noexcept {
-    return a.handle() == b.handle() && a.on() == b.on();
   }
 
   // Returns whether the home stream waits. If the driver refuses, this thread waits instead; if
   // that fails too, work may still use the memory, so it is never freed.
-  bool let_home_wait(const user& of) const noexcept {
+  bool let_home_wait(const stream_users::user& of) const noexcept {
     try {
       home.wait(of.last ? *of.last : of.on.record());
       return true;
@@ -381,8 +371,9 @@ struct device_block::state {
     }
   }
 
-  static bool wait_here(const user& of) noexcept try {
+  static bool wait_here(const stream_users::user& of) noexcept try {
     current_device current(of.on.on());
+    capture_guard beside_captures;
     auto result = of.last ? api().event_synchronize(of.last->handle())
                           : api().stream_synchronize(of.on.handle());
     return result == cudaSuccess;
@@ -390,15 +381,8 @@ struct device_block::state {
     return false;
   }
 
-  void set(const stream& on, std::optional<event> last) {
-    bool is_of_thread = on.handle() == cudaStreamPerThread;
-    if (is_same(on, home) && !is_of_thread) return;
-    std::lock_guard lock(mutex);
-    auto found = std::ranges::find_if(users, [&](auto& each) { return is_same(each.on, on); });
-    if (found == users.end() || is_of_thread)
-      users.push_back({on, std::move(last)});
-    else
-      found->last = std::move(last);
+  bool is_home(const stream& on) const noexcept {
+    return stream_users::is_same(on, home) && !stream_users::is_of_thread(on);
   }
 
   std::shared_ptr<device_resource> from;
@@ -406,11 +390,11 @@ struct device_block::state {
   void* memory;
   std::size_t bytes;
   std::mutex mutex;
-  std::vector<user> users;  // guarded by the mutex
+  stream_users users;  // guarded by the mutex
 };
 
 device_block::device_block(device_resource& from, std::size_t bytes, const stream& home) {
-  if (home.handle() == cudaStreamPerThread)
+  if (stream_users::is_of_thread(home))
     throw error(errc::invalid_argument, "allocate memory of a GPU",
                 "a thread's default stream is another one in other threads");
   state_ = std::make_shared<state>(from, bytes, home);
@@ -426,12 +410,17 @@ buffer device_block::slice(std::size_t offset, std::size_t bytes) const {
   return buffer(state_, this->bytes(), state_->from->where()).slice(offset, bytes);
 }
 
-// CUDA's default stream of a thread has one handle in all threads: it must be recorded on this one.
 void device_block::use_on(const stream& user) const {
-  bool is_of_thread = user.handle() == cudaStreamPerThread;
-  state_->set(user, is_of_thread ? std::optional(user.record()) : std::nullopt);
+  if (state_->is_home(user)) return;
+  std::lock_guard lock(state_->mutex);
+  state_->users.use_on(user);
 }
 
-void device_block::record_on(const stream& user) const { state_->set(user, user.record()); }
+void device_block::record_on(const stream& user) const {
+  auto last = user.record();
+  if (state_->is_home(user)) return;
+  std::lock_guard lock(state_->mutex);
+  state_->users.set(user, std::move(last));
+}
 
 }  // namespace lade::cuda
