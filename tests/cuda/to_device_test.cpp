@@ -123,7 +123,7 @@ TEST_P(ToDevice, OrdersTheStreamOfTheTrainerNotTheThread) {
   runtime runtime({.threads = 2});
   stream trainer(device(0));
   auto step = stream(device(0));
-  std::vector<std::vector<std::int32_t>> seen(25);
+  std::vector<host_values<std::int32_t>> seen(25);
   std::size_t steps = 0;
   auto release = where.block(trainer);
   auto items = runtime.run(numbered_batches(50) | to_device({.buffers = 2}));
@@ -147,8 +147,8 @@ TEST_P(ToDevice, WritesEachBatchToTheSameAddresses) {
   fixed.emplace_back("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000)));
   fixed.emplace_back("labels", tensor({element_type::i64, {2}}, block.slice(8192, 16)));
   auto batches = numbered_batches(21) | to_device({.into = fixed});
-  std::vector<std::vector<std::int32_t>> seen(11);
-  std::vector<numbers_list> labels(11);
+  std::vector<host_values<std::int32_t>> seen(11);
+  std::vector<host_values<std::int64_t>> labels(11);
   std::size_t steps = 0;
   auto release = where.block(trainer);
   for (auto& batch : runtime.run(batches)) {
@@ -277,7 +277,7 @@ class TwoBatchesAtFixedAddresses : public testing::Test {
     EXPECT_THAT(driver_.faults(), IsEmpty());
   }
 
-  std::vector<std::int32_t>& read(std::size_t batch, const stream& on) {
+  host_values<std::int32_t>& read(std::size_t batch, const stream& on) {
     queue_copy(kept_.at(batch).tensor(), seen_.at(batch), on);
     return seen_.at(batch);
   }
@@ -289,7 +289,7 @@ class TwoBatchesAtFixedAddresses : public testing::Test {
   std::vector<named_tensor> fixed_ = fixed_data(block_);
   std::vector<device_batch> kept_ =
       test::collect(runtime_, numbered_batches(4) | to_device({.into = fixed_}));
-  std::vector<std::vector<std::int32_t>> seen_{2};
+  std::vector<host_values<std::int32_t>> seen_{2};
 };
 
 TEST_F(TwoBatchesAtFixedAddresses, AreCopiedOnceForAllStreamsAndAllWait) {
@@ -434,7 +434,7 @@ TEST(ToDeviceStop, LeavesCopiesInFlightTheirMemory) {
   {
     runtime runtime({.threads = 2, .memory_bytes = 100'000});
     stream trainer(device(0));
-    std::vector<std::int32_t> seen;
+    host_values<std::int32_t> seen;
     driver.hold();
     {
       auto items = runtime.run(numbered_batches(-1) | to_device());

@@ -68,7 +68,7 @@ TEST_P(ToHost, IsOrderedBehindTheProducer) {
   runtime runtime({.threads = 2});
   auto memory = std::make_shared<device_memory>(device(0));
   stream producer(device(0));
-  std::vector<std::int32_t> source(1000, 7);
+  host_values<std::int32_t> source(1000, 7);
   std::vector<std::function<void()>> releases;
   auto produce = [&](int) {
     device_block block(*memory, 4000, producer);
@@ -89,7 +89,7 @@ TEST_P(ToHost, IsOrderedBehindTheProducer) {
   releases.front()();
   auto batch = items.wait_next();
   ASSERT_TRUE(batch);
-  EXPECT_EQ(elements(batch->tensor()), source);
+  EXPECT_EQ(elements(batch->tensor()), std::vector<std::int32_t>(1000, 7));
 }
 
 TEST_P(ToHost, IsAStageOfTheTableOfTheRun) {
