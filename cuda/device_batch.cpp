@@ -154,6 +154,10 @@ const std::vector<sample>& device_batch::samples() const noexcept {
 device device_batch::on() const noexcept { return contents_->ready.on(); }
 const event& device_batch::ready() const noexcept { return contents_->ready; }
 
+bool device_batch::is_at_fixed_addresses() const noexcept {
+  return contents_->placements.in != nullptr;
+}
+
 void device_batch::wait_on(const stream& user) const {
   for (auto& each : contents_->blocks) each.use_on(user);
   user.wait(contents_->ready);

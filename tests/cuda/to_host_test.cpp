@@ -228,6 +228,16 @@ TEST(ToHostFailure, ATensorThatIsNotInOnePieceIsRefused) {
             errc::invalid_argument);
 }
 
+TEST(ToHostFailure, BatchesAtFixedAddressesAreRefused) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  device_block block(*std::make_shared<device_memory>(device(0)), 8000, stream(device(0)));
+  std::vector<named_tensor> fixed{
+      named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000)))};
+  auto copies = numbered_batches(4) | to_device({.into = fixed}) | to_host();
+  EXPECT_EQ(code_of([&] { test::collect(runtime, copies); }), errc::invalid_argument);
+}
+
 TEST(ToHostOptions, ThatCannotWorkAreRefused) {
   fake_driver driver;
   EXPECT_EQ(code_of([] { to_host({.buffers = 0}); }), errc::invalid_argument);

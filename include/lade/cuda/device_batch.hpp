@@ -19,6 +19,8 @@
 
 namespace lade::cuda {
 
+class host_copies;
+
 namespace detail {
 
 class device_copies;
@@ -106,7 +108,10 @@ class device_batch {
 
  private:
   friend class detail::device_copies;
+  friend class host_copies;
   struct contents;
+
+  bool is_at_fixed_addresses() const noexcept;
 
   device_batch(std::vector<named_tensor> tensors, std::vector<sample> samples,
                std::optional<lade::tensor> labels, std::vector<device_block> blocks, event ready,

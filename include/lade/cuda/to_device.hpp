@@ -113,7 +113,7 @@ class to_device_stage {
 //   have a tensor for each given one. A shorter batch leaves the rest of the fixed tensors as it
 //   was.
 // - The tensors must not overlap. Give them to one stage only, and let one run of it at a time use
-//   its batches. to_host() cannot follow: it copies several batches at a time.
+//   its batches. to_host() refuses them: it copies several batches at a time.
 //
 // Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
 // such GPU. A failure of the GPU ends the run, whatever its `on_error` is.
