@@ -6,9 +6,11 @@
 
 namespace lade::cuda {
 
-// While a thread captures a CUDA graph in the default mode, CUDA refuses calls of other threads
-// that might disturb it, and ends the capture. lade's own queries and allocations disturb none: for
-// as long as this object lives, they are allowed on this thread.
+// While a thread captures a CUDA graph in the default mode (cudaStreamCaptureModeGlobal), a call of
+// another thread that might disturb it, such as cudaHostAlloc or cudaEventQuery, fails and ends the
+// capture, unless that other thread is in another mode. lade's calls disturb no capture: this
+// thread is in the relaxed mode for as long as this object lives. Calls that only queue work on
+// streams which do not capture need none.
 class capture_guard {
  public:
   capture_guard() noexcept { (void)api().exchange_capture_mode(&mode_); }

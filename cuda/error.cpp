@@ -15,7 +15,8 @@ static bool is_sticky(int code) noexcept {
       cudaErrorHardwareStackError,  cudaErrorIllegalInstruction,  cudaErrorMisalignedAddress,
       cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,           cudaErrorIllegalAddress,
       cudaErrorLaunchFailure,       cudaErrorNvlinkUncorrectable, cudaErrorContextIsDestroyed,
-      cudaErrorExternalDevice,      cudaErrorTensorMemoryLeak,    cudaErrorContained};
+      cudaErrorExternalDevice,      cudaErrorTensorMemoryLeak,    cudaErrorContained,
+      cudaErrorMpsClientTerminated};
   return std::ranges::find(sticky, static_cast<cudaError_t>(code)) != sticky.end();
 }
 

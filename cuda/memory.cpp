@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "numa_policy.hpp"
 #include "runtime_api.hpp"
+#include "stream_users.hpp"
 
 #include <lade/buffer.hpp>
 #include <lade/cuda/memory.hpp>
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <string>
+#include <system_error>
 #include <tuple>
 
 namespace lade::cuda {
@@ -54,8 +57,13 @@ pinned_memory::pinned_memory(const pinned_memory_options& options) : options_(op
   (void)add_region(std::min(limit, std::max(reserved, in_pinned_steps(reserved))), 0, held, true);
 }
 
+static void unpin(void* memory) noexcept {
+  capture_guard beside_captures;
+  (void)api().free_host(memory);
+}
+
 pinned_memory::~pinned_memory() {
-  for (auto& [first, pinned] : regions_) (void)api().free_host(first);
+  for (auto& [first, pinned] : regions_) unpin(first);
 }
 
 void* pinned_memory::allocate(std::size_t bytes, std::size_t alignment) {
@@ -127,18 +135,25 @@ bool pinned_memory::add_region(std::size_t bytes, std::size_t needed, lock& held
     ranges_.add({first, bytes});
   } catch (...) {
     regions_.erase(first);
-    (void)api().free_host(first);
+    unpin(first);
     throw;
   }
   statistics_.pinned_bytes += bytes;
   return true;
 }
 
+// Memory of another node is only slower.
+static std::optional<unsigned> node_near(const std::optional<device>& gpu) noexcept try {
+  return gpu ? gpu->numa_node() : std::nullopt;
+} catch (...) {
+  return std::nullopt;
+}
+
 std::byte* pinned_memory::pin(std::size_t bytes, std::string& refusal) const try {
   std::optional<current_device> current;
   if (options_.near) current.emplace(*options_.near);
   capture_guard beside_captures;
-  numa_policy near(options_.near ? options_.near->numa_node() : std::nullopt);
+  numa_policy near(node_near(options_.near));
   void* memory = nullptr;
   check(api().host_alloc(&memory, bytes, cudaHostAllocPortable),
         "pin " + std::to_string(bytes) + " bytes");
@@ -164,7 +179,7 @@ bool pinned_memory::release_free_regions(lock& held) {
     at = next;
   }
   held.unlock();
-  for (auto& [first, freed] : released) (void)api().free_host(first);
+  for (auto& [first, freed] : released) unpin(first);
   held.lock();
   for (auto& [first, freed] : released) statistics_.pinned_bytes -= freed.bytes;
   return !released.empty();
@@ -204,6 +219,15 @@ std::string pinned_memory::refusal() const {
   return refusal_;
 }
 
+static std::error_code no_memory() noexcept {
+  return std::make_error_code(std::errc::not_enough_memory);
+}
+
+std::size_t detail::aligned_addresses::all_bytes(std::size_t bytes, std::size_t alignment) {
+  if (bytes > PTRDIFF_MAX) throw error(no_memory(), "allocate " + std::to_string(bytes) + " bytes");
+  return bytes + extra_bytes(alignment);
+}
+
 void* detail::aligned_addresses::align(void* memory, std::size_t bytes, std::size_t alignment) {
   if (extra_bytes(alignment) == 0) return memory;
   auto address = reinterpret_cast<std::uintptr_t>(memory);
@@ -236,7 +260,7 @@ managed_memory::managed_memory(device on) : on_(on) {
 void* managed_memory::allocate(std::size_t bytes, std::size_t alignment) {
   current_device current(on_);
   capture_guard beside_captures;
-  auto all = bytes + addresses_.extra_bytes(alignment);
+  auto all = addresses_.all_bytes(bytes, alignment);
   void* memory = nullptr;
   check(api().malloc_managed(&memory, all, cudaMemAttachGlobal),
         "allocate " + std::to_string(bytes) + " bytes of managed memory");
@@ -256,11 +280,19 @@ void managed_memory::deallocate(void* memory, std::size_t bytes, std::size_t ali
   used_bytes_ -= bytes;
 }
 
+void* device_resource::allocate(std::size_t bytes, const stream& order) {
+  auto* memory = do_allocate(bytes, order);
+  if (memory || bytes == 0) return memory;
+  throw error(no_memory(), "allocate " + std::to_string(bytes) + " bytes of " + std::string(name()),
+              "the resource returned null");
+}
+
 void* device_resource::allocate(std::size_t bytes, std::size_t alignment) {
-  auto all = bytes + addresses_.extra_bytes(alignment);
-  auto* memory = do_allocate(all, own_);
+  auto all = addresses_.all_bytes(bytes, alignment);
+  auto* memory = allocate(all, own_);
   try {
     current_device current(on_);
+    capture_guard beside_captures;
     check(api().stream_synchronize(own_.handle()), "allocate memory of a GPU");
     return addresses_.align(memory, all, alignment);
   } catch (...) {
@@ -291,7 +323,10 @@ device_memory::device_memory(device on, const device_memory_options& options)
   check(api().pool_set_attribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), doing);
 }
 
-void device_memory::trim() { check(api().pool_trim(default_pool(on()), 0), "trim a memory pool"); }
+void device_memory::trim() {
+  capture_guard beside_captures;
+  check(api().pool_trim(default_pool(on()), 0), "trim a memory pool");
+}
 
 void* device_memory::do_allocate(std::size_t bytes, const stream& order) {
   current_device current(on());
@@ -315,30 +350,19 @@ static std::shared_ptr<device_resource> share_of(device_resource& resource) {
   return std::static_pointer_cast<device_resource>(lade::detail::share_of(resource));
 }
 
-// `users`: the streams whose work uses the memory, each with the point behind which it does not,
-// if that is known already.
 struct device_block::state {
-  struct user {
-    stream on;
-    std::optional<event> last;
-  };
-
   state(device_resource& resource, std::size_t size, const stream& where)
       : from(share_of(resource)), home(where), memory(from->allocate(size, home)), bytes(size) {}
   state(const state&) = delete;
   ~state() {
     bool is_ordered = true;
-    for (auto& each : users) is_ordered = let_home_wait(each) && is_ordered;
+    for (auto& each : users.all()) is_ordered = let_home_wait(each) && is_ordered;
     if (is_ordered) from->deallocate(memory, bytes, home);
-  }
-
-  static bool is_same(const stream& a, const stream& b) noexcept {
-    return a.handle() == b.handle() && a.on() == b.on();
   }
 
   // Returns whether the home stream waits. If the driver refuses, this thread waits instead; if
   // that fails too, work may still use the memory, so it is never freed.
-  bool let_home_wait(const user& of) const noexcept {
+  bool let_home_wait(const stream_users::user& of) const noexcept {
     try {
       home.wait(of.last ? *of.last : of.on.record());
       return true;
@@ -347,8 +371,9 @@ struct device_block::state {
     }
   }
 
-  static bool wait_here(const user& of) noexcept try {
+  static bool wait_here(const stream_users::user& of) noexcept try {
     current_device current(of.on.on());
+    capture_guard beside_captures;
     auto result = of.last ? api().event_synchronize(of.last->handle())
                           : api().stream_synchronize(of.on.handle());
     return result == cudaSuccess;
@@ -356,15 +381,8 @@ struct device_block::state {
     return false;
   }
 
-  void set(const stream& on, std::optional<event> last) {
-    bool is_of_thread = on.handle() == cudaStreamPerThread;
-    if (is_same(on, home) && !is_of_thread) return;
-    std::lock_guard lock(mutex);
-    auto found = std::ranges::find_if(users, [&](auto& each) { return is_same(each.on, on); });
-    if (found == users.end() || is_of_thread)
-      users.push_back({on, std::move(last)});
-    else
-      found->last = std::move(last);
+  bool is_home(const stream& on) const noexcept {
+    return stream_users::is_same(on, home) && !stream_users::is_of_thread(on);
   }
 
   std::shared_ptr<device_resource> from;
@@ -372,11 +390,11 @@ struct device_block::state {
   void* memory;
   std::size_t bytes;
   std::mutex mutex;
-  std::vector<user> users;  // guarded by the mutex
+  stream_users users;  // guarded by the mutex
 };
 
 device_block::device_block(device_resource& from, std::size_t bytes, const stream& home) {
-  if (home.handle() == cudaStreamPerThread)
+  if (stream_users::is_of_thread(home))
     throw error(errc::invalid_argument, "allocate memory of a GPU",
                 "a thread's default stream is another one in other threads");
   state_ = std::make_shared<state>(from, bytes, home);
@@ -392,12 +410,17 @@ buffer device_block::slice(std::size_t offset, std::size_t bytes) const {
   return buffer(state_, this->bytes(), state_->from->where()).slice(offset, bytes);
 }
 
-// CUDA's default stream of a thread has one handle in all threads: it must be recorded on this one.
 void device_block::use_on(const stream& user) const {
-  bool is_of_thread = user.handle() == cudaStreamPerThread;
-  state_->set(user, is_of_thread ? std::optional(user.record()) : std::nullopt);
+  if (state_->is_home(user)) return;
+  std::lock_guard lock(state_->mutex);
+  state_->users.use_on(user);
 }
 
-void device_block::record_on(const stream& user) const { state_->set(user, user.record()); }
+void device_block::record_on(const stream& user) const {
+  auto last = user.record();
+  if (state_->is_home(user)) return;
+  std::lock_guard lock(state_->mutex);
+  state_->users.set(user, std::move(last));
+}
 
 }  // namespace lade::cuda

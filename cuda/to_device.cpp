@@ -1,4 +1,5 @@
 #include "copy_plan.hpp"
+#include "fixed_tensors.hpp"
 #include "transfers.hpp"
 
 #include <lade/cuda/to_device.hpp>
@@ -29,6 +30,7 @@ detail::to_device_settings::to_device_settings(const to_device_options& options)
   lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
   if (options.host_memory) require_pinned(*options.host_memory);
   for (auto& each : into_) require_into(each);
+  if (!into_.empty()) fixed_ = std::make_shared<fixed_tensors>();
 }
 
 // Batches in other memory would be staged in that memory again.
@@ -41,6 +43,10 @@ void detail::to_device_settings::require_pinned(const memory_resource& memory) c
                              "pinned or managed memory");
 }
 
+static bool overlap(const tensor& a, const tensor& b) {
+  return a.bytes() < b.bytes() + b.spec().bytes() && b.bytes() < a.bytes() + a.spec().bytes();
+}
+
 void detail::to_device_settings::require_into(const named_tensor& each) const {
   lade::device wanted{lade::device::kind::cuda, options_.device};
   auto refuse = [&](const std::string& why) {
@@ -51,6 +57,8 @@ void detail::to_device_settings::require_into(const named_tensor& each) const {
   if (!each.tensor().contiguous() || each.tensor().rank() == 0)
     refuse("it is not contiguous, or has no dimension");
   if (find_fixed(each.name()) != &each.tensor()) refuse("two tensors have that name");
+  for (auto* before = into_.data(); before != &each; ++before)
+    if (overlap(before->tensor(), each.tensor())) refuse("it overlaps with " + before->name());
 }
 
 const tensor* detail::to_device_settings::find_fixed(const std::string& name) const noexcept {
@@ -180,12 +188,12 @@ class detail::device_copies {
                           const event& ready) const {
     std::vector<named_tensor> tensors;
     std::optional<tensor> labels;
-    std::vector<placement> placements;
+    placements to_fixed{settings_->fixed(), {}};
     for (auto& each : plan.parts()) {
       tensor made(each.spec, block.slice(each.offset, each.spec.bytes()));
       if (auto* fixed = settings_->find_fixed(each.name)) {
-        placements.push_back({made, fixed_part(*fixed, each)});
-        made = placements.back().to;
+        to_fixed.copies.push_back({made, fixed_part(*fixed, each)});
+        made = to_fixed.copies.back().to;
       }
       if (each.is_labels)
         labels = std::move(made);
@@ -193,12 +201,9 @@ class detail::device_copies {
         tensors.emplace_back(each.name, std::move(made));
     }
     std::vector<device_block> blocks{block};
-    return {std::move(tensors),
-            std::move(batch).samples(),
-            std::move(labels),
-            std::move(blocks),
-            ready,
-            std::move(placements)};
+    return {
+        std::move(tensors), std::move(batch).samples(), std::move(labels), std::move(blocks), ready,
+        std::move(to_fixed)};
   }
 
   void report_refusal() const {

@@ -55,9 +55,17 @@ class host_copies {
                 "its elements are not in one piece");
   }
 
+  // Several batches are copied at a time, and each would replace the one before.
+  static void require_own_addresses(const device_batch& batch) {
+    if (!batch.is_at_fixed_addresses()) return;
+    throw error(errc::invalid_argument, "copy a batch from a GPU",
+                "its tensors are those of to_device_options::into");
+  }
+
   // The batch is dropped on a thread of the CPU pool, where the driver may block.
   static task<sample_batch> copy(host_copies self, device_batch given) {
     auto batch = std::move(given);
+    require_own_addresses(batch);
     for (auto& each : batch.tensors()) require_contiguous(each);
     auto& in = transfers::of(*self.runtime_);
     auto& from = self.memory_ ? *self.memory_ : in.pinned(batch.on());

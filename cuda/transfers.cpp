@@ -62,6 +62,7 @@ void transfers::keep(const event& until, std::vector<buffer> memory,
   try {
     held_.start(wait_and_call(until, memory, then));
   } catch (...) {
+    capture_guard beside_captures;
     (void)api().event_synchronize(until.handle());
     if (then) then();
   }
@@ -122,6 +123,7 @@ queued_copies::~queued_copies() {
   try {
     (void)finish();
   } catch (...) {
+    capture_guard beside_captures;
     (void)api().stream_synchronize(on_.handle());
   }
 }

@@ -47,6 +47,13 @@ void raise_no_memory(std::size_t bytes) {
   raise(ENOMEM, "allocate " + std::to_string(bytes) + " bytes");
 }
 
+std::byte* allocate_from(memory_resource& resource, std::size_t bytes, std::size_t alignment) {
+  auto* memory = resource.allocate(bytes, alignment);
+  if (memory || bytes == 0) return static_cast<std::byte*>(memory);
+  raise(ENOMEM, "allocate " + std::to_string(bytes) + " bytes of " + std::string(resource.name()) +
+                    ", which returned null");
+}
+
 // Multiples of 64 up to 512, from there on eight steps for each doubling.
 std::size_t block_bytes_for(std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) raise_no_memory(bytes);
@@ -82,9 +89,9 @@ block block_store::new_block(std::size_t block_bytes) const {
   auto bytes = alone ? block_bytes : group_bytes(block_bytes);
   auto all = (std::uint64_t{1} << (bytes / block_bytes)) - 1;
   auto group = std::make_unique<block_group>(block_group{*resource_, block_bytes, bytes, all});
-  auto* memory = resource_->allocate(bytes, alignment_of(bytes));
-  group->memory = static_cast<std::byte*>(memory);
+  group->memory = allocate_from(*resource_, bytes, alignment_of(bytes));
   group->empty = all & ~std::uint64_t{1};
+  auto* memory = group->memory;
   return {memory, group.release()};
 }
 

@@ -25,6 +25,10 @@ struct block {
 // Throws error(not_enough_memory) that tells how many bytes there are not.
 [[noreturn]] void raise_no_memory(std::size_t bytes);
 
+// What a resource allocates. Throws what it throws, and error(not_enough_memory) if it returns
+// null.
+std::byte* allocate_from(memory_resource& resource, std::size_t bytes, std::size_t alignment);
+
 // The size of the block for so many bytes. Throws error(not_enough_memory) if that is absurd.
 std::size_t block_bytes_for(std::size_t bytes);
 

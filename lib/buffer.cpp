@@ -19,12 +19,12 @@ buffer::buffer(std::size_t bytes) {
 }
 
 buffer::buffer(std::size_t bytes, memory_resource& from) : where_(from.where()) {
-  auto* data = from.allocate(bytes, alignment);
+  auto* data = detail::allocate_from(from, bytes, alignment);
   auto deallocate = [bytes, resource = detail::share_of(from)](const void* memory) {
     resource->deallocate(const_cast<void*>(memory), bytes, alignment);
   };
   owner_ = std::shared_ptr<const void>(data, std::move(deallocate));
-  bytes_ = {static_cast<std::byte*>(data), bytes};
+  bytes_ = {data, bytes};
 }
 
 buffer buffer::slice(std::size_t offset, std::size_t bytes) const {

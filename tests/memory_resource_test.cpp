@@ -54,6 +54,28 @@ class counting_resource final : public memory_resource {
   device where_;
 };
 
+// As an allocator of C that reports no memory by null.
+class null_resource final : public memory_resource {
+ public:
+  void* allocate(std::size_t, std::size_t) override { return nullptr; }
+  void deallocate(void*, std::size_t, std::size_t) noexcept override { ADD_FAILURE(); }
+  std::string_view name() const noexcept override { return "null memory"; }
+};
+
+TEST(MemoryResource, ThatReturnsNullIsNamedByTheError) {
+  null_resource none;
+  auto is_named = ThrowsMessage<error>(
+      HasSubstr("bytes of null memory, which returned null: Cannot allocate memory"));
+  EXPECT_THAT([&] { buffer(100, none); }, is_named);
+  buffer_pool pool(buffer_pool::unlimited, none);
+  EXPECT_THAT([&] { (void)pool.allocate_now(100); }, is_named);
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+  runtime runtime({.threads = 1, .memory = &none});
+  auto allocate_in_stage = [](int) -> task<buffer> { co_return co_await allocate(3000); };
+  auto items = runtime.run(from(std::vector{1}) | map(allocate_in_stage));
+  EXPECT_THAT([&] { items.wait_next(); }, is_named);
+}
+
 TEST(MemoryResource, BuffersTellTheDeviceOfTheirResource) {
   counting_resource pinned;
   buffer bytes(1000, pinned);

@@ -108,6 +108,20 @@ TEST(Promise, TakesOneResultAndHasOneFuture) {
   EXPECT_EQ(code_of([&] { (void)unset.get_future(); }), errc::closed);
 }
 
+static task<int> await_future(future<int>& awaited) { co_return co_await std::move(awaited); }
+static task<int> await_uninterrupted(future<int>& awaited) {
+  co_return co_await std::move(awaited).uninterruptible();
+}
+
+TEST(Promise, WhoseFutureIsAwaitedASecondTimeThrows) {
+  promise<int> set;
+  auto answer = set.get_future();
+  set.set_value(7);
+  EXPECT_EQ(sync_wait(await_future(answer)), 7);
+  EXPECT_EQ(code_of([&] { sync_wait(await_future(answer)); }), errc::closed);
+  EXPECT_EQ(code_of([&] { sync_wait(await_uninterrupted(answer)); }), errc::closed);
+}
+
 class unmovable_once {
  public:
   explicit unmovable_once(int value) : value_(value) {}

@@ -28,8 +28,8 @@ class memory_resource : public std::enable_shared_from_this<memory_resource> {
  public:
   virtual ~memory_resource() = default;
 
-  // Uninitialised memory. `alignment`: a power of two from 64 to 2 MiB. Throws error, such as
-  // error(ENOMEM), if there is none.
+  // Uninitialised memory, not null. `alignment`: a power of two from 64 to 2 MiB. Throws error,
+  // such as error(ENOMEM), if there is none; to lade, null means the same.
   virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
 
   // Takes back what allocate() returned for the same arguments.

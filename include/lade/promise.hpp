@@ -124,7 +124,8 @@ class promise {
 // where the other library uses memory of the awaiting coroutine until it delivers. Such a wait
 // delays the end of a run.
 //
-// A future that is not awaited drops its result.
+// A future that is not awaited drops its result. One that was awaited before, or moved away, throws
+// error(closed).
 template <class T>
 class future {
   template <bool Interruptible>
@@ -155,15 +156,20 @@ class future {
   future(future&&) noexcept = default;
   future& operator=(future&&) noexcept = default;
 
-  auto operator co_await() && noexcept { return awaiter<true>(std::move(shared_)); }
-  auto uninterruptible() && noexcept { return awaiter<false>(std::move(shared_)); }
+  auto operator co_await() && { return awaiter<true>(take()); }
+  auto uninterruptible() && { return awaiter<false>(take()); }
 
  private:
   friend class promise<T>;
   explicit future(std::shared_ptr<detail::promised<T>> shared) noexcept
       : shared_(std::move(shared)) {}
 
-  std::shared_ptr<detail::promised<T>> shared_;
+  std::shared_ptr<detail::promised<T>> take() {
+    if (shared_) return std::move(shared_);
+    throw error(errc::closed, "wait for a promise", "its future was awaited before, or moved away");
+  }
+
+  std::shared_ptr<detail::promised<T>> shared_;  // null once it is awaited
 };
 
 template <class T>

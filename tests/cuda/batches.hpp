@@ -15,15 +15,53 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
+
+#include <cuda_runtime_api.h>
 
 #include "../../cuda/runtime_api.hpp"
 #include "../support/pipelines.hpp"
 
 namespace lade::cuda {
 
-using numbers_list = std::vector<std::int64_t>;
+// Pinned memory of the host where there is a GPU, else pageable. The driver may block in a copy
+// from or to pageable memory until the stream comes to it: for ever, if the test holds up the
+// stream.
+template <class T>
+class host_allocator {
+ public:
+  using value_type = T;
+
+  T* allocate(std::size_t count) {
+    if (!has_gpu()) return std::allocator<T>().allocate(count);
+    void* memory = nullptr;
+    if (cudaMallocHost(&memory, count * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    if (has_gpu())
+      (void)cudaFreeHost(memory);
+    else
+      std::allocator<T>().deallocate(memory, count);
+  }
+
+  friend bool operator==(const host_allocator&, const host_allocator&) = default;
+
+ private:
+  static bool has_gpu() noexcept {
+    static const bool has = [] {
+      int count = 0;
+      return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+    }();
+    return has;
+  }
+};
+
+template <class T>
+using host_values = std::vector<T, host_allocator<T>>;
 
 // Writes the number that a sample's key is as i32 [width].
 struct wide_writer {
@@ -51,7 +89,7 @@ inline pipeline<sample_batch> numbered_batches(int samples,
 
 // Queues a copy of a tensor on a stream. The result is there when the stream has passed it.
 template <class T>
-void queue_copy(const tensor& from, std::vector<T>& to, const stream& on) {
+void queue_copy(const tensor& from, host_values<T>& to, const stream& on) {
   to.resize(from.spec().elements());
   EXPECT_EQ(api().memcpy_async(to.data(), from.bytes(), from.spec().bytes(), cudaMemcpyDefault,
                                on.handle()),
@@ -60,15 +98,15 @@ void queue_copy(const tensor& from, std::vector<T>& to, const stream& on) {
 
 template <class T>
 std::vector<T> values(const tensor& from, const stream& on) {
-  std::vector<T> to;
+  host_values<T> to;
   queue_copy(from, to, on);
   on.synchronize();
-  return to;
+  return {to.begin(), to.end()};
 }
 
 // Whether the elements are what wide_writer writes for samples from `first` on.
-inline bool is_numbered(const std::vector<std::int32_t>& elements, int first,
-                        std::size_t width = 1000) {
+template <class Elements>
+bool is_numbered(const Elements& elements, int first, std::size_t width = 1000) {
   for (std::size_t i = 0; i < elements.size(); ++i)
     if (elements[i] != first + static_cast<int>(i / width + i % width)) return false;
   return !elements.empty();

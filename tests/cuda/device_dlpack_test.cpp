@@ -30,7 +30,7 @@ TEST_P(DeviceDlpack, SharesTheMemoryOfABatchUntilTheFrameworksStreamHasPassed) {
   runtime runtime({.threads = 2});
   stream framework(device(0));
   auto release = where.block(framework);
-  std::vector<std::vector<std::int32_t>> seen(2);
+  std::vector<host_values<std::int32_t>> seen(2);
   std::size_t next = 0;
   for (auto& batch : runtime.run(numbered_batches(4) | to_device({.buffers = 2}))) {
     batch.wait_on(framework);

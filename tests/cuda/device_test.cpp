@@ -1,5 +1,7 @@
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/error.hpp>
+#include <lade/cuda/event.hpp>
+#include <lade/cuda/stream.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
@@ -9,6 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../../cuda/runtime_api.hpp"
 #include "../support/coroutines.hpp"
 #include "fake_driver.hpp"
 
@@ -114,9 +117,34 @@ TEST(CudaError, NamesTheErrorAndWhatWasBeingDone) {
                                    "memory"));
 }
 
+TEST(CudaError, IsNotLeftBehindForOtherCodeThatAsksForTheLastOne) {
+  fake_driver driver({.works_by_itself = false});
+  stream work(device(0));
+  auto last = work.record();
+  EXPECT_FALSE(last.is_complete());
+  EXPECT_EQ(api().get_last_error(), cudaSuccess);
+  EXPECT_FALSE(work.is_idle());
+  EXPECT_EQ(api().get_last_error(), cudaSuccess);
+  driver.fail_next("mem_get_info", cudaErrorMemoryAllocation);
+  EXPECT_EQ(code_of([] { device(0).memory(); }), cuda_code(cudaErrorMemoryAllocation));
+  EXPECT_EQ(api().get_last_error(), cudaSuccess);
+  driver.fail_next("get_device_count", cudaErrorNoDevice);
+  EXPECT_EQ(device::count(), 0);
+  EXPECT_EQ(api().get_last_error(), cudaSuccess);
+}
+
 TEST(CudaError, KnowsWhichErrorsEndTheUseOfADevice) {
-  EXPECT_EQ(cuda_code(cudaErrorIllegalAddress), condition::device_lost);
-  EXPECT_NE(cuda_code(cudaErrorMemoryAllocation), condition::device_lost);
+  for (auto code : {cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable, cudaErrorContained,
+                    cudaErrorIllegalAddress, cudaErrorLaunchTimeout, cudaErrorContextIsDestroyed,
+                    cudaErrorAssert, cudaErrorHardwareStackError, cudaErrorIllegalInstruction,
+                    cudaErrorMisalignedAddress, cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,
+                    cudaErrorLaunchFailure, cudaErrorTensorMemoryLeak, cudaErrorMpsClientTerminated,
+                    cudaErrorExternalDevice})
+    EXPECT_EQ(cuda_code(code), condition::device_lost) << cudaGetErrorName(code);
+  for (auto code : {cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorNotReady,
+                    cudaErrorStreamCaptureUnsupported, cudaErrorInvalidResourceHandle,
+                    cudaErrorLaunchOutOfResources, cudaErrorNotSupported, cudaErrorUnknown})
+    EXPECT_NE(cuda_code(code), condition::device_lost) << cudaGetErrorName(code);
   std::error_code system(cudaErrorIllegalAddress, std::system_category());
   EXPECT_NE(system, condition::device_lost);
 }

@@ -1,6 +1,7 @@
 #include "fake_driver.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@ namespace lade::cuda {
 static fake_driver* current_driver = nullptr;
 static thread_local int current_index = 0;
 static thread_local bool in_host_function = false;
+static thread_local cudaError_t last_failure = cudaSuccess;
+static thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
 bool is_reactor() noexcept {
   char name[16] = {};
@@ -54,6 +57,14 @@ static int preferred_node() {
   return -1;
 }
 
+// What CUDA does not allow beside a capture in the default mode.
+static bool ends_captures(std::string_view function) {
+  constexpr std::array unsafe{"host_alloc",   "free_host",          "malloc_managed",
+                              "free_memory",  "event_query",        "event_synchronize",
+                              "stream_query", "stream_synchronize", "pool_trim"};
+  return std::ranges::find(unsafe, function) != unsafe.end();
+}
+
 // The functions of the table.
 struct fake_driver::table : runtime_api {
   static fake_driver& self() { return *current_driver; }
@@ -61,8 +72,10 @@ struct fake_driver::table : runtime_api {
   template <class F>
   static cudaError_t locked(const char* function, F body) {
     std::lock_guard lock(self().mutex_);
-    if (auto failed = self().enter(function); failed != cudaSuccess) return failed;
-    return body(self());
+    auto result = self().enter(function);
+    if (result == cudaSuccess) result = body(self());
+    if (result != cudaSuccess) last_failure = result;
+    return result;
   }
 
   template <class F>
@@ -147,7 +160,7 @@ struct fake_driver::table : runtime_api {
         return result;
       });
     };
-    get_last_error = [] { return cudaSuccess; };
+    get_last_error = [] { return std::exchange(last_failure, cudaSuccess); };
 
     stream_create = [](cudaStream_t* stream, unsigned flags, int priority) {
       return locked("stream_create", [&](fake_driver& it) {
@@ -310,7 +323,10 @@ struct fake_driver::table : runtime_api {
         return cudaSuccess;
       });
     };
-    exchange_capture_mode = [](cudaStreamCaptureMode*) { return cudaSuccess; };
+    exchange_capture_mode = [](cudaStreamCaptureMode* mode) {
+      std::swap(capture_mode, *mode);
+      return cudaSuccess;
+    };
     pool_get_attribute = [](cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
       return locked("pool_get_attribute", [&](fake_driver& it) {
         auto* found = it.threshold_of(pool, attribute);
@@ -352,6 +368,7 @@ fake_driver::fake_driver(const options& how)
   static const table functions;
   current_driver = this;
   current_index = 0;
+  last_failure = cudaSuccess;
   replace_api(&functions);
   if (how.works_by_itself) worker_ = std::thread([this] { work(); });
 }
@@ -382,6 +399,10 @@ cudaError_t fake_driver::enter(const char* function) {
   if (in_host_function) {
     fault(std::string("a host function called ") + function);
     return cudaErrorNotPermitted;
+  }
+  if (captures_ && capture_mode == cudaStreamCaptureModeGlobal && ends_captures(function)) {
+    fault(std::string(function) + " ended a capture");
+    return cudaErrorStreamCaptureUnsupported;
   }
   auto planned = failures_.find(function);
   if (planned != failures_.end() && planned->second.after-- == 0) {
@@ -552,6 +573,16 @@ void fake_driver::fail_next(const std::string& function, cudaError_t with, std::
 void fake_driver::fail_no_more() {
   std::lock_guard lock(mutex_);
   failures_.clear();
+}
+
+void fake_driver::begin_capture() {
+  std::lock_guard lock(mutex_);
+  captures_ = true;
+}
+
+void fake_driver::end_capture() {
+  std::lock_guard lock(mutex_);
+  captures_ = false;
 }
 
 void fake_driver::break_device(cudaError_t with) {

@@ -35,6 +35,7 @@ bool is_reactor() noexcept;
 // - a stream that is used while another device is current, and an event on another device's stream;
 // - a stream that waits for the legacy default stream, unknown flags and attributes;
 // - a host function that calls CUDA, and a reactor that makes a call which blocks;
+// - a call that ends a capture of another thread, between begin_capture() and end_capture();
 // - memory that is freed twice, a stream or event that is used after its destruction.
 // Some of it CUDA allows, but this module does not do. What is still allocated is counted by
 // `live()`.
@@ -67,6 +68,10 @@ class fake_driver {
   // The next call of the function, named as in the table, returns this; `after` such calls.
   void fail_next(const std::string& function, cudaError_t with, std::size_t after = 0);
   void fail_no_more();
+
+  // As if a thread that calls nothing else captured a graph in the default mode.
+  void begin_capture();
+  void end_capture();
 
   // From now on every call fails, and nothing that is queued runs: a sticky error.
   void break_device(cudaError_t with);
@@ -174,6 +179,7 @@ class fake_driver {
   std::map<std::string, std::size_t> calls_;
   std::vector<std::string> faults_;
   cudaError_t broken_ = cudaSuccess;
+  bool captures_ = false;
   std::vector<std::uint64_t> pool_keeps_;  // the release thresholds of the default pools
   std::map<std::pair<std::thread::id, int>, fake_stream*> default_streams_;
   std::vector<pinning> pinnings_;

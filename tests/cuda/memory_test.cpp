@@ -1,6 +1,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/cuda/error.hpp>
 #include <lade/cuda/memory.hpp>
+#include <lade/cuda/to_device.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -26,6 +27,7 @@
 
 #include "../../cuda/numa_policy.hpp"
 #include "../../cuda/runtime_api.hpp"
+#include "../../cuda/transfers.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/seed.hpp"
@@ -174,6 +176,53 @@ TEST(PinnedMemory, OfASystemWithoutNodesIsAllocatedAnywhere) {
   auto* memory = pinned.allocate(64, 64);
   EXPECT_THAT(driver.pinnings(), ElementsAre(fake_driver::pinning{0, -1}));
   pinned.deallocate(memory, 64, 64);
+}
+
+TEST(PinnedMemory, IsPinnedWhereTheNodeCannotBeAskedFor) {
+  fake_driver driver({.numa_node = 0});
+  pinned_memory pinned({.near = device(0)});
+  driver.fail_next("device_get_attribute", cudaErrorInvalidValue);
+  auto* memory = pinned.allocate(64, 64);
+  EXPECT_THAT(driver.pinnings(), ElementsAre(fake_driver::pinning{0, -1}));
+  EXPECT_EQ(pinned.stats().fallbacks, 0u);
+  EXPECT_EQ(pinned.refusal(), "");
+  pinned.deallocate(memory, 64, 64);
+}
+
+TEST(PinnedMemory, AndItsReleaseEndNoCaptureOfAnotherThread) {
+  fake_driver driver;
+  driver.begin_capture();
+  {
+    pinned_memory pinned({.limit_bytes = 40 * mebibyte});
+    pinned.deallocate(pinned.allocate(mebibyte, 4096), mebibyte, 4096);
+    pinned.deallocate(pinned.allocate(36 * mebibyte, 4096), 36 * mebibyte, 4096);
+    EXPECT_EQ(driver.calls("free_host"), 1u);  // the first region made room for the second
+    EXPECT_EQ(pinned.stats().fallbacks, 0u);
+  }
+  EXPECT_EQ(driver.live().pinned_bytes, 0u);
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(PinnedMemory, OfARuntimeIsBoundedByItsBudget) {
+  fake_driver driver;
+  runtime runtime({.threads = 1, .memory_bytes = 64 * mebibyte});
+  auto& pinned = transfers::of(runtime).pinned(device(0));
+  std::vector<void*> blocks;
+  for (int i = 0; i < 50; ++i) blocks.push_back(pinned.allocate(4 * mebibyte, 4096));
+  auto bytes = transfers_of(runtime).pinned_bytes;
+  EXPECT_GE(bytes, 64 * mebibyte);
+  EXPECT_LE(bytes, (64 + 16 + 32) * mebibyte);  // a quarter and 32 MiB more than the budget
+  EXPECT_GE(transfers_of(runtime).fallback_bytes, 200 * mebibyte - bytes);
+  for (auto* each : blocks) pinned.deallocate(each, 4 * mebibyte, 4096);
+}
+
+TEST(PinnedMemory, OfARuntimeWithoutABudgetHasNoBound) {
+  fake_driver driver;
+  runtime runtime({.threads = 1, .memory_bytes = buffer_pool::unlimited});
+  auto& pinned = transfers::of(runtime).pinned(device(0));
+  auto* memory = pinned.allocate(200 * mebibyte, 4096);
+  EXPECT_EQ(pinned.stats().fallbacks, 0u);
+  pinned.deallocate(memory, 200 * mebibyte, 4096);
 }
 
 TEST(PinnedMemory, IsReservedByTheConstructor) {
@@ -351,7 +400,7 @@ TEST(ManagedMemory, IsMemoryOfBothHostAndGpu) {
   {
     managed_memory managed(device(1));
     EXPECT_EQ(managed.on(), device(1));
-    EXPECT_EQ(to_string(managed.where()), "cuda_managed:0");
+    EXPECT_EQ(to_string(managed.where()), "cuda_managed:1");
     auto* small = managed.allocate(100, 64);
     auto* large = managed.allocate(mebibyte, 2 * mebibyte);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large) % (2 * mebibyte), 0u);
@@ -381,6 +430,24 @@ TEST(ManagedMemory, SaysHowMuchThereWasNot) {
               testing::ThrowsMessage<error>("allocate 1001 bytes of managed memory: "
                                             "cudaErrorMemoryAllocation: out of memory"));
   EXPECT_EQ(managed.used_bytes(), 0u);
+}
+
+TEST(ManagedMemory, OfAHugeSizeThrows) {
+  fake_driver driver;
+  managed_memory managed(device(0));
+  constexpr auto most = std::numeric_limits<std::size_t>::max();
+  for (std::size_t bytes : {most, most - 100, most - 4096, most / 2 + 1})
+    EXPECT_EQ(code_of([&] { managed.allocate(bytes, 4096); }), std::errc::not_enough_memory);
+  EXPECT_EQ(managed.used_bytes(), 0u);
+  EXPECT_EQ(driver.calls("malloc_managed"), 0u);
+}
+
+TEST(ManagedMemory, EndsNoCaptureOfAnotherThread) {
+  fake_driver driver;
+  managed_memory managed(device(0));
+  driver.begin_capture();
+  managed.deallocate(managed.allocate(100, 64), 100, 64);
+  EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
 TEST(ManagedMemory, ServesPools) {
@@ -488,6 +555,26 @@ TEST(DeviceMemory, IsFreedIfTheGpuFailsWhileItIsWaitedFor) {
   EXPECT_EQ(code_of([&] { memory.allocate(5000, std::size_t{4096}); }),
             cuda_code(cudaErrorUnknown));
   EXPECT_EQ(memory.used_bytes(), 0u);
+}
+
+TEST(DeviceMemory, OfAHugeSizeThrows) {
+  fake_driver driver;
+  device_memory memory(device(0));
+  constexpr auto most = std::numeric_limits<std::size_t>::max();
+  for (std::size_t bytes : {most, most - 100, most - 4096, most / 2 + 1})
+    EXPECT_EQ(code_of([&] { memory.allocate(bytes, std::size_t{4096}); }),
+              std::errc::not_enough_memory);
+  EXPECT_EQ(memory.used_bytes(), 0u);
+  EXPECT_EQ(driver.calls("malloc_async"), 0u);
+}
+
+TEST(DeviceMemory, EndsNoCaptureOfAnotherThread) {
+  fake_driver driver;
+  device_memory memory(device(0));
+  driver.begin_capture();
+  memory.deallocate(memory.allocate(5000, std::size_t{4096}), 5000, std::size_t{4096});
+  memory.trim();
+  EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
 TEST(DeviceBlock, IsFreedBehindTheStreamsThatUseIt) {
@@ -627,6 +714,28 @@ TEST(DeviceResource, MayBeOneOfTheProgram) {
     resource.deallocate(aligned, 100, std::size_t{4096});
   }
   EXPECT_EQ(resource.live, 0);
+}
+
+// As a framework's allocator that reports no memory by null.
+class empty_resource final : public device_resource {
+ public:
+  using device_resource::device_resource;
+  std::string_view name() const noexcept override { return "framework memory"; }
+
+ private:
+  void* do_allocate(std::size_t, const stream&) override { return nullptr; }
+  void do_deallocate(void*, std::size_t, const stream&) noexcept override { ADD_FAILURE(); }
+};
+
+TEST(DeviceResource, ThatReturnsNullIsNamedByTheError) {
+  fake_driver driver;
+  empty_resource resource(device(0));
+  stream home(device(0));
+  auto is_named = testing::ThrowsMessage<error>(
+      "allocate 100 bytes of framework memory: the resource returned null");
+  EXPECT_THAT([&] { device_block(resource, 100, home); }, is_named);
+  EXPECT_THAT([&] { resource.allocate(100, std::size_t{64}); }, is_named);
+  EXPECT_EQ(code_of([&] { buffer(100, resource); }), std::errc::not_enough_memory);
 }
 
 }  // namespace lade::cuda

@@ -93,6 +93,19 @@ TEST_P(CudaStream, OfOthersIsNotDestroyed) {
   own.synchronize();
 }
 
+TEST_P(CudaStream, ThatWasMovedFromIsStillTheSame) {
+  world there(GetParam());
+  stream work(device(0));
+  auto* handle = work.handle();
+  {
+    auto moved = std::move(work);
+    EXPECT_EQ(moved.handle(), handle);
+  }
+  EXPECT_EQ(work.handle(), handle);
+  work.record();
+  work.synchronize();
+}
+
 TEST(CudaStreamOptions, SayOnWhichDeviceItIsMade) {
   fake_driver driver({.devices = 2});
   stream second(device(1), {.priority = -1});
@@ -145,6 +158,43 @@ TEST(FakeDriver, WaitsForAStreamUntilItIsReleased) {
 static std::string first_fault(const fake_driver& driver) {
   auto faults = driver.faults();
   return faults.empty() ? "" : faults.front();
+}
+
+// This thread's mode, which stays as it is.
+static cudaStreamCaptureMode mode_of_this_thread() {
+  auto mode = cudaStreamCaptureModeGlobal;
+  EXPECT_EQ(api().exchange_capture_mode(&mode), cudaSuccess);
+  auto found = mode;
+  EXPECT_EQ(api().exchange_capture_mode(&mode), cudaSuccess);
+  return found;
+}
+
+TEST(CudaCapture, OfAnotherThreadIsNotEndedByQueriesAndWaits) {
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 1});
+    driver.begin_capture();
+    stream work(device(0));
+    sync_wait(runtime, wait_for_stream(work));
+    auto last = work.record();
+    last.synchronize();
+    EXPECT_TRUE(last.is_complete());
+    work.synchronize();
+    EXPECT_TRUE(work.is_idle());
+  }
+  EXPECT_EQ(mode_of_this_thread(), cudaStreamCaptureModeGlobal);
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
+
+TEST(FakeDriver, NoticesCallsThatEndACapture) {
+  fake_driver driver;
+  stream work(device(0));
+  EXPECT_EQ(api().stream_query(work.handle()), cudaSuccess);
+  driver.begin_capture();
+  EXPECT_EQ(api().stream_query(work.handle()), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(first_fault(driver), "stream_query ended a capture");
+  driver.end_capture();
+  EXPECT_EQ(api().stream_query(work.handle()), cudaSuccess);
 }
 
 TEST(FakeDriver, NoticesMemoryThatIsUsedBeforeAnotherStreamHasAllocatedIt) {

@@ -1,6 +1,7 @@
 #include <lade/batch.hpp>
 #include <lade/cuda/error.hpp>
 #include <lade/cuda/to_device.hpp>
+#include <lade/cuda/to_host.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/run.hpp>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -121,7 +123,7 @@ TEST_P(ToDevice, OrdersTheStreamOfTheTrainerNotTheThread) {
   runtime runtime({.threads = 2});
   stream trainer(device(0));
   auto step = stream(device(0));
-  std::vector<std::vector<std::int32_t>> seen(25);
+  std::vector<host_values<std::int32_t>> seen(25);
   std::size_t steps = 0;
   auto release = where.block(trainer);
   auto items = runtime.run(numbered_batches(50) | to_device({.buffers = 2}));
@@ -145,8 +147,8 @@ TEST_P(ToDevice, WritesEachBatchToTheSameAddresses) {
   fixed.emplace_back("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000)));
   fixed.emplace_back("labels", tensor({element_type::i64, {2}}, block.slice(8192, 16)));
   auto batches = numbered_batches(21) | to_device({.into = fixed});
-  std::vector<std::vector<std::int32_t>> seen(11);
-  std::vector<numbers_list> labels(11);
+  std::vector<host_values<std::int32_t>> seen(11);
+  std::vector<host_values<std::int64_t>> labels(11);
   std::size_t steps = 0;
   auto release = where.block(trainer);
   for (auto& batch : runtime.run(batches)) {
@@ -238,7 +240,155 @@ TEST_P(ToDevice, HasStatesToResumeFrom) {
   EXPECT_EQ(rest.front().samples().front().key(), "4");
 }
 
+static std::vector<named_tensor> fixed_data(const device_block& in) {
+  return {named_tensor("data", tensor({element_type::i32, {2, 1000}}, in.slice(0, 8000)))};
+}
+
+TEST_P(ToDevice, ABatchAtFixedAddressesIsValidUntilAnotherIsCopiedThere) {
+  world where(GetParam());
+  runtime runtime({.threads = 2});
+  stream trainer(device(0));
+  device_block block(*std::make_shared<device_memory>(device(0)), 8000, trainer);
+  auto fixed = fixed_data(block);
+  auto kept = test::collect(runtime, numbered_batches(4) | to_device({.into = fixed}));
+  auto &first = kept.at(0), &second = kept.at(1);
+  for (int i = 0; i < 2; ++i) {
+    first.wait_on(trainer);
+    EXPECT_TRUE(is_numbered(values<std::int32_t>(first.tensor(), trainer), 0));
+  }
+  second.wait_on(trainer);
+  EXPECT_EQ(code_of([&] { first.wait_on(trainer); }), errc::invalid_argument);
+  EXPECT_THAT(error_message([&] { first.wait_on(trainer); }),
+              HasSubstr("a later one has been copied there"));
+  second.wait_on(trainer);
+  EXPECT_TRUE(is_numbered(values<std::int32_t>(second.tensor(), trainer), 2));
+}
+
 // Over the fake driver alone.
+
+// A world of two batches that are copied to the same addresses, whose GPU works when it is told.
+class TwoBatchesAtFixedAddresses : public testing::Test {
+ protected:
+  TwoBatchesAtFixedAddresses() { first_.synchronize(); }
+  ~TwoBatchesAtFixedAddresses() override {
+    driver_.run();
+    kept_.clear();
+    driver_.run();
+    EXPECT_THAT(driver_.faults(), IsEmpty());
+  }
+
+  host_values<std::int32_t>& read(std::size_t batch, const stream& on) {
+    queue_copy(kept_.at(batch).tensor(), seen_.at(batch), on);
+    return seen_.at(batch);
+  }
+
+  fake_driver driver_{{.works_by_itself = false}};
+  runtime runtime_{{.threads = 2}};
+  stream first_{device(0)}, second_{device(0)};
+  device_block block_{*std::make_shared<device_memory>(device(0)), 8000, first_};
+  std::vector<named_tensor> fixed_ = fixed_data(block_);
+  std::vector<device_batch> kept_ =
+      test::collect(runtime_, numbered_batches(4) | to_device({.into = fixed_}));
+  std::vector<host_values<std::int32_t>> seen_{2};
+};
+
+TEST_F(TwoBatchesAtFixedAddresses, AreCopiedOnceForAllStreamsAndAllWait) {
+  auto copies = driver_.calls("memcpy_async");
+  auto release = driver_.block(first_.handle());
+  kept_[0].wait_on(first_);
+  kept_[0].wait_on(second_);
+  kept_[0].wait_on(first_);
+  EXPECT_EQ(driver_.calls("memcpy_async"), copies + 1);
+  auto& seen = read(0, second_);
+  driver_.run();
+  EXPECT_FALSE(second_.is_idle());
+  release();
+  driver_.run();
+  EXPECT_TRUE(is_numbered(seen, 0));
+}
+
+TEST_F(TwoBatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfTheOneBefore) {
+  auto release = driver_.block(first_.handle());
+  kept_[0].wait_on(first_);
+  auto& before = read(0, first_);
+  kept_[1].wait_on(second_);
+  auto& after = read(1, second_);
+  driver_.run();
+  EXPECT_FALSE(second_.is_idle());
+  release();
+  driver_.run();
+  EXPECT_TRUE(is_numbered(before, 0));
+  EXPECT_TRUE(is_numbered(after, 2));
+}
+
+// Its streams need not exist any more.
+TEST_F(TwoBatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfOneThatIsDestroyed) {
+  std::function<void()> release;
+  {
+    stream user(device(0));
+    release = driver_.block(user.handle());
+    auto external = stream::external(user.handle(), device(0));
+    kept_[0].wait_on(external);
+    (void)read(0, external);
+    kept_.erase(kept_.begin());
+  }
+  kept_[0].wait_on(second_);
+  driver_.run();
+  EXPECT_FALSE(second_.is_idle());
+  release();
+  driver_.run();
+  EXPECT_TRUE(is_numbered(seen_[0], 0));
+  EXPECT_TRUE(second_.is_idle());
+}
+
+TEST_F(TwoBatchesAtFixedAddresses, AreNotCopiedBehindWorkAfterARecordedPoint) {
+  kept_[0].wait_on(first_);
+  kept_[0].record_on(first_);
+  auto release = driver_.block(first_.handle());
+  kept_[1].wait_on(second_);
+  auto& seen = read(1, second_);
+  driver_.run();
+  EXPECT_TRUE(is_numbered(seen, 2));
+  release();
+}
+
+TEST_F(TwoBatchesAtFixedAddresses, AreTriedAgainAfterAFailure) {
+  kept_[0].wait_on(first_);
+  driver_.fail_next("memcpy_async", cudaErrorUnknown);
+  EXPECT_EQ(code_of([&] { kept_[1].wait_on(first_); }), cuda_code(cudaErrorUnknown));
+  EXPECT_EQ(code_of([&] { kept_[0].wait_on(first_); }), errc::invalid_argument);
+  kept_[1].wait_on(first_);
+  auto& seen = read(1, first_);
+  driver_.run();
+  EXPECT_TRUE(is_numbered(seen, 2));
+}
+
+// Two tensors of each batch.
+TEST(ToDeviceMemory, HoldsTheBatchesOfItsBuffersAndThoseThatAreReady) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  driver.hold();
+  for (auto [buffers, ready] : {std::pair(8u, 1u), std::pair(1u, 6u)}) {
+    auto copies_before = driver.calls("memcpy_async");
+    auto copies = [&] { return driver.calls("memcpy_async") - copies_before; };
+    auto batches = numbered_batches(-1) | to_device({.buffers = buffers});
+    auto items = runtime.run(batches, {.ready = ready});
+    while (copies() < 2 * (buffers + ready)) std::this_thread::yield();
+    EXPECT_EQ(copies(), 2 * (buffers + ready));
+  }
+  driver.release();
+}
+
+TEST(ToDeviceCapture, OfAnotherThreadIsNotEndedByARun) {
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2});
+    driver.begin_capture();
+    EXPECT_THAT(test::collect(runtime, numbered_batches(40) | to_device() | to_host()), SizeIs(20));
+    EXPECT_GT(driver.calls("host_alloc"), 0u);
+  }
+  EXPECT_THAT(driver.faults(), IsEmpty());
+}
 
 TEST(ToDeviceMemory, ReturnsBehindTheStreamOfTheTrainer) {
   fake_driver driver;
@@ -284,7 +434,7 @@ TEST(ToDeviceStop, LeavesCopiesInFlightTheirMemory) {
   {
     runtime runtime({.threads = 2, .memory_bytes = 100'000});
     stream trainer(device(0));
-    std::vector<std::int32_t> seen;
+    host_values<std::int32_t> seen;
     driver.hold();
     {
       auto items = runtime.run(numbered_batches(-1) | to_device());
@@ -550,6 +700,11 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
               HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
   EXPECT_EQ(into("data", tensor({element_type::i32, {5, 1000}}, block.slice(0, 20'000))),
             "no exception");
+  std::vector<named_tensor> overlapping{
+      named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))),
+      named_tensor("labels", tensor({element_type::i64, {2}}, block.slice(7992, 16)))};
+  EXPECT_THAT(error_message([&] { to_device({.into = overlapping}); }),
+              HasSubstr("to_device into labels: it overlaps with data"));
   std::vector<named_tensor> twice(
       2, named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))));
   EXPECT_THAT(error_message([&] { to_device({.into = twice}); }),
@@ -564,8 +719,14 @@ static device_batch batch_of(std::vector<named_tensor> tensors) {
           block.home().record()};
 }
 
+static tensor device_tensor(const tensor_spec& spec, int gpu = 0) {
+  device on(gpu);
+  device_block block(*std::make_shared<device_memory>(on), 100, stream(on));
+  return {spec, block.slice(0, spec.bytes())};
+}
+
 static named_tensor tensor_called(const std::string& name) {
-  return {name, tensor(element_type::u8, {1, 8})};
+  return {name, device_tensor({element_type::u8, {1, 8}})};
 }
 
 TEST(DeviceBatch, FindsTensorsByName) {
@@ -595,6 +756,37 @@ TEST(DeviceBatch, NeedsTensorsOfDifferentNames) {
   EXPECT_THAT(error_message([] { batch_of({}); }), HasSubstr("it has no tensor"));
   EXPECT_THAT(error_message([] { batch_of({tensor_called("a"), tensor_called("a")}); }),
               HasSubstr("two tensors are called a"));
+}
+
+TEST(DeviceBatch, NamesWhatDoesNotBelongToIt) {
+  fake_driver driver({.devices = 2});
+  auto batch_with = [](const tensor& data, std::optional<tensor> labels = {}, int block_gpu = 0) {
+    return error_message([&] {
+      device on(block_gpu);
+      device_block block(*std::make_shared<device_memory>(on), 100, stream(on));
+      device_batch({named_tensor("image", data)}, {sample("a"), sample("b")}, std::move(labels),
+                   {block}, event(device(0)));
+    });
+  };
+  auto image = device_tensor({element_type::u8, {2, 8}});
+  EXPECT_EQ(batch_with(image), "no exception");
+  EXPECT_EQ(batch_with(image, device_tensor({element_type::i64, {2}})), "no exception");
+  EXPECT_THAT(batch_with(device_tensor({element_type::u8, {3, 8}})),
+              HasSubstr("make a batch of a GPU: tensor image is [3, 8], and there are 2 samples"));
+  EXPECT_THAT(batch_with(device_tensor({element_type::u8, {}})), HasSubstr("tensor image is []"));
+  EXPECT_THAT(batch_with(tensor(element_type::u8, {2, 8})),
+              HasSubstr("tensor image is in cpu, and the event is of cuda:0"));
+  EXPECT_THAT(batch_with(device_tensor({element_type::u8, {2, 8}}, 1)),
+              HasSubstr("tensor image is in cuda:1, and the event is of cuda:0"));
+  EXPECT_THAT(batch_with(image, device_tensor({element_type::i64, {3}})),
+              HasSubstr("the labels are i64[3], not i64[2] in one piece"));
+  EXPECT_THAT(batch_with(image, device_tensor({element_type::f32, {2}})),
+              HasSubstr("the labels are f32[2], not i64[2] in one piece"));
+  EXPECT_THAT(batch_with(image, tensor(element_type::i64, {2})),
+              HasSubstr("the tensor of the labels is in cpu"));
+  EXPECT_THAT(batch_with(image, {}, 1), HasSubstr("a block is in cuda:1"));
+  managed_memory managed(device(0));
+  EXPECT_EQ(batch_with(tensor({element_type::u8, {2, 8}}, buffer(16, managed))), "no exception");
 }
 
 TEST(DeviceBatch, SaysIfAStreamCannotBeOrdered) {

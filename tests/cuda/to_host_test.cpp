@@ -1,3 +1,4 @@
+#include <lade/buffer_pool.hpp>
 #include <lade/cuda/error.hpp>
 #include <lade/cuda/to_device.hpp>
 #include <lade/cuda/to_host.hpp>
@@ -10,8 +11,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,7 +68,7 @@ TEST_P(ToHost, IsOrderedBehindTheProducer) {
   runtime runtime({.threads = 2});
   auto memory = std::make_shared<device_memory>(device(0));
   stream producer(device(0));
-  std::vector<std::int32_t> source(1000, 7);
+  host_values<std::int32_t> source(1000, 7);
   std::vector<std::function<void()>> releases;
   auto produce = [&](int) {
     device_block block(*memory, 4000, producer);
@@ -85,7 +89,7 @@ TEST_P(ToHost, IsOrderedBehindTheProducer) {
   releases.front()();
   auto batch = items.wait_next();
   ASSERT_TRUE(batch);
-  EXPECT_EQ(elements(batch->tensor()), source);
+  EXPECT_EQ(elements(batch->tensor()), std::vector<std::int32_t>(1000, 7));
 }
 
 TEST_P(ToHost, IsAStageOfTheTableOfTheRun) {
@@ -121,17 +125,43 @@ TEST(ToHostMemory, IsPinnedOnNoReactor) {
   EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
+// No copy back ends, so the stage takes no more batches than it has buffers.
+TEST(ToHostMemory, IsBounded) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  driver.hold();
+  {
+    auto items =
+        runtime.run(numbered_batches(-1) | to_device({.buffers = 30}) | to_host({.buffers = 2}));
+    // Two tensors each of the batches that wait for a copy back.
+    while (driver.calls("memcpy_async") < 2u * 30) std::this_thread::yield();
+    EXPECT_LE(items.statistics().stages.back().in, 2u);
+  }
+  driver.release();
+}
+
 TEST(ToHostStop, LeavesCopiesInFlightTheirMemory) {
+  arena memory(buffer(std::size_t{1} << 20), "download");
   fake_driver driver;
   {
     runtime runtime({.threads = 2});
     driver.hold();
     {
-      auto items = runtime.run(numbered_batches(-1) | to_device() | to_host());
+      auto items = runtime.run(numbered_batches(-1) | to_device() | to_host({.memory = &memory}));
       // Two tensors each of the three batches that the stages hold, and two copies back.
       while (driver.calls("memcpy_async") < 8) std::this_thread::yield();
     }  // the run ends, though no copy has begun
+    // Others write to the memory that is free.
+    auto pool = runtime.memory().over(memory);
+    std::vector<buffer> others;
+    for (int i = 0; i < 8; ++i) {
+      others.push_back(pool.allocate_now(8064));  // as much as a batch takes
+      std::memset(others.back().data(), 0x5A, 8064);
+    }
     driver.release();
+    device(0).synchronize();
+    auto is_untouched = [](std::byte each) { return each == std::byte{0x5A}; };
+    for (auto& each : others) EXPECT_TRUE(std::ranges::all_of(each.bytes(), is_untouched));
   }
   device(0).synchronize();
   EXPECT_THAT(driver.faults(), IsEmpty());
@@ -196,6 +226,16 @@ TEST(ToHostFailure, ATensorThatIsNotInOnePieceIsRefused) {
               for ([[maybe_unused]] auto& each : runtime.run(copies)) {}
             }),
             errc::invalid_argument);
+}
+
+TEST(ToHostFailure, BatchesAtFixedAddressesAreRefused) {
+  fake_driver driver;
+  runtime runtime({.threads = 2});
+  device_block block(*std::make_shared<device_memory>(device(0)), 8000, stream(device(0)));
+  std::vector<named_tensor> fixed{
+      named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000)))};
+  auto copies = numbered_batches(4) | to_device({.into = fixed}) | to_host();
+  EXPECT_EQ(code_of([&] { test::collect(runtime, copies); }), errc::invalid_argument);
 }
 
 TEST(ToHostOptions, ThatCannotWorkAreRefused) {

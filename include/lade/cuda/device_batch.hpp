@@ -19,14 +19,23 @@
 
 namespace lade::cuda {
 
+class host_copies;
+
 namespace detail {
 
 class device_copies;
+struct fixed_tensors;
 
 // A tensor with a fixed address, and the tensor that is copied to it.
 struct placement {
   lade::tensor from;
   lade::tensor to;
+};
+
+// Those of a batch; none without tensors of fixed addresses.
+struct placements {
+  std::shared_ptr<fixed_tensors> in;
+  std::vector<placement> copies;
 };
 
 }  // namespace detail
@@ -49,8 +58,12 @@ struct placement {
 class device_batch {
  public:
   // For stages that make such batches. `blocks`: the memory of the tensors and labels. `ready`: an
-  // event behind the work that writes them. Throws error(invalid_argument) if there is no tensor,
-  // or two have the same name.
+  // event behind the work that writes them. Throws error(invalid_argument)
+  // - if there is no tensor, or two have the same name,
+  // - if a tensor has no part for each sample in its first dimension,
+  // - if `labels` is not i64 [samples.size()] in one piece,
+  // - if a tensor, the labels or a block is not in memory of the event's device. Managed memory is
+  //   that of every device.
   device_batch(std::vector<named_tensor> tensors, std::vector<sample> samples,
                std::optional<lade::tensor> labels, std::vector<device_block> blocks, event ready);
 
@@ -80,6 +93,10 @@ class device_batch {
 
   // Work that is queued on the stream from now on finds the tensors written. Throws error. With
   // stream::per_thread_default, call record_on() behind the work, on the same thread.
+  //
+  // With to_device_options::into, the first call copies the batch to the fixed tensors, behind the
+  // work of all streams that use the batch in them; later calls copy nothing. The batch is valid
+  // until another one is copied there. From then on, the call throws error(invalid_argument).
   void wait_on(const stream& user) const;
 
   // Work that is queued on the stream from now on does not use the tensors. Without this call the
@@ -91,11 +108,14 @@ class device_batch {
 
  private:
   friend class detail::device_copies;
+  friend class host_copies;
   struct contents;
+
+  bool is_at_fixed_addresses() const noexcept;
 
   device_batch(std::vector<named_tensor> tensors, std::vector<sample> samples,
                std::optional<lade::tensor> labels, std::vector<device_block> blocks, event ready,
-               std::vector<detail::placement> placements);
+               detail::placements placements);
 
   std::shared_ptr<contents> contents_;
 };

@@ -33,6 +33,7 @@
 #include "../../../cuda/resample_queue.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"
+#include "../../../cuda/stream_users.cpp"
 #include "../../../cuda/to_device.cpp"
 #include "../../../cuda/to_host.cpp"
 #include "../../../cuda/transfers.cpp"

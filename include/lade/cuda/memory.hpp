@@ -44,8 +44,9 @@ struct pinned_memory_options {
 // - if the driver refuses to pin,
 // - at the limit,
 // - on a reactor thread if no region has room, because pinning blocks for tens of milliseconds.
-// Copies from ordinary pages are correct, but slower. Kernels cannot access them, although where()
-// returns the same device. stats() counts such allocations; refusal() returns the reason.
+// Copies from ordinary pages are correct, but slower. A kernel that accesses them ends the
+// process's use of the GPU, although where() returns the same device, and DLPack passes it on.
+// stats() counts such allocations; refusal() returns the reason.
 //
 // to_device() uses pinned memory without being given any. A pinned_memory for a whole runtime also
 // serves reactor threads, which read files into it, so reserve as much as the runtime may use:
@@ -127,10 +128,8 @@ namespace detail {
 // Addresses that are aligned to more than CUDA aligns what it allocates. Thread: any.
 class aligned_addresses {
  public:
-  // How many bytes more must be allocated.
-  static std::size_t extra_bytes(std::size_t alignment) noexcept {
-    return alignment > given ? alignment : 0;
-  }
+  // How many bytes to allocate. Throws error(not_enough_memory) where nothing has so many.
+  static std::size_t all_bytes(std::size_t bytes, std::size_t alignment);
 
   // An address in an allocation of that many bytes, the extra ones included. Throws std::bad_alloc.
   void* align(void* memory, std::size_t bytes, std::size_t alignment);
@@ -141,6 +140,10 @@ class aligned_addresses {
 
  private:
   static constexpr std::size_t given = 256;
+
+  static std::size_t extra_bytes(std::size_t alignment) noexcept {
+    return alignment > given ? alignment : 0;
+  }
 
   std::mutex mutex_;
   std::map<void*, std::pair<void*, std::size_t>> allocations_;  // guarded by the mutex
@@ -170,7 +173,9 @@ class managed_memory final : public memory_resource {
 
   void* allocate(std::size_t bytes, std::size_t alignment) override;
   void deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept override;
-  lade::device where() const noexcept override { return {lade::device::kind::cuda_managed, 0}; }
+  lade::device where() const noexcept override {
+    return {lade::device::kind::cuda_managed, on_.index()};
+  }
   std::string_view name() const noexcept override { return "managed memory"; }
 
   device on() const noexcept { return on_; }
@@ -194,8 +199,9 @@ class device_resource : public memory_resource {
  public:
   explicit device_resource(device on) : on_(on), own_(on) {}
 
-  // `order`: a stream of this device. The alignment is at least 256 bytes. Throws error.
-  void* allocate(std::size_t bytes, const stream& order) { return do_allocate(bytes, order); }
+  // `order`: a stream of this device. The alignment is at least 256 bytes. Throws error, also if
+  // the class of the program returns null.
+  void* allocate(std::size_t bytes, const stream& order);
 
   // Frees the memory when `order` has passed the work that is queued now. It may be another stream
   // than the one that allocated. `bytes`: as it was allocated.

@@ -15,7 +15,8 @@ struct stream_options {
   int priority = 0;  // lower numbers first; CUDA clamps it to what the device has
 };
 
-// A stream: work that is queued on it runs in order. Copies refer to the same stream.
+// A stream: work that is queued on it runs in order. Copies refer to the same stream. There is no
+// move: what was moved from is still a copy, since an empty stream would be CUDA's default stream.
 //
 //   lade::cuda::stream mine(lade::cuda::device(0));
 //   kernel<<<blocks, threads, 0, mine.handle()>>>(...);
@@ -29,6 +30,8 @@ class stream {
   // A new stream, which does not synchronize with the legacy default stream. The last copy destroys
   // it; queued work still runs. Throws error.
   explicit stream(device on, const stream_options& options = {});
+  stream(const stream&) = default;
+  stream& operator=(const stream&) = default;
 
   // A stream of other code, such as a framework's. It must outlive all copies.
   static stream external(CUstream_st* handle, device on) { return stream(handle, on); }

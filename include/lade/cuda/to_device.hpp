@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,8 @@ namespace lade::cuda {
 struct to_device_options {
   int device = 0;  // the number of the GPU
 
-  // How many batches are copied ahead of the next stage: 1 to 1,048,576.
+  // How many batches are copied ahead of the next stage: 1 to 1,048,576. It does not bound the
+  // memory of the GPU alone: see to_device().
   unsigned buffers = 2;
 
   // Tensors of fixed addresses on the GPU, for CUDA graphs: a tensor of a batch, or its labels
@@ -53,6 +55,9 @@ class to_device_settings {
   const tensor* find_fixed(const std::string& name) const noexcept;
   std::span<const named_tensor> into() const noexcept { return into_; }
 
+  // What is in the tensors of `into`; null if there are none.
+  const std::shared_ptr<fixed_tensors>& fixed() const noexcept { return fixed_; }
+
  private:
   void require_pinned(const memory_resource& memory) const;
   void require_into(const named_tensor& each) const;
@@ -60,6 +65,7 @@ class to_device_settings {
   to_device_options options_;
   std::string name_;
   std::vector<named_tensor> into_;
+  std::shared_ptr<fixed_tensors> fixed_;
 };
 
 }  // namespace detail
@@ -90,13 +96,24 @@ class to_device_stage {
 // from there. Other batches are staged: copied to pinned memory first. They are counted in
 // transfer_statistics::staged_bytes.
 //
+// Memory of the GPU: where this is the last stage of a run, `buffers` + run_options::ready + 1
+// batches lie there at most: those of the stage, those that are ready, and the one in the loop.
+// Batches that the program keeps, and those of stages behind this one, add to them.
+//
 // Host memory is kept until the copies from it have finished, also if the run is stopped or fails.
 // The end of the run does not wait for that; the end of the runtime does.
 //
-// With `into`, the tensors of all batches are the given ones. wait_on() queues a copy to them, on
-// the stream that it orders. So steps on one stream each find their batch at the same addresses.
-// Each batch must fit: the same type and shape, except that it may have fewer samples. It must have
-// a tensor for each given one. A shorter batch leaves the rest of the fixed tensors as it was.
+// With `into`, the tensors of all batches are the given ones. The first wait_on() of a batch queues
+// a copy to them, on the stream that it orders, so that each step finds its batch at the same
+// addresses:
+// - A batch is valid until another one is copied there; from then on its wait_on() throws
+//   error(invalid_argument). Samples and ready() stay valid.
+// - The copy waits for the work that is queued by then on the streams of the batch before.
+// - Each batch must fit: the same type and shape, except that it may have fewer samples. It must
+//   have a tensor for each given one. A shorter batch leaves the rest of the fixed tensors as it
+//   was.
+// - The tensors must not overlap. Give them to one stage only, and let one run of it at a time use
+//   its batches. to_host() refuses them: it copies several batches at a time.
 //
 // Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
 // such GPU. A failure of the GPU ends the run, whatever its `on_error` is.

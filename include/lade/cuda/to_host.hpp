@@ -43,7 +43,8 @@ class to_host_stage {
 // kept until the copies have finished. The end of the run does not wait for that; the end of the
 // runtime does.
 //
-// Tensors must be contiguous; others fail the run with error(invalid_argument).
+// Tensors must be contiguous, and not those of to_device_options::into; others fail the run with
+// error(invalid_argument).
 //
 // Throws error(invalid_argument) that names the option that cannot work. A failure of the GPU ends
 // the run, whatever its `on_error` is.
