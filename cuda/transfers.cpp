@@ -58,7 +58,7 @@ const stream& transfers::to_host(device from) {
 // Without memory for a coroutine, this thread waits.
 void transfers::keep(const event& until, std::vector<buffer> memory,
                      std::function<void()> then) noexcept {
-  if (memory.empty()) return;
+  if (memory.empty() && !then) return;
   try {
     held_.start(wait_and_call(until, memory, then));
   } catch (...) {

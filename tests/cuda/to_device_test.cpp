@@ -29,6 +29,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../../cuda/transfers.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/temp_dir.hpp"
 #include "batches.hpp"
@@ -657,6 +658,17 @@ TEST(ToDeviceTrace, ShowsThatCopiesHaveFinished) {
   std::string text{std::istreambuf_iterator<char>(file), {}};
   for (auto* count : {"3", "2", "1", "0"})
     EXPECT_THAT(text, HasSubstr(std::string("\"queued\":") + count + "}"));
+}
+
+TEST(ToDeviceTrace, HearsOfTheEndOfCopiesOfNoBytes) {
+  fake_driver driver;
+  std::atomic<bool> has_heard = false;
+  {
+    runtime runtime({.threads = 2});
+    const stream copying(device(0));
+    transfers::of(runtime).keep(copying.record(), {}, [&] { has_heard = true; });
+  }
+  EXPECT_TRUE(has_heard);
 }
 
 // The trace is gone when the copies finish.
