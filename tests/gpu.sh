@@ -7,7 +7,8 @@
 #   test       all tests of the module cuda, on the GPU and over a replaced driver
 #   memcheck   the tests of the suites Gpu* under compute-sanitizer: memory errors and leaks
 #   racecheck  the same: races of threads in shared memory
-#   bench      the benchmarks and a training, and whether their figures reach the gates
+#   bench      the benchmarks and a training, and whether their figures reach the gates; torchvision's
+#              decoder of JPEGs beside them, where Python has one that uses the GPU
 #   video      the tests of decoding videos, NVDEC's benchmark with its gate, and the loaders
 #   video-memcheck
 #              these tests under compute-sanitizer
@@ -128,11 +129,13 @@ benchmarks() {
   local program
   measure train_cuda --device 0 --epochs 5 --draws 20 --step-ratio 1.2
   for program in "$where"/bin/*_bench; do measure "$(basename "$program")"; done
+  ! command -v python3 > /dev/null || run torch_jpeg python3 "$root/tests/bench/torch_jpeg.py"
   echo '=== gates'
   gate 'copies to the GPU beside a bare loop' transfer_bench 224 '"share": ' '>= 0.95'
   gate 'CPU time of to_device, us a batch' transfer_bench '' '"cpu_us_per_batch": ' '<= 20'
   gate 'leaving a run with copies in flight, ms' stop_copies_bench '' '"max_ms": ' '<= 100'
   gate 'GPU idle in a training, %' train_cuda '^epoch [1-9]' 'GPU idle ' '<= 2'
+  gate 'accuracy of the training, %' train_cuda '^epoch 4' 'accuracy ' '>= 99'
   gate 'fused kernel beside a copy' kernels_bench 'u8 hwc to|crop and flip|resize 500' \
     '"share_of_copy": ' '>= 0.8'
   gate 'nvJPEG beside a bare loop' jpeg_bench '' '"ratio": ' '>= 0.95'
@@ -140,10 +143,12 @@ benchmarks() {
 
 video() {
   run_tests
-  run video_loader "$where/bin/video_loader" "$where/clips" --device 0 --batch 4
+  measure video_loader "$where/clips" --device 0 --batch 4
+  LD_LIBRARY_PATH+=:$root/build-gpu/gpu/lib  # nvJPEG, if the other programs are unpacked
   run image_loader "$where/bin/image_loader" "$root/tests/data/photos" --device 0 --epochs 20
   measure nvdec_bench --dir "$where/clips"
   echo '=== gates'
+  gate 'clips of the loader that the CPU decodes' video_loader '' 'by NVDEC, ' '<= 0'
   gate 'NVDEC beside a bare loop' nvdec_bench '' '"ratio": ' '>= 0.95'
 }
 
@@ -154,7 +159,7 @@ part=${1:-}
 case $part in
   about | test | memcheck | racecheck | bench) use gpu './dev gpu-programs' ;;
   video | video-memcheck) use video './dev gpu-video-programs' ;;
-  *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  *) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 heading
 case $part in
