@@ -107,9 +107,21 @@ class TrainLibtorch(unittest.TestCase):
         broken = self.directory / "broken"
         broken.mkdir()
         whole = (self.trained / "checkpoint").read_bytes()
-        for contents in b"nonsense", whole[:len(whole) // 2]:
+        for contents in b"", b"nonsense", whole[:len(whole) // 2], whole + b"0":
             (broken / "checkpoint").write_bytes(contents)
-            self.assertIn(f"read {broken}/checkpoint: ", self.refused(self.data, broken, *TINY))
+            self.assertIn(f"read {broken}/checkpoint: it is damaged", self.refused(self.data, broken, *TINY))
+
+    # A weight of the network, for instance.
+    def test_a_checkpoint_of_which_one_bit_is_another_is_an_error(self):
+        flipped = self.directory / "flipped"
+        flipped.mkdir()
+        whole = bytearray((self.trained / "checkpoint").read_bytes())
+        for share in 0.1, 0.3, 0.5, 0.7, 0.9, 1:
+            at = int(share * (len(whole) - 1))
+            whole[at] ^= 0x40
+            (flipped / "checkpoint").write_bytes(whole)
+            whole[at] ^= 0x40
+            self.assertIn(f"read {flipped}/checkpoint: it is damaged", self.refused(self.data, flipped, *TINY))
 
     def test_folders_that_cannot_be_trained_on_are_named(self):
         run_directory = self.directory / "nothing"
