@@ -12,6 +12,7 @@
 #   video      the tests of decoding videos, NVDEC's benchmark with its gate, and the loaders
 #   video-memcheck
 #              these tests under compute-sanitizer
+#   cores      the pipeline of images on all CPUs beside as many processes of the bare loop; uses no GPU
 #
 # The output begins with date, GPU, driver and commit, as docs/benchmarks.md records them. A gate is
 # a line "PASS" or "FAIL" with the figure and its limit. The exit status is 1 if a test, a program or
@@ -152,14 +153,39 @@ video() {
   gate 'NVDEC beside a bare loop' nvdec_bench '' '"ratio": ' '>= 0.95'
 }
 
+# figure_in NAME: the largest figure of that name in lines of JSON.
+figure_in() {
+  awk -v name="\"$1\": " '
+    at = index($0, name) { figure = substr($0, at + length(name)) + 0; if (figure > most) most = figure }
+    END { print most + 0 }'
+}
+
+# Five rounds, of which the median counts. The slowest process counts.
+cores() {
+  local count round process ours theirs images=4096
+  local loader=(--dir "$figures/corpus" --transform train --layout chw_f32 --images)
+  count=$(nproc)
+  run make_corpus "$where/bin/make_corpus" --photos "$root/tests/data/photos" --out "$figures/corpus"
+  for round in {1..5}; do
+    ours=$("$where/bin/loader_bench" "${loader[@]}" $((count * images)) --threads "$count" | figure_in images_per_s)
+    theirs=$(for ((process = 0; process < count; ++process)); do
+      "$where/bin/bare_loop" "${loader[@]}" $images --threads 1 &
+    done | figure_in wall_s)
+    echo "$round $ours $theirs" >&2
+    awk -v ours="$ours" -v images=$((count * images)) -v wall_s="$theirs" 'BEGIN { print ours * wall_s / images }'
+  done | sort -g | sed -n '3s/.*/{"program": "cores", "ratio": &}/p' | tee "$figures/cores"
+  echo '=== gates'
+  gate "one process on $count CPUs beside $count processes" cores '' '"ratio": ' '>= 0.85'
+}
+
 arguments=()
 figures=$(mktemp -d)
 trap 'rm -rf "$figures"' EXIT
 part=${1:-}
 case $part in
   about | test | memcheck | racecheck | bench) use gpu './dev gpu-programs' ;;
-  video | video-memcheck) use video './dev gpu-video-programs' ;;
-  *) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  video | video-memcheck | cores) use video './dev gpu-video-programs' ;;
+  *) sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 heading
 case $part in
@@ -169,6 +195,7 @@ case $part in
   racecheck) sanitize racecheck ;;
   bench) benchmarks ;;
   video) video ;;
+  cores) cores ;;
 esac
 if ((${#failed[@]} > 0)); then
   printf 'failed: %s\n' "${failed[@]}"

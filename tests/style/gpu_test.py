@@ -219,6 +219,25 @@ class Gpu(unittest.TestCase):
                              ["nvidia-smi", "surfaces_test", "video_loader", "image_loader", "nvdec_bench"])
             self.assertEqual(self.calls()[-1], f"nvdec_bench --dir {where}/clips")
 
+    # What two processes of the bare loop do in 4 s, lade does in as many seconds as its rate says.
+    def cores(self, images_per_s):
+        self.machine("nproc", "2\n")
+        ours = '{"program": "loader_bench", "images_per_s": %s, "images_per_cpu_s": 9999}\n' % images_per_s
+        where = self.built("video", {"make_corpus": "", "loader_bench": ours,
+                                     "bare_loop": '{"images_per_s": 1024, "wall_s": 4.000, "cpu_s": 4}\n'})
+        return where, *self.gpu("cores")
+
+    def test_one_process_on_all_cpus_is_held_against_as_many_processes(self):
+        where, status, output, _ = self.cores(2048 * 0.86)
+        self.assertEqual((status, self.gates(output, "FAIL")), (0, []), output)
+        self.assertEqual(self.gates(output, "PASS"),
+                         ["one process on 2 CPUs beside 2 processes: 0.86, gate >= 0.85"])
+        self.assertEqual(sum(call.startswith("bare_loop ") for call in self.calls()), 10)
+        loads = [call for call in self.calls() if call.startswith("loader_bench ")]
+        self.assertEqual(len(loads), 5)
+        self.assertTrue(loads[0].endswith("--images 8192 --threads 2"), loads[0])
+        self.assertEqual(self.cores(2048 * 0.84)[1], 1)
+
     def test_programs_are_unpacked_once_and_again_when_others_are_packed(self):
         where = self.video()
         self.gpu("video")
