@@ -8,7 +8,7 @@
 
 #include <string>
 
-static std::string who_decoded(const lade::cuda::decode_clips& decode) {
+static std::string clips_by_whom(const lade::cuda::decode_clips& decode) {
   const auto by = decode.stats();
   auto text = fmt::format("{} by NVDEC, {} by the CPU", grouped(by.by_gpu), grouped(by.by_cpu));
   return by.by_cpu == 0 ? text : text + ", the first: " + lade::printable(by.reason);
@@ -19,6 +19,6 @@ lade::pipeline<lade::sample_batch> clips_by_gpu(const lade::pipeline<lade::sampl
                                                 const options& wanted, report& result) {
   if (wanted.skip_bad) throw usage_error("--skip-bad does not go with --device");
   const lade::cuda::decode_clips decode(clip, {.device = wanted.device});
-  result.add_row("GPU", [decode] { return who_decoded(decode); });
+  result.add_row("GPU", [decode] { return clips_by_whom(decode); });
   return videos | lade::batch(wanted.batch) | lade::map(decode) | lade::cuda::to_host();
 }

@@ -42,7 +42,7 @@ static lade::sample add_draw(lade::sample file, lade::random draw) {
 }
 
 // As torchvision's RandomResizedCrop; nothing if ten attempts do not fit.
-static std::optional<lade::cuda::crop_box> random_crop(const lade::media::image_options& how,
+static std::optional<lade::cuda::crop_box> random_part(const lade::media::image_options& how,
                                                        lade::random& draw, int width, int height) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = width * draw.uniform(how.min_area, how.max_area) * height;
@@ -61,7 +61,8 @@ static std::optional<lade::cuda::crop_box> random_crop(const lade::media::image_
 }
 
 // As torchvision's Resize of the shorter side and CenterCrop.
-static lade::cuda::crop_box middle(const lade::media::image_options& how, int width, int height) {
+static lade::cuda::crop_box middle_part(const lade::media::image_options& how, int width,
+                                        int height) {
   const auto shorter = static_cast<std::int64_t>(std::nearbyint(how.width * 256.0 / 224));
   const auto begin = [&](int size, int count) {
     const auto resized = shorter * size / std::min(width, height);
@@ -76,16 +77,18 @@ static lade::cuda::crop_box middle(const lade::media::image_options& how, int wi
           .height = height * share(height, how.height)};
 }
 
-static lade::cuda::image_view view_of(const lade::media::image_options& how,
-                                      const lade::sample& file, int width, int height) {
-  if (how.fit != lade::media::image_fit::random_crop) return {.crop = middle(how, width, height)};
+static lade::cuda::image_view view_of_file(const lade::media::image_options& how,
+                                           const lade::sample& file, int width, int height) {
+  if (how.fit != lade::media::image_fit::random_crop)
+    return {.crop = middle_part(how, width, height)};
   lade::random draw(std::bit_cast<std::uint64_t>(file.field("draw").integer()));
-  const auto part = random_crop(how, draw, width, height);
-  return {.crop = part ? *part : middle(how, width, height), .flip = draw.uniform() < how.flip};
+  const auto part = random_part(how, draw, width, height);
+  return {.crop = part ? *part : middle_part(how, width, height),
+          .flip = draw.uniform() < how.flip};
 }
 
-static std::string who_decoded(const lade::cuda::jpeg_decoder& decoder,
-                               const lade::cuda::decode_jpegs& decode) {
+static std::string images_by_whom(const lade::cuda::jpeg_decoder& decoder,
+                                  const lade::cuda::decode_jpegs& decode) {
   const auto by = decoder.stats();
   auto text =
       fmt::format("{} by JPEG engines, {} by its other units, {} by the CPU", grouped(by.hardware),
@@ -114,10 +117,10 @@ lade::pipeline<lade::sample_batch> images_by_gpu(const lade::pipeline<lade::samp
            lade::cuda::to_device({.device = wanted.device}) | lade::cuda::to_host();
   }
   auto view = [image](const lade::sample& of, int width, int height) {
-    return view_of(image, of, width, height);
+    return view_of_file(image, of, width, height);
   };
   const lade::cuda::decode_jpegs decode(*decoder, kind_of(image), view, {.on_error = bad});
-  result.add_row("GPU", [decoder, decode] { return who_decoded(*decoder, decode); });
+  result.add_row("GPU", [decoder, decode] { return images_by_whom(*decoder, decode); });
   // clang-format off
   return files
       | lade::map(add_draw, {.name = "draw"})
