@@ -78,14 +78,20 @@ class connection {
   bool is_amid_answer() const noexcept { return amid_answer_; }
 
   // After the last answer: drops what the peer still sends, until it hangs up. If the socket were
-  // closed earlier, the peer might lose the answer. Returns how many bytes it has dropped.
+  // closed earlier, the peer might lose the answer. Returns how many bytes it has dropped. A stop
+  // ends it, and others have their turn, however fast the peer sends.
   lade::task<std::size_t> finish() const {
     ::shutdown(fd_, SHUT_WR);
+    std::array<char, 4096> some;
     std::size_t dropped = 0;
     while (true) {
-      std::string some = co_await receive_bytes(4096);
-      if (some.empty()) co_return dropped;
-      dropped += some.size();
+      co_await readable();
+      auto received = or_errno(::recv(fd_, some.data(), some.size(), MSG_DONTWAIT));
+      if (received == 0) co_return dropped;
+      if (received > 0)
+        dropped += static_cast<std::size_t>(received);
+      else
+        co_await wait(POLLIN, static_cast<int>(-received), "hang up");
     }
   }
 

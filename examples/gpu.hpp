@@ -1,12 +1,29 @@
-// Batches by way of a GPU: what --device does.
+// What --device does: a GPU decodes. A trainer would use the batches where they are; the loaders
+// copy them back to the host, for their picture.
 
 #pragma once
 
+#include <lade/media/av/clip.hpp>
+#include <lade/media/image.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>
 
-// The batches, copied to the GPU of that number and from there back, both while others are decoded.
-// A trainer would leave out the way back. Throws if the programs were built without lade-cuda; a
-// run fails if there is no such GPU.
-lade::pipeline<lade::sample_batch> by_gpu(const lade::pipeline<lade::sample_batch>& batches,
-                                          int device);
+#include "options.hpp"
+#include "report.hpp"
+
+// Batches of images that GPU `wanted.device` decodes by nvJPEG. Where its library is missing, the
+// CPU decodes, and a copy brings the batches to the GPU. The report gets a row that says who has
+// decoded how many.
+//
+// Throws lade::error if there is no such GPU, or if the program was built without lade-cuda.
+lade::pipeline<lade::sample_batch> images_by_gpu(const lade::pipeline<lade::sample>& files,
+                                                 const lade::media::image_options& image,
+                                                 const options& wanted, report& result);
+
+// The same of clips, by NVDEC. What the GPU cannot decode, and everything if the program was built
+// without lade-nvdec, is left to the CPU. A video that cannot be decoded fails its batch: throws
+// usage_error for --skip-bad.
+lade::pipeline<lade::sample_batch> clips_by_gpu(const lade::pipeline<lade::sample>& videos,
+                                                const lade::media::clip_options& clip,
+                                                const options& wanted, report& result);

@@ -5,6 +5,7 @@
 #include <lade/lade.hpp>
 #include <lade/media/image.hpp>
 
+#include "gpu.hpp"
 #include "loader.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -30,6 +31,7 @@ static loader describe_program() {
   self.val = "in the order of the names; the middle of each image";
   self.floats = "f32 [N, 3, H, W], normalised, rather than u8 [N, H, W, 3]";
   self.decode = "decode_image";
+  self.decode_batch = "decode_jpegs";
   self.own = {{"--fast", "", "resize JPEGs before their colours are converted", "off",
                set_flag<&options::fast>}};
   return self;
@@ -65,12 +67,15 @@ static void load(const options& wanted) {
   // clang-format off
   auto order = lade::from(images);
   if (wanted.train) order = order | lade::shuffle({.seed = wanted.seed});
-  auto batches = order
+  const auto files = order
       | lade::repeat(wanted.epochs)
       | lade::map(lade::io::read,
-                  {.concurrency = wanted.read_ahead, .on_error = bad})
-      | lade::batch_into(lade::media::decode_image(image), {.size = wanted.batch, .on_error = bad});
+                  {.concurrency = wanted.read_ahead, .on_error = bad});
   // clang-format on
+  const auto batches = wanted.device >= 0
+                           ? images_by_gpu(files, image, wanted, result)
+                           : files | lade::batch_into(lade::media::decode_image(image),
+                                                      {.size = wanted.batch, .on_error = bad});
 
   run_loader(image_loader, wanted, runtime, batches, images.size(), result, without);
 }

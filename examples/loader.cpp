@@ -1,6 +1,5 @@
 #include "loader.hpp"
 
-#include "gpu.hpp"
 #include "progress.hpp"
 
 #include <lade/io/directory.hpp>
@@ -79,7 +78,8 @@ void print_heading(const options& wanted, const std::string& what, const lade::r
 
 // What the progress bar shows of a run through `items` items, `epochs` times.
 static progress::status status_of(const loader& program, const lade::run_statistics& run,
-                                  std::uint64_t items, std::uint64_t epochs) {
+                                  std::uint64_t items, const options& wanted) {
+  const std::uint64_t epochs = wanted.epochs;
   progress::status now;
   now.unit = program.many;
   now.total = items * epochs;
@@ -88,7 +88,9 @@ static progress::status status_of(const loader& program, const lade::run_statist
     skipped += stage.skipped;
     if (stage.name == "read") now.bytes = stage.bytes;
     if (stage.name == program.decode) now.items = stage.out + skipped;
+    if (stage.name == program.decode_batch) now.items = stage.out * wanted.batch;
   }
+  if (items > 0) now.items = std::min(now.items, now.total);  // the last batch may not be full
   if (epochs > 1 && items > 0)
     now.what = fmt::format("epoch {} of {}", std::min(now.items / items + 1, epochs), epochs);
   return now;
@@ -104,12 +106,12 @@ void run_loader(const loader& program, const options& wanted, lade::runtime& run
   how.on_failure = [&](auto& failure) { without.note(failure); };
   if (trace) how.trace = &*trace;
   how.failure_log = wanted.failure_log;
-  auto run = runtime.run(wanted.device < 0 ? batches : by_gpu(batches, wanted.device), how);
+  auto run = runtime.run(batches, how);
   catch_interrupts();
   try {
     progress bar([&] {
       if (interrupted_by) run.stop();
-      return status_of(program, run.statistics(), items, wanted.epochs);
+      return status_of(program, run.statistics(), items, wanted);
     });
     for (auto& batch : run) result.note(batch);  // a trainer would train here
   } catch (const lade::error& failure) {

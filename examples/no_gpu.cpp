@@ -4,7 +4,19 @@
 
 #include <string>
 
-lade::pipeline<lade::sample_batch> by_gpu(const lade::pipeline<lade::sample_batch>&, int device) {
-  throw lade::error(lade::errc::unsupported, "use GPU " + std::to_string(device),
+[[noreturn]] static void refuse(const options& wanted) {
+  throw lade::error(lade::errc::unsupported, "use GPU " + std::to_string(wanted.device),
                     "this program was built without lade-cuda");
+}
+
+lade::pipeline<lade::sample_batch> images_by_gpu(const lade::pipeline<lade::sample>&,
+                                                 const lade::media::image_options&,
+                                                 const options& wanted, report&) {
+  refuse(wanted);
+}
+
+lade::pipeline<lade::sample_batch> clips_by_gpu(const lade::pipeline<lade::sample>&,
+                                                const lade::media::clip_options&,
+                                                const options& wanted, report&) {
+  refuse(wanted);
 }

@@ -37,7 +37,7 @@ static std::vector<option> common_options(const loader& program) {
       {"--float", "", std::string(program.floats), "off", set_flag<&options::floats>},
       {"--read-ahead", "N", "files to read at a time", number(unset.read_ahead),
        set_number<&options::read_ahead, 1U, 4'096U>},
-      {"--device", "N", "copy batches to GPU N, and from there back", "off",
+      {"--device", "N", "decode on GPU N, and copy batches back", "off",
        set_number<&options::device, 0, 1'023>},
       {"--seed", "N", "of the order and of the random parts", number(unset.seed),
        set_number<&options::seed, 0U, any>},

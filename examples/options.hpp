@@ -55,7 +55,8 @@ struct loader {
   std::string_view train;  // what --help says about --train, --val and --float
   std::string_view val;
   std::string_view floats;
-  std::string_view decode;  // the stage that decodes items
+  std::string_view decode;        // the stage that decodes items
+  std::string_view decode_batch;  // the one that decodes whole batches, with --device
   options defaults;
   std::vector<option> own;  // options that the other program does not have
 };

@@ -68,6 +68,10 @@ void report::note(const lade::sample_batch& batch) {
   ++batches_;
 }
 
+void report::add_row(std::string_view name, std::function<std::string()> text) {
+  rows_.emplace_back(name, std::move(text));
+}
+
 void report::print(const lade::run_statistics& run, const lade::table_options& shown) {
   auto cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   fmt::print("\n{}\n{}\n\n", lade::table(run, shown), wrapped(lade::verdict(run), 100));
@@ -82,10 +86,12 @@ void report::print(const lade::run_statistics& run, const lade::table_options& s
     print_row("speed", fmt::format("{} {}/s", grouped(static_cast<std::uint64_t>(items / seconds)),
                                    program_.many) +
                            megabytes_of(run, "read", "read") +
-                           megabytes_of(run, program_.decode, "decoded"));
+                           megabytes_of(run, program_.decode, "decoded") +
+                           megabytes_of(run, program_.decode_batch, "decoded"));
     print_row("CPU",
               fmt::format("{:.2f} s per 1,000 {}", cpu_seconds * 1000 / items, program_.many));
   }
+  for (const auto& [what, text] : rows_) print_row(what, text());
 }
 
 void report::save_contact_sheet() const {

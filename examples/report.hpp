@@ -11,9 +11,12 @@
 #include "options.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 class report {
  public:
@@ -25,6 +28,9 @@ class report {
   void note(const lade::sample_batch& batch);
 
   std::uint64_t items() const noexcept { return items_; }
+
+  // One more row of what is said at the end. `text` is called by print().
+  void add_row(std::string_view name, std::function<std::string()> text);
 
   // Prints the table of stages, which of them limited the run, and the figures.
   void print(const lade::run_statistics& run, const lade::table_options& shown);
@@ -41,6 +47,7 @@ class report {
   std::string sheet_file_;
   lade::media::image_options how_;
   std::optional<contact_sheet> sheet_;
+  std::vector<std::pair<std::string, std::function<std::string()>>> rows_;
 };
 
 // A line of what is said at the end.

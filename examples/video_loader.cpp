@@ -9,6 +9,7 @@
 #include <lade/lade.hpp>
 #include <lade/media/av/clip.hpp>
 
+#include "gpu.hpp"
 #include "loader.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -40,6 +41,7 @@ static loader describe_program() {
   self.val = "in the order of the names; the middle of each video and of its pictures";
   self.floats = "f32 [N, T, 3, H, W], normalised, rather than u8 [N, T, H, W, 3]";
   self.decode = "decode_clip";
+  self.decode_batch = "decode_clips";
   self.defaults.batch = 8;
   self.defaults.read_ahead = 8;
   self.own = {{"--frames", "N", "frames of a clip", fmt::to_string(self.defaults.frames),
@@ -108,8 +110,10 @@ static void load(const options& wanted, const lade::pipeline<lade::sample>& vide
   lade::runtime runtime(runtime_options(wanted));
   print_heading(wanted, what, runtime);
   const auto batches =
-      videos | lade::batch_into(lade::media::decode_clip(clip),
-                                {.size = wanted.batch, .on_error = on_bad(wanted)});
+      wanted.device >= 0
+          ? clips_by_gpu(videos, clip, wanted, result)
+          : videos | lade::batch_into(lade::media::decode_clip(clip),
+                                      {.size = wanted.batch, .on_error = on_bad(wanted)});
   run_loader(video_loader, wanted, runtime, batches, files, result, without);
 }
 

@@ -7,10 +7,12 @@
 #   test       all tests of the module cuda, on the GPU and over a replaced driver
 #   memcheck   the tests of the suites Gpu* under compute-sanitizer: memory errors and leaks
 #   racecheck  the same: races of threads in shared memory
-#   bench      the benchmarks and a training, and whether their figures reach the gates
+#   bench      the benchmarks and a training, and whether their figures reach the gates; torchvision's
+#              decoder of JPEGs beside them, where Python has one that uses the GPU
 #   video      the tests of decoding videos, NVDEC's benchmark with its gate, and the loaders
 #   video-memcheck
 #              these tests under compute-sanitizer
+#   cores      the pipeline of images on all CPUs beside as many processes of the bare loop; uses no GPU
 #
 # The output begins with date, GPU, driver and commit, as docs/benchmarks.md records them. A gate is
 # a line "PASS" or "FAIL" with the figure and its limit. The exit status is 1 if a test, a program or
@@ -128,11 +130,13 @@ benchmarks() {
   local program
   measure train_cuda --device 0 --epochs 5 --draws 20 --step-ratio 1.2
   for program in "$where"/bin/*_bench; do measure "$(basename "$program")"; done
+  ! command -v python3 > /dev/null || run torch_jpeg python3 "$root/tests/bench/torch_jpeg.py"
   echo '=== gates'
   gate 'copies to the GPU beside a bare loop' transfer_bench 224 '"share": ' '>= 0.95'
   gate 'CPU time of to_device, us a batch' transfer_bench '' '"cpu_us_per_batch": ' '<= 20'
   gate 'leaving a run with copies in flight, ms' stop_copies_bench '' '"max_ms": ' '<= 100'
   gate 'GPU idle in a training, %' train_cuda '^epoch [1-9]' 'GPU idle ' '<= 2'
+  gate 'accuracy of the training, %' train_cuda '^epoch 4' 'accuracy ' '>= 99'
   gate 'fused kernel beside a copy' kernels_bench 'u8 hwc to|crop and flip|resize 500' \
     '"share_of_copy": ' '>= 0.8'
   gate 'nvJPEG beside a bare loop' jpeg_bench '' '"ratio": ' '>= 0.95'
@@ -140,11 +144,38 @@ benchmarks() {
 
 video() {
   run_tests
-  run video_loader "$where/bin/video_loader" "$where/clips" --device 0 --batch 4
+  measure video_loader "$where/clips" --device 0 --batch 4
+  LD_LIBRARY_PATH+=:$root/build-gpu/gpu/lib  # nvJPEG, if the other programs are unpacked
   run image_loader "$where/bin/image_loader" "$root/tests/data/photos" --device 0 --epochs 20
   measure nvdec_bench --dir "$where/clips"
   echo '=== gates'
+  gate 'clips of the loader that the CPU decodes' video_loader '' 'by NVDEC, ' '<= 0'
   gate 'NVDEC beside a bare loop' nvdec_bench '' '"ratio": ' '>= 0.95'
+}
+
+# figure_in NAME: the largest figure of that name in lines of JSON.
+figure_in() {
+  awk -v name="\"$1\": " '
+    at = index($0, name) { figure = substr($0, at + length(name)) + 0; if (figure > most) most = figure }
+    END { print most + 0 }'
+}
+
+# Five rounds, of which the median counts. The slowest process counts.
+cores() {
+  local count round process ours theirs images=4096
+  local loader=(--dir "$figures/corpus" --transform train --layout chw_f32 --images)
+  count=$(nproc)
+  run make_corpus "$where/bin/make_corpus" --photos "$root/tests/data/photos" --out "$figures/corpus"
+  for round in {1..5}; do
+    ours=$("$where/bin/loader_bench" "${loader[@]}" $((count * images)) --threads "$count" | figure_in images_per_s)
+    theirs=$(for ((process = 0; process < count; ++process)); do
+      "$where/bin/bare_loop" "${loader[@]}" $images --threads 1 &
+    done | figure_in wall_s)
+    echo "$round $ours $theirs" >&2
+    awk -v ours="$ours" -v images=$((count * images)) -v wall_s="$theirs" 'BEGIN { print ours * wall_s / images }'
+  done | sort -g | sed -n '3s/.*/{"program": "cores", "ratio": &}/p' | tee "$figures/cores"
+  echo '=== gates'
+  gate "one process on $count CPUs beside $count processes" cores '' '"ratio": ' '>= 0.85'
 }
 
 arguments=()
@@ -153,8 +184,8 @@ trap 'rm -rf "$figures"' EXIT
 part=${1:-}
 case $part in
   about | test | memcheck | racecheck | bench) use gpu './dev gpu-programs' ;;
-  video | video-memcheck) use video './dev gpu-video-programs' ;;
-  *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  video | video-memcheck | cores) use video './dev gpu-video-programs' ;;
+  *) sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 heading
 case $part in
@@ -164,6 +195,7 @@ case $part in
   racecheck) sanitize racecheck ;;
   bench) benchmarks ;;
   video) video ;;
+  cores) cores ;;
 esac
 if ((${#failed[@]} > 0)); then
   printf 'failed: %s\n' "${failed[@]}"

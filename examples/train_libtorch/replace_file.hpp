@@ -1,4 +1,4 @@
-// Checkpoints are either the old or the new one.
+// Checkpoints are either the old or the new one, and whole.
 
 #pragma once
 
@@ -6,9 +6,13 @@
 #include <string_view>
 
 // Gives a file new contents as a whole: whoever opens it, also after a crash of the process or of
-// the machine, finds either the old or the new ones. Writes PATH.new first. Throws lade::error
-// naming the file.
+// the machine, finds either the old or the new ones. Writes PATH.new first. A checksum follows the
+// contents. Throws lade::error naming the file.
 void replace_file(const std::string& path, std::string_view contents);
+
+// The contents of a file that replace_file() has written. Throws lade::error naming the file;
+// invalid_data if a byte of it is another.
+std::string read_file(const std::string& path);
 
 // Waits until what was written to a file is on the disk. Throws lade::error naming the file.
 void sync_file(const std::string& path);

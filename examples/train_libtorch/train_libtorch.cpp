@@ -174,8 +174,9 @@ class training {
   at::Generator random_numbers() const { return at::globalContext().defaultGenerator(device_); }
 
   void load() try {
+    std::istringstream bytes(read_file(checkpoint_));
     torch::serialize::InputArchive all;
-    all.load_from(checkpoint_);
+    all.load_from(bytes);
     auto read = [&](const std::string& name) {
       c10::IValue value;
       all.read(name, value);

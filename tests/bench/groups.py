@@ -11,9 +11,12 @@ To add a group, write a function that returns a Group and put it into GROUPS:
 - `rows`: what is compared. run.py does the rest: rounds, medians, gates, tables.
 """
 
+import os
+
 from data_groups import archives_group, network_group
 from group import Group, Row, lower
 from media_groups import audio_group, media_instructions_group, video_group
+from trainer_groups import cuda_group, trainer_group
 
 IMAGES = 4096  # of each run of a loader
 LOADERS = {
@@ -60,6 +63,22 @@ def limit_group():
                 what = f"{name}, {threads} thread{'s' * (threads > 1)}"
                 counted = (f"lade {name}", f"bare {name}")
                 group.rows.append(Row(what, ours, [theirs], figure, 0.95, counted=counted))
+    return group
+
+
+def cores_group():
+    cores = len(os.sched_getaffinity(0))
+    about = f"one lade with {cores} threads against {cores} processes of the bare loop"
+    group = Group("cores", about, same=("images", "elements"))
+    for name in ("val", "train"):
+        ours, theirs = f"lade {name}", f"bare {name}"
+        group.commands[ours] = loader("loader_bench", LOADERS[name], cores, images=cores * IMAGES)
+        bare = loader("bare_loop", LOADERS[name], 1)
+        group.commands[theirs] = f"{{python}} {{here}}/side_by_side.py {cores} {bare}"
+        group.base.append(theirs)
+        what = f"{name}, {cores} CPUs"
+        group.rows.append(Row(what, ours, [theirs], "images_per_s", 0.85))
+        group.rows.append(Row(what, ours, [theirs], "images_per_cpu_s"))
     return group
 
 
@@ -404,6 +423,7 @@ GROUPS = [
     agree_group(),
     instructions_group(),
     limit_group(),
+    cores_group(),
     decode_group(),
     simd_group(),
     bounds_group(),
@@ -421,4 +441,6 @@ GROUPS = [
     media_instructions_group(),
     video_group(),
     audio_group(),
+    trainer_group(),
+    cuda_group(),
 ]

@@ -6,6 +6,8 @@ import os
 import pathlib
 import re
 import stat
+import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -276,6 +278,30 @@ class RunTest(unittest.TestCase):
         self.program("a", line(100))
         self.program("b", line(100))
         self.assertEqual(self.run_groups()[0], 1)
+
+    def ask(self, script, *arguments):
+        """The line that a script prints, or why it has failed."""
+        command = [sys.executable, str(run.ROOT / "tests/bench" / script), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return json.loads(done.stdout) if done.returncode == 0 else done.stderr
+
+    def test_processes_side_by_side_are_as_fast_as_the_slowest(self):
+        self.program("a", line(1, images=8, wall_s=2, cpu_s=1, layout="hwc_u8"))
+        said = self.ask("side_by_side.py", 3, self.build / "tests/bench/a")
+        self.assertEqual([said[key] for key in ("images", "wall_s", "cpu_s")], [24, 2, 3])
+        self.assertEqual((said["images_per_s"], said["images_per_cpu_s"]), (12, 8))
+        self.assertEqual(said["layout"], "hwc_u8")
+        self.program("a", ("", 3))
+        self.assertIn("status 3", self.ask("side_by_side.py", 2, self.build / "tests/bench/a"))
+
+    def test_of_a_trainer_the_last_epoch_counts(self):
+        epochs = [f"epoch  {i}  loss 1.2  test 95.7 %    9{i}.5 s    29 images/s  waited 0.{i} %" for i in (1, 2)]
+        self.program("a", "\n".join(epochs))
+        said = self.ask("trainer.py", self.build / "tests/bench/a", "RUN")
+        figures = ("epoch_s", "images_per_s", "waited_percent")
+        self.assertEqual([said[key] for key in figures], [92.5, 29, 0.2])
+        self.program("a", ("", 3))
+        self.assertIn("status 3", self.ask("trainer.py", self.build / "tests/bench/a", "RUN"))
 
     def test_the_page_says_what_it_is_of(self):
         mock.patch.stopall()

@@ -17,7 +17,9 @@ FIGURES = {
 the pipeline makes a batch in 1200 us; a step takes 1443 us, 1.20 times as long
 epoch 0: loss 0.5, accuracy 80.0 %, 90000 images/s, GPU idle 9.10 %
 epoch 1: loss 0.3, accuracy 95.0 %, 99000 images/s, GPU idle 1.99 %
-epoch 2: loss 0.2, accuracy 99.0 %, 99000 images/s, GPU idle 0.50 %
+epoch 2: loss 0.2, accuracy 98.0 %, 99000 images/s, GPU idle 0.50 %
+epoch 3: loss 0.1, accuracy 98.5 %, 99000 images/s, GPU idle 0.60 %
+epoch 4: loss 0.1, accuracy 99.0 %, 99000 images/s, GPU idle 0.70 %
 """,
     "transfer_bench": """{"batch": "f32 [256, 3, 224, 224]", "bare_gb_per_s": 50, "share": 0.950, "cpu_us_per_batch": 12.5}
 {"batch": "u8 [256, 224, 224, 3]", "bare_gb_per_s": 50, "share": 0.999, "cpu_us_per_batch": 20.0}
@@ -43,6 +45,9 @@ GATES = ["copies to the GPU beside a bare loop, f32 [256, 3, 224, 224]: 0.950, g
          "leaving a run with copies in flight, ms: 99.9, gate <= 100",
          "GPU idle in a training, %, epoch 1: 1.99, gate <= 2",
          "GPU idle in a training, %, epoch 2: 0.50, gate <= 2",
+         "GPU idle in a training, %, epoch 3: 0.60, gate <= 2",
+         "GPU idle in a training, %, epoch 4: 0.70, gate <= 2",
+         "accuracy of the training, %, epoch 4: 99.0, gate >= 99",
          "fused kernel beside a copy, u8 hwc to f32 chw: 0.900, gate >= 0.8",
          "fused kernel beside a copy, crop and flip, f32: 0.800, gate >= 0.8",
          "fused kernel beside a copy, resize 500 x 375, f32: 0.801, gate >= 0.8",
@@ -67,6 +72,7 @@ class Gpu(unittest.TestCase):
         shutil.copy(ROOT / "tests/gpu.sh", self.root / "tests")
         self.log = self.root / "log"
         self.log.touch()
+        self.machine("python3", "torch_jpeg: No module named 'torch'\n", status=77)
         self.machine("nvidia-smi", "NVIDIA H100 80GB HBM3, 580.1, 81559 MiB\n")
 
     # A program of the machine, not one of those that ./dev has built.
@@ -161,6 +167,8 @@ class Gpu(unittest.TestCase):
                                    ("transfer_bench", "15.1}", "20.1}"),
                                    ("stop_copies_bench", "99.9", "100.1"),
                                    ("train_cuda", "1.99 %", "2.01 %"),
+                                   ("train_cuda", "99.0 %", "10.0 %"),
+                                   ("train_cuda", "99.0 %", "nan %"),
                                    ("kernels_bench", "0.801", "0.799"),
                                    ("jpeg_bench", "0.990", "0.949"),
                                    ("jpeg_bench", "0.990", "nan"),
@@ -169,6 +177,18 @@ class Gpu(unittest.TestCase):
             status, output, _ = self.gpu("bench")
             self.assertEqual((status, len(self.gates(output, "FAIL"))), (1, 1), output)
             self.assertIn("failed: gate: ", output)
+
+    def test_the_decoder_of_torchvision_runs_beside_the_benchmarks(self):
+        self.benchmarks()
+        self.machine("python3", '{"bench": "torch_jpeg", "images_per_s": 4000}\n')
+        status, output, _ = self.gpu("bench")
+        self.assertEqual(status, 0)
+        self.assertIn('\n=== torch_jpeg\n{"bench": "torch_jpeg", "images_per_s": 4000}\n', output)
+        self.assertIn(f"python3 {self.root}/tests/bench/torch_jpeg.py", self.calls())
+        self.machine("python3", status=1)
+        status, output, _ = self.gpu("bench")
+        self.assertEqual(status, 1)
+        self.assertIn("failed: torch_jpeg\n", output)
 
     def test_a_benchmark_that_is_missing_or_ends_early_fails(self):
         programs = {name: text for name, text in FIGURES.items() if name != "nvdec_bench"}
@@ -182,8 +202,9 @@ class Gpu(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertEqual(self.gates(output, "FAIL"), ["nvJPEG beside a bare loop: no figure, gate >= 0.95"])
 
-    def video(self, ratio="0.981"):
-        return self.built("video", {"surfaces_test": "", "video_loader": "", "image_loader": "",
+    def video(self, ratio="0.981", by_cpu=0):
+        loaded = f"GPU            {32 - by_cpu} by NVDEC, {by_cpu} by the CPU\n"
+        return self.built("video", {"surfaces_test": "", "video_loader": loaded, "image_loader": "",
                                     "nvdec_bench": FIGURES["nvdec_bench"].replace("0.981", ratio)})
 
     def test_programs_for_video_are_run(self):
@@ -191,10 +212,31 @@ class Gpu(unittest.TestCase):
         for _ in range(2):
             status, output, errors = self.gpu("video")
             self.assertEqual((status, errors), (0, ""), output)
-            self.assertEqual(self.gates(output, "PASS"), ["NVDEC beside a bare loop: 0.981, gate >= 0.95"])
+            self.assertEqual(self.gates(output, "PASS"), [
+                "clips of the loader that the CPU decodes: 0, gate <= 0",
+                "NVDEC beside a bare loop: 0.981, gate >= 0.95"])
             self.assertEqual([call.split()[0] for call in self.calls()][-5:],
                              ["nvidia-smi", "surfaces_test", "video_loader", "image_loader", "nvdec_bench"])
             self.assertEqual(self.calls()[-1], f"nvdec_bench --dir {where}/clips")
+
+    # What two processes of the bare loop do in 4 s, lade does in as many seconds as its rate says.
+    def cores(self, images_per_s):
+        self.machine("nproc", "2\n")
+        ours = '{"program": "loader_bench", "images_per_s": %s, "images_per_cpu_s": 9999}\n' % images_per_s
+        where = self.built("video", {"make_corpus": "", "loader_bench": ours,
+                                     "bare_loop": '{"images_per_s": 1024, "wall_s": 4.000, "cpu_s": 4}\n'})
+        return where, *self.gpu("cores")
+
+    def test_one_process_on_all_cpus_is_held_against_as_many_processes(self):
+        where, status, output, _ = self.cores(2048 * 0.86)
+        self.assertEqual((status, self.gates(output, "FAIL")), (0, []), output)
+        self.assertEqual(self.gates(output, "PASS"),
+                         ["one process on 2 CPUs beside 2 processes: 0.86, gate >= 0.85"])
+        self.assertEqual(sum(call.startswith("bare_loop ") for call in self.calls()), 10)
+        loads = [call for call in self.calls() if call.startswith("loader_bench ")]
+        self.assertEqual(len(loads), 5)
+        self.assertTrue(loads[0].endswith("--images 8192 --threads 2"), loads[0])
+        self.assertEqual(self.cores(2048 * 0.84)[1], 1)
 
     def test_programs_are_unpacked_once_and_again_when_others_are_packed(self):
         where = self.video()
@@ -208,6 +250,11 @@ class Gpu(unittest.TestCase):
 
     def test_a_slow_decoder_of_videos_fails(self):
         self.video(ratio="0.900")
+        status, output, _ = self.gpu("video")
+        self.assertEqual((status, len(self.gates(output, "FAIL"))), (1, 1))
+
+    def test_a_loader_of_videos_that_does_not_use_the_gpu_fails(self):
+        self.video(by_cpu=32)
         status, output, _ = self.gpu("video")
         self.assertEqual((status, len(self.gates(output, "FAIL"))), (1, 1))
 
