@@ -321,9 +321,17 @@ namespace nn::functional {
 Tensor cross_entropy(const Tensor& scores, const Tensor& labels);
 }  // namespace nn::functional
 }  // namespace torch
+namespace c10::cuda {
+struct CUDAStream {
+  CUstream_st* stream() const;
+  std::int8_t device_index() const;
+};
+CUDAStream getCurrentCUDAStream();
+}  // namespace c10::cuda
 namespace lade_torch {
 torch::Tensor to_torch(const lade::tensor& shared);
 }  // namespace lade_torch
+void step(torch::Tensor images, torch::Tensor labels);
 struct network_type {
   torch::Tensor forward(const torch::Tensor& images);
   void save(torch::serialize::OutputArchive& to) const;

@@ -78,7 +78,8 @@ class device_batch {
   const lade::tensor* find(std::string_view name) const noexcept;
   const lade::tensor& operator[](std::string_view name) const;
 
-  // The labels as i64 [size()]. Throws error(invalid_argument) if no sample has a label.
+  // The labels as i64 [size()], sample::no_label (-1) for a sample without one. Throws
+  // error(invalid_argument) if no sample has a label.
   bool has_labels() const noexcept;
   const lade::tensor& labels() const;
 
@@ -100,7 +101,8 @@ class device_batch {
   void wait_on(const stream& user) const;
 
   // Work that is queued on the stream from now on does not use the tensors. Without this call the
-  // memory returns behind all work that is queued when the last copy is destroyed. Throws error.
+  // memory returns behind all work that is queued when the last copy is destroyed. Also for a
+  // stream of which wait_on() was not called. Throws error.
   void record_on(const stream& user) const;
 
   // The size of the tensors and of the samples' fields in memory.
