@@ -289,7 +289,7 @@ class slow_pinning {
  public:
   slow_pinning() {
     current_ = this;
-    slow_ = faked_ = api();
+    slow_ = faked_;
     slow_.host_alloc = [](void** memory, std::size_t bytes, unsigned flags) {
       ++current_->begun_;
       current_->begun_.notify_all();
@@ -312,7 +312,8 @@ class slow_pinning {
 
  private:
   static inline slow_pinning* current_ = nullptr;
-  runtime_api slow_, faked_;
+  const runtime_api& faked_ = api();
+  runtime_api slow_;
   std::atomic<bool> open_ = false;
   std::atomic<int> begun_ = 0;
 };
