@@ -1,7 +1,9 @@
 # ci_test.py ROOT: which commands .ci/run runs at which commit, and that it ends at the first that
-# fails. The commands only pretend to work.
+# fails. The commands only pretend to work. And that .ci/skips lists what sanitizers make impossible.
+import fnmatch
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +55,30 @@ TURNS = {"0000": ["asan --suite core"] * 2, "0001": ["asan --no-suite core", "as
          "ffff": ["asan --no-suite core", "asan" + WAITING]}
 
 
+# What tests ask before they are skipped, and the commands under which the answer is no.
+GUARDS = {"allocations_can_fail)": ["tsan"], "memory_can_be_measured()": ["asan", "tsan"]}
+
+
+SKIPS = [line.split("#")[0].split() for line in (ROOT / ".ci/skips").read_text().splitlines()]
+
+
+def listed(words, test, command):
+    """Whether a line of .ci/skips lists SUITE.NAME, or INSTANCE/SUITE.NAME/PARAMETER, for the command."""
+    names, commands = words[:1], words[1:]
+    cases = [test, f"*/{test}/*"]
+    return (any(fnmatch.fnmatch(case, name) or fnmatch.fnmatch(name, case) for name in names for case in cases)
+            and any(fnmatch.fnmatch(command, each) for each in commands))
+
+
+def tests_behind(guard):
+    """SUITE.NAME of the tests that ask the guard."""
+    for path in (ROOT / "tests").rglob("*_test.cpp"):
+        for test in path.read_text().split("\nTEST")[1:]:
+            names = re.match(r"\w*\((\w+), (\w+)\)", test)
+            if names and f"if (!test::{guard}" in test:
+                yield ".".join(names.groups())
+
+
 class Ci(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -93,6 +119,12 @@ class Ci(unittest.TestCase):
 
     def test_a_program_that_was_not_built_is_a_failure(self):
         self.assertEqual(self.run_ci(programs=PROGRAMS[1:]), (1, "1 passed, 1 failed", ALWAYS[:1]))
+
+    def test_what_a_sanitizer_makes_impossible_may_be_skipped_with_it(self):
+        for guard, commands in GUARDS.items():
+            for test in tests_behind(guard):
+                for command in commands:
+                    self.assertTrue(any(listed(line, test, command) for line in SKIPS), f"{test}, {command}")
 
 
 if __name__ == "__main__":
