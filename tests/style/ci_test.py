@@ -51,7 +51,8 @@ TURNS = {"0000": ["asan --suite core"] * 2, "0001": ["asan --no-suite core", "as
          "0003": ["tsan --no-suite core", "tsan" + WAITING],
          "0004": ["clang" + CORE],
          "0005": ["clang" + CORE.replace("--", "--no-") + " --no-suite slow"],
-         "0006": ["bench-programs", "fuzz", "fallback" + IO.replace("--", "--no-")],
+         "0006": ["bench-programs", "bench cuda trainer --rounds 3", "fuzz",
+                  "fallback" + IO.replace("--", "--no-")],
          "ffff": ["asan --no-suite core", "asan" + WAITING]}
 
 
