@@ -1,0 +1,217 @@
+#include "jpeg_image.hpp"
+
+#include <algorithm>
+
+namespace lade::media {
+
+static std::uint64_t bit_position(const std::uint8_t* at) noexcept {
+  return std::uint64_t{reinterpret_cast<std::uintptr_t>(at)} * 8;
+}
+
+static int ceil_divide(int a, int b) noexcept { return (a + b - 1) / b; }
+
+bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables) {
+  begun_ = false;
+  damaged_ = false;
+  auto headers = read_jpeg_headers(file);
+  if (!headers) return false;
+  headers_ = *std::move(headers);
+  const auto scan = file.subspan(headers_.scan);
+  if (!unstuff({reinterpret_cast<const std::uint8_t*>(scan.data()), scan.size()})) return false;
+  if (!find_tables(tables)) return false;
+  columns_ = ceil_divide(headers_.width, mcu_width());
+  rows_ = ceil_divide(headers_.height, mcu_height());
+  return true;
+}
+
+// Segments lie behind each other: where one ends is compared with where decoding is.
+bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t behind = 1024;  // zeros, and room for the kernel
+  auto* to = scan_.reserve(bytes.size() + behind);
+  const auto begin = bit_position(to);
+  segment_ends_.clear();
+  const auto* from = bytes.data();
+  const auto* const end = from + bytes.size();
+  for (unsigned restart = 0;; ++restart) {
+    from = kernels_->unstuff(from, end, to);
+    segment_ends_.push_back(bit_position(to));
+    if (end - from < 2) return false;
+    constexpr int rst0 = 0xd0, eoi = 0xd9;
+    if (from[1] == eoi) break;
+    if (headers_.restart_interval == 0 || from[1] != rst0 + restart % 8) return false;
+    from += 2;
+  }
+  std::fill_n(to, behind - 64, std::uint8_t{0});
+  stream_.position = begin;
+  stream_.limit = segment_ends_.back() + 256;
+  return true;
+}
+
+// To have entries hold two symbols pays for images that are not small.
+bool jpeg_image::find_tables(jpeg_table_cache& tables) {
+  constexpr std::uint64_t large = 8 * 65536;
+  const bool pair = segment_ends_.back() - stream_.position > large;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
+    dc_[c] = tables.dc(headers_.components[c].dc);
+    ac_[c] = tables.ac(headers_.components[c].ac, pair);
+    if (dc_[c] == nullptr || ac_[c] == nullptr) return false;
+  }
+  return true;
+}
+
+void jpeg_image::order_blocks() noexcept {
+  const auto first = static_cast<std::size_t>(headers_.across * headers_.down);
+  const auto blocks = static_cast<std::size_t>(headers_.blocks());
+  for (std::size_t i = 0; i < jpeg_chunk * blocks; ++i) {
+    const auto place = i % blocks;
+    const auto c = place < first ? 0 : place - first + 1;
+    stream_.order[i] = {.dc = dc_[c].get(), .ac = ac_[c].get(), .component = c};
+  }
+}
+
+int jpeg_image::plane_width(std::size_t c) const noexcept {
+  return ceil_divide(headers_.width * across(c), headers_.across);
+}
+
+int jpeg_image::plane_height(std::size_t c) const noexcept {
+  return ceil_divide(headers_.height * down(c), headers_.down);
+}
+
+// Upsampling needs one sample more of coarse components on each side.
+void jpeg_image::begin(const jpeg_part& part) {
+  const int more_columns = headers_.across > 1 ? headers_.across : 0;
+  const int more_rows = headers_.down > 1 ? headers_.down : 0;
+  first_column_ = std::max(part.left - more_columns, 0) / mcu_width();
+  end_column_ = std::min(ceil_divide(part.right + more_columns, mcu_width()), columns_);
+  first_row_ = std::max(part.top - more_rows, 0) / mcu_height();
+  end_row_ = std::min(ceil_divide(part.bottom + more_rows, mcu_height()), rows_);
+
+  std::size_t bytes = 0;
+  std::array<std::size_t, 3> offsets{};
+  const auto count = static_cast<std::size_t>(headers_.count);
+  constexpr std::size_t padding = jpeg_kernels::row_padding;
+  for (std::size_t c = 0; c < count; ++c) {
+    auto& plane = planes_[c];
+    const auto width = static_cast<std::size_t>(columns_) * 8 * static_cast<std::size_t>(across(c));
+    plane.stride = static_cast<std::ptrdiff_t>((width + 2 * padding + 63) / 64 * 64);
+    plane.top = first_row_ * 8 * down(c);
+    offsets[c] = bytes + padding;
+    const auto rows = static_cast<std::size_t>((end_row_ - first_row_) * 8 * down(c));
+    bytes += rows * static_cast<std::size_t>(plane.stride);
+  }
+  auto* const samples = samples_.reserve(bytes + padding);
+  for (std::size_t c = 0; c < count; ++c) planes_[c].first = samples + offsets[c];
+
+  order_blocks();
+  segment_ = 0;
+  row_ = 0;
+  stream_.damaged = false;
+  stream_.overruns = 0;
+  begun_ = true;
+  begin_segment();
+  column_ = 0;
+  begin_chunk();
+}
+
+void jpeg_image::begin_segment() noexcept {
+  if (segment_ > 0) stream_.position = segment_ends_[segment_ - 1];
+  stream_.predictions = {};
+  until_restart_ = headers_.restart_interval;
+}
+
+void jpeg_image::begin_chunk() noexcept {
+  chunk_ = std::min(jpeg_chunk, columns_ - column_);
+  if (headers_.restart_interval > 0) chunk_ = std::min(chunk_, until_restart_);
+  stream_.begin_chunk(chunk_ * headers_.blocks());
+}
+
+// libjpeg takes all bytes of a segment, but for bits that fill the last one.
+bool jpeg_image::ends_segment() const noexcept {
+  const auto end = segment_ends_[segment_];
+  return stream_.position <= end && end - stream_.position < 8;
+}
+
+void jpeg_image::end_chunk() noexcept {
+  damaged_ |= stream_.damaged || stream_.overruns != 0 || stream_.position > segment_ends_[segment_];
+  if (damaged_) return;
+  if (row_ >= first_row_) transform_chunk();
+  column_ += chunk_;
+  until_restart_ -= chunk_;
+  if (column_ == columns_) {
+    if (row_ >= first_row_) pad_rows();
+    column_ = 0;
+    ++row_;
+  }
+  const bool last = row_ == rows_;
+  const bool restarts = headers_.restart_interval > 0 && until_restart_ == 0 && !last;
+  if (last || restarts) damaged_ |= !ends_segment();
+  if (last) damaged_ |= segment_ + 1 != segment_ends_.size();
+  if (restarts) {
+    damaged_ |= ++segment_ == segment_ends_.size();
+    if (!damaged_) begin_segment();
+  }
+  if (decodes()) begin_chunk();
+}
+
+void jpeg_image::transform_chunk() noexcept {
+  if (column_ >= end_column_ || column_ + chunk_ <= first_column_) return;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c)
+    transform_component(c);
+}
+
+void jpeg_image::transform_component(std::size_t c) noexcept {
+  constexpr std::size_t most = jpeg_chunk * 4;
+  std::array<const std::int16_t*, most> blocks;
+  std::array<std::uint8_t*, most> out;
+  std::size_t count = 0;
+  const auto& plane = planes_[c];
+  auto* const first = plane.first + (row_ - first_row_) * 8 * down(c) * plane.stride;
+  const int of_mcu = across(c) * down(c);
+  const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
+  for (int mcu = 0; mcu < chunk_; ++mcu)
+    for (int i = 0; i < of_mcu; ++i, ++count) {
+      blocks[count] = stream_.coefficients.data() + (mcu * headers_.blocks() + place + i) * 64;
+      out[count] = first + i / across(c) * 8 * plane.stride +
+                   ((column_ + mcu) * across(c) + i % across(c)) * 8;
+    }
+  damaged_ |= !kernels_->transform(blocks.data(), static_cast<int>(count),
+                                   headers_.components[c].quantisation.data(), out.data(),
+                                   plane.stride);
+}
+
+// At the edges of the image, upsampling takes the outermost samples for their own neighbours.
+void jpeg_image::pad_rows() noexcept {
+  for (std::size_t c = 1; c < static_cast<std::size_t>(headers_.count); ++c) {
+    const int width = plane_width(c);
+    for (int y = row_ * 8; y < row_ * 8 + 8; ++y) {
+      auto* const row = plane_row(c, y);
+      row[-1] = row[0];
+      row[width] = row[width - 1];
+    }
+  }
+}
+
+bool jpeg_image::decode(int y, jpeg_image* other) {
+  const int more = headers_.down > 1 ? headers_.down : 0;
+  const int wanted = std::min(ceil_divide(y + 1 + more, mcu_height()), end_row_);
+  while (row_ < wanted && !damaged_) {
+    if (other != nullptr && other->decodes()) {
+      const int complete = kernels_->entropy->two(stream_, other->stream_);
+      (complete == 0 ? *this : *other).end_chunk();
+    } else {
+      kernels_->entropy->one(stream_);
+      end_chunk();
+    }
+  }
+  return !damaged_;
+}
+
+void jpeg_image::close() noexcept {
+  begun_ = false;
+  scan_.end_image();
+  samples_.end_image();
+  dc_ = {};
+  ac_ = {};
+}
+
+}  // namespace lade::media

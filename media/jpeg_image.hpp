@@ -1,0 +1,117 @@
+// A JPEG that lade decodes itself: from its bytes to planes of samples.
+
+#pragma once
+
+#include "jpeg_headers.hpp"
+#include "jpeg_kernels.hpp"
+#include "jpeg_tables.hpp"
+#include "resize_axis.hpp"
+#include "scratch.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lade::media {
+
+// Part of an image, in pixels.
+struct jpeg_part {
+  int left = 0;
+  int top = 0;
+  int right = 0;
+  int bottom = 0;
+};
+
+// One image after another. `decode` goes on by a row of MCUs, alone or together with another image.
+// For one thread.
+class jpeg_image {
+ public:
+  explicit jpeg_image(simd level = best_simd()) : kernels_(&jpeg_kernels_of(level)) {}
+
+  // Reads the headers and unstuffs the scan. False if libjpeg-turbo is to read the image: see
+  // read_jpeg_headers; also if the scan does not end with the end of the image. `file` and `tables`
+  // outlive the reading.
+  bool open(std::span<const std::byte> file, jpeg_table_cache& tables);
+  const jpeg_headers& headers() const noexcept { return headers_; }
+
+  // Which part will be asked for. To be called once, after open.
+  void begin(const jpeg_part& part);
+
+  // Decodes until row `y` of the image is complete, and the rows that its upsampling needs.
+  // Meanwhile the other image, if not null, is decoded too, as far as its part goes. False if the
+  // data are damaged, or so unusual that libjpeg-turbo is to read the image.
+  bool decode(int y, jpeg_image* other);
+
+  // Whether it can be the `other` one.
+  bool decodes() const noexcept { return begun_ && !damaged_ && row_ < end_row_; }
+
+  // A row of component `c`, from its first sample on. There are row_padding bytes before and behind
+  // it that may be read and written. `y` is of the component, within the decoded part.
+  std::uint8_t* plane_row(std::size_t c, int y) noexcept {
+    const auto& plane = planes_[c];
+    return plane.first + (y - plane.top) * plane.stride;
+  }
+
+  // Samples of a component.
+  int plane_width(std::size_t c) const noexcept;
+  int plane_height(std::size_t c) const noexcept;
+
+  // Frees what belongs to this image alone.
+  void close() noexcept;
+
+ private:
+  struct sample_plane {
+    std::uint8_t* first = nullptr;  // sample 0 of row `top`
+    std::ptrdiff_t stride = 0;
+    int top = 0;
+  };
+
+  bool unstuff(std::span<const std::uint8_t> bytes);
+  bool find_tables(jpeg_table_cache& tables);
+  void order_blocks() noexcept;
+  int mcu_width() const noexcept { return 8 * headers_.across; }
+  int mcu_height() const noexcept { return 8 * headers_.down; }
+  int across(std::size_t c) const noexcept { return c == 0 ? headers_.across : 1; }
+  int down(std::size_t c) const noexcept { return c == 0 ? headers_.down : 1; }
+  void begin_segment() noexcept;
+  void begin_chunk() noexcept;
+  void end_chunk() noexcept;
+  bool ends_segment() const noexcept;
+  void transform_chunk() noexcept;
+  void transform_component(std::size_t c) noexcept;
+  void pad_rows() noexcept;
+
+  const jpeg_kernels* kernels_;
+  jpeg_headers headers_;
+  std::array<std::shared_ptr<const dc_table>, 3> dc_;
+  std::array<std::shared_ptr<const ac_table>, 3> ac_;
+
+  scratch scan_;                             // unstuffed
+  std::vector<std::uint64_t> segment_ends_;  // positions in it: of each restart segment
+  std::size_t segment_ = 0;
+
+  scratch samples_;
+  std::array<sample_plane, 3> planes_;
+
+  // In MCUs: what is wanted, and where decoding is. A chunk never reaches over a row of MCUs or a
+  // restart.
+  int columns_ = 0;
+  int rows_ = 0;
+  int first_row_ = 0;
+  int end_row_ = 0;
+  int first_column_ = 0;
+  int end_column_ = 0;
+  int row_ = 0;
+  int column_ = 0;
+  int chunk_ = 0;
+  int until_restart_ = 0;
+  bool begun_ = false;
+  bool damaged_ = false;
+
+  jpeg_stream stream_;
+};
+
+}  // namespace lade::media

@@ -1,0 +1,182 @@
+#include "jpeg_tables.hpp"
+
+#include <algorithm>
+
+namespace lade::media {
+
+// Calls f(bits, length, symbol) for each code, from the shortest to the longest (T.81, C.2). False
+// if the lengths are those of no code.
+template <class F>
+static bool for_each_code(const huffman_code& code, F f) {
+  int bits = 0;
+  std::size_t next = 0;
+  for (int length = 1; length <= 16; ++length, bits <<= 1) {
+    const int count = code.counts[static_cast<std::size_t>(length - 1)];
+    if (count == 0) continue;
+    if (bits + count >= 1 << length) return false;
+    for (int i = 0; i < count; ++i) f(bits++, length, code.symbols[next++]);
+  }
+  return true;
+}
+
+bool slow_code::build(const huffman_code& code) {
+  symbols_ = {};
+  std::ranges::copy(code.symbols, symbols_.begin());
+  firsts_ = {};
+  ends_ = {};
+  int place = 0;
+  return for_each_code(code, [&](int bits, int length, std::uint8_t) {
+    const auto l = static_cast<std::size_t>(length);
+    if (ends_[l] == 0) firsts_[l] = place - bits;
+    ends_[l] = (bits + 1) << (16 - length);
+    ++place;
+  });
+}
+
+slow_code::symbol slow_code::find(std::uint64_t bits) const noexcept {
+  const int sixteen = static_cast<int>(bits >> 48);
+  for (std::size_t length = 1; length <= 16; ++length) {
+    if (sixteen >= ends_[length]) continue;
+    const int code = sixteen >> (16 - length);
+    return {.length = static_cast<int>(length),
+            .value = symbols_[static_cast<std::size_t>(code + firsts_[length])]};
+  }
+  return {};
+}
+
+// What is added to code and value bits, taken as one number of `size` value bits.
+static int value_addend(int code, int size, bool negative) {
+  return -(code << size) - (negative ? (1 << size) - 1 : 0);
+}
+
+// The signs that values of a size have.
+static int sign_count(int size) { return size > 0 ? 2 : 1; }
+
+bool dc_table::build(const huffman_code& code) {
+  entries.fill(0);
+  bool usual = slow.build(code);
+  return usual && for_each_code(code, [&](int bits, int length, std::uint8_t size) {
+           constexpr int largest = 11;
+           usual = usual && size <= largest;
+           for (int sign = 0; sign < sign_count(size); ++sign) {
+             const int used = length + (size > 0);
+             if (used > index_bits || !usual) continue;
+             const int prefix = size > 0 ? bits << 1 | sign : bits;
+             const auto addend =
+                 static_cast<std::uint16_t>(value_addend(bits, size, size > 0 && sign == 0));
+             const auto entry = std::uint32_t{addend} << 16 | unsigned(length + size);
+             std::fill_n(entries.begin() + (prefix << (index_bits - used)),
+                         1 << (index_bits - used), entry);
+           }
+         }) && usual;
+}
+
+static std::uint64_t steps_of(int run, int size) {
+  if (size > 0) return static_cast<std::uint64_t>(run + 1);
+  return run == 15 ? 16 : ac_entry::end_of_block;
+}
+
+static std::uint64_t single_entry(int bits, std::uint64_t steps, int addend) {
+  return steps << 56 | std::uint64_t{static_cast<std::uint16_t>(addend)} << 16 | steps << 8 |
+         unsigned(bits);
+}
+
+bool ac_table::build(const huffman_code& code) {
+  constexpr int largest = 10;  // size of a value of 8 bits a sample
+  constexpr std::uint8_t none = 99;
+  entries.fill(ac_entry::long_code << 56 | ac_entry::long_code << 8);
+  long_entries.fill(0);
+  index_use.fill(none);
+  first_long = 0;
+  paired = false;
+  for_each_code(code, [&](int bits, int length, std::uint8_t) {
+    if (length < index_bits) first_long = unsigned(bits + 1) << (long_bits - length);
+  });
+  return slow.build(code) && for_each_code(code, [&](int bits, int length, std::uint8_t symbol) {
+           const int size = symbol & 15;
+           if (size > largest) return;
+           const auto steps = steps_of(symbol >> 4, size);
+           for (int sign = 0; sign < sign_count(size); ++sign) {
+             const int used = length + (size > 0);
+             const int prefix = size > 0 ? bits << 1 | sign : bits;
+             const auto entry = single_entry(
+                 length + size, steps, value_addend(bits, size, size > 0 && sign == 0));
+             if (used <= index_bits && length + size <= most_bits) {
+               const auto first = prefix << (index_bits - used), count = 1 << (index_bits - used);
+               std::fill_n(entries.begin() + first, count, entry);
+               std::fill_n(index_use.begin() + first, count, static_cast<std::uint8_t>(used));
+             }
+             if (length < index_bits) continue;
+             const auto first = (unsigned(prefix) << (long_bits - used)) - first_long;
+             const auto count = 1u << (long_bits - used);
+             if (first + count <= long_count)
+               std::fill_n(long_entries.begin() + first, count, static_cast<std::uint32_t>(entry));
+           }
+         });
+}
+
+// The second symbol's code and sign must lie within the index, behind all bits of the first.
+void ac_table::pair_symbols() {
+  const auto single = entries;
+  for (std::size_t index = 0; index < single.size(); ++index) {
+    const auto first = single[index];
+    const int rest = index_bits - static_cast<int>(ac_entry::bits(first));
+    if (ac_entry::steps(first) >= ac_entry::end_of_block || rest < 1) continue;
+    const auto behind = index << ac_entry::bits(first) & (single.size() - 1);
+    const auto second = single[behind];
+    const auto bits = ac_entry::bits(first) + ac_entry::bits(second);
+    if (ac_entry::steps(second) == ac_entry::long_code || index_use[behind] > rest ||
+        bits > most_bits)
+      continue;
+    const auto taken = index >> rest;  // the first's code and value bits
+    const auto value = static_cast<std::uint16_t>(taken + ac_entry::addend(first));
+    const auto addend = static_cast<std::uint16_t>(ac_entry::addend(second) -
+                                                   (taken << ac_entry::bits(second)));
+    entries[index] = ac_entry::steps(first) << 56 |
+                     std::uint64_t{ac_entry::bits(second)} << 48 | std::uint64_t{value} << 32 |
+                     std::uint64_t{addend} << 16 |
+                     (ac_entry::steps(first) + ac_entry::steps(second)) << 8 | bits;
+  }
+  paired = true;
+}
+
+// Finds the table of a code or makes one, instead of one that no image uses if there are many.
+template <class Kept>
+static auto find_or_build(std::vector<Kept>& all, std::size_t most, const huffman_code& code,
+                          bool& found) -> decltype(all[0].table) {
+  std::vector<std::uint8_t> key(code.counts.begin(), code.counts.end());
+  key.insert(key.end(), code.symbols.begin(), code.symbols.end());
+  const auto same = std::ranges::find(all, key, &Kept::key);
+  found = same != all.end();
+  if (found) {
+    std::rotate(all.begin(), same, same + 1);  // the one used last is the first
+    return all.front().table;
+  }
+  using table = typename decltype(all[0].table)::element_type;
+  std::shared_ptr<table> made;
+  const auto unused = std::ranges::find_if(
+      all.rbegin(), all.rend(), [](const Kept& each) { return each.table.use_count() == 1; });
+  if (all.size() >= most && unused != all.rend()) {
+    made = std::move(unused->table);
+    all.erase(std::next(unused).base());
+  } else {
+    made = std::make_shared<table>();
+  }
+  if (!made->build(code)) return nullptr;
+  all.insert(all.begin(), {.key = std::move(key), .table = made});
+  return made;
+}
+
+std::shared_ptr<const dc_table> jpeg_table_cache::dc(const huffman_code& code) {
+  bool found = false;
+  return find_or_build(dc_, most_kept, code, found);
+}
+
+std::shared_ptr<const ac_table> jpeg_table_cache::ac(const huffman_code& code, bool pair) {
+  bool found = false;
+  auto table = find_or_build(ac_, most_kept, code, found);
+  if (table != nullptr && !table->paired && (pair || found)) table->pair_symbols();
+  return table;
+}
+
+}  // namespace lade::media
