@@ -9,16 +9,21 @@
 #include "pixel_writer.hpp"
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
+#include "quick_jpeg.hpp"
 #include "resizer.hpp"
 #include "tiff_reader.hpp"
 #include "webp_reader.hpp"
+
+#include <array>
 
 namespace lade::media {
 
 // One reader per format, and what turns their rows into a tensor. All memory that the module keeps
 // for a thread is in here.
 struct decoders {
-  jpeg_reader jpeg;
+  jpeg_reader jpeg;                       // of what the next two do not read
+  std::array<quick_jpeg, 2> quick_jpegs;  // one is decoded while the other is taken along
+  jpeg_table_cache jpeg_tables;
   png_reader png;
   tiff_reader tiff;
   webp_reader webp;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -133,9 +134,9 @@ static int reduction_of(const image_crop& crop) {
 
 // Planes are decoded in full width from the top, rows only where they are wanted: planes win where
 // that is most of the image, or where libjpeg shrinks them.
-static bool planes_are_faster(const image_crop& crop, const jpeg_reader& jpeg) {
+static bool planes_are_faster(const image_crop& crop, int width, int height) {
   constexpr double most = 0.5;  // measured, with 500 x 375 photos
-  const double all = static_cast<double>(jpeg.width()) * jpeg.height();
+  const double all = static_cast<double>(width) * height;
   return reduction_of(crop) > 1 || crop.x.length * crop.y.length > most * all;
 }
 
@@ -161,10 +162,57 @@ static void decode_pixels(decoders& worker, image_reader& reader, const image_cr
                           const image_options& options, const tensor& slot) {
   const bool may_use_planes = &reader == &worker.jpeg && options.fast &&
                               options.colour != image_colour::grey && worker.jpeg.has_planes();
-  if (may_use_planes && planes_are_faster(crop, worker.jpeg))
+  if (may_use_planes && planes_are_faster(crop, reader.width(), reader.height()))
     decode_jpeg_planes(worker, crop, options, slot);
   else
     decode_rows(worker, reader, crop, options, slot);
+}
+
+static void decode_quick_colours(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
+  jpeg.start_colours(worker.resize.rows_kept());
+  std::array<quick_colour_rows, 3> rows{quick_colour_rows(jpeg, 0), quick_colour_rows(jpeg, 1),
+                                        quick_colour_rows(jpeg, 2)};
+  std::array<resize_plane, 3> planes;
+  for (std::size_t c = 0; c < planes.size(); ++c)
+    planes[c] = {
+        .rows = &rows[c], .plan = &worker.resize.luma(), .becomes = {static_cast<std::uint8_t>(c)}};
+  worker.resize.run(planes, {}, out);
+}
+
+static void decode_quick_luma(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
+  quick_component_rows luma(jpeg, 0, worker.resize.luma().columns.first());
+  worker.resize.run(luma, 1, out);
+}
+
+static void decode_quick_planes(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
+  worker.resize.plan_chroma(jpeg.columns(1), jpeg.rows(1));
+  quick_component_rows y(jpeg, 0, worker.resize.luma().columns.first());
+  quick_component_rows cb(jpeg, 1, worker.resize.chroma().columns.first());
+  quick_component_rows cr(jpeg, 2, worker.resize.chroma().columns.first());
+  worker.resize.run_yuv(y, cb, cr, out);
+}
+
+// Of an image that has been opened. Throws not_quick.
+static void decode_quick_pixels(decoders& worker, quick_jpeg& jpeg, const image_crop& crop,
+                                const image_options& options, const tensor& slot) {
+  begin_writing(worker, crop, options, slot);
+  const auto& plan = worker.resize.luma();
+  jpeg.begin({.left = plan.columns.first(),
+              .top = plan.rows.first(),
+              .right = plan.columns.last(),
+              .bottom = plan.rows.last()});
+  if (jpeg.is_grey() || options.colour == image_colour::grey)
+    decode_quick_luma(worker, jpeg, worker.writer);
+  else if (options.fast && !jpeg.is_rgb() && planes_are_faster(crop, jpeg.width(), jpeg.height()))
+    decode_quick_planes(worker, jpeg, worker.writer);
+  else
+    decode_quick_colours(worker, jpeg, worker.writer);
+}
+
+// Whether lade's own decoder has all that is wanted.
+static bool is_quick(const quick_jpeg& jpeg, const image_crop& crop, const image_options& options) {
+  if (jpeg.is_rgb()) return options.colour != image_colour::grey;
+  return jpeg.is_grey() || !options.fast || reduction_of(crop) == 1;
 }
 
 // Closes an image when it is done with or has failed. If it was large, frees the scratch memory of
@@ -190,6 +238,37 @@ class image_closer {
   bool large_ = false;
 };
 
+class quick_closer {
+ public:
+  explicit quick_closer(quick_jpeg& jpeg) noexcept : jpeg_(jpeg) {}
+  ~quick_closer() { jpeg_.close(); }
+  quick_closer(const quick_closer&) = delete;
+  quick_closer& operator=(const quick_closer&) = delete;
+
+ private:
+  quick_jpeg& jpeg_;
+};
+
+// Nothing if libjpeg-turbo is to decode the image.
+template <class F>
+static std::optional<tensor> decode_quickly(decoders& worker, const image_file& file,
+                                            const image_options& options, random draw, F slot_of) {
+  auto& jpeg = worker.quick_jpegs[0];
+  quick_closer closer(jpeg);
+  if (!jpeg.open(file, worker.jpeg_tables)) return std::nullopt;
+  if (std::int64_t{jpeg.width()} * jpeg.height() > file.max_pixels) return std::nullopt;
+  const auto turn = orientation_of(options.orient ? worker.jpeg.orientation(file) : 1);
+  const auto crop = plan_crop(jpeg.width(), jpeg.height(), turn, options, draw);
+  if (!is_quick(jpeg, crop, options)) return std::nullopt;
+  tensor slot = slot_of(spec_of(options, crop.width, crop.height), file.doing);
+  try {
+    decode_quick_pixels(worker, jpeg, crop, options, slot);
+    return slot;
+  } catch (const not_quick&) {
+    return std::nullopt;
+  }
+}
+
 // Decodes `in` into the tensor that slot_of gives for the size of the result.
 template <class F>
 static tensor decode_into(const sample& in, const image_options& options,
@@ -201,6 +280,9 @@ static tensor decode_into(const sample& in, const image_options& options,
                         .max_pixels = options.max_pixels,
                         .strict = options.strict};
   auto& reader = worker.reader_of(file);
+  if (&reader == &worker.jpeg)
+    if (auto decoded = decode_quickly(worker, file, options, draw, slot_of))
+      return *std::move(decoded);
   image_closer closer(reader);
   reader.open(file);
   const auto turn = orientation_of(options.orient ? reader.orientation(file) : 1);

@@ -4,8 +4,16 @@
 
 #include <immintrin.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
+
+// GCC 12 takes the undefined operands of its own intrinsics for mistakes.
+#pragma GCC diagnostic push
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 
 #define LADE_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2")))
@@ -32,7 +40,7 @@ LADE_AVX512 static const std::uint8_t* unstuff_avx512(const std::uint8_t* from,
     --to;
     --from;
   }
-  return plain_jpeg.unstuff(from, end, to);
+  return plain_unstuff(from, end, to);
 }
 
 // A pair of factors for _mm512_madd_epi16.
@@ -173,7 +181,10 @@ LADE_AVX512 static void fill_blocks(const std::int16_t* const* blocks, std::int1
   for (int i = 0; i < 4; ++i) {
     const int mean = static_cast<std::int16_t>(blocks[i][0] * quantisation);
     const int sample = (mean + 4) >> 3;
-    const auto byte = static_cast<std::uint8_t>((sample < -128 ? -128 : sample > 127 ? 127 : sample) + 128);
+    const auto byte = static_cast<std::uint8_t>((sample < -128  ? -128
+                                                 : sample > 127 ? 127
+                                                                : sample) +
+                                                128);
     for (int y = 0; y < 8; ++y) std::memset(out[i] + y * stride, byte, 8);
   }
 }
@@ -198,8 +209,9 @@ LADE_AVX512 static bool transform_four(const std::int16_t* const* blocks,
     const auto by = _mm_loadu_si128(reinterpret_cast<const __m128i*>(quantisation + 8 * i));
     x[i] = _mm512_mullo_epi16(x[i], _mm512_broadcast_i32x4(by));
   }
-  const auto exact = _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(x[0]), _mm512_set1_epi16(8191)) == 0 &&
-                     _mm512_cmpeq_epi16_mask(x[0], _mm512_set1_epi16(-32768)) == 0;
+  const auto exact =
+      _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(x[0]), _mm512_set1_epi16(8191)) == 0 &&
+      _mm512_cmpeq_epi16_mask(x[0], _mm512_set1_epi16(-32768)) == 0;
   if (details == 0) {
     fill_blocks(blocks, quantisation[0], out, stride);
     return exact;
@@ -212,8 +224,8 @@ LADE_AVX512 static bool transform_four(const std::int16_t* const* blocks,
 }
 
 LADE_AVX512 static bool transform_avx512(const std::int16_t* const* blocks, int count,
-                                         const std::int16_t* quantisation,
-                                         std::uint8_t* const* out, std::ptrdiff_t stride) {
+                                         const std::int16_t* quantisation, std::uint8_t* const* out,
+                                         std::ptrdiff_t stride) {
   bool exact = true;
   for (; count >= 4; count -= 4, blocks += 4, out += 4)
     exact &= transform_four(blocks, quantisation, out, stride);
@@ -278,8 +290,8 @@ LADE_AVX512 static void double_rows_avx512(const std::uint8_t* near, const std::
 
 // (x * factor + 2^15) / 2^16 rounded down, in 16 bits.
 LADE_AVX512 static inline __m512i multiplied(__m512i x, int factor) {
-  const auto twice = _mm512_mulhi_epi16(_mm512_add_epi16(x, x),
-                                        _mm512_set1_epi16(static_cast<short>(factor)));
+  const auto twice =
+      _mm512_mulhi_epi16(_mm512_add_epi16(x, x), _mm512_set1_epi16(static_cast<short>(factor)));
   return _mm512_srai_epi16(_mm512_add_epi16(twice, _mm512_set1_epi16(1)), 1);
 }
 
@@ -318,5 +330,8 @@ const jpeg_kernels avx512_jpeg{.unstuff = unstuff_avx512,
                                .to_rgb = to_rgb_avx512};
 
 }  // namespace lade::media
+
+#undef LADE_AVX512
+#pragma GCC diagnostic pop
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <bit>
 
-
 #define LADE_INLINE [[gnu::always_inline]] static inline
 
 namespace lade::media {
@@ -184,8 +183,7 @@ LADE_INLINE void keep_cursor(jpeg_stream& s, const jpeg_cursor& c) noexcept {
 template <bool bmi2>
 LADE_INLINE void decode_one(jpeg_stream& stream) noexcept {
   auto c = cursor_of(stream);
-  while (!decode_three<bmi2>(stream, c)) {
-  }
+  while (!decode_three<bmi2>(stream, c)) {}
   keep_cursor(stream, c);
 }
 
@@ -224,10 +222,16 @@ const jpeg_entropy plain_entropy{decode_one_plain, decode_two_plain};
 #define LADE_BMI2 [[gnu::target("bmi,bmi2,avx2")]]
 
 LADE_BMI2 static void decode_one_bmi2(jpeg_stream& stream) { decode_one<true>(stream); }
-LADE_BMI2 static int decode_two_bmi2(jpeg_stream& a, jpeg_stream& b) { return decode_two<true>(a, b); }
+LADE_BMI2 static int decode_two_bmi2(jpeg_stream& a, jpeg_stream& b) {
+  return decode_two<true>(a, b);
+}
 
 const jpeg_entropy bmi2_entropy{decode_one_bmi2, decode_two_bmi2};
+
+#undef LADE_BMI2
 
 #endif
 
 }  // namespace lade::media
+
+#undef LADE_INLINE

@@ -37,16 +37,16 @@ struct jpeg_stream {
   void begin_chunk(int count) noexcept;
 
   std::uint64_t position = 0;
-  std::uint64_t limit = 0;   // reading never gets further than 512 bytes behind this
-  std::uint64_t word = 0;    // bits from some position on, rotated to where the next lookup begins
-  std::uint64_t k = 0;       // the last coefficient of the block, by zigzag order
-  std::int16_t* block = nullptr;                // its coefficients
-  const std::uint64_t* ac_entries = nullptr;    // its table
-  const jpeg_block* next = nullptr;             // in `order`
+  std::uint64_t limit = 0;  // reading never gets further than 512 bytes behind this
+  std::uint64_t word = 0;   // bits from some position on, rotated to where the next lookup begins
+  std::uint64_t k = 0;      // the last coefficient of the block, by zigzag order
+  std::int16_t* block = nullptr;              // its coefficients
+  const std::uint64_t* ac_entries = nullptr;  // its table
+  const jpeg_block* next = nullptr;           // in `order`
   const jpeg_block* end = nullptr;
-  std::array<int, 3> predictions{};             // of DC, of each component
-  bool damaged = false;                         // a code or a coefficient that does not exist
-  std::uint64_t overruns = 0;                   // bit 0: coefficients behind a block's last
+  std::array<int, 3> predictions{};  // of DC, of each component
+  bool damaged = false;              // a code or a coefficient that does not exist
+  std::uint64_t overruns = 0;        // bit 0: coefficients behind a block's last
 
   // The order of blocks in a chunk, one element more, and their coefficients in zigzag order with
   // room for what is written behind a block before its end is noticed.

@@ -174,12 +174,12 @@ class jpeg_header_parser {
     for (std::size_t i = 0; i < static_cast<std::size_t>(headers_.count); ++i) {
       if (segment.byte() != frame_[i].id) return false;
       const int codes = segment.byte();
-      const std::size_t dc = codes >> 4, ac = codes & 15;
+      const auto dc = static_cast<std::size_t>(codes >> 4),
+                 ac = static_cast<std::size_t>(codes & 15);
       const auto table = frame_[i].quantisation;
       if (dc >= dc_.size() || ac >= ac_.size() || !has_quantisation_[table]) return false;
       if (dc_[dc].counts.empty() || ac_[ac].counts.empty()) return false;
-      headers_.components[i] = {
-          .quantisation = quantisation_[table], .dc = dc_[dc], .ac = ac_[ac]};
+      headers_.components[i] = {.quantisation = quantisation_[table], .dc = dc_[dc], .ac = ac_[ac]};
     }
     return segment.byte() == 0 && segment.byte() == 63 && segment.byte() == 0 && segment.empty();
   }

@@ -132,7 +132,8 @@ bool jpeg_image::ends_segment() const noexcept {
 }
 
 void jpeg_image::end_chunk() noexcept {
-  damaged_ |= stream_.damaged || stream_.overruns != 0 || stream_.position > segment_ends_[segment_];
+  damaged_ |=
+      stream_.damaged || stream_.overruns != 0 || stream_.position > segment_ends_[segment_];
   if (damaged_) return;
   if (row_ >= first_row_) transform_chunk();
   column_ += chunk_;
@@ -155,8 +156,7 @@ void jpeg_image::end_chunk() noexcept {
 
 void jpeg_image::transform_chunk() noexcept {
   if (column_ >= end_column_ || column_ + chunk_ <= first_column_) return;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c)
-    transform_component(c);
+  for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) transform_component(c);
 }
 
 void jpeg_image::transform_component(std::size_t c) noexcept {
@@ -174,9 +174,9 @@ void jpeg_image::transform_component(std::size_t c) noexcept {
       out[count] = first + i / across(c) * 8 * plane.stride +
                    ((column_ + mcu) * across(c) + i % across(c)) * 8;
     }
-  damaged_ |= !kernels_->transform(blocks.data(), static_cast<int>(count),
-                                   headers_.components[c].quantisation.data(), out.data(),
-                                   plane.stride);
+  damaged_ |=
+      !kernels_->transform(blocks.data(), static_cast<int>(count),
+                           headers_.components[c].quantisation.data(), out.data(), plane.stride);
 }
 
 // At the edges of the image, upsampling takes the outermost samples for their own neighbours.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 namespace lade::media {
 
-static const std::uint8_t* unstuff_plain(const std::uint8_t* from, const std::uint8_t* end,
-                                         std::uint8_t*& to) {
+const std::uint8_t* plain_unstuff(const std::uint8_t* from, const std::uint8_t* end,
+                                  std::uint8_t*& to) {
   while (from < end) {
     const auto* found = static_cast<const std::uint8_t*>(
         std::memchr(from, 0xff, static_cast<std::size_t>(end - from)));
@@ -20,42 +21,30 @@ static const std::uint8_t* unstuff_plain(const std::uint8_t* from, const std::ui
   return end;
 }
 
-static std::int16_t wrap_16(int value) { return static_cast<std::int16_t>(value); }
+// Eight values that are `step` apart, transformed, times 2^(13 - shift): the algorithm of Loeffler,
+// Ligtenberg and Moschytz with constants of 13 bits (jidctint.c).
+static void transform_line(int* line, std::ptrdiff_t step, int shift) {
+  const int x0 = line[0], x1 = line[step], x2 = line[2 * step], x3 = line[3 * step];
+  const int x4 = line[4 * step], x5 = line[5 * step], x6 = line[6 * step], x7 = line[7 * step];
+  const int round = 1 << (shift - 1);
+  if ((x1 | x2 | x3 | x4 | x5 | x6 | x7) == 0) {
+    const int all = (x0 * (1 << 13) + round) >> shift;
+    for (int i = 0; i < 8; ++i) line[i * step] = all;
+    return;
+  }
+  const int z1 = (x2 + x6) * 4433;
+  const int even_2 = z1 - x6 * 15137, even_3 = z1 + x2 * 6270;
+  const int even_0 = (x0 + x4) * (1 << 13) + round, even_1 = (x0 - x4) * (1 << 13) + round;
 
-static std::int16_t saturate_16(int value) {
-  return static_cast<std::int16_t>(std::clamp(value, -32768, 32767));
-}
+  const int z5 = (x7 + x3 + x5 + x1) * 9633;
+  const int z3 = z5 - (x7 + x3) * 16069, z4 = z5 - (x5 + x1) * 3196;
+  const int z71 = (x7 + x1) * -7373, z53 = (x5 + x3) * -20995;
+  const int odd_0 = x7 * 2446 + z71 + z3, odd_1 = x5 * 16819 + z53 + z4;
+  const int odd_2 = x3 * 25172 + z53 + z3, odd_3 = x1 * 12299 + z71 + z4;
 
-// a * x + b * y, wrapping.
-static std::uint32_t dot(int a, std::int16_t x, int b, std::int16_t y) {
-  return static_cast<std::uint32_t>(a * x) + static_cast<std::uint32_t>(b * y);
-}
-
-// The transform along one axis, of eight values that are `step` apart, times 2^(13 - shift): the
-// algorithm of Loeffler, Ligtenberg and Moschytz with constants of 13 bits, as in jidctint.c.
-static void transform_line(std::int16_t* line, std::ptrdiff_t step, int shift) {
-  std::array<std::int16_t, 8> x;
-  for (std::size_t i = 0; i < 8; ++i) x[i] = line[static_cast<std::ptrdiff_t>(i) * step];
-  const auto round = std::uint32_t{1} << (shift - 1);
-  const auto widened = [round](std::int16_t value) {
-    return static_cast<std::uint32_t>(value * (1 << 13)) + round;
-  };
-  const auto even_2 = dot(4433, x[2], 4433 - 15137, x[6]);
-  const auto even_3 = dot(4433 + 6270, x[2], 4433, x[6]);
-  const auto even_0 = widened(wrap_16(x[0] + x[4]));
-  const auto even_1 = widened(wrap_16(x[0] - x[4]));
-
-  const auto sum_73 = wrap_16(x[7] + x[3]), sum_51 = wrap_16(x[5] + x[1]);
-  const auto z3 = dot(9633 - 16069, sum_73, 9633, sum_51);
-  const auto z4 = dot(9633, sum_73, 9633 - 3196, sum_51);
-  const auto odd_0 = dot(2446 - 7373, x[7], -7373, x[1]) + z3;
-  const auto odd_1 = dot(16819 - 20995, x[5], -20995, x[3]) + z4;
-  const auto odd_2 = dot(-20995, x[5], 25172 - 20995, x[3]) + z3;
-  const auto odd_3 = dot(-7373, x[7], 12299 - 7373, x[1]) + z4;
-
-  const auto put = [&](std::ptrdiff_t i, std::uint32_t even, std::uint32_t odd) {
-    line[i * step] = saturate_16(static_cast<int>(even + odd) >> shift);
-    line[(7 - i) * step] = saturate_16(static_cast<int>(even - odd) >> shift);
+  const auto put = [&](std::ptrdiff_t i, int even, int odd) {
+    line[i * step] = (even + odd) >> shift;
+    line[(7 - i) * step] = (even - odd) >> shift;
   };
   put(0, even_0 + even_3, odd_3);
   put(1, even_1 + even_2, odd_2);
@@ -63,23 +52,34 @@ static void transform_line(std::int16_t* line, std::ptrdiff_t step, int shift) {
   put(3, even_0 - even_3, odd_0);
 }
 
+static std::uint8_t byte_of(int value) {
+  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+}
+
+// Whether nothing overflows, here or in 16 bits, where libjpeg-turbo's vector code wraps and
+// saturates. True for all coefficients of samples of 8 bits.
+static bool is_small(const std::array<int, 64>& block) {
+  constexpr int most = 4096;
+  std::array<int, 8> sums{};
+  for (std::size_t y = 0; y < 8; ++y)
+    for (std::size_t x = 0; x < 8; ++x) sums[x] += std::abs(block[8 * y + x]);
+  return std::ranges::max(sums) <= most;
+}
+
 static bool transform_block_plain(const std::int16_t* zigzag, const std::int16_t* quantisation,
                                   std::uint8_t* out, std::ptrdiff_t stride) {
-  std::array<std::int16_t, 64> block;
+  std::array<int, 64> block;
   for (std::size_t k = 0; k < 64; ++k) {
     const auto place = jpeg_zigzag[k];
-    block[place] = wrap_16(zigzag[k] * quantisation[place]);
+    block[place] = zigzag[k] * quantisation[place];
   }
-  constexpr int most = 8191;
-  const bool exact = std::ranges::all_of(block.begin(), block.begin() + 8,
-                                         [](int value) { return value >= -most && value <= most; });
+  if (!is_small(block)) return false;
   for (int x = 0; x < 8; ++x) transform_line(block.data() + x, 8, 11);
   for (int y = 0; y < 8; ++y) transform_line(block.data() + 8 * y, 1, 18);
   for (int y = 0; y < 8; ++y)
     for (int x = 0; x < 8; ++x)
-      out[y * stride + x] = static_cast<std::uint8_t>(
-          std::clamp<int>(block[static_cast<std::size_t>(8 * y + x)], -128, 127) + 128);
-  return exact;
+      out[y * stride + x] = byte_of(block[static_cast<std::size_t>(8 * y + x)] + 128);
+  return true;
 }
 
 static bool transform_plain(const std::int16_t* const* blocks, int count,
@@ -113,10 +113,6 @@ static void double_rows_plain(const std::uint8_t* near, const std::uint8_t* far,
     out[x] = static_cast<std::uint8_t>((3 * near[x] + far[x] + bias) >> 2);
 }
 
-static std::uint8_t byte_of(int value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
-}
-
 static void to_rgb_plain(const std::uint8_t* const* in, int count, std::uint8_t* const* out) {
   constexpr int half = 1 << 15;
   for (int x = 0; x < count; ++x) {
@@ -127,7 +123,7 @@ static void to_rgb_plain(const std::uint8_t* const* in, int count, std::uint8_t*
   }
 }
 
-const jpeg_kernels plain_jpeg{.unstuff = unstuff_plain,
+const jpeg_kernels plain_jpeg{.unstuff = plain_unstuff,
                               .entropy = &plain_entropy,
                               .transform = transform_plain,
                               .double_columns = double_columns_plain,

@@ -1,5 +1,5 @@
-// The inner loops of lade's own decoder of JPEG, in plain C++ and for each instruction set. All give
-// the same bits, those of libjpeg-turbo.
+// The inner loops of lade's own decoder of JPEG, in plain C++ and for each instruction set. All
+// give the same bits, those of libjpeg-turbo.
 
 #pragma once
 
@@ -30,8 +30,8 @@ struct jpeg_kernels {
                     std::uint8_t* const* out, std::ptrdiff_t stride);
 
   // Smooth upsampling (jdsample.c): each of `count` samples becomes two beside each other, of which
-  // the nearer neighbour is a quarter. Reads one sample before and behind the row. The second blends
-  // with the row above or below in the same way.
+  // the nearer neighbour is a quarter. Reads one sample before and behind the row. The second
+  // blends with the row above or below in the same way.
   void (*double_columns)(const std::uint8_t* in, int count, std::uint8_t* out);
   void (*double_both)(const std::uint8_t* near, const std::uint8_t* far, int count,
                       std::uint8_t* out);
@@ -46,6 +46,10 @@ struct jpeg_kernels {
 
 // The kernels of a level, which this machine must have.
 const jpeg_kernels& jpeg_kernels_of(simd level) noexcept;
+
+// By memchr, which is quick.
+const std::uint8_t* plain_unstuff(const std::uint8_t* from, const std::uint8_t* end,
+                                  std::uint8_t*& to);
 
 extern const jpeg_kernels plain_jpeg;
 extern const jpeg_kernels avx2_jpeg;

@@ -55,20 +55,23 @@ static int sign_count(int size) { return size > 0 ? 2 : 1; }
 bool dc_table::build(const huffman_code& code) {
   entries.fill(0);
   bool usual = slow.build(code);
-  return usual && for_each_code(code, [&](int bits, int length, std::uint8_t size) {
-           constexpr int largest = 11;
-           usual = usual && size <= largest;
-           for (int sign = 0; sign < sign_count(size); ++sign) {
-             const int used = length + (size > 0);
-             if (used > index_bits || !usual) continue;
-             const int prefix = size > 0 ? bits << 1 | sign : bits;
-             const auto addend =
-                 static_cast<std::uint16_t>(value_addend(bits, size, size > 0 && sign == 0));
-             const auto entry = std::uint32_t{addend} << 16 | unsigned(length + size);
-             std::fill_n(entries.begin() + (prefix << (index_bits - used)),
-                         1 << (index_bits - used), entry);
-           }
-         }) && usual;
+  return usual &&
+         for_each_code(code,
+                       [&](int bits, int length, std::uint8_t size) {
+                         constexpr int largest = 11;
+                         usual = usual && size <= largest;
+                         for (int sign = 0; sign < sign_count(size); ++sign) {
+                           const int used = length + (size > 0);
+                           if (used > index_bits || !usual) continue;
+                           const int prefix = size > 0 ? bits << 1 | sign : bits;
+                           const auto addend = static_cast<std::uint16_t>(
+                               value_addend(bits, size, size > 0 && sign == 0));
+                           const auto entry = std::uint32_t{addend} << 16 | unsigned(length + size);
+                           std::fill_n(entries.begin() + (prefix << (index_bits - used)),
+                                       1 << (index_bits - used), entry);
+                         }
+                       }) &&
+         usual;
 }
 
 static std::uint64_t steps_of(int run, int size) {
@@ -99,8 +102,8 @@ bool ac_table::build(const huffman_code& code) {
            for (int sign = 0; sign < sign_count(size); ++sign) {
              const int used = length + (size > 0);
              const int prefix = size > 0 ? bits << 1 | sign : bits;
-             const auto entry = single_entry(
-                 length + size, steps, value_addend(bits, size, size > 0 && sign == 0));
+             const auto entry = single_entry(length + size, steps,
+                                             value_addend(bits, size, size > 0 && sign == 0));
              if (used <= index_bits && length + size <= most_bits) {
                const auto first = prefix << (index_bits - used), count = 1 << (index_bits - used);
                std::fill_n(entries.begin() + first, count, entry);
@@ -130,11 +133,10 @@ void ac_table::pair_symbols() {
       continue;
     const auto taken = index >> rest;  // the first's code and value bits
     const auto value = static_cast<std::uint16_t>(taken + ac_entry::addend(first));
-    const auto addend = static_cast<std::uint16_t>(ac_entry::addend(second) -
-                                                   (taken << ac_entry::bits(second)));
-    entries[index] = ac_entry::steps(first) << 56 |
-                     std::uint64_t{ac_entry::bits(second)} << 48 | std::uint64_t{value} << 32 |
-                     std::uint64_t{addend} << 16 |
+    const auto addend =
+        static_cast<std::uint16_t>(ac_entry::addend(second) - (taken << ac_entry::bits(second)));
+    entries[index] = ac_entry::steps(first) << 56 | std::uint64_t{ac_entry::bits(second)} << 48 |
+                     std::uint64_t{value} << 32 | std::uint64_t{addend} << 16 |
                      (ac_entry::steps(first) + ac_entry::steps(second)) << 8 | bits;
   }
   paired = true;

@@ -25,15 +25,15 @@ class slow_code {
   symbol find(std::uint64_t bits) const noexcept;  // the upper ones first
 
  private:
-  std::array<int, 17> ends_{};  // of each length: the first 16 bits behind the last code
+  std::array<int, 17> ends_{};    // of each length: the first 16 bits behind the last code
   std::array<int, 17> firsts_{};  // what is added to a code for the place of its symbol
   std::array<std::uint8_t, 256> symbols_{};
 };
 
-// The values behind codes are coded as (T.81, table F.1): with n bits, those that begin with 1 stand
-// for 2^(n-1) to 2^n - 1, those that begin with 0 for -(2^n - 1) to -2^(n-1). A lookup takes the
-// first value bit, the sign, into its index. So code and value bits together, taken as one number,
-// only miss a constant of the entry, the addend.
+// The values behind codes are coded as (T.81, table F.1): with n bits, those that begin with 1
+// stand for 2^(n-1) to 2^n - 1, those that begin with 0 for -(2^n - 1) to -2^(n-1). A lookup takes
+// the first value bit, the sign, into its index. So code and value bits together, taken as one
+// number, only miss a constant of the entry, the addend.
 
 // Differences of DC. An entry is the length of code and value (8 bits; 0: use the slow code), and
 // in the upper 16 bits the addend.
@@ -73,8 +73,8 @@ struct ac_entry {
 
 struct ac_table {
   static constexpr int index_bits = 11;
-  static constexpr int most_bits = 19;    // of an entry: three fit into what is loaded at a time
-  static constexpr int long_bits = 17;    // of the index of long_entries
+  static constexpr int most_bits = 19;  // of an entry: three fit into what is loaded at a time
+  static constexpr int long_bits = 17;  // of the index of long_entries
   static constexpr unsigned long_count = 2048;
 
   bool build(const huffman_code& code);

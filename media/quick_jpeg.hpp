@@ -1,0 +1,101 @@
+// JPEG by lade's own decoder: rows as the resizer takes them.
+
+#pragma once
+
+#include "image_reader.hpp"
+#include "jpeg_image.hpp"
+#include "resizer.hpp"
+#include "row_ring.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace lade::media {
+
+// Thrown while an image is read that libjpeg-turbo is to read from the beginning: it says what is
+// wrong with damaged data, or decodes them as well as it can.
+struct not_quick {};
+
+// Reads one image after another, all of it as libjpeg-turbo does: exact transform, smooth
+// upsampling. While it decodes an image, another one that has begun is decoded, too. For one
+// thread.
+class quick_jpeg {
+ public:
+  explicit quick_jpeg(simd level = best_simd())
+      : kernels_(&jpeg_kernels_of(level)), image_(level) {}
+
+  // Reads the headers. False if libjpeg-turbo is to read the image.
+  bool open(const image_file& file, jpeg_table_cache& tables) {
+    return image_.open(file.bytes, tables);
+  }
+  int width() const noexcept { return image_.headers().width; }
+  int height() const noexcept { return image_.headers().height; }
+  bool is_grey() const noexcept { return image_.headers().count == 1; }
+  bool is_rgb() const noexcept { return image_.headers().rgb; }
+
+  // Says which part will be asked for. From now on, another image's decoding takes this one along.
+  void begin(const jpeg_part& part) {
+    part_ = part;
+    image_.begin(part);
+  }
+
+  // Has decoding take another image along; null: none.
+  void go_with(quick_jpeg* other) noexcept { other_ = other != nullptr ? &other->image_ : nullptr; }
+
+  // Prepares colour_row. The last `kept` rows stay in place.
+  void start_colours(int kept);
+
+  // Red, green or blue of row `y`, from column part.left on. Rows are asked for from top to bottom.
+  // Throws not_quick.
+  const std::uint8_t* colour_row(std::size_t colour, int y);
+
+  // A component's own row, from sample 0 on; `y` is of the component. Throws not_quick.
+  const std::uint8_t* component_row(std::size_t component, int y);
+
+  // How a component lies against the first.
+  coarse_axis columns(std::size_t component) const noexcept;
+  coarse_axis rows(std::size_t component) const noexcept;
+
+  void close() noexcept { image_.close(); }
+
+ private:
+  void decode(int y);
+  void make_row(int y, std::uint8_t* out);
+  const std::uint8_t* upsampled(std::size_t component, int y);
+  void repeat_columns(const std::uint8_t* in, int times, std::uint8_t* out) const noexcept;
+
+  const jpeg_kernels* kernels_;
+  jpeg_image image_;
+  jpeg_image* other_ = nullptr;
+  jpeg_part part_;
+  int left_ = 0;  // the first column that is converted: a whole sample of coarse components
+  std::size_t row_bytes_ = 0;
+  row_ring ring_;  // red, green and blue of a row, one behind the other
+  std::array<std::vector<std::uint8_t>, 3> upsampled_;
+};
+
+// A colour of a quick_jpeg, or a component of it.
+class quick_colour_rows final : public row_source {
+ public:
+  quick_colour_rows(quick_jpeg& from, std::size_t colour) : from_(from), colour_(colour) {}
+  const std::uint8_t* row(int y) override { return from_.colour_row(colour_, y); }
+
+ private:
+  quick_jpeg& from_;
+  std::size_t colour_;
+};
+
+class quick_component_rows final : public row_source {
+ public:
+  quick_component_rows(quick_jpeg& from, std::size_t component, int left)
+      : from_(from), component_(component), left_(left) {}
+  const std::uint8_t* row(int y) override { return from_.component_row(component_, y) + left_; }
+
+ private:
+  quick_jpeg& from_;
+  std::size_t component_;
+  int left_;
+};
+
+}  // namespace lade::media
