@@ -4,12 +4,11 @@
 #include <lade/cuda/to_device.hpp>
 #include <lade/cuda/to_host.hpp>
 #include <lade/lade.hpp>
+#include <lade/media/crop.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,50 +40,17 @@ static lade::sample add_draw(lade::sample file, lade::random draw) {
   return std::move(file).with_field(lade::field("draw", std::bit_cast<std::int64_t>(draw())));
 }
 
-// As torchvision's RandomResizedCrop; nothing if ten attempts do not fit.
-static std::optional<lade::cuda::crop_box> random_part(const lade::media::image_options& how,
-                                                       lade::random& draw, int width, int height) {
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double area = width * draw.uniform(how.min_area, how.max_area) * height;
-    const double aspect =
-        std::exp(draw.uniform(std::log(how.min_aspect), std::log(how.max_aspect)));
-    const double across = std::round(std::sqrt(area * aspect));
-    const double down = std::round(std::sqrt(area / aspect));
-    if (across < 1 || across > width || down < 1 || down > height) continue;
-    return lade::cuda::crop_box{.left = std::floor(draw.uniform(0, width - across + 1)),
-                                .top = std::floor(draw.uniform(0, height - down + 1)),
-                                .width = across,
-                                .height = down,
-                                .isolated = true};
-  }
-  return std::nullopt;
-}
-
-// As torchvision's Resize of the shorter side and CenterCrop.
-static lade::cuda::crop_box middle_part(const lade::media::image_options& how, int width,
-                                        int height) {
-  const auto shorter = static_cast<std::int64_t>(std::nearbyint(how.width * 256.0 / 224));
-  const auto begin = [&](int size, int count) {
-    const auto resized = shorter * size / std::min(width, height);
-    return std::nearbyint(static_cast<double>(resized - count) / 2) / static_cast<double>(resized);
-  };
-  const auto share = [&](int size, int count) {
-    return count / static_cast<double>(shorter * size / std::min(width, height));
-  };
-  return {.left = width * begin(width, how.width),
-          .top = height * begin(height, how.height),
-          .width = width * share(width, how.width),
-          .height = height * share(height, how.height)};
-}
-
+// The same crops as on the CPU.
 static lade::cuda::image_view view_of_file(const lade::media::image_options& how,
                                            const lade::sample& file, int width, int height) {
-  if (how.fit != lade::media::image_fit::random_crop)
-    return {.crop = middle_part(how, width, height)};
-  lade::random draw(std::bit_cast<std::uint64_t>(file.field("draw").integer()));
-  const auto part = random_part(how, draw, width, height);
-  return {.crop = part ? *part : middle_part(how, width, height),
-          .flip = draw.uniform() < how.flip};
+  const lade::random draw(std::bit_cast<std::uint64_t>(file.field("draw").integer()));
+  const auto crop = lade::media::choose_crop(width, height, how, draw);
+  return {.crop = {.left = crop.box.left,
+                   .top = crop.box.top,
+                   .width = crop.box.width,
+                   .height = crop.box.height,
+                   .isolated = crop.isolated},
+          .flip = crop.flip};
 }
 
 static std::string images_by_whom(const lade::cuda::jpeg_decoder& decoder,

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "byte_view.hpp"
+#include <lade/detail/byte_view.hpp>
 
 #include <array>
 #include <cstddef>
@@ -27,7 +27,7 @@ class av1_sizes {
   explicit av1_sizes(std::uint64_t most_obus) : obus_left_(most_obus) {}
 
   // The next part of a sample. Parts may be cut anywhere.
-  void add(byte_view part) noexcept;
+  void add(detail::byte_view part) noexcept;
 
   // What is added from now on belongs to another sample.
   void end_sample() noexcept;
@@ -39,7 +39,7 @@ class av1_sizes {
 
  private:
   void add_to_header(std::uint8_t byte) noexcept;
-  std::size_t add_to_payload(byte_view part) noexcept;
+  std::size_t add_to_payload(detail::byte_view part) noexcept;
   bool is_sequence_header() const noexcept;
   void begin_header() noexcept;
   void begin_payload(std::uint64_t size) noexcept;
@@ -57,6 +57,6 @@ class av1_sizes {
 };
 
 // The size in the payload of a sequence header (5.5.1); 0 x 0 if it ends before that.
-av1_size av1_sequence_size(byte_view payload) noexcept;
+av1_size av1_sequence_size(detail::byte_view payload) noexcept;
 
 }  // namespace lade::media

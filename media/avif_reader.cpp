@@ -15,7 +15,7 @@
 
 namespace lade::media {
 
-bool avif_reader::recognises(byte_view file) noexcept {
+bool avif_reader::recognises(detail::byte_view file) noexcept {
   const avifROData data{file.data(), file.size()};
   return file.from(4).begins("ftyp") && avifPeekCompatibleFileType(&data) != 0;
 }
@@ -71,7 +71,7 @@ static avifCodecChoice silent_avif_codec() noexcept {
 
 // The size that a file names which libavif refuses, maybe for its size.
 static void find_avif_size(const image_file& file, std::int64_t& width, std::int64_t& height) {
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   const auto at = bytes.text().find("ispe");
   if (at == std::string_view::npos) return;
   width = static_cast<std::int64_t>(bytes.big(at + 8, 4));
@@ -108,7 +108,7 @@ struct avif_reader::samples {
     return from.may_be_decoded() ? AVIF_RESULT_OK : AVIF_RESULT_IO_ERROR;
   }
 
-  byte_view bytes;
+  detail::byte_view bytes;
   std::uint64_t max_pixels;
   av1_sizes sizes{std::max<std::uint64_t>(bytes.size(), 64)};
   bool of_sequence = false;  // what is read from now on

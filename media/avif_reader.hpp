@@ -2,8 +2,9 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "frame_reader.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 struct avifDecoder;
 struct avifImage;
@@ -13,7 +14,7 @@ namespace lade::media {
 // Reads still images, and the first image of a sequence.
 class avif_reader final : public frame_reader {
  public:
-  static bool recognises(byte_view file) noexcept;
+  static bool recognises(detail::byte_view file) noexcept;
 
   void open(const image_file& file) override;
   void close() noexcept override;

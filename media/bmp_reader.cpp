@@ -28,8 +28,8 @@ void bmp_reader::close() noexcept {
 }
 
 bmp_reader::header bmp_reader::read_header(const image_file& file) {
-  const byte_view bytes(file.bytes);
-  const byte_view info = bytes.from(14);
+  const detail::byte_view bytes(file.bytes);
+  const detail::byte_view info = bytes.from(14);
   const auto size = info.little(0, 4);
   if (size != 12 && size != 16 && (size < 40 || size > 124))
     throw error(errc::unsupported, file.doing,
@@ -71,7 +71,7 @@ void bmp_reader::check_kind(const image_file& file, const header& of) {
 }
 
 // `info` begins with the header. Masks lie behind its first 40 bytes, whatever its size.
-void bmp_reader::read_masks(const image_file& file, byte_view info, header& of) {
+void bmp_reader::read_masks(const image_file& file, detail::byte_view info, header& of) {
   constexpr std::array<std::uint32_t, 3> of_16_bits{0x7c00, 0x3e0, 0x1f};
   constexpr std::array<std::uint32_t, 3> of_32_bits{0xff0000, 0xff00, 0xff};
   auto masks = of.bits == 16 ? of_16_bits : of_32_bits;
@@ -89,7 +89,7 @@ void bmp_reader::read_masks(const image_file& file, byte_view info, header& of) 
   }
 }
 
-void bmp_reader::read_palette(const image_file& file, byte_view entries, std::size_t used,
+void bmp_reader::read_palette(const image_file& file, detail::byte_view entries, std::size_t used,
                               unsigned bits, std::size_t entry_bytes) {
   const auto all = std::size_t{1} << bits;
   const auto count = used > 0 ? std::min(used, all) : all;
@@ -108,7 +108,7 @@ void bmp_reader::read_rows(const image_file& file, const header& of) {
   const auto count = static_cast<std::size_t>(of.height);
   const auto used = (static_cast<std::size_t>(of.width) * of.bits + 7) / 8;
   const auto stride = (used + 3) / 4 * 4;
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   if (!bytes.holds(of.pixels, (count - 1) * stride + used))
     throw_damaged(file, "BMP", "it is cut off");
   auto* frame = make_frame();
@@ -117,7 +117,7 @@ void bmp_reader::read_rows(const image_file& file, const header& of) {
                 frame + bmp_row(i, of.height, of.top_down) * frame_stride());
 }
 
-void bmp_reader::convert_row(byte_view row, const header& of, std::uint8_t* out) {
+void bmp_reader::convert_row(detail::byte_view row, const header& of, std::uint8_t* out) {
   const auto width = static_cast<std::size_t>(of.width);
   if (of.bits <= 8) {
     auto* indices = indices_.reserve(width);
@@ -139,7 +139,7 @@ void bmp_reader::convert_row(byte_view row, const header& of, std::uint8_t* out)
 // Runs: a count and an index, or two indices of 4 bits in turns. A count of 0 is followed by 0, the
 // end of a row; 1, the end of the image; 2, a step right and up; or a count of indices that follow.
 void bmp_reader::read_runs(const image_file& file, const header& of) {
-  const byte_view data = byte_view(file.bytes).from(of.pixels);
+  const detail::byte_view data = detail::byte_view(file.bytes).from(of.pixels);
   const auto width = static_cast<std::size_t>(of.width);
   const auto height = static_cast<std::size_t>(of.height);
   const bool halves = of.compression == bmp_runs_4;

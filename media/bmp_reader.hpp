@@ -2,9 +2,10 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "colours.hpp"
 #include "frame_reader.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 #include <array>
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace lade::media {
 // kinds of run lengths. Pixels that those skip have the first colour of the palette.
 class bmp_reader final : public frame_reader {
  public:
-  static bool recognises(byte_view file) noexcept { return file.begins("BM"); }
+  static bool recognises(detail::byte_view file) noexcept { return file.begins("BM"); }
 
   void open(const image_file& file) override;
   void close() noexcept override;
@@ -38,12 +39,12 @@ class bmp_reader final : public frame_reader {
 
   header read_header(const image_file& file);
   static void check_kind(const image_file& file, const header& of);
-  static void read_masks(const image_file& file, byte_view info, header& of);
-  void read_palette(const image_file& file, byte_view entries, std::size_t used, unsigned bits,
-                    std::size_t entry_bytes);
+  static void read_masks(const image_file& file, detail::byte_view info, header& of);
+  void read_palette(const image_file& file, detail::byte_view entries, std::size_t used,
+                    unsigned bits, std::size_t entry_bytes);
   void read_rows(const image_file& file, const header& of);
   void read_runs(const image_file& file, const header& of);
-  void convert_row(byte_view row, const header& of, std::uint8_t* out);
+  void convert_row(detail::byte_view row, const header& of, std::uint8_t* out);
 
   palette colours_;
   scratch indices_;  // of a row, or of all where they are stored as runs

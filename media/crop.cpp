@@ -1,3 +1,5 @@
+#include <lade/error.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/picture.hpp>
 
 #include "crop.hpp"
@@ -5,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 namespace lade::media {
@@ -115,6 +118,35 @@ image_crop plan_crop(int stored_width, int stored_height, const orientation& tur
   turn_back(crop, stored_width, stored_height);
   if (flip) (turn.transposed ? crop.turn.mirror_y : crop.turn.mirror_x) ^= true;
   return crop;
+}
+
+static void check_crop(int width, int height, const image_options& options) {
+  constexpr std::string_view doing = "choose a crop";
+  check_picture_options(options, doing);
+  if (options.square_pixels)
+    throw error(errc::invalid_argument, doing, "square_pixels is for frames of videos");
+  if (width < 1 || height < 1)
+    throw error(errc::invalid_argument, doing, "the image has no pixels");
+}
+
+// The length of a part that reaches the end of its axis may be rounded to a little more.
+static double length_within(const axis_range& part, int size) {
+  return std::min(part.length, size - part.begin);
+}
+
+chosen_crop choose_crop(int width, int height, const image_options& options, random draw) {
+  check_crop(width, height, options);
+  auto how = options;
+  how.shorter_side = resolved_shorter_side(options);
+  const auto crop = plan_crop(width, height, {}, how, draw);
+  const bool part_of_width = crop.x.low > 0 || crop.x.high < width;
+  const bool part_of_height = crop.y.low > 0 || crop.y.high < height;
+  return {.box = {.left = crop.x.begin,
+                  .top = crop.y.begin,
+                  .width = length_within(crop.x, width),
+                  .height = length_within(crop.y, height)},
+          .isolated = part_of_width || part_of_height,
+          .flip = crop.turn.mirror_x};
 }
 
 int shown_width(int width, double pixel_aspect) noexcept {

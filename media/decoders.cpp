@@ -1,12 +1,13 @@
 #include "decoders.hpp"
-#include "byte_view.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 #include <memory>
 
 namespace lade::media {
 
 image_reader& decoders::reader_of(const image_file& file) {
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   if (bytes.empty()) throw error(errc::invalid_data, file.doing, "the file is empty");
   if (bytes.begins("\xff\xd8\xff")) return jpeg;
   if (png_reader::recognises(bytes)) return png;

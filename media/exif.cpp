@@ -20,7 +20,7 @@ struct metadata_search : lade::detail::orientation_search {
   std::size_t text_room = 1 << 20;  // bytes that all compressed texts of a PNG may still inflate to
 
   // Chunks: a length, a name, the body, a checksum.
-  void read_png(byte_view file) {
+  void read_png(detail::byte_view file) {
     for (std::size_t at = 8; at + 12 <= file.size();) {
       const auto length = file.big(at, 4);
       const auto name = file.part(at + 4, 4).text();
@@ -31,7 +31,7 @@ struct metadata_search : lade::detail::orientation_search {
     }
   }
 
-  void read_text(std::string_view chunk, byte_view body) {
+  void read_text(std::string_view chunk, detail::byte_view body) {
     const auto keyword = png_keyword(body);
     const bool packet = keyword == "XML:com.adobe.xmp";
     if (!packet && !is_raw_profile(keyword)) return;
@@ -44,7 +44,7 @@ struct metadata_search : lade::detail::orientation_search {
 
   // Chunks: a name, a length, the body, rounded up to an even size. Some writers keep the prefix
   // that Exif has in JPEG.
-  void read_webp(byte_view file) {
+  void read_webp(detail::byte_view file) {
     for (std::size_t at = 12; at + 8 <= file.size();) {
       const auto length = file.little(at + 4, 4);
       const auto name = file.part(at, 4).text();
@@ -59,7 +59,7 @@ struct metadata_search : lade::detail::orientation_search {
   }
 };
 
-int exif_orientation(byte_view file) {
+int exif_orientation(detail::byte_view file) {
   metadata_search found;
   if (file.begins("\xff\xd8"))
     found.read_jpeg(file);

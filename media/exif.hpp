@@ -2,12 +2,12 @@
 
 #pragma once
 
-#include "byte_view.hpp"
+#include <lade/detail/byte_view.hpp>
 
 namespace lade::media {
 
 // The orientation of a JPEG, PNG, WebP or TIFF file, 1 to 8: of its Exif data (also where a PNG has
 // them as a "raw profile" in text), else of its XMP data, else 1. Reads any bytes safely.
-int exif_orientation(byte_view file);
+int exif_orientation(detail::byte_view file);
 
 }  // namespace lade::media

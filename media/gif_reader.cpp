@@ -20,7 +20,8 @@ struct gif_reader::picture {
 };
 
 // Reads the colour table that `flags` announce at `at`. Returns where it ends.
-static std::size_t gif_palette(byte_view file, std::size_t at, unsigned flags, palette& into) {
+static std::size_t gif_palette(detail::byte_view file, std::size_t at, unsigned flags,
+                               palette& into) {
   if ((flags & 0x80) == 0) return at;
   const std::size_t count = std::size_t{2} << (flags & 7);
   for (std::size_t i = 0; i < count; ++i)
@@ -29,12 +30,12 @@ static std::size_t gif_palette(byte_view file, std::size_t at, unsigned flags, p
 }
 
 // Behind the blocks of at most 255 bytes from `at`, and the empty one that ends them.
-static std::size_t gif_skip_blocks(byte_view file, std::size_t at) {
+static std::size_t gif_skip_blocks(detail::byte_view file, std::size_t at) {
   while (const std::size_t length = file[at]) at += 1 + length;
   return at + 1;
 }
 
-std::optional<gif_reader::picture> gif_reader::find_picture(byte_view bytes) {
+std::optional<gif_reader::picture> gif_reader::find_picture(detail::byte_view bytes) {
   constexpr unsigned extension = 0x21;
   constexpr unsigned graphic_control = 0xf9;
   constexpr unsigned descriptor = 0x2c;
@@ -55,7 +56,7 @@ std::optional<gif_reader::picture> gif_reader::find_picture(byte_view bytes) {
 // Codes of 2 to 12 bits, low bit first.
 class gif_codes {
  public:
-  explicit gif_codes(byte_view data) : data_(data) {}
+  explicit gif_codes(detail::byte_view data) : data_(data) {}
 
   // The next code of `bits` bits; none behind the end.
   int next(int bits) {
@@ -70,7 +71,7 @@ class gif_codes {
   }
 
  private:
-  byte_view data_;
+  detail::byte_view data_;
   std::size_t at_ = 0;
   unsigned held_ = 0;
   int count_ = 0;
@@ -126,7 +127,7 @@ class gif_strings {
 };
 
 // Fills `out`. Returns false if the data end before or are no LZW.
-static bool gif_decode(byte_view data, int literal_bits, std::span<std::uint8_t> out) {
+static bool gif_decode(detail::byte_view data, int literal_bits, std::span<std::uint8_t> out) {
   const int clear = 1 << literal_bits;
   const int end = clear + 1;
   gif_codes codes(data);
@@ -165,14 +166,14 @@ static std::size_t gif_row(std::size_t i, std::size_t height, bool interlaced) {
   return 0;
 }
 
-std::pair<std::size_t, std::size_t> gif_reader::size_of(byte_view file) {
+std::pair<std::size_t, std::size_t> gif_reader::size_of(detail::byte_view file) {
   const auto first = find_picture(file).value_or(picture());
   return {std::max<std::size_t>(file.little(6, 2), first.left + first.width),
           std::max<std::size_t>(file.little(8, 2), first.top + first.height)};
 }
 
 void gif_reader::open(const image_file& file) {
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   const auto found = find_picture(bytes);
   if (!found) throw_damaged(file, "GIF", "it has no image, or is cut off before it");
   const auto& first = *found;
@@ -198,7 +199,7 @@ void gif_reader::close() noexcept {
 
 // Gives the pixels.
 const std::uint8_t* gif_reader::decode(const image_file& file, const picture& first) {
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   const int literal_bits = bytes[first.codes];
   std::size_t count = 0;
   auto end = first.codes + 1;

@@ -3,8 +3,9 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "frame_reader.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +19,10 @@ namespace lade::media {
 // the screen has the transparent colour, or the first of the palette.
 class gif_reader final : public frame_reader {
  public:
-  static bool recognises(byte_view file) noexcept { return file.begins("GIF8"); }
+  static bool recognises(detail::byte_view file) noexcept { return file.begins("GIF8"); }
 
   // Width and height of the screen with its first image, or of the screen alone if there is none.
-  static std::pair<std::size_t, std::size_t> size_of(byte_view file);
+  static std::pair<std::size_t, std::size_t> size_of(detail::byte_view file);
 
   void open(const image_file& file) override;
   void close() noexcept override;
@@ -29,7 +30,7 @@ class gif_reader final : public frame_reader {
  private:
   struct picture;
 
-  static std::optional<picture> find_picture(byte_view bytes);
+  static std::optional<picture> find_picture(detail::byte_view bytes);
   const std::uint8_t* decode(const image_file& file, const picture& first);
 
   scratch codes_;    // the compressed pixels

@@ -1,3 +1,4 @@
+#include <lade/detail/byte_view.hpp>
 #include <lade/detail/tiff_tags.hpp>
 #include <lade/media/image.hpp>
 
@@ -5,7 +6,6 @@
 #include "avif_items.hpp"
 #include "avif_reader.hpp"
 #include "bmp_reader.hpp"
-#include "byte_view.hpp"
 #include "exif.hpp"
 #include "gif_reader.hpp"
 #include "png_reader.hpp"
@@ -33,7 +33,7 @@ struct image_header {
 
 // The frame header at `at`, behind its length: how large the image is, and how its colours are
 // sampled.
-static image_header jpeg_frame(byte_view file, std::size_t at) {
+static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
   image_header header{.width = file.big(at + 3, 2), .height = file.big(at + 1, 2)};
   auto components = std::min<std::size_t>(file.big(at + 5, 1), 4);
   std::size_t samples = 0;
@@ -51,7 +51,7 @@ static image_header jpeg_frame(byte_view file, std::size_t at) {
 
 // An image of more than one scan, be it progressive or not, is decoded as coefficients of 16 bits
 // first.
-static image_header jpeg_header(byte_view file) {
+static image_header jpeg_header(detail::byte_view file) {
   image_header header{.decoded_bytes = 0};
   std::size_t components = 0;
   bool progressive = false;
@@ -82,7 +82,7 @@ static image_header jpeg_header(byte_view file) {
 }
 
 // With tRNS, FFmpeg adds alpha to colours that have none.
-static image_header png_header(byte_view file) {
+static image_header png_header(detail::byte_view file) {
   constexpr std::array<unsigned, 7> samples_of_colour{1, 0, 3, 1, 2, 0, 4};
   constexpr unsigned palette = 3;
   const auto colour = std::min<unsigned>(file[25], 6);
@@ -101,7 +101,7 @@ static image_header png_header(byte_view file) {
 }
 
 // RGB, and what libwebp decodes as a whole: lossless pixels, and alpha from pixels of its own.
-static double webp_bytes(byte_view file) {
+static double webp_bytes(detail::byte_view file) {
   for (std::size_t at = 12; file.holds(at, 8);) {
     const auto chunk = file.from(at);
     if (chunk.begins("VP8L")) return 3 + 4;
@@ -113,7 +113,7 @@ static double webp_bytes(byte_view file) {
   return 3;
 }
 
-static image_header webp_header(byte_view file) {
+static image_header webp_header(detail::byte_view file) {
   image_header header{.decoded_bytes = webp_bytes(file)};
   const auto first = file.from(12);
   if (first.begins("VP8X")) {
@@ -130,12 +130,12 @@ static image_header webp_header(byte_view file) {
   return header;
 }
 
-static image_header gif_header(byte_view file) {
+static image_header gif_header(detail::byte_view file) {
   const auto [width, height] = gif_reader::size_of(file);
   return {.width = width, .height = height, .decoded_bytes = 4, .copied_bytes = file.size()};
 }
 
-static image_header bmp_header(byte_view file) {
+static image_header bmp_header(detail::byte_view file) {
   if (file.little(14, 4) == 12)
     return {.width = file.little(18, 2), .height = file.little(20, 2), .decoded_bytes = 3};
   const auto height = static_cast<std::int32_t>(file.little(22, 4));
@@ -146,7 +146,7 @@ static image_header bmp_header(byte_view file) {
           .decoded_bytes = runs ? 4.0 : 3.0};
 }
 
-static image_header pnm_header(byte_view file) {
+static image_header pnm_header(detail::byte_view file) {
   std::size_t at = 2;
   const auto width = static_cast<std::uint64_t>(pnm_reader::number(file, at));
   const auto height = static_cast<std::uint64_t>(pnm_reader::number(file, at));
@@ -176,7 +176,7 @@ static double tiff_block_bytes(const lade::detail::tiff_tags& tags, const image_
 }
 
 // The first of its images. YCbCr that was not compressed as JPEG goes through pixels of 32 bits.
-static image_header tiff_header(byte_view file) {
+static image_header tiff_header(detail::byte_view file) {
   constexpr std::uint64_t ycbcr = 6;
   constexpr std::uint64_t jpeg = 7;
   const lade::detail::tiff_tags tags(file);
@@ -192,14 +192,14 @@ static image_header tiff_header(byte_view file) {
 }
 
 // What comes before the data of the images, as far as it lies in one piece.
-static byte_view avif_boxes(byte_view file) {
+static detail::byte_view avif_boxes(detail::byte_view file) {
   for (std::size_t at = 0; file.holds(at, 8) && file.big(at, 4) >= 8; at += file.big(at, 4))
     if (file.from(at + 4).begins("meta")) return file.from(at).part(0, file.big(at, 4));
   return file;
 }
 
 // Bytes of a pixel by the configuration of its coder.
-static double avif_plane_bytes(byte_view configuration) {
+static double avif_plane_bytes(detail::byte_view configuration) {
   const unsigned flags = configuration[2];
   const bool wide = (flags & 0x40) != 0;
   const bool grey = (flags & 0x10) != 0;
@@ -212,7 +212,7 @@ static double avif_plane_bytes(byte_view configuration) {
 // The largest of the items, by what the container tells and their data say. A decoder of AV1 keeps
 // the planes and, as measured with libaom, 14 bytes of a pixel of what it knows of their blocks;
 // alpha has one more.
-static image_header avif_header(byte_view file) {
+static image_header avif_header(detail::byte_view file) {
   constexpr double of_blocks = 14.5;
   const auto boxes = avif_boxes(file);
   const auto text = boxes.text();
@@ -237,7 +237,7 @@ static image_header avif_header(byte_view file) {
   return header;
 }
 
-static image_header header_of(byte_view file) {
+static image_header header_of(detail::byte_view file) {
   if (file.begins("\xff\xd8\xff")) return jpeg_header(file);
   if (png_reader::recognises(file)) return png_header(file);
   if (tiff_reader::recognises(file)) return tiff_header(file);
@@ -257,18 +257,18 @@ static double pixels_of(const image_header& header, const image_options& options
 }
 
 // What an image whose rows become columns needs of each pixel of the result, which is written last.
-static double turned_bytes(byte_view file, const image_header& header,
+static double turned_bytes(detail::byte_view file, const image_header& header,
                            const image_options& options) {
   if (!options.orient || (!header.turned && exif_orientation(file) <= 4)) return 0;
   return channels_of(options.colour);
 }
 
 // Of a sample that will be refused: none.
-static byte_view encoded_bytes_of(const sample& in, std::string_view name) {
-  if (name.empty()) return byte_view(in.data().bytes());
+static detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
+  if (name.empty()) return detail::byte_view(in.data().bytes());
   auto* found = in.find_field(name);
   if (!found || found->type() != field::kind::bytes) return {};
-  return byte_view(found->bytes().bytes());
+  return detail::byte_view(found->bytes().bytes());
 }
 
 std::size_t decode_image::memory_to_write(const sample& in) const {

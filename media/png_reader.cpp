@@ -57,8 +57,10 @@ static bool png_pixels_need(std::string_view name) {
 // Copies the chunks that the pixels need, and the rest of a file that is cut off. Returns the end.
 // FFmpeg inflates texts and colour profiles to any size, so it must not see them.
 static std::uint8_t* copy_png_chunks(const image_file& file, std::uint8_t* out) {
-  const byte_view bytes(file.bytes);
-  const auto copy = [&](byte_view part) { out = std::copy_n(part.data(), part.size(), out); };
+  const detail::byte_view bytes(file.bytes);
+  const auto copy = [&](detail::byte_view part) {
+    out = std::copy_n(part.data(), part.size(), out);
+  };
   std::size_t at = 8;
   copy(bytes.part(0, at));
   while (bytes.holds(at, 12) && bytes.holds(at + 12, bytes.big(at, 4))) {
@@ -130,7 +132,7 @@ void png_reader::close() noexcept {
 }
 
 void png_reader::open(const image_file& file) {
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   constexpr std::size_t header = 16;  // behind the signature and the beginning of the first chunk
   if (!bytes.holds(header, 13) || !bytes.from(12).begins("IHDR")) throw_damaged(file, "PNG");
   if (bytes.size() > static_cast<std::size_t>(INT_MAX - AV_INPUT_BUFFER_PADDING_SIZE))

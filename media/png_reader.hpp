@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "frame_reader.hpp"
 
+#include <lade/detail/byte_view.hpp>
 #include <lade/media/av.hpp>
 
 #include <cstdint>
@@ -19,7 +19,9 @@ namespace lade::media {
 // before.
 class png_reader final : public frame_reader {
  public:
-  static bool recognises(byte_view file) noexcept { return file.begins("\x89PNG\r\n\x1a\n"); }
+  static bool recognises(detail::byte_view file) noexcept {
+    return file.begins("\x89PNG\r\n\x1a\n");
+  }
 
   void open(const image_file& file) override;
   void close() noexcept override;

@@ -2,8 +2,9 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "image_reader.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 #include <array>
 #include <cstdarg>
@@ -61,7 +62,7 @@ class tiff_page {
  private:
   // What libtiff reads from.
   struct memory {
-    byte_view bytes;
+    detail::byte_view bytes;
     std::uint64_t at = 0;
   };
 

@@ -2,8 +2,9 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "frame_reader.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ class tiff_page;
 // except old-style JPEG.
 class tiff_reader final : public frame_reader {
  public:
-  static bool recognises(byte_view file) noexcept;
+  static bool recognises(detail::byte_view file) noexcept;
 
   void open(const image_file& file) override;
   void close() noexcept override;

@@ -17,7 +17,7 @@ void webp_reader::close() noexcept {
 }
 
 void webp_reader::open(const image_file& file) {
-  const byte_view bytes(file.bytes);
+  const detail::byte_view bytes(file.bytes);
   const WebPData data{bytes.data(), bytes.size()};
   // Refuses files that are cut off.
   const std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)> demuxer(WebPDemux(&data),

@@ -2,15 +2,16 @@
 
 #pragma once
 
-#include "byte_view.hpp"
 #include "frame_reader.hpp"
+
+#include <lade/detail/byte_view.hpp>
 
 namespace lade::media {
 
 // Reads lossy and lossless images, and the first image of an animation as it lies on the canvas.
 class webp_reader final : public frame_reader {
  public:
-  static bool recognises(byte_view file) noexcept {
+  static bool recognises(detail::byte_view file) noexcept {
     return file.begins("RIFF") && file.from(8).begins("WEBP");
   }
 

@@ -9,7 +9,8 @@
 #   racecheck  the same: races of threads in shared memory
 #   bench      the benchmarks and a training, and whether their figures reach the gates; torchvision's
 #              decoder of JPEGs beside them, where Python has one that uses the GPU
-#   video      the tests of decoding videos, NVDEC's benchmark with its gate, and the loaders
+#   video      the tests of decoding videos, NVDEC's benchmark with its gate, and the loaders;
+#              torchcodec's decoder beside them, where Python has one that uses the GPU
 #   video-memcheck
 #              these tests under compute-sanitizer
 #   cores      the pipeline of images on all CPUs beside as many processes of the bare loop; uses no GPU
@@ -148,6 +149,8 @@ video() {
   LD_LIBRARY_PATH+=:$root/build-gpu/gpu/lib  # nvJPEG, if the other programs are unpacked
   run image_loader "$where/bin/image_loader" "$root/tests/data/photos" --device 0 --epochs 20
   measure nvdec_bench --dir "$where/clips"
+  ! command -v python3 > /dev/null || run torch_video python3 "$root/tests/bench/torch_video.py" \
+    --dir "$where/clips" --threads "$(figure_in sessions < "$figures/nvdec_bench")"
   echo '=== gates'
   gate 'clips of the loader that the CPU decodes' video_loader '' 'by NVDEC, ' '<= 0'
   gate 'NVDEC beside a bare loop' nvdec_bench '' '"ratio": ' '>= 0.95'
@@ -185,7 +188,7 @@ part=${1:-}
 case $part in
   about | test | memcheck | racecheck | bench) use gpu './dev gpu-programs' ;;
   video | video-memcheck | cores) use video './dev gpu-video-programs' ;;
-  *) sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  *) sed -n '2,22s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 heading
 case $part in

@@ -34,11 +34,13 @@
 #include <lade/media/av/muxer.hpp>
 #include <lade/media/av/save_image.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/filters/filter_graph.hpp>
 #include <lade/media/image.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -354,7 +356,5 @@ inline auto samples = some<lade::sample>();
 inline auto& decoder = *static_cast<lade::cuda::jpeg_decoder*>(nullptr);
 inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& images, const lade::tensor& labels);
-lade::cuda::crop_box random_crop(const lade::sample& of, int width, int height);
-bool is_flipped(const lade::sample& of);
 void display(const lade::tensor& image, const lade::cuda::stream& on);
 }  // namespace page_23_jpegs_on_gpus

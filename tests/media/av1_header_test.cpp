@@ -22,7 +22,7 @@ static void PrintTo(const av1_size& size, std::ostream* to) {
   *to << size.width << " x " << size.height;
 }
 
-static byte_view view_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+static detail::byte_view view_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 // Numbers and how many bits each has, high bit first.
 using bits = std::vector<std::pair<std::uint32_t, int>>;

@@ -12,7 +12,7 @@ namespace lade::media {
 
 using namespace std::string_literals;
 
-static byte_view view_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+static detail::byte_view view_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 static std::string number(std::uint64_t value, int bytes) {
   std::string text;

@@ -1,9 +1,12 @@
-# docs_test.py ROOT: links in the pages lead to a file and, behind a #, to a heading of it.
+# docs_test.py ROOT: links in the pages lead to a file and, behind a #, to a heading of it; commands
+# that compile examples name files that there are, and the libraries of the modules.
 import pathlib
 import re
 import sys
 
 root = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(root))
+import modules  # noqa: E402
 
 
 def without_code(page):
@@ -17,7 +20,30 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+# The words of each call of g++ and nvcc in a page.
+def compilations(page):
+    for block in re.findall(r"^```\w*$(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE):
+        for command in block.replace("\\\n", " ").splitlines():
+            if command.startswith(("g++ ", "nvcc ")):
+                yield command.split()
+
+
+# What is wrong with a command that compiles an example.
+def faults_of_compilation(words, registry):
+    for word in words:
+        if word.startswith("examples/") and not list(root.glob(word)):
+            yield f"no {word}"
+    if words[0] == "nvcc":
+        return
+    taken = [registry[name] for name in registry if f"examples/implementation/{name}.cpp" in words]
+    needed = {word for module in taken for word in module.link}
+    known = {word for module in registry.values() for word in module.link}
+    if any(word.startswith("examples/") for word in words) and needed != known & set(words):
+        yield f"{' '.join(words)}: its modules link {' '.join(sorted(needed))}"
+
+
 wrong = []
+registry = modules.read(root)
 for page in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
     for link, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", without_code(page)):
         target = page.parent / link if link else page
@@ -27,5 +53,8 @@ for page in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
             wrong.append(f"{page.relative_to(root)}: no {link}")
         elif anchor and anchor not in anchors(target):
             wrong.append(f"{page.relative_to(root)}: no heading #{anchor} in {target.name}")
+    for words in compilations(page):
+        wrong += [f"{page.relative_to(root)}: {fault}"
+                  for fault in faults_of_compilation(words, registry)]
 print(*wrong, sep="\n")
 sys.exit(len(wrong) > 0)

@@ -1,5 +1,6 @@
 # gpu_test.py ROOT: what tests/gpu.sh runs, and which gates it finds open, with programs that only
 # print what the real ones print on a machine with a GPU.
+import json
 import os
 import pathlib
 import shutil
@@ -215,9 +216,64 @@ class Gpu(unittest.TestCase):
             self.assertEqual(self.gates(output, "PASS"), [
                 "clips of the loader that the CPU decodes: 0, gate <= 0",
                 "NVDEC beside a bare loop: 0.981, gate >= 0.95"])
-            self.assertEqual([call.split()[0] for call in self.calls()][-5:],
-                             ["nvidia-smi", "surfaces_test", "video_loader", "image_loader", "nvdec_bench"])
-            self.assertEqual(self.calls()[-1], f"nvdec_bench --dir {where}/clips")
+            self.assertEqual([call.split()[0] for call in self.calls()][-6:],
+                             ["nvidia-smi", "surfaces_test", "video_loader", "image_loader", "nvdec_bench",
+                              "python3"])
+            self.assertEqual(self.calls()[-2:], [
+                f"nvdec_bench --dir {where}/clips",
+                f"python3 {self.root}/tests/bench/torch_video.py --dir {where}/clips --threads 7"])
+
+    def test_the_decoder_of_torchcodec_runs_beside_the_programs_for_video(self):
+        self.video()
+        self.machine("python3", '{"bench": "torch_video", "frames_s": 4000.0}\n')
+        status, output, _ = self.gpu("video")
+        self.assertEqual(status, 0)
+        self.assertIn('\n=== torch_video\n{"bench": "torch_video", "frames_s": 4000.0}\n', output)
+        self.machine("python3", status=1)
+        status, output, _ = self.gpu("video")
+        self.assertEqual(status, 1)
+        self.assertIn("failed: torch_video\n", output)
+
+    # torch_video.py with packages that hold these lines.
+    def torch_video(self, torch, decoders):
+        packages = self.root / "packages"
+        (packages / "torchcodec").mkdir(parents=True, exist_ok=True)
+        (packages / "torch.py").write_text("__version__ = '2.15'\n" + torch)
+        (packages / "torchcodec/__init__.py").write_text("__version__ = '0.17'\n")
+        (packages / "torchcodec/decoders.py").write_text(decoders)
+        clips = self.root / "clips"
+        clips.mkdir(exist_ok=True)
+        for name in "ab":
+            (clips / name).write_text("video " + name)
+        result = subprocess.run(
+            [sys.executable, "-B", ROOT / "tests/bench/torch_video.py", "--dir", clips, "--threads", "2"],
+            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(packages)})
+        return result.returncode, result.stdout
+
+    def test_all_frames_that_torchcodec_decodes_are_counted(self):
+        torch = '''
+class cuda:
+    def is_available(): return %s
+    def synchronize(): pass
+'''
+        decoders = '''
+from types import SimpleNamespace
+class VideoDecoder:
+    def __init__(self, source, device, seek_mode):
+        if device != "cuda": raise ValueError(device)
+        self.cpu_fallback = source == b"video b"
+    def __len__(self): return 60
+    def get_frames_in_range(self, start, stop): return SimpleNamespace(data=range(start, stop))
+'''
+        status, output = self.torch_video(torch % True, decoders)
+        figures = json.loads(output)
+        self.assertEqual((status, figures["threads"], figures["videos_by_cpu"]), (0, 2, 1))
+        self.assertGreater(figures["frames_s"], 0)
+        self.assertEqual(self.torch_video(torch % False, decoders), (77, "torch_video: torch has no GPU\n"))
+        self.assertEqual(self.torch_video(torch % True, "raise RuntimeError('no FFmpeg')"),
+                         (77, "torch_video: no FFmpeg\n"))
+        no_cuda = decoders.replace("if device", "raise RuntimeError('no CUDA')\n        if device")
+        self.assertEqual(self.torch_video(torch % True, no_cuda), (77, "torch_video: no CUDA\n"))
 
     # What two processes of the bare loop do in 4 s, lade does in as many seconds as its rate says.
     def cores(self, images_per_s):

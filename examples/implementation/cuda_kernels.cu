@@ -1,0 +1,3 @@
+// The kernels of the module `cuda`, for nvcc.
+
+#include <lade/cuda/implementation.cuh>

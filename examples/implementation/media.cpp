@@ -1,0 +1,3 @@
+// The module `media`, beside core.cpp.
+
+#include <lade/media/implementation.hpp>
