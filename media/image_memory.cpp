@@ -25,7 +25,7 @@ struct image_header {
   std::uint64_t width = 0;  // 0 if it cannot be told
   std::uint64_t height = 0;
   double decoded_bytes = 0;      // of a pixel, where the whole image is decoded before it is used
-  double planes_bytes = 0;       // of a pixel of a JPEG that is decoded into planes
+  double planes_bytes = 0;       // of a pixel of a JPEG in planes
   double block_bytes = 0;        // of the parts of a TIFF that are decoded at a time
   std::size_t copied_bytes = 0;  // of the file
   bool turned = false;           // its rows become columns, by another rule than Exif's
@@ -49,8 +49,8 @@ static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
   return header;
 }
 
-// An image of more than one scan, be it progressive or not, is decoded as coefficients of 16 bits
-// first.
+// An image of one scan is decoded into planes, from a copy of the scan. One of several, be it
+// progressive or not, is decoded as coefficients of 16 bits first.
 static image_header jpeg_header(detail::byte_view file) {
   image_header header{.decoded_bytes = 0};
   std::size_t components = 0;
@@ -64,8 +64,12 @@ static image_header jpeg_header(detail::byte_view file) {
     }
     constexpr std::array<std::size_t, 3> no_frames{0xc4, 0xc8, 0xcc};
     if (marker == 0xda) {
-      if (progressive || file.big(at + 4, 1) < components)
-        header.decoded_bytes = 2 * header.planes_bytes;
+      const bool coefficients = progressive || file.big(at + 4, 1) < components;
+      header.decoded_bytes = (coefficients ? 2 : 1) * header.planes_bytes;
+      if (!coefficients) {
+        header.copied_bytes = file.size();
+        header.planes_bytes = 0;
+      }
       break;
     }
     if (marker >= 0xc0 && marker <= 0xcf &&
