@@ -2,8 +2,7 @@
 // of JSON per figure: medians over rounds in which the contestants take turns.
 
 #include "../../media/resizer.hpp"
-#include "../media/images.hpp"
-#include "../media/jpeg_writer.hpp"
+#include "jpeg_corpus.hpp"
 
 #include <lade/media/image.hpp>
 
@@ -19,36 +18,7 @@
 
 namespace lade::media {
 
-static constexpr std::size_t corpus_size = 60;
 static constexpr int batch_size = 64;
-
-// The photo at the quality at which it has about 110 KB.
-static buffer write_of_size(const tensor& pixels) {
-  int low = 50;
-  int high = 100;
-  while (high - low > 1) {
-    const int quality = (low + high) / 2;
-    const auto size = write_jpeg(pixels, {.quality = quality}).size();
-    (size > 110'000 ? high : low) = quality;
-  }
-  return write_jpeg(pixels, {.quality = low});
-}
-
-static std::vector<sample> make_corpus() {
-  const auto files = photos();
-  std::vector<sample> corpus;
-  for (std::size_t i = 0; i < corpus_size; ++i) {
-    const tensor photo = decode_image()(load(files[i % files.size()]));
-    const auto height = static_cast<double>(photo.shape()[0]);
-    const auto width = static_cast<double>(photo.shape()[1]);
-    const double scale =
-        std::min(width / 500, height / 375) * (0.99 - 0.2 * double(i / files.size()));
-    tensor pixels(element_type::u8, {375, 500, 3});
-    resize(photo, pixels, {.from = {0, 0, 500 * scale, 375 * scale}});
-    corpus.push_back(sample(std::to_string(i)).with_data(write_of_size(pixels)));
-  }
-  return corpus;
-}
 
 // What a decoder costs at least: all pixels as RGB into memory that is there.
 class bare_decoder {
@@ -179,7 +149,7 @@ static bool print(const std::vector<contestant>& all) {
 int main(int argc, char** argv) {
   using namespace lade::media;
   const auto rounds = static_cast<std::size_t>(argc > 1 ? std::atoi(argv[1]) : 15);
-  const auto corpus = make_corpus();
+  const auto corpus = jpegs_of(photos_of(375, 500), write_of_size);
   auto all = contestants();
   run_round(all, corpus, 0);
   for (auto& one : all) one.ms.clear(), one.ratios.clear();

@@ -19,6 +19,7 @@ struct jpeg_kind {
   int sampling_y = 2;
   bool progressive = false;
   bool separate_scans = false;   // one for each component, of an image with three
+  bool own_codes = false;        // Huffman codes for this image, not the usual ones
   unsigned restart_rows = 0;     // rows of blocks between restart markers
   int passes = 0;                // of one channel: scans of each AC coefficient alone, bit by bit
   J_COLOR_SPACE from = JCS_RGB;  // of `pixels`, which has as many channels
@@ -63,6 +64,7 @@ inline buffer write_jpeg(const tensor& pixels, const jpeg_kind& kind = {}) {
     jpeg.scan_info = single.data();
     jpeg.num_scans = static_cast<int>(single.size());
   }
+  jpeg.optimize_coding = kind.own_codes ? TRUE : FALSE;
   jpeg.restart_in_rows = static_cast<int>(kind.restart_rows);
   jpeg_start_compress(&jpeg, TRUE);
   for (std::int64_t y = 0; y < pixels.shape()[0]; ++y) {
