@@ -185,28 +185,37 @@ static void decode_quick_luma(decoders& worker, quick_jpeg& jpeg, pixel_writer& 
 }
 
 static void decode_quick_planes(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
-  worker.resize.plan_chroma(jpeg.columns(1), jpeg.rows(1));
   quick_component_rows y(jpeg, 0, worker.resize.luma().columns.first());
   quick_component_rows cb(jpeg, 1, worker.resize.chroma().columns.first());
   quick_component_rows cr(jpeg, 2, worker.resize.chroma().columns.first());
   worker.resize.run_yuv(y, cb, cr, out);
 }
 
+static jpeg_part part_of(const plane_plan& plan) {
+  return {.left = plan.columns.first(),
+          .top = plan.rows.first(),
+          .right = plan.columns.last(),
+          .bottom = plan.rows.last()};
+}
+
 // Of an image that has been opened. Throws not_quick.
 static void decode_quick_pixels(decoders& worker, quick_jpeg& jpeg, const image_crop& crop,
                                 const image_options& options, const tensor& slot) {
   begin_writing(worker, crop, options, slot);
-  const auto& plan = worker.resize.luma();
-  jpeg.begin({.left = plan.columns.first(),
-              .top = plan.rows.first(),
-              .right = plan.columns.last(),
-              .bottom = plan.rows.last()});
-  if (jpeg.is_grey() || options.colour == image_colour::grey)
-    decode_quick_luma(worker, jpeg, worker.writer);
-  else if (options.fast && !jpeg.is_rgb() && planes_are_faster(crop, jpeg.width(), jpeg.height()))
-    decode_quick_planes(worker, jpeg, worker.writer);
-  else
-    decode_quick_colours(worker, jpeg, worker.writer);
+  const auto part = part_of(worker.resize.luma());
+  const int kept = worker.resize.rows_kept();
+  if (jpeg.is_grey() || options.colour == image_colour::grey) {
+    jpeg.begin(part, kept);
+    return decode_quick_luma(worker, jpeg, worker.writer);
+  }
+  if (options.fast && !jpeg.is_rgb() && planes_are_faster(crop, jpeg.width(), jpeg.height())) {
+    worker.resize.plan_chroma(jpeg.columns(1), jpeg.rows(1));
+    const int of_chroma = (worker.resize.chroma().rows.widest() + 1) * 2;
+    jpeg.begin(part, std::max(kept, of_chroma) + 2);
+    return decode_quick_planes(worker, jpeg, worker.writer);
+  }
+  jpeg.begin(part, 1);
+  decode_quick_colours(worker, jpeg, worker.writer);
 }
 
 // Whether lade's own decoder has all that is wanted.

@@ -77,30 +77,41 @@ int jpeg_image::plane_height(std::size_t c) const noexcept {
   return ceil_divide(headers_.height * down(c), headers_.down);
 }
 
+// Where the planes lie, with so many rows of MCUs each. Returns the bytes that they take.
+std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
+  constexpr std::size_t padding = jpeg_kernels::row_padding;
+  std::size_t bytes = padding;
+  kept_rows_ = rows_of_mcus;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
+    auto& plane = planes_[c];
+    const auto width = static_cast<std::size_t>(columns_) * 8 * static_cast<std::size_t>(across(c));
+    plane.stride = static_cast<std::ptrdiff_t>((width + 2 * padding + 63) / 64 * 64);
+    plane.rows = rows_of_mcus * 8 * down(c);
+    bytes += static_cast<std::size_t>(plane.rows) * static_cast<std::size_t>(plane.stride);
+  }
+  return bytes;
+}
+
 // Upsampling needs one sample more of coarse components on each side.
-void jpeg_image::begin(const jpeg_part& part) {
+void jpeg_image::begin(const jpeg_part& part, int kept) {
   const int more_columns = headers_.across > 1 ? headers_.across : 0;
   const int more_rows = headers_.down > 1 ? headers_.down : 0;
   first_column_ = std::max(part.left - more_columns, 0) / mcu_width();
   end_column_ = std::min(ceil_divide(part.right + more_columns, mcu_width()), columns_);
   first_row_ = std::max(part.top - more_rows, 0) / mcu_height();
   end_row_ = std::min(ceil_divide(part.bottom + more_rows, mcu_height()), rows_);
+  oldest_row_ = first_row_;
+  kept_ = kept + more_rows;
 
-  std::size_t bytes = 0;
-  std::array<std::size_t, 3> offsets{};
-  const auto count = static_cast<std::size_t>(headers_.count);
-  constexpr std::size_t padding = jpeg_kernels::row_padding;
-  for (std::size_t c = 0; c < count; ++c) {
-    auto& plane = planes_[c];
-    const auto width = static_cast<std::size_t>(columns_) * 8 * static_cast<std::size_t>(across(c));
-    plane.stride = static_cast<std::ptrdiff_t>((width + 2 * padding + 63) / 64 * 64);
-    plane.top = first_row_ * 8 * down(c);
-    offsets[c] = bytes + padding;
-    const auto rows = static_cast<std::size_t>((end_row_ - first_row_) * 8 * down(c));
-    bytes += rows * static_cast<std::size_t>(plane.stride);
+  constexpr std::size_t small = std::size_t{1} << 20;
+  auto bytes = lay_out(end_row_ - first_row_);
+  const int few = (kept_ + more_rows) / mcu_height() + 3;
+  if (bytes > small && few < kept_rows_) bytes = lay_out(few);
+  auto* next = samples_.reserve(bytes) + jpeg_kernels::row_padding;
+  for (auto& plane : std::span(planes_).first(static_cast<std::size_t>(headers_.count))) {
+    plane.first = next;
+    next += plane.rows * plane.stride;
   }
-  auto* const samples = samples_.reserve(bytes + padding);
-  for (std::size_t c = 0; c < count; ++c) planes_[c].first = samples + offsets[c];
 
   order_blocks();
   segment_ = 0;
@@ -151,7 +162,7 @@ void jpeg_image::end_chunk() noexcept {
     damaged_ |= ++segment_ == segment_ends_.size();
     if (!damaged_) begin_segment();
   }
-  if (decodes()) begin_chunk();
+  if (!damaged_ && row_ < end_row_) begin_chunk();
 }
 
 void jpeg_image::transform_chunk() noexcept {
@@ -165,7 +176,7 @@ void jpeg_image::transform_component(std::size_t c) noexcept {
   std::array<std::uint8_t*, most> out;
   std::size_t count = 0;
   const auto& plane = planes_[c];
-  auto* const first = plane.first + (row_ - first_row_) * 8 * down(c) * plane.stride;
+  auto* const first = plane.first + row_ * 8 * down(c) % plane.rows * plane.stride;
   const int of_mcu = across(c) * down(c);
   const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
   for (int mcu = 0; mcu < chunk_; ++mcu)
@@ -194,6 +205,7 @@ void jpeg_image::pad_rows() noexcept {
 bool jpeg_image::decode(int y, jpeg_image* other) {
   const int more = headers_.down > 1 ? headers_.down : 0;
   const int wanted = std::min(ceil_divide(y + 1 + more, mcu_height()), end_row_);
+  oldest_row_ = std::max(first_row_, (y + 1 - kept_) / mcu_height());
   while (row_ < wanted && !damaged_) {
     if (other != nullptr && other->decodes()) {
       const int complete = kernels_->entropy->two(stream_, other->stream_);

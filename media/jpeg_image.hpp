@@ -37,8 +37,11 @@ class jpeg_image {
   bool open(std::span<const std::byte> file, jpeg_table_cache& tables);
   const jpeg_headers& headers() const noexcept { return headers_; }
 
-  // Which part will be asked for. To be called once, after open.
-  void begin(const jpeg_part& part);
+  // Which part will be asked for, and how many rows of the image stay in place, counted back from
+  // the last that was asked for. To be called once, after open. Small images are decoded into
+  // memory for all of their part, so that they can be taken along from the first row to the last;
+  // of large ones only a few rows are in memory, where the cache of the processor holds them.
+  void begin(const jpeg_part& part, int kept);
 
   // Decodes until row `y` of the image is complete, and the rows that its upsampling needs.
   // Meanwhile the other image, if not null, is decoded too, as far as its part goes. False if the
@@ -46,13 +49,13 @@ class jpeg_image {
   bool decode(int y, jpeg_image* other);
 
   // Whether it can be the `other` one.
-  bool decodes() const noexcept { return begun_ && !damaged_ && row_ < end_row_; }
+  bool decodes() const noexcept { return begun_ && !damaged_ && row_ < end_row_ && has_room(); }
 
   // A row of component `c`, from its first sample on. There are row_padding bytes before and behind
-  // it that may be read and written. `y` is of the component, within the decoded part.
+  // it that may be read and written. `y` is of the component, of a row that is still there.
   std::uint8_t* plane_row(std::size_t c, int y) noexcept {
     const auto& plane = planes_[c];
-    return plane.first + (y - plane.top) * plane.stride;
+    return plane.first + y % plane.rows * plane.stride;
   }
 
   // Samples of a component.
@@ -64,9 +67,9 @@ class jpeg_image {
 
  private:
   struct sample_plane {
-    std::uint8_t* first = nullptr;  // sample 0 of row `top`
+    std::uint8_t* first = nullptr;  // sample 0 of rows 0, `rows`, ...
     std::ptrdiff_t stride = 0;
-    int top = 0;
+    int rows = 1;
   };
 
   bool unstuff(std::span<const std::uint8_t> bytes);
@@ -76,6 +79,8 @@ class jpeg_image {
   int mcu_height() const noexcept { return 8 * headers_.down; }
   int across(std::size_t c) const noexcept { return c == 0 ? headers_.across : 1; }
   int down(std::size_t c) const noexcept { return c == 0 ? headers_.down : 1; }
+  std::size_t lay_out(int rows_of_mcus) noexcept;
+  bool has_room() const noexcept { return row_ < oldest_row_ + kept_rows_; }
   void begin_segment() noexcept;
   void begin_chunk() noexcept;
   void end_chunk() noexcept;
@@ -104,6 +109,9 @@ class jpeg_image {
   int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
+  int kept_ = 0;        // rows of the image, from the last that was asked for
+  int kept_rows_ = 0;   // of MCUs, in memory
+  int oldest_row_ = 0;  // which may still be asked for
   int row_ = 0;
   int column_ = 0;
   int chunk_ = 0;

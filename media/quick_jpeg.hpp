@@ -34,16 +34,17 @@ class quick_jpeg {
   bool is_grey() const noexcept { return image_.headers().count == 1; }
   bool is_rgb() const noexcept { return image_.headers().rgb; }
 
-  // Says which part will be asked for. From now on, another image's decoding takes this one along.
-  void begin(const jpeg_part& part) {
+  // Says which part will be asked for; the last `kept` rows of components stay in place. From now
+  // on, another image's decoding takes this one along.
+  void begin(const jpeg_part& part, int kept) {
     part_ = part;
-    image_.begin(part);
+    image_.begin(part, kept);
   }
 
   // Has decoding take another image along; null: none.
   void go_with(quick_jpeg* other) noexcept { other_ = other != nullptr ? &other->image_ : nullptr; }
 
-  // Prepares colour_row. The last `kept` rows stay in place.
+  // Prepares colour_row, whose last `kept` rows stay in place.
   void start_colours(int kept);
 
   // Red, green or blue of row `y`, from column part.left on. Rows are asked for from top to bottom.

@@ -86,8 +86,9 @@ class lade_planes {
     bool second = two_ && open(*slots_[1], all);
     while (first) {
       auto& image = *slots_[0];
-      if (!image.decode(image.headers().height - 1, second ? slots_[1].get() : nullptr))
-        bench::fail("an image is not decoded");
+      for (int y = 0; y < image.headers().height; ++y)
+        if (!image.decode(y, second ? slots_[1].get() : nullptr))
+          bench::fail("an image is not decoded");
       image.close();
       first = open(image, all);
       if (!second) continue;
@@ -100,7 +101,7 @@ class lade_planes {
   bool open(jpeg_image& image, const files& all) {
     if (next_ == all.size()) return false;
     if (!image.open(all[next_++].data().bytes(), tables_)) bench::fail("an image is not taken");
-    image.begin({.right = image.headers().width, .bottom = image.headers().height});
+    image.begin({.right = image.headers().width, .bottom = image.headers().height}, 1);
     return true;
   }
 
