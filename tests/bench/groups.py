@@ -103,6 +103,19 @@ def decode_group():
     return group
 
 
+def planes_group():
+    about = "JPEG to planes by one thread, how much faster than libjpeg-turbo"
+    group = Group("planes", about)
+    group.commands["planes_bench"] = "{bin}/planes_bench"
+    gates = {"corpus_two": 2.2, "quality_75_two": 1.8, "own_tables_two": 1.3, "corpus_one": 1.6,
+             "corpus_two_avx2": 1.6, "corpus_two_plain": 0.8, "thumbnails_two": 1.0,
+             "4000x3000_two": 2.0}
+    for name, gate in gates.items():
+        what = name.replace("_", " ")
+        group.rows.append(Row(what, f"planes_bench:{name}", [], "ratio", gate))
+    return group
+
+
 def simd_group():
     group = Group("simd", "the bare loop's instruction sets against each other")
     for name in ("val", "val fast", "resize"):
@@ -425,6 +438,7 @@ GROUPS = [
     limit_group(),
     cores_group(),
     decode_group(),
+    planes_group(),
     simd_group(),
     bounds_group(),
     budget_group(),

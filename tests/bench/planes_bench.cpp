@@ -133,12 +133,12 @@ static void compare_planes(const std::string& kind, const files& all, std::size_
                            bool all_levels) {
   auto turbo = std::make_shared<turbo_planes>();
   std::vector<planes_contestant> contestants;
-  contestants.push_back({"libjpeg-turbo", [turbo](const files& each) { (*turbo)(each); }});
+  contestants.push_back({"libjpeg_turbo", [turbo](const files& each) { (*turbo)(each); }});
   contestants.push_back(by_lade("one", best_simd(), false));
   contestants.push_back(by_lade("two", best_simd(), true));
   if (all_levels && best_simd() > simd::avx2)
-    contestants.push_back(by_lade("two avx2", simd::avx2, true));
-  if (all_levels) contestants.push_back(by_lade("two plain", simd::plain, true));
+    contestants.push_back(by_lade("two_avx2", simd::avx2, true));
+  if (all_levels) contestants.push_back(by_lade("two_plain", simd::plain, true));
   for (std::size_t round = 0; round <= rounds; ++round)
     for (auto& each : contestants) {
       const double begin = thread_us();
@@ -149,7 +149,7 @@ static void compare_planes(const std::string& kind, const files& all, std::size_
     }
   for (const auto& each : contestants)
     std::printf(
-        "{\"benchmark\": \"planes\", \"figure\": \"%s %s\", \"cpu_us_per_image\": %.1f, "
+        "{\"benchmark\": \"planes\", \"figure\": \"%s_%s\", \"cpu_us_per_image\": %.1f, "
         "\"ratio\": %.3f}\n",
         kind.c_str(), each.figure.c_str(), bench::median(each.us), bench::median(each.ratios));
 }
@@ -166,9 +166,9 @@ int main(int argc, char** argv) {
   const auto own = [](const auto& pixels) {
     return write_jpeg(pixels, {.quality = 75, .own_codes = true});
   };
-  compare_planes("110 KB", jpegs_of(photos, write_of_size), rounds, true);
-  compare_planes("quality 75", jpegs_of(photos, at_75), rounds, false);
-  compare_planes("own tables", jpegs_of(photos, own), rounds, false);
+  compare_planes("corpus", jpegs_of(photos, write_of_size), rounds, true);
+  compare_planes("quality_75", jpegs_of(photos, at_75), rounds, false);
+  compare_planes("own_tables", jpegs_of(photos, own), rounds, false);
   compare_planes("thumbnails", jpegs_of(photos_of(100, 100), at_75), rounds, false);
   auto large = photos_of(3000, 4000);
   large.resize(4);

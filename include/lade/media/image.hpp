@@ -86,8 +86,10 @@ struct image_options {
 // a time: each keeps decoders and scratch memory of its own, made on first use.
 //
 // The format is detected by the first bytes, never by the name:
-// - JPEG by libjpeg-turbo, only as far as the crop needs it, and exactly (ISLOW, smooth upsampling:
-//   the same pixels as Pillow). Damage outside of the crop may go unnoticed.
+// - JPEG by lade itself if it is of the common kind, else by libjpeg-turbo: sequential Huffman codes
+//   of 8 bits in one scan, grey or three components. Both only as far as the crop needs it, and
+//   exactly (ISLOW, smooth upsampling: the same pixels as Pillow). What is damaged is left to
+//   libjpeg-turbo. Damage outside of the crop may go unnoticed.
 // - TIFF by libtiff: strips and tiles, planes, 1 to 16 bits, grey, RGB, palettes, CMYK, YCbCr, and
 //   every compression except old-style JPEG.
 // - WebP by libwebp, PNG by FFmpeg.
