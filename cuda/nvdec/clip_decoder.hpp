@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "known_colours.hpp"
+
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/memory.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
@@ -67,6 +69,7 @@ class clip_decoder {
   const int surfaces_;
   const device on_;
   const std::shared_ptr<memory_resource> memory_;
+  mutable known_colours colours_;
   mutable std::mutex mutex_;  // guards all that follows
   std::vector<stream> idle_;
   clip_statistics counted_;
