@@ -364,6 +364,15 @@ TEST_F(TwoBatchesAtFixedAddresses, AreTriedAgainAfterAFailure) {
   EXPECT_TRUE(is_numbered(seen, 2));
 }
 
+// When the run has opened it.
+static std::size_t slots_of_last_stage(const auto& items) {
+  for (;; std::this_thread::yield()) {
+    auto stages = items.statistics().stages;
+    if (!stages.empty() && stages.back().name == "to_device" && stages.back().slots > 0)
+      return stages.back().slots;
+  }
+}
+
 // Two tensors of each batch.
 TEST(ToDeviceMemory, HoldsTheBatchesOfItsBuffersAndThoseThatAreReady) {
   fake_driver driver;
@@ -374,6 +383,7 @@ TEST(ToDeviceMemory, HoldsTheBatchesOfItsBuffersAndThoseThatAreReady) {
     auto copies = [&] { return driver.calls("memcpy_async") - copies_before; };
     auto batches = numbered_batches(-1) | to_device({.buffers = buffers});
     auto items = runtime.run(batches, {.ready = ready});
+    ASSERT_EQ(slots_of_last_stage(items), buffers);
     while (copies() < 2 * (buffers + ready)) std::this_thread::yield();
     EXPECT_EQ(copies(), 2 * (buffers + ready));
   }
@@ -721,6 +731,32 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
       2, named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))));
   EXPECT_THAT(error_message([&] { to_device({.into = twice}); }),
               HasSubstr("to_device into data: two tensors have that name"));
+}
+
+TEST(ToDeviceOptions, FixedTensorsAreThoseOfOneStageAtATime) {
+  fake_driver driver;
+  runtime runtime({.threads = 1});
+  stream trainer(device(0));
+  device_block block(*std::make_shared<device_memory>(device(0)), 16'000, trainer);
+  auto fixed = fixed_data(block);
+  std::vector<named_tensor> crossing{
+      named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(4000, 8000)))};
+  auto first = numbered_batches(20) | to_device({.into = fixed, .name = "train"});
+  auto second = numbered_batches(2) | to_device({.into = crossing, .name = "validate"});
+  auto refusal_of_second = [&] { return error_message([&] { test::collect(runtime, second); }); };
+  const auto refusal = HasSubstr(
+      "validate into data: a run or a batch of another stage, train, uses its memory as data");
+  {
+    auto items = runtime.run(first);
+    EXPECT_TRUE(items.wait_next());
+    EXPECT_THAT(refusal_of_second(), refusal);
+  }
+  EXPECT_EQ(refusal_of_second(), "no exception");
+  auto kept = test::collect(runtime, first);
+  EXPECT_THAT(refusal_of_second(), refusal);
+  EXPECT_THAT(test::collect(runtime, first), SizeIs(10));  // the same stage may have them again
+  kept.clear();
+  EXPECT_EQ(refusal_of_second(), "no exception");
 }
 
 static device_batch batch_of(std::vector<named_tensor> tensors) {

@@ -16,6 +16,7 @@
 #include "../../../cuda/device_batch.cpp"
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
+#include "../../../cuda/fixed_tensors.cpp"
 #include "../../../cuda/image_batch.cpp"
 #include "../../../cuda/jpeg_batch_writer.cpp"
 #include "../../../cuda/jpeg_decoder.cpp"
