@@ -1,3 +1,4 @@
+#include "capture_guard.hpp"
 #include "check.hpp"
 #include "jpeg_batch_writer.hpp"
 #include "jpeg_header.hpp"
@@ -108,7 +109,10 @@ class jpeg_decoder::state::lease {
 
  private:
   void return_session() noexcept {
-    if (!passed_) (void)api().stream_synchronize(session_->on().handle());
+    if (!passed_) {
+      capture_guard beside_captures;
+      (void)api().stream_synchronize(session_->on().handle());
+    }
     if (!passed_ || from_.engines.pinned_bytes() > from_.options.keep_pinned_bytes)
       return session_.reset();
     std::lock_guard lock(from_.mutex);

@@ -425,6 +425,21 @@ TEST(DecodeJpegs, HasNoLabelsWhereNoSampleHas) {
   expect_view(made.tensor()[0], 3, 0, 0);
 }
 
+// Among them one that the CPU decodes, and one that nvJPEG finds damaged.
+TEST(DecodeJpegs, EndsNoCaptureOfAnotherThread) {
+  resizing_world world;
+  world.nvjpeg.set_decoding(2, nvjpeg_status::bad_jpeg);
+  world.driver.begin_capture();
+  {
+    jpeg_decoder decoder(device(0), draw_on_cpu, {.keep_pinned_bytes = 0});
+    auto batches = from(test::numbers{8}) | map(jpeg_sample, {.concurrency = 1}) | batch(4) |
+                   map(decode_jpegs(decoder, small(4, 4)));
+    EXPECT_EQ(test::collect(world.runtime, batches).size(), 2u);
+    EXPECT_EQ(decoder.stats().damaged, 1u);
+  }
+  EXPECT_EQ(world.nvjpeg.live_objects(), 0u);
+}
+
 TEST(DecodeJpegs, FailsWithTheDriverAndIsUsedAgain) {
   for (const char* function : {"memcpy_async", "event_record", "malloc_async", "event_create"}) {
     for (std::size_t after = 0; after < 4; ++after) {

@@ -189,6 +189,21 @@ TEST(NvdecBatch, NeedsSamplesAndOptionsThatWork) {
   EXPECT_FALSE(decode.is_random());
 }
 
+TEST(NvdecBatch, EndsNoCaptureOfAnotherThread) {
+  fake_gpu gpu;
+  const fake_kernels kernels;
+  gpu.driver.begin_capture();
+  {
+    runtime runtime({.threads = 2});
+    const decode_clips decode(middle, {.surfaces = 1});
+    EXPECT_EQ(sync_wait(runtime, decode(labelled_videos())).size(), 5u);
+    EXPECT_EQ(decode.stats().by_gpu, 4u);
+    gpu.driver.fail_next("event_record", cudaErrorMemoryAllocation, 4);
+    (void)code_of([&] { (void)sync_wait(runtime, decode(labelled_videos())); });
+  }
+  gpu.abandoned = gpu.nvdec.live().decoders;
+}
+
 // A decoder is lost where the end of the work on its surfaces cannot be awaited, batches are not.
 TEST(NvdecBatch, ReturnsItsMemoryAfterEachFailureOfTheDriver) {
   fake_gpu gpu;
