@@ -20,6 +20,7 @@
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
 #include "../../../cuda/fixed_tensors.cpp"
+#include "../../../cuda/gpu_work.cpp"
 #include "../../../cuda/image_batch.cpp"
 #include "../../../cuda/jpeg_batch_writer.cpp"
 #include "../../../cuda/jpeg_decoder.cpp"
