@@ -15,6 +15,7 @@
 #include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,7 @@ class clip_decoder {
   device on() const noexcept { return on_; }
   device_resource& memory() const { return static_cast<device_resource&>(*memory_); }
   clip_statistics stats() const;
+  std::size_t key_frames_for_colours() const { return colours_.decoded(); }  // by the CPU
 
   // The video of a sample, and the frames of its clips. Advances `draw`. Throws as
   // media::decode_clip does.

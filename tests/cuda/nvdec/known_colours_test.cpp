@@ -1,7 +1,12 @@
 #include "../../../cuda/nvdec/known_colours.hpp"
 
+#include "../../../cuda/nvdec/clip_decoder.hpp"
+#include "../../../cuda/on_cpu_pool.hpp"
+
 #include <lade/buffer.hpp>
 #include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +19,8 @@
 #include <vector>
 
 #include "coded_videos.hpp"
+#include "fake_gpu.hpp"
+#include "host_clips.hpp"
 
 namespace lade::cuda {
 
@@ -84,6 +91,28 @@ TEST(KnownColours, OfVideosThatDifferInTheirPicturesNeedOneKeyFrame) {
     }
     EXPECT_EQ(known.decoded(), 1u) << videos.front();
   }
+}
+
+static task<bool> write_clip(detail::clip_decoder& by, sample of) {
+  random draw(3, 1);
+  const auto chosen = by.open(of, draw);
+  const auto& spec = by.cpu().spec();
+  const auto on = by.take_stream();
+  const device_block memory(by.memory(), spec.bytes(), on);
+  const tensor into(spec, memory.slice(0, spec.bytes()));
+  const bool by_gpu = co_await by.write(chosen.first, chosen.second, draw, into, on);
+  by.give_back(on);
+  co_return by_gpu;
+}
+
+TEST(KnownColours, AreThoseOfAllClipsOfADecoder) {
+  fake_gpu gpu;
+  const fake_kernels kernels;
+  runtime runtime({.threads = 2});
+  detail::clip_decoder decoder({.sampling = {.frames = 2}, .width = 32, .height = 24}, {});
+  for (int clip = 0; clip < 3; ++clip)
+    EXPECT_TRUE(sync_wait(runtime, on_cpu_pool(write_clip(decoder, sample_of("h264.mp4")))));
+  EXPECT_EQ(decoder.key_frames_for_colours(), 1u);
 }
 
 TEST(KnownColours, OfVideosThatDifferInStatedColoursDiffer) {
