@@ -1,4 +1,6 @@
+#include "capture_guard.hpp"
 #include "check.hpp"
+#include "gpu_work.hpp"
 #include "jpeg_batch_writer.hpp"
 #include "jpeg_header.hpp"
 #include "jpeg_pixels.hpp"
@@ -108,7 +110,10 @@ class jpeg_decoder::state::lease {
 
  private:
   void return_session() noexcept {
-    if (!passed_) (void)api().stream_synchronize(session_->on().handle());
+    if (!passed_) {
+      capture_guard beside_captures;
+      (void)api().stream_synchronize(session_->on().handle());
+    }
     if (!passed_ || from_.engines.pinned_bytes() > from_.options.keep_pinned_bytes)
       return session_.reset();
     std::lock_guard lock(from_.mutex);
@@ -268,9 +273,11 @@ task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& fil
   co_await self.free_sessions.acquire();
   lease used(self);
   auto& session = used.session();
+  std::optional<gpu_work> work;
   std::exception_ptr failure;
   try {
     items = self.plan(files, session);
+    work.emplace(here);
     for (auto route : {jpeg_route::hardware, jpeg_route::gpu}) session.decode(items, route);
     co_await decode_others(self, items);
     self.copy_others(items, session.on());

@@ -93,6 +93,7 @@ jpeg_engines::jpeg_engines(device on, bool hardware)
       on_device_{allocate_on_device, deallocate_on_device, &on_},
       pinned_{allocate_pinned, deallocate_pinned, &staging_} {
   current_device current(on);
+  capture_guard beside_captures;
   check_nvjpeg(create_handle(nvjpeg_backend_gpu_hybrid, on_device_, pinned_, handles_[1]),
                starting_nvjpeg);
   if (!hardware) return;
@@ -119,6 +120,7 @@ jpeg_session::route_state jpeg_session::create(nvjpegHandle* handle) {
 jpeg_session::jpeg_session(const jpeg_engines& engines, bool planar)
     : device_(engines.on()), planar_(planar), stream_(device_), passed_(device_) {
   current_device current(device_);
+  capture_guard beside_captures;
   for (auto route : {jpeg_route::hardware, jpeg_route::gpu})
     if (auto* handle = engines.handle(route))
       routes_[static_cast<std::size_t>(route)] = create(handle);
@@ -168,6 +170,7 @@ jpeg_route jpeg_session::route_on(route_state& with, jpeg_route route, const jpe
 }
 
 jpeg_route jpeg_session::route(const jpeg_item& item) {
+  capture_guard beside_captures;
   const auto first = route_on(routes_[0], jpeg_route::hardware, item);
   return is_on_gpu(first) ? first : route_on(routes_[1], jpeg_route::gpu, item);
 }
@@ -235,6 +238,7 @@ void jpeg_session::decode(std::span<jpeg_item> items, jpeg_route route) {
     if (item.route == route) all.push_back(&item);
   if (all.empty()) return;
   current_device current(device_);
+  capture_guard beside_captures;
   auto& with = routes_[static_cast<std::size_t>(route)];
   const auto status = enqueue(with, all);
   if (!may_be_of_an_image(status)) return check_nvjpeg(status, decoding_jpegs);

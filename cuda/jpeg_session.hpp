@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "capture_guard.hpp"
 #include "nvjpeg_api.hpp"
 
 #include <lade/cuda/device.hpp>
@@ -42,11 +43,18 @@ struct jpeg_item {
 };
 
 struct nvjpeg_deleter {
-  void operator()(nvjpegHandle* object) const { (void)nvjpeg().destroy(object); }
-  void operator()(nvjpegJpegState* object) const { (void)nvjpeg().jpeg_state_destroy(object); }
-  void operator()(nvjpegJpegStream* object) const { (void)nvjpeg().jpeg_stream_destroy(object); }
+  void operator()(nvjpegHandle* object) const { destroy(nvjpeg().destroy, object); }
+  void operator()(nvjpegJpegState* object) const { destroy(nvjpeg().jpeg_state_destroy, object); }
+  void operator()(nvjpegJpegStream* object) const { destroy(nvjpeg().jpeg_stream_destroy, object); }
   void operator()(nvjpegDecodeParams* object) const {
-    (void)nvjpeg().decode_params_destroy(object);
+    destroy(nvjpeg().decode_params_destroy, object);
+  }
+
+ private:
+  template <class Object>
+  static void destroy(nvjpeg_status (*function)(Object*), Object* object) {
+    capture_guard beside_captures;
+    (void)function(object);
   }
 };
 template <class Object>

@@ -43,10 +43,6 @@ void detail::to_device_settings::require_pinned(const memory_resource& memory) c
                              "pinned or managed memory");
 }
 
-static bool overlap(const tensor& a, const tensor& b) {
-  return a.bytes() < b.bytes() + b.spec().bytes() && b.bytes() < a.bytes() + a.spec().bytes();
-}
-
 void detail::to_device_settings::require_into(const named_tensor& each) const {
   lade::device wanted{lade::device::kind::cuda, options_.device};
   auto refuse = [&](const std::string& why) {
@@ -129,6 +125,7 @@ class detail::device_copies {
   device_copies(shared_const<to_device_settings> settings, const opening& run)
       : settings_(std::move(settings)),
         run_(run.run),
+        fixed_(claim_fixed_tensors(settings_->fixed(), settings_->name(), settings_->into())),
         queue_(run_->options().trace, settings_->name()),
         transfers_(transfers::of(run.run->runtime())),
         copying_(device(settings_->options().device)),
@@ -188,7 +185,7 @@ class detail::device_copies {
                           const event& ready) const {
     std::vector<named_tensor> tensors;
     std::optional<tensor> labels;
-    placements to_fixed{settings_->fixed(), {}};
+    placements to_fixed{fixed_, {}};
     for (auto& each : plan.parts()) {
       tensor made(each.spec, block.slice(each.offset, each.spec.bytes()));
       if (auto* fixed = settings_->find_fixed(each.name)) {
@@ -213,6 +210,7 @@ class detail::device_copies {
 
   shared_const<to_device_settings> settings_;
   std::shared_ptr<lade::detail::run_state> run_;
+  std::shared_ptr<fixed_tensors> fixed_;  // null if there are none
   queue_level queue_;
   transfers& transfers_;
   stream copying_;

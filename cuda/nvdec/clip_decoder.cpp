@@ -43,7 +43,8 @@ clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_op
       surfaces_(checked_how(how).surfaces),
       on_(how.device),
       memory_(how.memory ? lade::detail::share_of(*how.memory)
-                         : std::make_shared<device_memory>(on_)) {}
+                         : std::make_shared<device_memory>(on_)),
+      colours_(options_.decoding) {}
 
 clip_statistics clip_decoder::stats() const {
   std::lock_guard lock(mutex_);
@@ -136,7 +137,7 @@ task<> clip_decoder::decode_on_gpu(const media::video& from,
 task<> clip_decoder::decode_frames(const media::clip_options& options, const media::video& from,
                                    const std::vector<std::int64_t>& numbers, random draw,
                                    const tensor& into, const stream& on) const {
-  const clip_writer writer(options, from, numbers, into, draw);
+  const clip_writer writer(options, colours_, from, numbers, into, draw);
   use_surface write_frame = [&](std::int64_t number, const surface& decoded) {
     writer.write(number, decoded, on);
   };

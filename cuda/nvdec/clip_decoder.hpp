@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "known_colours.hpp"
+
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/memory.hpp>
 #include <lade/cuda/nvdec/decode_clip.hpp>
@@ -13,6 +15,7 @@
 #include <lade/task.hpp>
 #include <lade/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -34,6 +37,7 @@ class clip_decoder {
   device on() const noexcept { return on_; }
   device_resource& memory() const { return static_cast<device_resource&>(*memory_); }
   clip_statistics stats() const;
+  std::size_t key_frames_for_colours() const { return colours_.decoded(); }  // by the CPU
 
   // The video of a sample, and the frames of its clips. Advances `draw`. Throws as
   // media::decode_clip does.
@@ -67,6 +71,7 @@ class clip_decoder {
   const int surfaces_;
   const device on_;
   const std::shared_ptr<memory_resource> memory_;
+  mutable known_colours colours_;
   mutable std::mutex mutex_;  // guards all that follows
   std::vector<stream> idle_;
   clip_statistics counted_;

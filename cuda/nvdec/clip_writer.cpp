@@ -61,20 +61,21 @@ static crop_box box_of(const media::image_crop& crop, int width, int height) {
 }
 
 // Of a video that is not turned.
-static picture_colours colours_of_upright(const media::clip_options& options,
+static picture_colours colours_of_upright(const media::clip_options& options, known_colours& known,
                                           const media::video& from,
                                           std::span<const std::int64_t> numbers) {
   const auto& stream = from.stream();
   if (options.orient && media::exif_orientation_of(stream) > 2)
     throw error(errc::unsupported, "decode " + stream.name() + " on the GPU", "it must be turned");
-  return colours_of(from, numbers, options.decoding);
+  return known.of(from, numbers);
 }
 
-clip_writer::clip_writer(const media::clip_options& options, const media::video& from,
-                         std::span<const std::int64_t> numbers, const tensor& into, random draw)
+clip_writer::clip_writer(const media::clip_options& options, known_colours& known,
+                         const media::video& from, std::span<const std::int64_t> numbers,
+                         const tensor& into, random draw)
     : options_(options),
       stream_(from.stream()),
-      colours_(colours_of_upright(options, from, numbers)),
+      colours_(colours_of_upright(options, known, from, numbers)),
       into_(into),
       draw_(draw) {
   for (std::size_t i = 0; i < numbers.size(); ++i)

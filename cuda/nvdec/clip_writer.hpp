@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "picture_colours.hpp"
+#include "known_colours.hpp"
 
 #include <lade/cuda/image_batch.hpp>
 #include <lade/cuda/nvdec/surface.hpp>
@@ -27,9 +27,9 @@ void require_gpu_options(const media::clip_options& options);
 class clip_writer {
  public:
   // `numbers`: the frames of the clips. The layout is thwc or tchw. `into`: contiguous, in memory
-  // of the GPU. Throws error(unsupported) for a video that must be turned, and what colours_of
+  // of the GPU. Throws error(unsupported) for a video that must be turned, and what known_colours
   // throws.
-  clip_writer(const media::clip_options& options, const media::video& from,
+  clip_writer(const media::clip_options& options, known_colours& known, const media::video& from,
               std::span<const std::int64_t> numbers, const tensor& into, random draw);
 
   // Enqueues one frame, for all places where the clips have it.

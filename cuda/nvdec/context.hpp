@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "../capture_guard.hpp"
 #include "nvcuvid_api.hpp"
 
 #include <lade/cuda/device.hpp>
@@ -25,6 +26,7 @@ class primary_context {
 };
 
 // Makes a context the calling thread's current one, and the one before again when it is destroyed.
+// Calls of NVDEC within end no capture of another thread.
 class context_scope {
  public:
   // Throws error if that is not possible.
@@ -46,6 +48,7 @@ class context_scope {
   bool is_current() const noexcept { return result_ == CUDA_SUCCESS; }
 
  private:
+  capture_guard beside_captures_;
   CUresult result_;
 };
 

@@ -4,6 +4,7 @@
 #include <lade/this_context.hpp>
 #include <lade/when_all.hpp>
 
+#include "../capture_guard.hpp"
 #include "../label_copy.hpp"
 #include "../on_cpu_pool.hpp"
 #include "../runtime_api.hpp"
@@ -40,6 +41,7 @@ class batch_of_clips {
         co_await decode(i, on);
       } catch (...) {
         failed_ = true;
+        capture_guard beside_captures;
         (void)api().stream_synchronize(on.handle());  // nothing writes to the slot any more
         throw;
       }

@@ -13,8 +13,8 @@ extern "C" {
 
 namespace lade::cuda {
 
-[[noreturn]] static void refuse_colours(const media::video& of, std::string_view why) {
-  throw error(errc::unsupported, "convert frames of " + of.stream().name() + " on the GPU", why);
+[[noreturn]] static void refuse_colours(const media::stream_info& of, std::string_view why) {
+  throw error(errc::unsupported, "convert frames of " + of.name() + " on the GPU", why);
 }
 
 // An edit list may hide the key frame, which is decoded nevertheless.
@@ -24,18 +24,16 @@ static media::packet shown_packet(const media::packet& key) {
   return media::packet(std::move(copy));
 }
 
-static media::frame decode_key_frame(const media::video& from,
-                                     std::span<const std::int64_t> numbers,
+static media::frame decode_key_frame(const media::stream_info& stream, const media::packet& key,
                                      const media::decode_options& how) {
-  const auto first = from.index().ranges(numbers).front().first;
-  media::decoder decoder(from.stream(), how);
-  decoder.send(shown_packet(from.packet_at(first)));
+  media::decoder decoder(stream, how);
+  decoder.send(shown_packet(key));
   auto decoded = decoder.receive();
   if (!decoded) {
     decoder.finish();
     decoded = decoder.receive();
   }
-  if (!decoded) refuse_colours(from, "its first key frame is not decoded alone");
+  if (!decoded) refuse_colours(stream, "its first key frame is not decoded alone");
   return *std::move(decoded);
 }
 
@@ -56,14 +54,14 @@ static std::optional<yuv_siting> siting_of(const media::chroma_siting& of) {
   return std::nullopt;
 }
 
-picture_colours colours_of(const media::video& from, std::span<const std::int64_t> numbers,
+picture_colours colours_of(const media::stream_info& stream, const media::packet& key,
                            const media::decode_options& how) {
-  const auto decoded = decode_key_frame(from, numbers, how);
+  const auto decoded = decode_key_frame(stream, key, how);
   const auto picture = media::picture_of(decoded);
   if (picture.layout != media::plane_layout::y_cb_cr)
-    refuse_colours(from, "its planes are not luma and chroma");
+    refuse_colours(stream, "its planes are not luma and chroma");
   const auto siting = siting_of(picture.siting);
-  if (!siting) refuse_colours(from, "chroma samples lie where the kernels do not expect them");
+  if (!siting) refuse_colours(stream, "chroma samples lie where the kernels do not expect them");
   return {.siting = *siting, .matrix = matrix_of(picture.matrix), .full_range = picture.full_range};
 }
 

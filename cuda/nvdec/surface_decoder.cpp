@@ -1,5 +1,6 @@
 #include "surface_decoder.hpp"
 
+#include "../capture_guard.hpp"
 #include "../check.hpp"
 #include "../runtime_api.hpp"
 #include "codings.hpp"
@@ -261,6 +262,7 @@ void surface_decoder::hand_over(const CUVIDPARSERDISPINFO& picture, unsigned pit
 
 // Where an event cannot be recorded, for want of memory perhaps.
 void surface_decoder::unmap_behind_stream() {
+  capture_guard beside_captures;
   if (api().stream_synchronize(on_.handle()) != cudaSuccess) return abandon();
   while (!mapped_.empty()) unmap_first();
 }
@@ -334,6 +336,7 @@ void surface_decoder::unmap_passed() {
 // Inside of the parser, nothing can be awaited. This happens only where it shows several pictures
 // at once: wait_for_surface() makes room for one.
 void surface_decoder::block_for_surface() {
+  capture_guard beside_captures;
   check(api().event_synchronize(mapped_.front().passed.handle()), doing_);
   unmap_first();
 }
@@ -355,6 +358,7 @@ task<> surface_decoder::wait_for_last() {
   } catch (const error& failed) {
     if (failed.code() == condition::device_lost) throw;
   }
+  capture_guard beside_captures;
   check(api().event_synchronize(last.handle()), doing_);
 }
 

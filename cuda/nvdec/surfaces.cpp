@@ -3,6 +3,7 @@
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
+#include "../gpu_work.hpp"
 #include "../on_cpu_pool.hpp"
 #include "sessions.hpp"
 #include "surface_decoder.hpp"
@@ -121,6 +122,7 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
   auto sessions = here.runtime->service<decoder_service>().of(on.on());
   co_await sessions->free.acquire();
   const session_permit permit(*sessions);
+  const gpu_work work(here);
 
   media::selection_statistics ignored;
   auto& statistics = counted ? *counted : ignored;

@@ -6,15 +6,19 @@
 #include <lade/map.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
+#include <lade/trace.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +27,7 @@
 #include "../support/coroutines.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/seed.hpp"
+#include "../support/temp_dir.hpp"
 #include "emulated_grids.hpp"
 #include "fake_driver.hpp"
 #include "fake_nvjpeg.hpp"
@@ -32,6 +37,7 @@ namespace lade::cuda {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
@@ -423,6 +429,43 @@ TEST(DecodeJpegs, HasNoLabelsWhereNoSampleHas) {
   const auto made = sync_wait(world.runtime, decode(std::move(samples)));
   EXPECT_FALSE(made.has_labels());
   expect_view(made.tensor()[0], 3, 0, 0);
+}
+
+TEST(DecodeJpegs, ShowsInATraceHowManyBatchesTheGpuDecodes) {
+  testing_support::temp_dir dir;
+  resizing_world world;
+  {
+    trace record(dir / "trace");
+    jpeg_decoder decoder(device(0), draw_on_cpu, {.batches = 2});
+    auto batches = from(test::numbers{8}) | map(jpeg_sample, {.concurrency = 1}) | batch(2) |
+                   map(decode_jpegs(decoder, small(4, 4)), {.concurrency = 4, .name = "jpegs"});
+    world.driver.hold();
+    auto items = world.runtime.run(batches, {.trace = &record});
+    while (world.nvjpeg.engine_batches().size() < 2) std::this_thread::yield();
+    world.driver.release();
+    EXPECT_EQ(test::collect(items).size(), 4u);
+  }
+  std::ifstream file(dir / "trace");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("jpegs on the GPU"));
+  for (const auto* count : {"2", "1", "0"})
+    EXPECT_THAT(text, HasSubstr(std::string("\"queued\":") + count + "}"));
+  EXPECT_THAT(text, Not(HasSubstr("\"queued\":3}")));
+}
+
+// Among them one that the CPU decodes, and one that nvJPEG finds damaged.
+TEST(DecodeJpegs, EndsNoCaptureOfAnotherThread) {
+  resizing_world world;
+  world.nvjpeg.set_decoding(2, nvjpeg_status::bad_jpeg);
+  world.driver.begin_capture();
+  {
+    jpeg_decoder decoder(device(0), draw_on_cpu, {.keep_pinned_bytes = 0});
+    auto batches = from(test::numbers{8}) | map(jpeg_sample, {.concurrency = 1}) | batch(4) |
+                   map(decode_jpegs(decoder, small(4, 4)));
+    EXPECT_EQ(test::collect(world.runtime, batches).size(), 2u);
+    EXPECT_EQ(decoder.stats().damaged, 1u);
+  }
+  EXPECT_EQ(world.nvjpeg.live_objects(), 0u);
 }
 
 TEST(DecodeJpegs, FailsWithTheDriverAndIsUsedAgain) {

@@ -580,6 +580,12 @@ void fake_driver::begin_capture() {
   captures_ = true;
 }
 
+void fake_driver::call_library(const std::string& function) {
+  if (!current_driver || capture_mode != cudaStreamCaptureModeGlobal) return;
+  std::lock_guard lock(current_driver->mutex_);
+  if (current_driver->captures_) current_driver->fault(function + " ended a capture");
+}
+
 void fake_driver::end_capture() {
   std::lock_guard lock(mutex_);
   captures_ = false;

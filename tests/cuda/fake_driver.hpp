@@ -73,6 +73,9 @@ class fake_driver {
   void begin_capture();
   void end_capture();
 
+  // As if a library of NVIDIA called the driver that is in use: any such call may end a capture.
+  static void call_library(const std::string& function);
+
   // From now on every call fails, and nothing that is queued runs: a sticky error.
   void break_device(cudaError_t with);
 

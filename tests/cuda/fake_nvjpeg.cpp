@@ -275,6 +275,7 @@ fake_nvjpeg::~fake_nvjpeg() {
 }
 
 nvjpeg_status fake_nvjpeg::enter(const std::string& function) {
+  fake_driver::call_library(function);
   const auto planned = failures_.find(function);
   if (planned == failures_.end() || planned->second.second-- > 0) return nvjpeg_status::success;
   const auto with = planned->second.first;

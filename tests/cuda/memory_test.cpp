@@ -118,13 +118,6 @@ TEST(PinnedMemory, KeepsItsLimit) {
   pinned.deallocate(first, 36 * mebibyte, 4096);
 }
 
-TEST(PinnedMemory, OfAHugeSizeThrows) {
-  fake_driver driver;
-  pinned_memory pinned;
-  EXPECT_EQ(code_of([&] { pinned.allocate(std::size_t{1} << 63, 4096); }),
-            std::errc::not_enough_memory);
-}
-
 TEST(PinnedMemory, HandsOutEachByteOnce) {
   auto seed = test::new_seed();
   SCOPED_TRACE(seed);
@@ -433,16 +426,6 @@ TEST(ManagedMemory, SaysHowMuchThereWasNot) {
   EXPECT_EQ(managed.used_bytes(), 0u);
 }
 
-TEST(ManagedMemory, OfAHugeSizeThrows) {
-  fake_driver driver;
-  managed_memory managed(device(0));
-  constexpr auto most = std::numeric_limits<std::size_t>::max();
-  for (std::size_t bytes : {most, most - 100, most - 4096, most / 2 + 1})
-    EXPECT_EQ(code_of([&] { managed.allocate(bytes, 4096); }), std::errc::not_enough_memory);
-  EXPECT_EQ(managed.used_bytes(), 0u);
-  EXPECT_EQ(driver.calls("malloc_managed"), 0u);
-}
-
 TEST(ManagedMemory, EndsNoCaptureOfAnotherThread) {
   fake_driver driver;
   managed_memory managed(device(0));
@@ -558,16 +541,30 @@ TEST(DeviceMemory, IsFreedIfTheGpuFailsWhileItIsWaitedFor) {
   EXPECT_EQ(memory.used_bytes(), 0u);
 }
 
-TEST(DeviceMemory, OfAHugeSizeThrows) {
+using make_memory = std::unique_ptr<memory_resource> (*)();
+
+class CudaMemory : public testing::TestWithParam<make_memory> {};
+
+TEST_P(CudaMemory, OfAHugeSizeThrows) {
   fake_driver driver;
-  device_memory memory(device(0));
+  const auto memory = GetParam()();
   constexpr auto most = std::numeric_limits<std::size_t>::max();
   for (std::size_t bytes : {most, most - 100, most - 4096, most / 2 + 1})
-    EXPECT_EQ(code_of([&] { memory.allocate(bytes, std::size_t{4096}); }),
-              std::errc::not_enough_memory);
-  EXPECT_EQ(memory.used_bytes(), 0u);
-  EXPECT_EQ(driver.calls("malloc_async"), 0u);
+    EXPECT_EQ(code_of([&] { memory->allocate(bytes, 4096); }), std::errc::not_enough_memory);
+  for (const auto* function : {"host_alloc", "malloc_managed", "malloc_async"})
+    EXPECT_EQ(driver.calls(function), 0u) << function;
 }
+
+template <class Memory>
+static std::unique_ptr<memory_resource> memory_near_gpu() {
+  return std::make_unique<Memory>(device(0));
+}
+INSTANTIATE_TEST_SUITE_P(Managed, CudaMemory, testing::Values(memory_near_gpu<managed_memory>));
+INSTANTIATE_TEST_SUITE_P(Device, CudaMemory, testing::Values(memory_near_gpu<device_memory>));
+INSTANTIATE_TEST_SUITE_P(Pinned, CudaMemory,
+                         testing::Values([]() -> std::unique_ptr<memory_resource> {
+                           return std::make_unique<pinned_memory>();
+                         }));
 
 TEST(DeviceMemory, EndsNoCaptureOfAnotherThread) {
   fake_driver driver;

@@ -88,6 +88,7 @@ TEST_P(CudaStream, OfOthersIsNotDestroyed) {
     auto external = stream::external(own.handle(), device(0));
     external.record();
   }
+  EXPECT_EQ(stream::external(nullptr, device(0)).handle(), nullptr);
   stream::legacy_default(device(0)).record();
   stream::per_thread_default(device(0)).record();
   own.synchronize();

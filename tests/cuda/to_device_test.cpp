@@ -138,14 +138,16 @@ TEST_P(ToDevice, OrdersTheStreamOfTheTrainerNotTheThread) {
     EXPECT_TRUE(is_numbered(seen[i], 2 * static_cast<int>(i))) << i;
 }
 
+static std::vector<named_tensor> fixed_data(const device_block& in) {
+  return {named_tensor("data", tensor({element_type::i32, {2, 1000}}, in.slice(0, 8000)))};
+}
+
 TEST_P(ToDevice, WritesEachBatchToTheSameAddresses) {
   world where(GetParam());
   runtime runtime({.threads = 2});
   stream trainer(device(0));
-  auto memory = std::make_shared<device_memory>(device(0));
-  device_block block(*memory, 1 << 20, trainer);
-  std::vector<named_tensor> fixed;
-  fixed.emplace_back("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000)));
+  device_block block(*std::make_shared<device_memory>(device(0)), 1 << 20, trainer);
+  auto fixed = fixed_data(block);
   fixed.emplace_back("labels", tensor({element_type::i64, {2}}, block.slice(8192, 16)));
   auto batches = numbered_batches(21) | to_device({.into = fixed});
   std::vector<host_values<std::int32_t>> seen(11);
@@ -156,7 +158,6 @@ TEST_P(ToDevice, WritesEachBatchToTheSameAddresses) {
     EXPECT_EQ(batch.tensor().bytes(), block.bytes().data());
     EXPECT_EQ(batch.labels().bytes(), block.bytes().data() + 8192);
     batch.wait_on(trainer);
-    batch.wait_on(trainer);  // copies nothing again
     queue_copy(batch.tensor(), seen[steps], trainer);
     queue_copy(batch.labels(), labels[steps], trainer);
     if (++steps == 2) release();
@@ -239,10 +240,6 @@ TEST_P(ToDevice, HasStatesToResumeFrom) {
   auto rest = test::collect(runtime, batches, {.state = saved});
   ASSERT_THAT(rest, SizeIs(3));
   EXPECT_EQ(rest.front().samples().front().key(), "4");
-}
-
-static std::vector<named_tensor> fixed_data(const device_block& in) {
-  return {named_tensor("data", tensor({element_type::i32, {2, 1000}}, in.slice(0, 8000)))};
 }
 
 TEST_P(ToDevice, ABatchAtFixedAddressesIsValidUntilAnotherIsCopiedThere) {
@@ -364,6 +361,15 @@ TEST_F(TwoBatchesAtFixedAddresses, AreTriedAgainAfterAFailure) {
   EXPECT_TRUE(is_numbered(seen, 2));
 }
 
+// When the run has opened it.
+static std::size_t slots_of_last_stage(const auto& items) {
+  for (;; std::this_thread::yield()) {
+    auto stages = items.statistics().stages;
+    if (!stages.empty() && stages.back().name == "to_device" && stages.back().slots > 0)
+      return stages.back().slots;
+  }
+}
+
 // Two tensors of each batch.
 TEST(ToDeviceMemory, HoldsTheBatchesOfItsBuffersAndThoseThatAreReady) {
   fake_driver driver;
@@ -374,6 +380,7 @@ TEST(ToDeviceMemory, HoldsTheBatchesOfItsBuffersAndThoseThatAreReady) {
     auto copies = [&] { return driver.calls("memcpy_async") - copies_before; };
     auto batches = numbered_batches(-1) | to_device({.buffers = buffers});
     auto items = runtime.run(batches, {.ready = ready});
+    ASSERT_EQ(slots_of_last_stage(items), buffers);
     while (copies() < 2 * (buffers + ready)) std::this_thread::yield();
     EXPECT_EQ(copies(), 2 * (buffers + ready));
   }
@@ -705,11 +712,11 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
               HasSubstr("it is i32[2, 1000], and there is i32[1, 1000]"));
   EXPECT_THAT(into("other", tensor({element_type::i32, {1, 1000}}, block.slice(0, 4000))),
               HasSubstr("copy tensor other to its fixed address: the batch has no tensor"));
-  EXPECT_THAT(into("data", tensor({element_type::i32, {2, 1000}}, {2000, 2}, block.slice(0, 16'000),
-                                  block.bytes().data())),
-              HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
-  EXPECT_THAT(into("data", tensor({element_type::i32, {}}, block.slice(0, 4))),
-              HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
+  for (const auto& shapeless : {tensor({element_type::i32, {2, 1000}}, {2000, 2},
+                                       block.slice(0, 16'000), block.bytes().data()),
+                                tensor({element_type::i32, {}}, block.slice(0, 4))})
+    EXPECT_THAT(into("data", shapeless),
+                HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
   EXPECT_EQ(into("data", tensor({element_type::i32, {5, 1000}}, block.slice(0, 20'000))),
             "no exception");
   std::vector<named_tensor> overlapping{
@@ -721,6 +728,32 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
       2, named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))));
   EXPECT_THAT(error_message([&] { to_device({.into = twice}); }),
               HasSubstr("to_device into data: two tensors have that name"));
+}
+
+TEST(ToDeviceOptions, FixedTensorsAreThoseOfOneStageAtATime) {
+  fake_driver driver;
+  runtime runtime({.threads = 1});
+  stream trainer(device(0));
+  device_block block(*std::make_shared<device_memory>(device(0)), 16'000, trainer);
+  auto fixed = fixed_data(block);
+  std::vector<named_tensor> crossing{
+      named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(4000, 8000)))};
+  auto first = numbered_batches(20) | to_device({.into = fixed, .name = "train"});
+  auto second = numbered_batches(2) | to_device({.into = crossing, .name = "validate"});
+  auto refusal_of_second = [&] { return error_message([&] { test::collect(runtime, second); }); };
+  const auto refusal = HasSubstr(
+      "validate into data: a run or a batch of another stage, train, uses its memory as data");
+  {
+    auto items = runtime.run(first);
+    EXPECT_TRUE(items.wait_next());
+    EXPECT_THAT(refusal_of_second(), refusal);
+  }
+  EXPECT_EQ(refusal_of_second(), "no exception");
+  auto kept = test::collect(runtime, first);
+  EXPECT_THAT(refusal_of_second(), refusal);
+  EXPECT_THAT(test::collect(runtime, first), SizeIs(10));  // the same stage may have them again
+  kept.clear();
+  EXPECT_EQ(refusal_of_second(), "no exception");
 }
 
 static device_batch batch_of(std::vector<named_tensor> tensors) {

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "../../../cuda/aligned_addresses.cpp"
 #include "../../../cuda/change_layout.cpp"
 #include "../../../cuda/completion_watch.cpp"
 #include "../../../cuda/convert_queue.cpp"
@@ -14,8 +15,12 @@
 #include "../../../cuda/decode_jpegs.cpp"
 #include "../../../cuda/device.cpp"
 #include "../../../cuda/device_batch.cpp"
+#include "../../../cuda/device_block.cpp"
+#include "../../../cuda/device_memory.cpp"
 #include "../../../cuda/error.cpp"
 #include "../../../cuda/event.cpp"
+#include "../../../cuda/fixed_tensors.cpp"
+#include "../../../cuda/gpu_work.cpp"
 #include "../../../cuda/image_batch.cpp"
 #include "../../../cuda/jpeg_batch_writer.cpp"
 #include "../../../cuda/jpeg_decoder.cpp"
@@ -26,10 +31,11 @@
 #include "../../../cuda/kernel_launches.cpp"
 #include "../../../cuda/label_copy.cpp"
 #include "../../../cuda/loaded_library.cpp"
-#include "../../../cuda/memory.cpp"
+#include "../../../cuda/managed_memory.cpp"
 #include "../../../cuda/numa_policy.cpp"
 #include "../../../cuda/nvjpeg_api.cpp"
 #include "../../../cuda/nvtx.cpp"
+#include "../../../cuda/pinned_memory.cpp"
 #include "../../../cuda/resample_queue.cpp"
 #include "../../../cuda/runtime_api.cpp"
 #include "../../../cuda/stream.cpp"

@@ -11,6 +11,18 @@ struct CUstream_st;  // of <cuda_runtime.h>: a cudaStream_t is a pointer to it
 
 namespace lade::cuda {
 
+namespace detail {
+
+// Which default stream CUDA means by null, in the file that includes this.
+enum class null_stream : bool { legacy, of_thread };
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+static constexpr null_stream null_stream_here = null_stream::of_thread;
+#else
+static constexpr null_stream null_stream_here = null_stream::legacy;
+#endif
+
+}  // namespace detail
+
 struct stream_options {
   int priority = 0;  // lower numbers first; CUDA clamps it to what the device has
 };
@@ -33,8 +45,15 @@ class stream {
   stream(const stream&) = default;
   stream& operator=(const stream&) = default;
 
-  // A stream of other code, such as a framework's. It must outlive all copies.
-  static stream external(CUstream_st* handle, device on) { return stream(handle, on); }
+  // A stream of other code, such as a framework's. It must outlive all copies. Null is CUDA's
+  // default stream as for calls of CUDA in the same file: per_thread_default() where it is compiled
+  // with CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc's --default-stream per-thread), else
+  // legacy_default(). Leave the last argument out: it says which.
+  static stream external(CUstream_st* handle, device on,
+                         detail::null_stream null = detail::null_stream_here) {
+    if (!handle && null == detail::null_stream::of_thread) return per_thread_default(on);
+    return stream(handle, on);
+  }
 
   // CUDA's default streams: the one that all threads share, and the one of the calling thread.
   static stream legacy_default(device on);

@@ -112,8 +112,9 @@ class to_device_stage {
 // - Each batch must fit: the same type and shape, except that it may have fewer samples. It must
 //   have a tensor for each given one. A shorter batch leaves the rest of the fixed tensors as it
 //   was.
-// - The tensors must not overlap. Give them to one stage only, and let one run of it at a time use
-//   its batches. to_host() refuses them: it copies several batches at a time.
+// - The tensors must not overlap. A run throws error(invalid_argument) that names them while a run
+//   or a batch of another stage uses their memory. Let one run of a stage at a time use its
+//   batches. to_host() refuses them: it copies several batches at a time.
 //
 // Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
 // such GPU. A failure of the GPU ends the run, whatever its `on_error` is.

@@ -65,6 +65,13 @@ class NvdecClips : public testing::TestWithParam<driver_kind> {
     EXPECT_LE(largest_difference(host_copy(clip), expected), level);
   }
 
+  void expect_equal_where_decoded(const std::vector<coded_video>& videos, int width, int height) {
+    for (const auto& video : videos)
+      if (fake_ || limits_of(device(0), video.coding).engines > 0)
+        expect_equal(sample_of(video),
+                     {.sampling = {.frames = 3}, .width = width, .height = height});
+  }
+
   std::unique_ptr<fake_gpu> fake_;
   std::unique_ptr<fake_kernels> kernels_;
 };
@@ -111,26 +118,19 @@ TEST_P(NvdecClips, OfEachCropAndTypeAreThoseOfTheCpu) {
 }
 
 TEST_P(NvdecClips, HaveTheColoursThatAreStated) {
-  for (const auto& video : coloured_videos())
-    expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
+  expect_equal_where_decoded(coloured_videos(), 178, 98);
 }
 
 TEST_P(NvdecClips, HaveTheColoursThatTheCpuTakesWhereStatementsAreMissingOrContradictory) {
-  for (const auto& video : contradictory_videos())
-    if (fake_ || limits_of(device(0), video.coding).engines > 0)
-      expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
+  expect_equal_where_decoded(contradictory_videos(), 178, 98);
 }
 
 TEST_P(NvdecClips, HaveChromaSamplesWhereTheCpuHasThem) {
-  for (const auto& video : sited_videos())
-    if (fake_ || limits_of(device(0), video.coding).engines > 0)
-      expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 178, .height = 98});
+  expect_equal_where_decoded(sited_videos(), 178, 98);
 }
 
 TEST_P(NvdecClips, OfEachDepthAreThoseOfTheCpu) {
-  for (const auto& video : deep_videos())
-    if (fake_ || limits_of(device(0), video.coding).engines > 0)
-      expect_equal(sample_of(video), {.sampling = {.frames = 3}, .width = 60, .height = 40});
+  expect_equal_where_decoded(deep_videos(), 60, 40);
 }
 
 TEST_P(NvdecClips, WithPlanesOfChannelsAreThoseOfTheCpu) {
@@ -203,26 +203,25 @@ TEST(NvdecClip, IsLeftToTheCpuWhereNvdecReportsDamage) {
   }
 }
 
-// Each statement changes the clip, so that none can be ignored.
-TEST(NvdecClip, OfOtherColoursDiffers) {
+// On the CPU. The first ones all differ, so that no statement can be ignored.
+static std::vector<tensor> differing_clips(const std::vector<coded_video>& videos,
+                                           std::size_t different) {
   const clip_options whole{.sampling = {.frames = 1}, .width = 178, .height = 98};
   std::vector<tensor> clips;
-  for (const auto& video : coloured_videos())
+  for (const auto& video : videos)
     clips.push_back(media::decode_clip(whole)(sample_of(video), random(3, 1)));
-  for (std::size_t i = 0; i < 6; ++i)
+  for (std::size_t i = 0; i < different; ++i)
     for (std::size_t k = 0; k < i; ++k) EXPECT_GT(largest_difference(clips[i], clips[k]), 4);
+  return clips;
+}
+
+TEST(NvdecClip, OfOtherColoursDiffers) {
+  const auto clips = differing_clips(coloured_videos(), 6);
   EXPECT_EQ(largest_difference(clips[6], clips[2]), 0);  // the stream's statement counts
   EXPECT_EQ(largest_difference(clips[7], clips[4]), 0);  // only the container has one
 }
 
-TEST(NvdecClip, WithOtherChromaSamplesDiffers) {
-  const clip_options whole{.sampling = {.frames = 1}, .width = 178, .height = 98};
-  std::vector<tensor> clips;
-  for (const auto& video : sited_videos())
-    clips.push_back(media::decode_clip(whole)(sample_of(video), random(3, 1)));
-  for (std::size_t i = 0; i < 3; ++i)
-    for (std::size_t k = 0; k < i; ++k) EXPECT_GT(largest_difference(clips[i], clips[k]), 4);
-}
+TEST(NvdecClip, WithOtherChromaSamplesDiffers) { (void)differing_clips(sited_videos(), 3); }
 
 TEST(NvdecClip, OfTheCpuIsCopiedFromPinnedMemory) {
   fake_gpu gpu({.refused = {cudaVideoCodec_H264}});

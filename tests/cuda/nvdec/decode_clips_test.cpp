@@ -7,6 +7,7 @@
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
+#include <lade/trace.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,6 +24,8 @@
 #include <vector>
 
 #include "../../support/coroutines.hpp"
+#include "../../support/pipelines.hpp"
+#include "../../support/temp_dir.hpp"
 #include "../worlds.hpp"
 #include "fake_gpu.hpp"
 #include "host_clips.hpp"
@@ -187,6 +192,40 @@ TEST(NvdecBatch, NeedsSamplesAndOptionsThatWork) {
   EXPECT_EQ(code_of([&] { (void)sync_wait(runtime, decode({})); }), errc::invalid_argument);
   EXPECT_EQ(decode.spec(), media::decode_clip(middle).spec());
   EXPECT_FALSE(decode.is_random());
+}
+
+TEST(NvdecBatch, ShowsInATraceHowManyVideosTheGpuDecodes) {
+  testing_support::temp_dir dir;
+  fake_gpu gpu({.engines = 1});
+  const fake_kernels kernels;
+  runtime runtime({.threads = 2});
+  {
+    trace record(dir / "trace");
+    const std::vector<sample> samples(4, sample_of("h264.mp4"));
+    auto batches = from(samples) | batch(2) | map(decode_clips(middle), {.name = "clips"});
+    EXPECT_EQ(test::collect(runtime, batches, {.trace = &record}).size(), 2u);
+  }
+  std::ifstream file(dir / "trace");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("clips on the GPU"));
+  for (const auto* count : {"1", "0"})
+    EXPECT_THAT(text, HasSubstr(std::string("\"queued\":") + count + "}"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\"queued\":2}")));
+}
+
+TEST(NvdecBatch, EndsNoCaptureOfAnotherThread) {
+  fake_gpu gpu;
+  const fake_kernels kernels;
+  gpu.driver.begin_capture();
+  {
+    runtime runtime({.threads = 2});
+    const decode_clips decode(middle, {.surfaces = 1});
+    EXPECT_EQ(sync_wait(runtime, decode(labelled_videos())).size(), 5u);
+    EXPECT_EQ(decode.stats().by_gpu, 4u);
+    gpu.driver.fail_next("event_record", cudaErrorMemoryAllocation, 4);
+    (void)code_of([&] { (void)sync_wait(runtime, decode(labelled_videos())); });
+  }
+  gpu.abandoned = gpu.nvdec.live().decoders;
 }
 
 // A decoder is lost where the end of the work on its surfaces cannot be awaited, batches are not.

@@ -498,6 +498,7 @@ fake_nvcuvid::~fake_nvcuvid() {
 }
 
 CUresult fake_nvcuvid::enter(const char* function, bool needs_context) {
+  fake_driver::call_library(function);
   ++calls_[function];
   const auto planned = failures_.find(function);
   if (planned != failures_.end() && planned->second.after-- == 0) {

@@ -74,8 +74,9 @@ struct clip_statistics {
 // counts that.
 //
 // Pixels differ by at most one level from the CPU's. How colours are coded is what FFmpeg's decoder
-// says: the CPU decodes the first key frame that a clip needs. Damage that NVDEC conceals is not
-// noticed. With `decoding.decoder` and `decoding.options`, only the CPU's decoder is chosen.
+// says: the CPU decodes the first key frame that a clip needs, of H.264, HEVC, VP9 and AV1 once for
+// all videos with equal headers. Damage that NVDEC conceals is not noticed. With `decoding.decoder`
+// and `decoding.options`, only the CPU's decoder is chosen.
 //
 // Concurrency: twice the number of engines keeps a GPU busy. Each call takes one of its sessions
 // while it decodes.

@@ -16,6 +16,7 @@
 #include "../../../../cuda/nvdec/decode_clips.cpp"
 #include "../../../../cuda/nvdec/decoder_cache.cpp"
 #include "../../../../cuda/nvdec/elementary_stream.cpp"
+#include "../../../../cuda/nvdec/known_colours.cpp"
 #include "../../../../cuda/nvdec/nvcuvid_api.cpp"
 #include "../../../../cuda/nvdec/picture_colours.cpp"
 #include "../../../../cuda/nvdec/sessions.cpp"
