@@ -198,30 +198,52 @@ static jpeg_part part_of(const plane_plan& plan) {
           .bottom = plan.rows.last()};
 }
 
+static jpeg_part enlarged(const jpeg_part& part, double across, double down) {
+  const auto times = [](int a, double b) { return static_cast<int>(a * b); };
+  return {.left = times(part.left, across),
+          .top = times(part.top, down),
+          .right = times(part.right, across),
+          .bottom = times(part.bottom, down)};
+}
+
+// The smallest part that has both.
+static jpeg_part hull(const jpeg_part& a, const jpeg_part& b) {
+  return {.left = std::min(a.left, b.left),
+          .top = std::min(a.top, b.top),
+          .right = std::max(a.right, b.right),
+          .bottom = std::max(a.bottom, b.bottom)};
+}
+
+static void decode_quickly_as_planes(decoders& worker, quick_jpeg& jpeg, image_crop crop,
+                                     const image_options& options, const tensor& slot) {
+  const int reduction = reduction_of(crop);
+  jpeg.reduce(reduction);
+  const double step = reduction;
+  crop.x = coarser(crop.x, {.size = jpeg.columns(0).size, .step = step});
+  crop.y = coarser(crop.y, {.size = jpeg.rows(0, jpeg.height()).size, .step = step});
+  begin_writing(worker, crop, options, slot);
+  const auto luma = part_of(worker.resize.luma());
+  const auto across = jpeg.columns(1), down = jpeg.rows(1, luma.bottom);
+  worker.resize.plan_chroma(across, down);
+  const auto chroma = enlarged(part_of(worker.resize.chroma()), across.step, down.step);
+  const int of_chroma = (worker.resize.chroma().rows.widest() + 2) * static_cast<int>(down.step);
+  jpeg.begin(hull(luma, chroma), worker.resize.rows_kept() + of_chroma);
+  decode_quick_planes(worker, jpeg, worker.writer);
+}
+
 // Of an image that has been opened. Throws not_quick.
 static void decode_quick_pixels(decoders& worker, quick_jpeg& jpeg, const image_crop& crop,
                                 const image_options& options, const tensor& slot) {
+  const bool grey = jpeg.is_grey() || options.colour == image_colour::grey;
+  if (!grey && options.fast && !jpeg.is_rgb() &&
+      planes_are_faster(crop, jpeg.width(), jpeg.height()))
+    return decode_quickly_as_planes(worker, jpeg, crop, options, slot);
   begin_writing(worker, crop, options, slot);
-  const auto part = part_of(worker.resize.luma());
-  const int kept = worker.resize.rows_kept();
-  if (jpeg.is_grey() || options.colour == image_colour::grey) {
-    jpeg.begin(part, kept);
-    return decode_quick_luma(worker, jpeg, worker.writer);
-  }
-  if (options.fast && !jpeg.is_rgb() && planes_are_faster(crop, jpeg.width(), jpeg.height())) {
-    worker.resize.plan_chroma(jpeg.columns(1), jpeg.rows(1));
-    const int of_chroma = (worker.resize.chroma().rows.widest() + 1) * 2;
-    jpeg.begin(part, std::max(kept, of_chroma) + 2);
-    return decode_quick_planes(worker, jpeg, worker.writer);
-  }
-  jpeg.begin(part, 1);
-  decode_quick_colours(worker, jpeg, worker.writer);
-}
-
-// Whether lade's own decoder has all that is wanted.
-static bool is_quick(const quick_jpeg& jpeg, const image_crop& crop, const image_options& options) {
-  if (jpeg.is_rgb()) return options.colour != image_colour::grey;
-  return jpeg.is_grey() || !options.fast || reduction_of(crop) == 1;
+  jpeg.begin(part_of(worker.resize.luma()), grey ? worker.resize.rows_kept() : 1);
+  if (grey)
+    decode_quick_luma(worker, jpeg, worker.writer);
+  else
+    decode_quick_colours(worker, jpeg, worker.writer);
 }
 
 // Closes an image when it is done with or has failed. If it was large, frees the scratch memory of
@@ -268,7 +290,7 @@ static std::optional<tensor> decode_quickly(decoders& worker, const image_file& 
   if (std::int64_t{jpeg.width()} * jpeg.height() > file.max_pixels) return std::nullopt;
   const auto turn = orientation_of(options.orient ? worker.jpeg.orientation(file) : 1);
   const auto crop = plan_crop(jpeg.width(), jpeg.height(), turn, options, draw);
-  if (!is_quick(jpeg, crop, options)) return std::nullopt;
+  if (jpeg.is_rgb() && options.colour == image_colour::grey) return std::nullopt;
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), file.doing);
   try {
     decode_quick_pixels(worker, jpeg, crop, options, slot);

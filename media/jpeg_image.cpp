@@ -19,9 +19,22 @@ bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables)
   const auto scan = file.subspan(headers_.scan);
   if (!unstuff({reinterpret_cast<const std::uint8_t*>(scan.data()), scan.size()})) return false;
   if (!find_tables(tables)) return false;
-  columns_ = ceil_divide(headers_.width, mcu_width());
-  rows_ = ceil_divide(headers_.height, mcu_height());
+  columns_ = ceil_divide(headers_.width, 8 * headers_.across);
+  rows_ = ceil_divide(headers_.height, 8 * headers_.down);
+  reduce(1);
   return true;
+}
+
+// jdmaster.c, jpeg_calc_output_dimensions.
+void jpeg_image::reduce(int reduction) noexcept {
+  for (std::size_t c = 0; c < sides_.size(); ++c) {
+    sides_[c] = 8 / reduction;
+    const auto doubles = [&](int factor, int most) {
+      return most * (8 / reduction) % (factor * sides_[c] * 2) == 0;
+    };
+    while (sides_[c] < 8 && doubles(across(c), headers_.across) && doubles(down(c), headers_.down))
+      sides_[c] *= 2;
+  }
 }
 
 // Segments lie behind each other: where one ends is compared with where decoding is.
@@ -70,11 +83,24 @@ void jpeg_image::order_blocks() noexcept {
 }
 
 int jpeg_image::plane_width(std::size_t c) const noexcept {
-  return ceil_divide(headers_.width * across(c), headers_.across);
+  return ceil_divide(headers_.width * across(c) * sides_[c], headers_.across * 8);
 }
 
 int jpeg_image::plane_height(std::size_t c) const noexcept {
-  return ceil_divide(headers_.height * down(c), headers_.down);
+  return ceil_divide(headers_.height * down(c) * sides_[c], headers_.down * 8);
+}
+
+int jpeg_image::columns_of_first(std::size_t c) const noexcept {
+  return headers_.across * sides_[0] / (across(c) * sides_[c]);
+}
+
+int jpeg_image::rows_of_first(std::size_t c) const noexcept {
+  return headers_.down * sides_[0] / (down(c) * sides_[c]);
+}
+
+int jpeg_image::rows_above(std::size_t c, int bottom) const noexcept {
+  const int of_mcu = down(c) * sides_[c];
+  return std::min(plane_height(c), ceil_divide(bottom, mcu_height()) * of_mcu);
 }
 
 // Where the planes lie, with so many rows of MCUs each. Returns the bytes that they take.
@@ -84,9 +110,9 @@ std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
   kept_rows_ = rows_of_mcus;
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
     auto& plane = planes_[c];
-    const auto width = static_cast<std::size_t>(columns_) * 8 * static_cast<std::size_t>(across(c));
+    const auto width = static_cast<std::size_t>(columns_ * across(c) * sides_[c]);
     plane.stride = static_cast<std::ptrdiff_t>((width + 2 * padding + 63) / 64 * 64);
-    plane.rows = rows_of_mcus * 8 * down(c);
+    plane.rows = rows_of_mcus * down(c) * sides_[c];
     bytes += static_cast<std::size_t>(plane.rows) * static_cast<std::size_t>(plane.stride);
   }
   return bytes;
@@ -176,25 +202,26 @@ void jpeg_image::transform_component(std::size_t c) noexcept {
   std::array<std::uint8_t*, most> out;
   std::size_t count = 0;
   const auto& plane = planes_[c];
-  auto* const first = plane.first + row_ * 8 * down(c) % plane.rows * plane.stride;
+  const int side = sides_[c];
+  auto* const first = plane.first + row_ * side * down(c) % plane.rows * plane.stride;
   const int of_mcu = across(c) * down(c);
   const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
   for (int mcu = 0; mcu < chunk_; ++mcu)
     for (int i = 0; i < of_mcu; ++i, ++count) {
       blocks[count] = stream_.coefficients.data() + (mcu * headers_.blocks() + place + i) * 64;
-      out[count] = first + i / across(c) * 8 * plane.stride +
-                   ((column_ + mcu) * across(c) + i % across(c)) * 8;
+      out[count] = first + i / across(c) * side * plane.stride +
+                   ((column_ + mcu) * across(c) + i % across(c)) * side;
     }
-  damaged_ |=
-      !kernels_->transform(blocks.data(), static_cast<int>(count),
-                           headers_.components[c].quantisation.data(), out.data(), plane.stride);
+  const auto transform = side == 8 ? kernels_->transform : reduced_transform(side);
+  damaged_ |= !transform(blocks.data(), static_cast<int>(count),
+                         headers_.components[c].quantisation.data(), out.data(), plane.stride);
 }
 
 // At the edges of the image, upsampling takes the outermost samples for their own neighbours.
 void jpeg_image::pad_rows() noexcept {
   for (std::size_t c = 1; c < static_cast<std::size_t>(headers_.count); ++c) {
     const int width = plane_width(c);
-    for (int y = row_ * 8; y < row_ * 8 + 8; ++y) {
+    for (int y = row_ * sides_[c]; y < (row_ + 1) * sides_[c]; ++y) {
       auto* const row = plane_row(c, y);
       row[-1] = row[0];
       row[width] = row[width - 1];

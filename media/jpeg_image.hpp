@@ -37,8 +37,13 @@ class jpeg_image {
   bool open(std::span<const std::byte> file, jpeg_table_cache& tables);
   const jpeg_headers& headers() const noexcept { return headers_; }
 
+  // Has the image be decoded at 1 / `reduction` (1, 2, 4 or 8) of its size rounded up, as libjpeg
+  // does it: coarse components are reduced by less where that makes them as large as the first.
+  // From now on, rows and columns are those of the reduced image. To be called after open.
+  void reduce(int reduction) noexcept;
+
   // Which part will be asked for, and how many rows of the image stay in place, counted back from
-  // the last that was asked for. To be called once, after open. Small images are decoded into
+  // the last that was asked for. To be called once, before decode. Small images are decoded into
   // memory for all of their part, so that they can be taken along from the first row to the last;
   // of large ones only a few rows are in memory, where the cache of the processor holds them.
   void begin(const jpeg_part& part, int kept);
@@ -58,9 +63,22 @@ class jpeg_image {
     return plane.first + y % plane.rows * plane.stride;
   }
 
-  // Samples of a component.
+  // Samples of a component, and how many of the first one lie side by side on one of its samples.
   int plane_width(std::size_t c) const noexcept;
   int plane_height(std::size_t c) const noexcept;
+  int columns_of_first(std::size_t c) const noexcept;
+  int rows_of_first(std::size_t c) const noexcept;
+
+  // How many pixels of the image, before it is reduced, a sample stands for.
+  int pixels_across(std::size_t c) const noexcept {
+    return 8 * headers_.across / (across(c) * sides_[c]);
+  }
+  int pixels_down(std::size_t c) const noexcept {
+    return 8 * headers_.down / (down(c) * sides_[c]);
+  }
+
+  // How many rows of a component belong to the MCUs with the rows of the image above `bottom`.
+  int rows_above(std::size_t c, int bottom) const noexcept;
 
   // Frees what belongs to this image alone.
   void close() noexcept;
@@ -75,8 +93,8 @@ class jpeg_image {
   bool unstuff(std::span<const std::uint8_t> bytes);
   bool find_tables(jpeg_table_cache& tables);
   void order_blocks() noexcept;
-  int mcu_width() const noexcept { return 8 * headers_.across; }
-  int mcu_height() const noexcept { return 8 * headers_.down; }
+  int mcu_width() const noexcept { return sides_[0] * headers_.across; }
+  int mcu_height() const noexcept { return sides_[0] * headers_.down; }
   int across(std::size_t c) const noexcept { return c == 0 ? headers_.across : 1; }
   int down(std::size_t c) const noexcept { return c == 0 ? headers_.down : 1; }
   std::size_t lay_out(int rows_of_mcus) noexcept;
@@ -93,6 +111,8 @@ class jpeg_image {
   jpeg_headers headers_;
   std::array<std::shared_ptr<const dc_table>, 3> dc_;
   std::array<std::shared_ptr<const ac_table>, 3> ac_;
+
+  std::array<int, 3> sides_{8, 8, 8};  // of a block, in samples of each component
 
   scratch scan_;                             // unstuffed
   std::vector<std::uint64_t> segment_ends_;  // positions in it: of each restart segment

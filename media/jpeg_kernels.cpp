@@ -66,29 +66,82 @@ static bool is_small(const std::array<int, 64>& block) {
   return std::ranges::max(sums) <= most;
 }
 
-static bool transform_block_plain(const std::int16_t* zigzag, const std::int16_t* quantisation,
-                                  std::uint8_t* out, std::ptrdiff_t stride) {
-  std::array<int, 64> block;
+// Dequantised, row by row. False if it is not small.
+static bool dequantise(const std::int16_t* zigzag, const std::int16_t* quantisation,
+                       std::array<int, 64>& block) {
   for (std::size_t k = 0; k < 64; ++k) {
     const auto place = jpeg_zigzag[k];
     block[place] = zigzag[k] * quantisation[place];
   }
-  if (!is_small(block)) return false;
-  for (int x = 0; x < 8; ++x) transform_line(block.data() + x, 8, 11);
-  for (int y = 0; y < 8; ++y) transform_line(block.data() + 8 * y, 1, 18);
-  for (int y = 0; y < 8; ++y)
-    for (int x = 0; x < 8; ++x)
-      out[y * stride + x] = byte_of(block[static_cast<std::size_t>(8 * y + x)] + 128);
-  return true;
+  return is_small(block);
 }
 
+template <int side>
+static void store_block(const std::array<int, 64>& block, std::uint8_t* out,
+                        std::ptrdiff_t stride) {
+  for (int y = 0; y < side; ++y)
+    for (int x = 0; x < side; ++x)
+      out[y * stride + x] = byte_of(block[static_cast<std::size_t>(8 * y + x)] + 128);
+}
+
+static void transform_8(std::array<int, 64>& block) {
+  for (int x = 0; x < 8; ++x) transform_line(block.data() + x, 8, 11);
+  for (int y = 0; y < 8; ++y) transform_line(block.data() + 8 * y, 1, 18);
+}
+
+// Eight values that are `step` apart to four, without the fifth, times 2^(13 - shift).
+static void transform_line_to_4(int* line, std::ptrdiff_t step, int shift) {
+  const int x1 = line[step], x2 = line[2 * step], x3 = line[3 * step];
+  const int x5 = line[5 * step], x6 = line[6 * step], x7 = line[7 * step];
+  const int round = 1 << shift;
+  const int mean = line[0] * (1 << 14) + round;
+  const int even = x2 * 15137 - x6 * 6270;
+  const int outer = x3 * 7373 + x1 * 20995 - x7 * 4176 - x5 * 4926;
+  const int inner = x5 * 11893 + x1 * 8697 - x7 * 1730 - x3 * 17799;
+  line[0] = (mean + even + outer) >> (shift + 1);
+  line[3 * step] = (mean + even - outer) >> (shift + 1);
+  line[step] = (mean - even + inner) >> (shift + 1);
+  line[2 * step] = (mean - even - inner) >> (shift + 1);
+}
+
+static void transform_4(std::array<int, 64>& block) {
+  for (int x = 0; x < 8; ++x) transform_line_to_4(block.data() + x, 8, 11);
+  for (int y = 0; y < 4; ++y) transform_line_to_4(block.data() + 8 * y, 1, 18);
+}
+
+// The same to two, of the first and the odd ones.
+static void transform_line_to_2(int* line, std::ptrdiff_t step, int shift) {
+  const int mean = line[0] * (1 << 15) + (1 << (shift + 1));
+  const int odd =
+      line[step] * 29692 - line[3 * step] * 10426 + line[5 * step] * 6967 - line[7 * step] * 5906;
+  line[0] = (mean + odd) >> (shift + 2);
+  line[step] = (mean - odd) >> (shift + 2);
+}
+
+static void transform_2(std::array<int, 64>& block) {
+  for (const int x : {0, 1, 3, 5, 7}) transform_line_to_2(block.data() + x, 8, 11);
+  for (int y = 0; y < 2; ++y) transform_line_to_2(block.data() + 8 * y, 1, 18);
+}
+
+static void transform_1(std::array<int, 64>& block) { block[0] = (block[0] + 4) >> 3; }
+
+template <int side, auto transform_samples>
 static bool transform_plain(const std::int16_t* const* blocks, int count,
                             const std::int16_t* quantisation, std::uint8_t* const* out,
                             std::ptrdiff_t stride) {
-  bool exact = true;
-  for (int i = 0; i < count; ++i)
-    exact &= transform_block_plain(blocks[i], quantisation, out[i], stride);
-  return exact;
+  std::array<int, 64> block;
+  for (int i = 0; i < count; ++i) {
+    if (!dequantise(blocks[i], quantisation, block)) return false;
+    transform_samples(block);
+    store_block<side>(block, out[i], stride);
+  }
+  return true;
+}
+
+jpeg_transform reduced_transform(int side) noexcept {
+  return side == 4   ? transform_plain<4, transform_4>
+         : side == 2 ? transform_plain<2, transform_2>
+                     : transform_plain<1, transform_1>;
 }
 
 static void double_columns_plain(const std::uint8_t* in, int count, std::uint8_t* out) {
@@ -125,7 +178,7 @@ static void to_rgb_plain(const std::uint8_t* const* in, int count, std::uint8_t*
 
 const jpeg_kernels plain_jpeg{.unstuff = plain_unstuff,
                               .entropy = &plain_entropy,
-                              .transform = transform_plain,
+                              .transform = transform_plain<8, transform_8>,
                               .double_columns = double_columns_plain,
                               .double_both = double_both_plain,
                               .double_rows = double_rows_plain,

@@ -11,6 +11,13 @@
 
 namespace lade::media {
 
+// Dequantises and transforms `count` blocks of one component. `blocks` are in zigzag order, aligned
+// to 64 bytes; out[i] is the first sample of a block, whose rows are `stride` apart. False if a
+// value is so large that libjpeg-turbo's vector code would cut it off.
+using jpeg_transform = bool (*)(const std::int16_t* const* blocks, int count,
+                                const std::int16_t* quantisation, std::uint8_t* const* out,
+                                std::ptrdiff_t stride);
+
 struct jpeg_kernels {
   // What rows need behind and before them: whole vectors are read and written.
   static constexpr int row_padding = 64;
@@ -22,12 +29,8 @@ struct jpeg_kernels {
 
   const jpeg_entropy* entropy;
 
-  // Dequantises and transforms `count` blocks of one component (jidctint.c, in the arithmetic of
-  // libjpeg-turbo's vector code). `blocks` are in zigzag order, aligned to 64 bytes; out[i] is the
-  // first sample of a block, whose rows are `stride` apart. False if a value is so large that
-  // libjpeg-turbo's shortcuts make a difference.
-  bool (*transform)(const std::int16_t* const* blocks, int count, const std::int16_t* quantisation,
-                    std::uint8_t* const* out, std::ptrdiff_t stride);
+  // To 8 x 8 samples (jidctint.c), in the arithmetic of libjpeg-turbo's vector code.
+  jpeg_transform transform;
 
   // Smooth upsampling (jdsample.c): each of `count` samples becomes two beside each other, of which
   // the nearer neighbour is a quarter. Reads one sample before and behind the row. The second
@@ -46,6 +49,9 @@ struct jpeg_kernels {
 
 // The kernels of a level, which this machine must have.
 const jpeg_kernels& jpeg_kernels_of(simd level) noexcept;
+
+// To 4 x 4, 2 x 2 or 1 x 1 samples (jidctred.c).
+jpeg_transform reduced_transform(int side) noexcept;
 
 // By memchr, which is quick.
 const std::uint8_t* plain_unstuff(const std::uint8_t* from, const std::uint8_t* end,

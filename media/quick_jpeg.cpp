@@ -10,24 +10,30 @@ void quick_jpeg::decode(int y) {
 }
 
 const std::uint8_t* quick_jpeg::component_row(std::size_t component, int y) {
-  const auto& headers = image_.headers();
-  decode(component == 0 ? y : y * headers.down);
+  decode(y * image_.rows_of_first(component));
   return image_.plane_row(component, y);
 }
 
-// Where a component is half as fine as the first, the exact way smooths it when it doubles it:
-// weights 1, 3, 3, 1, whose variance of 3/4 pixels is that of a triangle of half width
-// sqrt(6 * 3/4) pixels.
-static coarse_axis quick_axis(int size, int factor) {
-  return {.size = size, .step = double(factor), .blur = factor == 2 ? std::sqrt(4.5) / 2 : 0};
+// One axis of a component whose samples are `pixels` pixels apart, and one for `step` of the first.
+// Where components are stored half as fine, the exact way smooths them when it doubles them:
+// weights 1, 3, 3, 1, whose variance of 3/4 pixels is that of a triangle of half width sqrt(6 *
+// 3/4) pixels.
+static coarse_axis quick_axis(int size, int step, int factor, int pixels) {
+  return {.size = size,
+          .step = static_cast<double>(step),
+          .blur = factor == 2 ? std::sqrt(4.5) / pixels : 0};
 }
 
 coarse_axis quick_jpeg::columns(std::size_t component) const noexcept {
-  return quick_axis(image_.plane_width(component), component == 0 ? 1 : image_.headers().across);
+  const int factor = component == 0 ? 1 : image_.headers().across;
+  return quick_axis(image_.plane_width(component), image_.columns_of_first(component), factor,
+                    image_.pixels_across(component));
 }
 
-coarse_axis quick_jpeg::rows(std::size_t component) const noexcept {
-  return quick_axis(image_.plane_height(component), component == 0 ? 1 : image_.headers().down);
+coarse_axis quick_jpeg::rows(std::size_t component, int bottom) const noexcept {
+  const int factor = component == 0 ? 1 : image_.headers().down;
+  return quick_axis(image_.rows_above(component, bottom), image_.rows_of_first(component), factor,
+                    image_.pixels_down(component));
 }
 
 void quick_jpeg::start_colours(int kept) {

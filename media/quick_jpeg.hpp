@@ -31,6 +31,11 @@ class quick_jpeg {
   }
   int width() const noexcept { return image_.headers().width; }
   int height() const noexcept { return image_.headers().height; }
+
+  // Has the components be decoded at 1 / `reduction` of the size; see jpeg_image. Then colour_row
+  // is not for this image.
+  void reduce(int reduction) noexcept { image_.reduce(reduction); }
+
   bool is_grey() const noexcept { return image_.headers().count == 1; }
   bool is_rgb() const noexcept { return image_.headers().rgb; }
 
@@ -54,9 +59,10 @@ class quick_jpeg {
   // A component's own row, from sample 0 on; `y` is of the component. Throws not_quick.
   const std::uint8_t* component_row(std::size_t component, int y);
 
-  // How a component lies against the first.
+  // How a component lies against the first. Of the rows, those that are decoded with the rows of
+  // the first above `bottom`.
   coarse_axis columns(std::size_t component) const noexcept;
-  coarse_axis rows(std::size_t component) const noexcept;
+  coarse_axis rows(std::size_t component, int bottom) const noexcept;
 
   void close() noexcept { image_.close(); }
 

@@ -86,7 +86,8 @@ struct image_options {
 // a time: each keeps decoders and scratch memory of its own, made on first use.
 //
 // The format is detected by the first bytes, never by the name:
-// - JPEG by lade itself if it is of the common kind, else by libjpeg-turbo: sequential Huffman codes
+// - JPEG by lade itself if it is of the common kind, else by libjpeg-turbo: sequential Huffman
+// codes
 //   of 8 bits in one scan, grey or three components. Both only as far as the crop needs it, and
 //   exactly (ISLOW, smooth upsampling: the same pixels as Pillow). What is damaged is left to
 //   libjpeg-turbo. Damage outside of the crop may go unnoticed.
