@@ -248,9 +248,10 @@ static void decode_quick_pixels(decoders& worker, quick_jpeg& jpeg, const image_
 
 // Closes an image when it is done with or has failed. If it was large, frees the scratch memory of
 // the thread: most images are small, and a pool has many threads.
+template <class Reader>
 class image_closer {
  public:
-  explicit image_closer(image_reader& reader) : reader_(reader) {}
+  explicit image_closer(Reader& reader) : reader_(reader) {}
   ~image_closer() {
     note(reader_.width(), reader_.height());
     reader_.close();
@@ -265,19 +266,8 @@ class image_closer {
   }
 
  private:
-  image_reader& reader_;
+  Reader& reader_;
   bool large_ = false;
-};
-
-class quick_closer {
- public:
-  explicit quick_closer(quick_jpeg& jpeg) noexcept : jpeg_(jpeg) {}
-  ~quick_closer() { jpeg_.close(); }
-  quick_closer(const quick_closer&) = delete;
-  quick_closer& operator=(const quick_closer&) = delete;
-
- private:
-  quick_jpeg& jpeg_;
 };
 
 // Nothing if libjpeg-turbo is to decode the image.
@@ -285,12 +275,13 @@ template <class F>
 static std::optional<tensor> decode_quickly(decoders& worker, const image_file& file,
                                             const image_options& options, random draw, F slot_of) {
   auto& jpeg = worker.quick_jpegs[0];
-  quick_closer closer(jpeg);
+  image_closer closer(jpeg);
   if (!jpeg.open(file, worker.jpeg_tables)) return std::nullopt;
   if (std::int64_t{jpeg.width()} * jpeg.height() > file.max_pixels) return std::nullopt;
   const auto turn = orientation_of(options.orient ? worker.jpeg.orientation(file) : 1);
   const auto crop = plan_crop(jpeg.width(), jpeg.height(), turn, options, draw);
   if (jpeg.is_rgb() && options.colour == image_colour::grey) return std::nullopt;
+  closer.note(crop.width, crop.height);
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), file.doing);
   try {
     decode_quick_pixels(worker, jpeg, crop, options, slot);

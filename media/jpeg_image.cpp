@@ -13,9 +13,10 @@ static int ceil_divide(int a, int b) noexcept { return (a + b - 1) / b; }
 bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables) {
   begun_ = false;
   damaged_ = false;
-  auto headers = read_jpeg_headers(file);
+  headers_ = {};
+  const auto headers = read_jpeg_headers(file);
   if (!headers) return false;
-  headers_ = *std::move(headers);
+  headers_ = *headers;
   const auto scan = file.subspan(headers_.scan);
   if (!unstuff({reinterpret_cast<const std::uint8_t*>(scan.data()), scan.size()})) return false;
   if (!find_tables(tables)) return false;
