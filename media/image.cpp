@@ -246,42 +246,56 @@ static void decode_quick_pixels(decoders& worker, quick_jpeg& jpeg, const image_
     decode_quick_colours(worker, jpeg, worker.writer);
 }
 
-// Closes an image when it is done with or has failed. If it was large, frees the scratch memory of
-// the thread: most images are small, and a pool has many threads.
-template <class Reader>
-class image_closer {
+// Frees the scratch memory of the thread at its end, if an image or its result was large: most
+// images are small, and a pool has many threads.
+class scratch_release {
  public:
-  explicit image_closer(Reader& reader) : reader_(reader) {}
-  ~image_closer() {
-    note(reader_.width(), reader_.height());
-    reader_.close();
+  scratch_release() = default;
+  scratch_release(const scratch_release&) = delete;
+  scratch_release& operator=(const scratch_release&) = delete;
+  ~scratch_release() {
     if (large_) decoders::release();
   }
-  image_closer(const image_closer&) = delete;
-  image_closer& operator=(const image_closer&) = delete;
 
-  // The size of the image, or of its result.
   void note(int width, int height) noexcept {
     large_ = large_ || image_reader::is_large(width, height);
   }
 
  private:
-  Reader& reader_;
   bool large_ = false;
+};
+
+// Closes an image when it is done with or has failed.
+template <class Reader>
+class image_closer {
+ public:
+  image_closer(Reader& reader, scratch_release& at_end) noexcept
+      : reader_(reader), at_end_(at_end) {}
+  image_closer(const image_closer&) = delete;
+  image_closer& operator=(const image_closer&) = delete;
+  ~image_closer() {
+    at_end_.note(reader_.width(), reader_.height());
+    reader_.close();
+  }
+
+ private:
+  Reader& reader_;
+  scratch_release& at_end_;
 };
 
 // Nothing if libjpeg-turbo is to decode the image.
 template <class F>
 static std::optional<tensor> decode_quickly(decoders& worker, const image_file& file,
-                                            const image_options& options, random draw, F slot_of) {
+                                            const image_options& options, random draw, F slot_of,
+                                            scratch_release& at_end) {
   auto& jpeg = worker.quick_jpegs[0];
-  image_closer closer(jpeg);
+  image_closer closer(jpeg, at_end);
   if (!jpeg.open(file, worker.jpeg_tables)) return std::nullopt;
   if (std::int64_t{jpeg.width()} * jpeg.height() > file.max_pixels) return std::nullopt;
   const auto turn = orientation_of(options.orient ? worker.jpeg.orientation(file) : 1);
   const auto crop = plan_crop(jpeg.width(), jpeg.height(), turn, options, draw);
   if (jpeg.is_rgb() && options.colour == image_colour::grey) return std::nullopt;
-  closer.note(crop.width, crop.height);
+  at_end.note(crop.width, crop.height);
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), file.doing);
   try {
     decode_quick_pixels(worker, jpeg, crop, options, slot);
@@ -302,14 +316,15 @@ static tensor decode_into(const sample& in, const image_options& options,
                         .max_pixels = options.max_pixels,
                         .strict = options.strict};
   auto& reader = worker.reader_of(file);
+  scratch_release at_end;
   if (&reader == &worker.jpeg)
-    if (auto decoded = decode_quickly(worker, file, options, draw, slot_of))
+    if (auto decoded = decode_quickly(worker, file, options, draw, slot_of, at_end))
       return *std::move(decoded);
-  image_closer closer(reader);
+  image_closer closer(reader, at_end);
   reader.open(file);
   const auto turn = orientation_of(options.orient ? reader.orientation(file) : 1);
   const auto crop = plan_crop(reader.width(), reader.height(), turn, options, draw);
-  closer.note(crop.width, crop.height);
+  at_end.note(crop.width, crop.height);
   tensor slot = slot_of(spec_of(options, crop.width, crop.height), doing);
   decode_pixels(worker, reader, crop, options, slot);
   if (reader.warned()) warnings.fetch_add(1, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include "../support/seed.hpp"
 #include "jpeg_writer.hpp"
 
+#include <lade/error.hpp>
 #include <lade/media/image.hpp>
 #include <lade/media/resize.hpp>
 #include <lade/random.hpp>
@@ -83,6 +84,21 @@ TEST(QuickJpeg, MakesThePixelsOfLibjpegTurboInEveryWayOfDecoding) {
         << kind.sampling_y << ", quality " << kind.quality << ", channels " << channels << ", as "
         << kind.as << ", to " << options.width << " x " << options.height << ", fit "
         << int(options.fit) << ", colour " << int(options.colour) << ", fast " << options.fast;
+  }
+}
+
+// Whatever libjpeg makes of damaged data, is the result.
+TEST(QuickJpeg, LeavesDamagedImagesToLibjpegTurboHoweverLargeTheyAre) {
+  random draw(1);
+  for (const std::int64_t side : {40, 1500}) {
+    auto file = write_jpeg(pixels_of(draw, side, side, 3));
+    for (std::size_t at = file.size() - 200; at < file.size() - 100; ++at)
+      file.data()[at] = std::byte{0x55};
+    const decode_image decode({.strict = false}), strict;
+    const auto ours = decode(sample("a.jpg").with_data(file));
+    const auto theirs = decode(sample("b.jpg").with_data(for_libjpeg(file)));
+    EXPECT_EQ(std::memcmp(ours.bytes(), theirs.bytes(), ours.spec().bytes()), 0) << side;
+    EXPECT_THROW(strict(sample("a.jpg").with_data(file)), error) << side;
   }
 }
 
