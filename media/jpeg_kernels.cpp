@@ -56,14 +56,20 @@ static std::uint8_t byte_of(int value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
 }
 
-// Whether nothing overflows, here or in 16 bits, where libjpeg-turbo's vector code wraps and
-// saturates. True for all coefficients of samples of 8 bits.
-static bool is_small(const std::array<int, 64>& block) {
+// Whether columns can be transformed without an overflow, here or in 16 bits, where
+// libjpeg-turbo's vector code wraps and saturates. True for all coefficients of samples of 8 bits.
+static bool columns_are_small(const std::array<int, 64>& block) {
   constexpr int most = 4096;
   std::array<int, 8> sums{};
   for (std::size_t y = 0; y < 8; ++y)
     for (std::size_t x = 0; x < 8; ++x) sums[x] += std::abs(block[8 * y + x]);
   return std::ranges::max(sums) <= most;
+}
+
+// The same of rows, once columns are transformed: that code adds two of their values in 16 bits.
+static bool rows_are_small(const std::array<int, 64>& block) {
+  constexpr int most = 16383;
+  return std::ranges::all_of(block, [](int value) { return std::abs(value) <= most; });
 }
 
 static bool transform_block_plain(const std::int16_t* zigzag, const std::int16_t* quantisation,
@@ -73,8 +79,9 @@ static bool transform_block_plain(const std::int16_t* zigzag, const std::int16_t
     const auto place = jpeg_zigzag[k];
     block[place] = zigzag[k] * quantisation[place];
   }
-  if (!is_small(block)) return false;
+  if (!columns_are_small(block)) return false;
   for (int x = 0; x < 8; ++x) transform_line(block.data() + x, 8, 11);
+  if (!rows_are_small(block)) return false;
   for (int y = 0; y < 8; ++y) transform_line(block.data() + 8 * y, 1, 18);
   for (int y = 0; y < 8; ++y)
     for (int x = 0; x < 8; ++x)
