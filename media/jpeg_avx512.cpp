@@ -111,13 +111,13 @@ LADE_AVX512 static inline void transform_lines(__m512i* x) {
 }
 
 // Place of coefficient i of a block, row by row, in zigzag order.
-struct row_order {
+struct zigzag_places {
   alignas(64) std::array<std::int16_t, 64> places{};
-  constexpr row_order() {
+  constexpr zigzag_places() {
     for (std::size_t k = 0; k < 64; ++k) places[jpeg_zigzag[k]] = static_cast<std::int16_t>(k);
   }
 };
-static constexpr row_order rows_of_zigzag;
+static constexpr zigzag_places rows_of_zigzag;
 
 // Four rows of four blocks, a block in each, become four rows of all blocks: a block in each lane
 // of 128 bits.

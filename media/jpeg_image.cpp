@@ -77,14 +77,22 @@ int jpeg_image::plane_height(std::size_t c) const noexcept {
   return ceil_divide(headers_.height * down(c), headers_.down);
 }
 
-// Upsampling needs one sample more of coarse components on each side.
+// Rows of MCUs that libjpeg decodes for the rows of pixels above `bottom`: what it finds in any of
+// them is an error to `strict`. Upsampling needs one sample more of coarse components.
+int jpeg_image::rows_above(int bottom) const noexcept {
+  const int more = headers_.down > 1 ? headers_.down : 0;
+  const int rows = ceil_divide(bottom + more, mcu_height());
+  return std::min(ceil_divide(rows, headers_.together) * headers_.together, rows_);
+}
+
+// Upsampling needs one sample more on each side.
 void jpeg_image::begin(const jpeg_part& part) {
   const int more_columns = headers_.across > 1 ? headers_.across : 0;
   const int more_rows = headers_.down > 1 ? headers_.down : 0;
   first_column_ = std::max(part.left - more_columns, 0) / mcu_width();
   end_column_ = std::min(ceil_divide(part.right + more_columns, mcu_width()), columns_);
   first_row_ = std::max(part.top - more_rows, 0) / mcu_height();
-  end_row_ = std::min(ceil_divide(part.bottom + more_rows, mcu_height()), rows_);
+  end_row_ = rows_above(part.bottom);
 
   std::size_t bytes = 0;
   std::array<std::size_t, 3> offsets{};
@@ -192,8 +200,7 @@ void jpeg_image::pad_rows() noexcept {
 }
 
 bool jpeg_image::decode(int y, jpeg_image* other) {
-  const int more = headers_.down > 1 ? headers_.down : 0;
-  const int wanted = std::min(ceil_divide(y + 1 + more, mcu_height()), end_row_);
+  const int wanted = std::min(rows_above(y + 1), end_row_);
   while (row_ < wanted && !damaged_) {
     if (other != nullptr && other->decodes()) {
       const int complete = kernels_->entropy->two(stream_, other->stream_);

@@ -76,6 +76,7 @@ class jpeg_image {
   int mcu_height() const noexcept { return 8 * headers_.down; }
   int across(std::size_t c) const noexcept { return c == 0 ? headers_.across : 1; }
   int down(std::size_t c) const noexcept { return c == 0 ? headers_.down : 1; }
+  int rows_above(int bottom) const noexcept;
   void begin_segment() noexcept;
   void begin_chunk() noexcept;
   void end_chunk() noexcept;
