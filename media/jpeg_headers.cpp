@@ -112,7 +112,10 @@ class jpeg_header_parser {
   // A single component is not interleaved with others, whatever its factors: an MCU is a block.
   bool decide_sampling() {
     const auto& first = frame_[0];
-    if (headers_.count == 1) return between_1_and_4(first.across) && between_1_and_4(first.down);
+    if (headers_.count == 1) {
+      headers_.together = first.down;
+      return between_1_and_4(first.across) && between_1_and_4(first.down);
+    }
     for (const auto& other : {frame_[1], frame_[2]})
       if (other.across != 1 || other.down != 1 || other.id == first.id) return false;
     if (frame_[1].id == frame_[2].id) return false;

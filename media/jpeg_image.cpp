@@ -119,20 +119,28 @@ std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
   return bytes;
 }
 
-// Upsampling needs one sample more of coarse components on each side.
+// Rows of MCUs that libjpeg decodes for the rows of pixels above `bottom`: what it finds in any of
+// them is an error to `strict`. Upsampling needs one sample more of coarse components.
+int jpeg_image::mcu_rows_above(int bottom) const noexcept {
+  const int more = headers_.down > 1 ? headers_.down : 0;
+  const int rows = ceil_divide(bottom + more, mcu_height());
+  return std::min(ceil_divide(rows, headers_.together) * headers_.together, rows_);
+}
+
+// Upsampling needs one sample more on each side.
 void jpeg_image::begin(const jpeg_part& part, int kept) {
   const int more_columns = headers_.across > 1 ? headers_.across : 0;
   const int more_rows = headers_.down > 1 ? headers_.down : 0;
   first_column_ = std::max(part.left - more_columns, 0) / mcu_width();
   end_column_ = std::min(ceil_divide(part.right + more_columns, mcu_width()), columns_);
   first_row_ = std::max(part.top - more_rows, 0) / mcu_height();
-  end_row_ = std::min(ceil_divide(part.bottom + more_rows, mcu_height()), rows_);
+  end_row_ = mcu_rows_above(part.bottom);
   oldest_row_ = first_row_;
   kept_ = kept + more_rows;
 
   constexpr std::size_t small = std::size_t{1} << 20;
   auto bytes = lay_out(end_row_ - first_row_);
-  const int few = (kept_ + more_rows) / mcu_height() + 3;
+  const int few = (kept_ + more_rows) / mcu_height() + 2 + headers_.together;
   if (bytes > small && few < kept_rows_) bytes = lay_out(few);
   auto* next = samples_.reserve(bytes) + jpeg_kernels::row_padding;
   for (auto& plane : std::span(planes_).first(static_cast<std::size_t>(headers_.count))) {
@@ -231,8 +239,7 @@ void jpeg_image::pad_rows() noexcept {
 }
 
 bool jpeg_image::decode(int y, jpeg_image* other) {
-  const int more = headers_.down > 1 ? headers_.down : 0;
-  const int wanted = std::min(ceil_divide(y + 1 + more, mcu_height()), end_row_);
+  const int wanted = std::min(mcu_rows_above(y + 1), end_row_);
   oldest_row_ = std::max(first_row_, (y + 1 - kept_) / mcu_height());
   while (row_ < wanted && !damaged_) {
     if (other != nullptr && other->decodes()) {

@@ -99,6 +99,7 @@ class jpeg_image {
   int down(std::size_t c) const noexcept { return c == 0 ? headers_.down : 1; }
   std::size_t lay_out(int rows_of_mcus) noexcept;
   bool has_room() const noexcept { return row_ < oldest_row_ + kept_rows_; }
+  int mcu_rows_above(int bottom) const noexcept;
   void begin_segment() noexcept;
   void begin_chunk() noexcept;
   void end_chunk() noexcept;

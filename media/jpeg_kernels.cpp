@@ -56,9 +56,9 @@ static std::uint8_t byte_of(int value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
 }
 
-// Whether nothing overflows, here or in 16 bits, where libjpeg-turbo's vector code wraps and
-// saturates. True for all coefficients of samples of 8 bits.
-static bool is_small(const std::array<int, 64>& block) {
+// Whether columns can be transformed without an overflow, here or in 16 bits, where
+// libjpeg-turbo's vector code wraps and saturates. True for all coefficients of samples of 8 bits.
+static bool columns_are_small(const std::array<int, 64>& block) {
   constexpr int most = 4096;
   std::array<int, 8> sums{};
   for (std::size_t y = 0; y < 8; ++y)
@@ -66,14 +66,20 @@ static bool is_small(const std::array<int, 64>& block) {
   return std::ranges::max(sums) <= most;
 }
 
-// Dequantised, row by row. False if it is not small.
+// The same of rows, once columns are transformed: that code adds two of their values in 16 bits.
+static bool rows_are_small(const std::array<int, 64>& block) {
+  constexpr int most = 16383;
+  return std::ranges::all_of(block, [](int value) { return std::abs(value) <= most; });
+}
+
+// Dequantised, row by row. False if its columns are not small.
 static bool dequantise(const std::int16_t* zigzag, const std::int16_t* quantisation,
                        std::array<int, 64>& block) {
   for (std::size_t k = 0; k < 64; ++k) {
     const auto place = jpeg_zigzag[k];
     block[place] = zigzag[k] * quantisation[place];
   }
-  return is_small(block);
+  return columns_are_small(block);
 }
 
 template <int side>
@@ -84,9 +90,12 @@ static void store_block(const std::array<int, 64>& block, std::uint8_t* out,
       out[y * stride + x] = byte_of(block[static_cast<std::size_t>(8 * y + x)] + 128);
 }
 
-static void transform_8(std::array<int, 64>& block) {
+// These give false where what is between the columns and the rows is not small.
+static bool transform_8(std::array<int, 64>& block) {
   for (int x = 0; x < 8; ++x) transform_line(block.data() + x, 8, 11);
+  if (!rows_are_small(block)) return false;
   for (int y = 0; y < 8; ++y) transform_line(block.data() + 8 * y, 1, 18);
+  return true;
 }
 
 // Eight values that are `step` apart to four, without the fifth, times 2^(13 - shift).
@@ -104,9 +113,10 @@ static void transform_line_to_4(int* line, std::ptrdiff_t step, int shift) {
   line[2 * step] = (mean - even - inner) >> (shift + 1);
 }
 
-static void transform_4(std::array<int, 64>& block) {
+static bool transform_4(std::array<int, 64>& block) {
   for (int x = 0; x < 8; ++x) transform_line_to_4(block.data() + x, 8, 11);
   for (int y = 0; y < 4; ++y) transform_line_to_4(block.data() + 8 * y, 1, 18);
+  return true;
 }
 
 // The same to two, of the first and the odd ones.
@@ -118,12 +128,16 @@ static void transform_line_to_2(int* line, std::ptrdiff_t step, int shift) {
   line[step] = (mean - odd) >> (shift + 2);
 }
 
-static void transform_2(std::array<int, 64>& block) {
+static bool transform_2(std::array<int, 64>& block) {
   for (const int x : {0, 1, 3, 5, 7}) transform_line_to_2(block.data() + x, 8, 11);
   for (int y = 0; y < 2; ++y) transform_line_to_2(block.data() + 8 * y, 1, 18);
+  return true;
 }
 
-static void transform_1(std::array<int, 64>& block) { block[0] = (block[0] + 4) >> 3; }
+static bool transform_1(std::array<int, 64>& block) {
+  block[0] = (block[0] + 4) >> 3;
+  return true;
+}
 
 template <int side, auto transform_samples>
 static bool transform_plain(const std::int16_t* const* blocks, int count,
@@ -131,8 +145,7 @@ static bool transform_plain(const std::int16_t* const* blocks, int count,
                             std::ptrdiff_t stride) {
   std::array<int, 64> block;
   for (int i = 0; i < count; ++i) {
-    if (!dequantise(blocks[i], quantisation, block)) return false;
-    transform_samples(block);
+    if (!dequantise(blocks[i], quantisation, block) || !transform_samples(block)) return false;
     store_block<side>(block, out[i], stride);
   }
   return true;

@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   const auto photos = photos_of(375, 500);
   const auto at_75 = [](const auto& pixels) { return write_jpeg(pixels, {.quality = 75}); };
   const auto own = [](const auto& pixels) {
-    return write_jpeg(pixels, {.quality = 75, .own_codes = true});
+    return write_jpeg(pixels, {.quality = 75, .optimised = true});
   };
   compare_planes("corpus", jpegs_of(photos, write_of_size), rounds, true);
   compare_planes("quality_75", jpegs_of(photos, at_75), rounds, false);

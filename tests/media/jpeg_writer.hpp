@@ -18,12 +18,15 @@ struct jpeg_kind {
   int sampling_x = 2;  // luma samples for each colour sample
   int sampling_y = 2;
   bool progressive = false;
-  bool separate_scans = false;   // one for each component, of an image with three
-  bool own_codes = false;        // Huffman codes for this image, not the usual ones
-  unsigned restart_rows = 0;     // rows of blocks between restart markers
-  int passes = 0;                // of one channel: scans of each AC coefficient alone, bit by bit
-  J_COLOR_SPACE from = JCS_RGB;  // of `pixels`, which has as many channels
-  J_COLOR_SPACE as = JCS_YCbCr;  // of the file
+  bool separate_scans = false;    // one for each component, of an image with three
+  unsigned restart_rows = 0;      // rows of blocks between restart markers
+  unsigned restart_interval = 0;  // or MCUs
+  bool optimised = false;         // Huffman codes made for the image
+  bool jfif = true;               // where the colours have that marker
+  bool adobe = true;              // likewise
+  int passes = 0;                 // of one channel: scans of each AC coefficient alone, bit by bit
+  J_COLOR_SPACE from = JCS_RGB;   // of `pixels`, which has as many channels
+  J_COLOR_SPACE as = JCS_YCbCr;   // of the file
 };
 
 // One scan of the DC coefficients, then `passes` of each of the others.
@@ -64,8 +67,11 @@ inline buffer write_jpeg(const tensor& pixels, const jpeg_kind& kind = {}) {
     jpeg.scan_info = single.data();
     jpeg.num_scans = static_cast<int>(single.size());
   }
-  jpeg.optimize_coding = kind.own_codes ? TRUE : FALSE;
   jpeg.restart_in_rows = static_cast<int>(kind.restart_rows);
+  jpeg.restart_interval = kind.restart_interval;
+  if (kind.optimised) jpeg.optimize_coding = TRUE;
+  if (!kind.jfif) jpeg.write_JFIF_header = FALSE;
+  if (!kind.adobe) jpeg.write_Adobe_marker = FALSE;
   jpeg_start_compress(&jpeg, TRUE);
   for (std::int64_t y = 0; y < pixels.shape()[0]; ++y) {
     JSAMPROW row = pixels[y].data<std::uint8_t>();

@@ -32,9 +32,9 @@ inline bool cpu_has(simd level) {
       if (!flags.contains(name)) return false;
     return true;
   };
-  if (level == simd::avx2) return has({"avx2", "fma", "f16c"});
-  return has(
-      {"avx2", "fma", "f16c", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512vbmi"});
+  if (!has({"avx2", "fma", "f16c", "bmi2"})) return false;
+  return level == simd::avx2 ||
+         has({"avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512vbmi", "avx512_vbmi2"});
 }
 
 // Every level beyond plain C++. Skipped only where the CPU lacks it; fails where the library does

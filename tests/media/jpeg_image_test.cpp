@@ -1,0 +1,340 @@
+#include "../../media/jpeg_image.hpp"
+#include "../../media/jpeg_reader.hpp"
+#include "../../media/quick_jpeg.hpp"
+#include "../support/seed.hpp"
+#include "jpeg_oracle.hpp"
+#include "jpeg_writer.hpp"
+
+#include <lade/media/image.hpp>
+#include <lade/random.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lade::media {
+
+// How many files are made: more are worth it before a release.
+static int jpeg_files() {
+  const auto* given = std::getenv("LADE_JPEG_FILES");
+  return given != nullptr ? std::atoi(given) : 300;
+}
+
+using jpeg_bytes = std::vector<std::byte>;
+
+// Makes files that the decoder takes. LADE_SEED makes the same ones again.
+class jpeg_maker {
+ public:
+  explicit jpeg_maker(std::uint64_t seed) : draw_(seed) {}
+
+  int below(int bound) { return static_cast<int>(draw_.below(static_cast<std::uint64_t>(bound))); }
+  bool one_in(int count) { return below(count) == 0; }
+
+  jpeg_bytes file(int largest = 300) {
+    const int limit = 1 + below(largest);
+    return file(1 + below(limit), 1 + below(limit), kind());
+  }
+
+  jpeg_bytes file(int width, int height, const jpeg_kind& kind) {
+    const auto written =
+        write_jpeg(pixels(width, height, kind.from == JCS_GRAYSCALE ? 1 : 3), kind);
+    jpeg_bytes bytes(written.data(), written.data() + written.size());
+    for (std::size_t i = 0; one_in(4) && i + 1 < bytes.size(); ++i)
+      if (bytes[i] == std::byte{0xff} && bytes[i + 1] == std::byte{0xc0}) {
+        bytes[i + 1] = std::byte{0xc1};  // extended sequential: the same for 8 bits
+        break;
+      }
+    return bytes;
+  }
+
+  jpeg_part part(int width, int height) {
+    jpeg_part made{.left = below(width), .top = below(height)};
+    made.right = made.left + 1 + below(width - made.left);
+    made.bottom = made.top + 1 + below(height - made.top);
+    return made;
+  }
+
+ private:
+  jpeg_kind kind() {
+    struct sampling {
+      int x, y;
+    };
+    constexpr sampling samplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}};
+    const auto [x, y] = samplings[below(5)];
+    jpeg_kind made{.quality = 1 + below(100),
+                   .sampling_x = x,
+                   .sampling_y = y,
+                   .restart_rows = one_in(6) ? 1u + unsigned(below(3)) : 0,
+                   .restart_interval = one_in(4) ? 1u + unsigned(below(40)) : 0,
+                   .optimised = one_in(2),
+                   .jfif = !one_in(4),
+                   .adobe = !one_in(4)};
+    const int colours = below(8);
+    if (colours == 0) made.from = made.as = JCS_GRAYSCALE;
+    if (colours == 1) made.as = JCS_RGB;
+    return made;
+  }
+
+  tensor pixels(int width, int height, int channels) {
+    tensor made(element_type::u8, {height, width, channels});
+    auto* value = made.data<std::uint8_t>();
+    const int noise = 1 << below(9), slope = below(8), edge = 2 + below(60);
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        for (int c = 0; c < channels; ++c) {
+          const int base = (x / edge + y / edge) % 2 * 90 * (c + 1) + x * slope + y;
+          *value++ = static_cast<std::uint8_t>(base + below(noise));
+        }
+    return made;
+  }
+
+  random draw_;
+};
+
+static std::vector<simd> levels_here() {
+  std::vector<simd> levels{simd::plain};
+  if (best_simd() >= simd::avx2) levels.push_back(simd::avx2);
+  if (best_simd() >= simd::avx512) levels.push_back(simd::avx512);
+  return levels;
+}
+
+class JpegImage : public testing::Test {
+ protected:
+  JpegImage() : seed(test::new_seed()), make(seed), trace(__FILE__, __LINE__, seed) {}
+
+  std::uint64_t seed;
+  jpeg_maker make;
+  testing::ScopedTrace trace;
+  jpeg_table_cache tables;
+};
+
+TEST_F(JpegImage, PlanesAreThoseOfLibjpegAtEveryLevel) {
+  int taken = 0;
+  for (int i = 0; i < jpeg_files(); ++i) {
+    const auto file = make.file();
+    libjpeg_planes planes;
+    ASSERT_TRUE(read_libjpeg_planes(file, planes));
+    for (const auto level : levels_here()) {
+      jpeg_image image(level);
+      ASSERT_TRUE(image.open(file, tables)) << i;
+      image.begin(whole_of(image));
+      if (!image.decode(image.headers().height - 1, nullptr)) continue;
+      ++taken;
+      ASSERT_TRUE(has_planes_of(image, planes)) << i;
+    }
+  }
+  EXPECT_GT(taken, jpeg_files() * int(levels_here().size()) * 9 / 10);
+}
+
+// Both may finish first, and either may be damaged.
+TEST_F(JpegImage, TwoImagesDoNotDisturbEachOther) {
+  for (int i = 0; i < jpeg_files(); ++i) {
+    std::array<jpeg_bytes, 2> files{make.file(), make.file()};
+    std::array<libjpeg_planes, 2> planes;
+    for (std::size_t k = 0; k < 2; ++k) ASSERT_TRUE(read_libjpeg_planes(files[k], planes[k]));
+    const bool damaged = make.one_in(3);
+    if (damaged) {
+      auto& bytes = files[1];
+      const auto headers = read_jpeg_headers(bytes);
+      ASSERT_TRUE(headers);
+      const auto length = int(bytes.size() - headers->scan) - 2;
+      bytes[headers->scan + std::size_t(make.below(length))] ^= std::byte(1 << make.below(8));
+    }
+    const auto levels = levels_here();
+    std::array<jpeg_image, 2> images{jpeg_image(levels[std::size_t(i) % levels.size()]),
+                                     jpeg_image(levels[std::size_t(i) % levels.size()])};
+    ASSERT_TRUE(images[0].open(files[0], tables));
+    images[0].begin(whole_of(images[0]));
+    const bool opened = images[1].open(files[1], tables);
+    ASSERT_TRUE(opened || damaged);
+    if (opened) images[1].begin(whole_of(images[1]));
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (k == 1 && !opened) continue;
+      if (!images[k].decode(images[k].headers().height - 1, &images[1 - k])) continue;
+      if (k == 1 && damaged && !read_libjpeg_planes(files[1], planes[1])) FAIL() << i;
+      ASSERT_TRUE(has_planes_of(images[k], planes[k])) << i;
+    }
+  }
+}
+
+TEST_F(JpegImage, RowsOfAnyPartAreThoseOfLibjpeg) {
+  for (int i = 0; i < jpeg_files(); ++i) {
+    const auto file = make.file();
+    const image_file opened{.bytes = file, .doing = "decode"};
+    const auto levels = levels_here();
+    quick_jpeg jpeg(levels[std::size_t(i) % levels.size()]), partner(simd::plain);
+    ASSERT_TRUE(jpeg.open(opened, tables));
+    if (jpeg.is_grey()) continue;
+    const auto other = make.file();
+    ASSERT_TRUE(partner.open({.bytes = other, .doing = "decode"}, tables));
+    partner.begin(make.part(partner.width(), partner.height()));
+    jpeg.go_with(&partner);
+    std::vector<std::uint8_t> pixels;
+    ASSERT_TRUE(read_libjpeg_rows(file, jpeg.height(), JCS_RGB, pixels));
+    const auto part = make.part(jpeg.width(), jpeg.height());
+    jpeg.begin(part);
+    jpeg.start_colours(3);
+    try {
+      for (int y = part.top; y < part.bottom; ++y)
+        for (std::size_t c = 0; c < 3; ++c) {
+          const auto* row = jpeg.colour_row(c, y);
+          for (int x = part.left; x < part.right; ++x)
+            ASSERT_EQ(row[x - part.left], pixels[std::size_t(y * jpeg.width() + x) * 3 + c])
+                << "file " << i << ", row " << y << ", column " << x << ", colour " << c;
+        }
+    } catch (const not_quick&) {}
+  }
+}
+
+// Whether strict reading by libjpeg takes the rows above `bottom`, and gives these samples of luma.
+static bool libjpeg_agrees(const jpeg_bytes& file, jpeg_image& image, int bottom) {
+  std::vector<std::uint8_t> luma;
+  const auto space = image.headers().rgb ? JCS_RGB : JCS_GRAYSCALE;
+  if (!read_libjpeg_rows(file, bottom, space, luma)) return false;
+  std::vector<std::uint8_t> rgb;
+  if (image.headers().count == 3 && !read_libjpeg_rows(file, bottom, JCS_RGB, rgb)) return false;
+  if (image.headers().rgb) return true;
+  const auto width = std::size_t(image.headers().width);
+  for (int y = 0; y < bottom; ++y)
+    if (std::memcmp(image.plane_row(0, y), luma.data() + width * std::size_t(y), width) != 0)
+      return false;
+  return true;
+}
+
+// The rule of `strict`: rows are refused wherever libjpeg would warn until it gave them.
+static void expect_rule_of_strict(const jpeg_bytes& file, jpeg_table_cache& tables, int rows) {
+  for (const auto level : levels_here()) {
+    jpeg_image image(level);
+    if (!image.open(file, tables)) return;
+    auto part = whole_of(image);
+    if (part.right * part.bottom > 1 << 20) return;
+    part.bottom = std::min(part.bottom, rows);
+    image.begin(part);
+    if (!image.decode(part.bottom - 1, nullptr)) continue;
+    ASSERT_TRUE(libjpeg_agrees(file, image, part.bottom)) << "rows " << part.bottom;
+  }
+}
+
+TEST_F(JpegImage, DamageIsRefusedWhereLibjpegWarns) {
+  for (int i = 0; i < 40 + jpeg_files() / 10; ++i) {
+    const auto file = make.file(40);
+    for (std::size_t at = 0; at < file.size(); ++at) {
+      auto damaged = file;
+      if (make.one_in(2)) {
+        damaged[at] ^= std::byte(1 << make.below(8));
+      } else {
+        const auto place = damaged.begin() + std::ptrdiff_t(at);
+        const int how = make.below(4);
+        if (how == 0) damaged.resize(at);
+        if (how == 1) damaged.erase(place);
+        if (how == 2) damaged.insert(place, std::byte(make.below(256)));
+        if (how == 3) damaged.insert(place, std::byte{0xff});
+      }
+      expect_rule_of_strict(damaged, tables, 1 + make.below(60));
+      if (HasFatalFailure()) FAIL() << "file " << i << ", byte " << at;
+    }
+  }
+}
+
+// libjpeg decodes two rows of blocks of such an image at a time.
+TEST_F(JpegImage, DamageBelowTheRowsOfAGreyImageIsRefusedWhereLibjpegWarns) {
+  auto file =
+      make.file(16, 32, {.restart_interval = 2, .from = JCS_GRAYSCALE, .as = JCS_GRAYSCALE});
+  const auto headers = read_jpeg_headers(file);
+  ASSERT_TRUE(headers);
+  for (std::size_t i = 0; i + 11 < headers->scan; ++i)
+    if (file[i] == std::byte{0xff} && (file[i + 1] & std::byte{0xfe}) == std::byte{0xc0})
+      file[i + 11] = std::byte{0x22};
+  for (std::size_t at = headers->scan; at + 2 < file.size(); ++at) {
+    auto damaged = file;
+    damaged.erase(damaged.begin() + std::ptrdiff_t(at));
+    expect_rule_of_strict(damaged, tables, 8);
+    if (HasFatalFailure()) FAIL() << "byte " << at;
+  }
+}
+
+// Where the second restart marker of a file is.
+static std::size_t second_restart(const jpeg_bytes& file) {
+  for (std::size_t i = 0; i + 1 < file.size(); ++i)
+    if (file[i] == std::byte{0xff} && file[i + 1] == std::byte{0xd1}) return i;
+  return 0;
+}
+
+TEST_F(JpegImage, UnusualRestartsAreRefused) {
+  const auto file = make.file(64, 16, {.restart_interval = 1});
+  const auto at = second_restart(file);
+  ASSERT_GT(at, 0);
+  const auto place = std::ptrdiff_t(at);
+  const auto refused = [&](const jpeg_bytes& damaged) {
+    jpeg_image image;
+    if (!image.open(damaged, tables)) return true;
+    image.begin(whole_of(image));
+    return !image.decode(15, nullptr);
+  };
+  EXPECT_FALSE(refused(file));
+  auto missing = file, another = file, twice = file, filled = file, garbage = file;
+  missing.erase(missing.begin() + place, missing.begin() + place + 2);
+  EXPECT_TRUE(refused(missing));
+  another[at + 1] = std::byte{0xd2};
+  EXPECT_TRUE(refused(another));
+  twice.insert(twice.begin() + place, {std::byte{0xff}, std::byte{0xd1}});
+  EXPECT_TRUE(refused(twice));
+  filled.insert(filled.begin() + place, std::byte{0xff});
+  EXPECT_TRUE(refused(filled));
+  garbage.insert(garbage.begin() + place, std::byte{0x12});
+  EXPECT_TRUE(refused(garbage));
+}
+
+TEST_F(JpegImage, ScansThatEndElsewhereThanTheImageAreRefused) {
+  const auto file = make.file(40, 30, {});
+  const auto headers = read_jpeg_headers(file);
+  ASSERT_TRUE(headers);
+  const auto refused = [&](const jpeg_bytes& changed) {
+    jpeg_image image;
+    if (!image.open(changed, tables)) return true;
+    image.begin(whole_of(image));
+    return !image.decode(29, nullptr);
+  };
+  auto longer = file, open_ended = file, empty = file, more = file;
+  longer.insert(longer.end() - 2, std::byte{0x12});
+  EXPECT_TRUE(refused(longer));
+  open_ended.resize(file.size() - 2);
+  EXPECT_TRUE(refused(open_ended));
+  empty.erase(empty.begin() + std::ptrdiff_t(headers->scan), empty.end() - 2);
+  EXPECT_TRUE(refused(empty));
+  more.resize(file.size() + 100, std::byte{0xff});
+  EXPECT_FALSE(refused(more));  // behind the end of the image
+}
+
+// What decode_image makes of a file, and of the same file with bytes between its segments, which
+// libjpeg skips and lade's own decoder refuses.
+TEST_F(JpegImage, DecodeImageMakesTheSameOfFilesThatAreRefused) {
+  const image_options ways[] = {
+      {},
+      {.colour = image_colour::grey},
+      {.width = 30, .height = 20},
+      {.width = 30, .height = 20, .fit = image_fit::random_crop, .layout = image_layout::chw},
+      {.width = 50, .height = 50, .fit = image_fit::centre_crop, .colour = image_colour::bgr}};
+  for (int i = 0; i < jpeg_files() / 4; ++i) {
+    const auto file = make.file();
+    auto refused = file;
+    refused.insert(refused.begin() + 2, {std::byte{0xff}, std::byte{0xff}});
+    ASSERT_FALSE(read_jpeg_headers(refused));
+    const auto decoded = [&](const jpeg_bytes& bytes, const image_options& options) {
+      buffer data(bytes.size());
+      std::memcpy(data.data(), bytes.data(), bytes.size());
+      return decode_image(options)(sample("a.jpg").with_data(std::move(data)), random(1));
+    };
+    for (const auto& options : ways) {
+      const auto own = decoded(file, options), libjpegs = decoded(refused, options);
+      ASSERT_EQ(own.spec(), libjpegs.spec());
+      ASSERT_EQ(std::memcmp(own.bytes(), libjpegs.bytes(), own.spec().bytes()), 0)
+          << "file " << i << ", way " << &options - ways;
+    }
+  }
+}
+
+}  // namespace lade::media
