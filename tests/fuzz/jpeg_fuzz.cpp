@@ -37,7 +37,7 @@ static void decode_at(simd level, std::span<const std::byte> file, const valid_j
   jpeg_table_cache tables;
   jpeg_image alone(level);
   if (!alone.open(file, tables) || !is_small(alone)) return;
-  alone.begin(whole_of(alone));
+  alone.begin(whole_of(alone), all_rows);
   libjpeg_planes planes;
   const bool valid = alone.decode(alone.headers().height - 1, nullptr);
   if (valid) {
@@ -46,8 +46,8 @@ static void decode_at(simd level, std::span<const std::byte> file, const valid_j
   }
   jpeg_image paired(level), other(level);
   require_that(paired.open(file, tables) && other.open(partner.bytes.bytes(), tables));
-  paired.begin(whole_of(paired));
-  other.begin(whole_of(other));
+  paired.begin(whole_of(paired), all_rows);
+  other.begin(whole_of(other), all_rows);
   require_that(paired.decode(paired.headers().height - 1, &other) == valid);
   if (valid) require_that(has_planes_of(paired, planes));
   require_that(other.decode(other.headers().height - 1, nullptr));

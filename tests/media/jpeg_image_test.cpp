@@ -120,7 +120,7 @@ TEST_F(JpegImage, PlanesAreThoseOfLibjpegAtEveryLevel) {
     for (const auto level : levels_here()) {
       jpeg_image image(level);
       ASSERT_TRUE(image.open(file, tables)) << i;
-      image.begin(whole_of(image));
+      image.begin(whole_of(image), all_rows);
       if (!image.decode(image.headers().height - 1, nullptr)) continue;
       ++taken;
       ASSERT_TRUE(has_planes_of(image, planes)) << i;
@@ -147,10 +147,10 @@ TEST_F(JpegImage, TwoImagesDoNotDisturbEachOther) {
     std::array<jpeg_image, 2> images{jpeg_image(levels[std::size_t(i) % levels.size()]),
                                      jpeg_image(levels[std::size_t(i) % levels.size()])};
     ASSERT_TRUE(images[0].open(files[0], tables));
-    images[0].begin(whole_of(images[0]));
+    images[0].begin(whole_of(images[0]), all_rows);
     const bool opened = images[1].open(files[1], tables);
     ASSERT_TRUE(opened || damaged);
-    if (opened) images[1].begin(whole_of(images[1]));
+    if (opened) images[1].begin(whole_of(images[1]), all_rows);
     for (std::size_t k = 0; k < 2; ++k) {
       if (k == 1 && !opened) continue;
       if (!images[k].decode(images[k].headers().height - 1, &images[1 - k])) continue;
@@ -170,12 +170,12 @@ TEST_F(JpegImage, RowsOfAnyPartAreThoseOfLibjpeg) {
     if (jpeg.is_grey()) continue;
     const auto other = make.file();
     ASSERT_TRUE(partner.open({.bytes = other, .doing = "decode"}, tables));
-    partner.begin(make.part(partner.width(), partner.height()));
+    partner.begin(make.part(partner.width(), partner.height()), all_rows);
     jpeg.go_with(&partner);
     std::vector<std::uint8_t> pixels;
     ASSERT_TRUE(read_libjpeg_rows(file, jpeg.height(), JCS_RGB, pixels));
     const auto part = make.part(jpeg.width(), jpeg.height());
-    jpeg.begin(part);
+    jpeg.begin(part, all_rows);
     jpeg.start_colours(3);
     try {
       for (int y = part.top; y < part.bottom; ++y)
@@ -212,7 +212,7 @@ static void expect_rule_of_strict(const jpeg_bytes& file, jpeg_table_cache& tabl
     auto part = whole_of(image);
     if (part.right * part.bottom > 1 << 20) return;
     part.bottom = std::min(part.bottom, rows);
-    image.begin(part);
+    image.begin(part, all_rows);
     if (!image.decode(part.bottom - 1, nullptr)) continue;
     ASSERT_TRUE(libjpeg_agrees(file, image, part.bottom)) << "rows " << part.bottom;
   }
@@ -271,7 +271,7 @@ TEST_F(JpegImage, UnusualRestartsAreRefused) {
   const auto refused = [&](const jpeg_bytes& damaged) {
     jpeg_image image;
     if (!image.open(damaged, tables)) return true;
-    image.begin(whole_of(image));
+    image.begin(whole_of(image), all_rows);
     return !image.decode(15, nullptr);
   };
   EXPECT_FALSE(refused(file));
@@ -295,7 +295,7 @@ TEST_F(JpegImage, ScansThatEndElsewhereThanTheImageAreRefused) {
   const auto refused = [&](const jpeg_bytes& changed) {
     jpeg_image image;
     if (!image.open(changed, tables)) return true;
-    image.begin(whole_of(image));
+    image.begin(whole_of(image), all_rows);
     return !image.decode(29, nullptr);
   };
   auto longer = file, open_ended = file, empty = file, more = file;

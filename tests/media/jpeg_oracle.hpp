@@ -121,6 +121,9 @@ inline bool has_planes_of(jpeg_image& image, const libjpeg_planes& planes) {
   return true;
 }
 
+// To be kept in memory: more than any image has.
+inline constexpr int all_rows = 1 << 16;
+
 inline jpeg_part whole_of(const jpeg_image& image) {
   return {.right = image.headers().width, .bottom = image.headers().height};
 }

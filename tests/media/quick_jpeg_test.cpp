@@ -33,8 +33,8 @@ static jpeg_kind any_kind(random& draw, int channels) {
   return {.quality = 1 + static_cast<int>(draw.below(100)),
           .sampling_x = sampling[0],
           .sampling_y = sampling[1],
-          .optimised = draw.below(2) == 0,
           .restart_rows = static_cast<unsigned>(draw.below(3)),
+          .optimised = draw.below(2) == 0,
           .from = channels == 1 ? JCS_GRAYSCALE : JCS_RGB,
           .as = channels == 1        ? JCS_GRAYSCALE
                 : draw.below(8) == 0 ? JCS_RGB
