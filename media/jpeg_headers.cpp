@@ -121,7 +121,7 @@ class jpeg_header_parser {
     if (frame_[1].id == frame_[2].id) return false;
     headers_.across = first.across;
     headers_.down = first.down;
-    return first.across * 10 + first.down == 41 ||
+    return (first.across == 4 && first.down == 1) ||
            (1 <= first.across && first.across <= 2 && 1 <= first.down && first.down <= 2);
   }
   static bool between_1_and_4(int factor) noexcept { return 1 <= factor && factor <= 4; }

@@ -91,6 +91,15 @@ TEST(JpegHeaders, SizesOfNothingOrTooMuchAreRefused) {
   }
 }
 
+TEST(JpegHeaders, OnlyUsualSamplingsAreTaken) {
+  for (int factors = 0; factors < 256; ++factors) {
+    const bool usual =
+        factors == 0x11 || factors == 0x12 || factors == 0x21 || factors == 0x22 || factors == 0x41;
+    EXPECT_EQ(is_taken(with(small_jpeg(), sof, 11, static_cast<std::uint8_t>(factors))), usual)
+        << factors;
+  }
+}
+
 TEST(JpegHeaders, FourComponentsAreRefused) {
   EXPECT_FALSE(is_taken(with(small_jpeg(), sof, 9, 4)));
 }
