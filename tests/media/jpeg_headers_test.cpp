@@ -84,7 +84,7 @@ TEST(JpegHeaders, SeveralScansAreRefused) {
 }
 
 TEST(JpegHeaders, SizesOfNothingOrTooMuchAreRefused) {
-  for (const std::size_t at : {5, 7}) {
+  for (const auto at : {std::size_t{5}, std::size_t{7}}) {
     EXPECT_FALSE(is_taken(with(with(small_jpeg(), sof, at, 0), sof, at + 1, 0)));
     EXPECT_FALSE(is_taken(with(with(small_jpeg(), sof, at, 0xff), sof, at + 1, 0xdd)));
     EXPECT_TRUE(is_taken(with(with(small_jpeg(), sof, at, 0xff), sof, at + 1, 0xdc)));
