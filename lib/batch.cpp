@@ -73,15 +73,15 @@ static task<std::shared_ptr<open_batch>> begin_batch(std::shared_ptr<const batch
 // Gives every sample its slot; begins a new batch when one has no slots left.
 static async_generator<assigned> assign_slots(async_generator<sample> in,
                                               std::shared_ptr<const batch_layout> layout,
-                                              memory_resource* from) {
+                                              std::shared_ptr<memory_resource> from) {
   std::shared_ptr<open_batch> current;
   std::size_t slot = layout->size;
   while (auto item = co_await in.next()) {
     if (slot == layout->size) {
-      current = co_await begin_batch(layout, from);
+      current = co_await begin_batch(layout, from.get());
       slot = 0;
     }
-    if (!layout->fields.empty()) co_await make_field_slots(*current, *item, from);
+    if (!layout->fields.empty()) co_await make_field_slots(*current, *item, from.get());
     current->origin.merge(in.origin());
     assigned next(std::move(*item), current, slot++);
     current->assigned = slot;
@@ -190,7 +190,10 @@ static void require_different_names(const batch_layout& layout, const std::strin
 
 slot_batching::slot_batching(const batch_into_options& options, std::string name,
                              std::vector<batch_layout::written> written, slot_function writer)
-    : options_(options), name_(std::move(name)), writer_(std::move(writer)) {
+    : options_(options),
+      memory_(share_of(options.memory)),
+      name_(std::move(name)),
+      writer_(std::move(writer)) {
   require_count(name_, "size", options.size, {.least = 1});
   require_concurrency(name_, options.concurrency);
   require_count(name_, "buffer", options.buffer.value_or(0));
@@ -209,9 +212,9 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
 
 pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
   auto slots = make_pipeline<assigned>(
-      in.length(), [in, layout = layout_, memory = options_.memory](const opening& run) {
+      in.length(), [in, layout = layout_, memory = memory_](const opening& run) {
         return assign_slots(in.open(run.mixing_parts("batch_into")), layout,
-                            memory ? memory : run.batch_memory);
+                            memory ? memory : share_of(run.batch_memory));
       });
   return make_pipeline<sample_batch>(in.length() + 1, [slots, self = *this](const opening& run) {
     run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);

@@ -22,6 +22,10 @@ std::shared_ptr<memory_resource> detail::share_of(memory_resource& resource) {
   return {std::shared_ptr<void>(), &resource};
 }
 
+std::shared_ptr<memory_resource> detail::share_of(memory_resource* resource) {
+  return resource ? share_of(*resource) : nullptr;
+}
+
 void detail::require_host_accessible(std::string_view doing, const memory_resource* memory) {
   if (!memory || memory->where().is_host_accessible()) return;
   refuse_value(doing, "memory",

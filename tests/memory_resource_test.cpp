@@ -252,6 +252,31 @@ TEST(MemoryResource, OfAStageHoldsWhatItsFunctionAllocates) {
   check(from(numbers) | map(made_by_a_task, {.concurrency = 2, .memory = &pinned}));
 }
 
+TEST(MemoryResource, OfAStageLivesAsLongAsItsPipeline) {
+  const auto check = [&](auto make) {
+    auto shared = std::make_shared<counting_resource>();
+    const std::weak_ptr<memory_resource> left = shared;
+    auto& allocations = shared->allocations;
+    {
+      const auto items = make(shared.get());
+      shared.reset();
+      ASSERT_FALSE(left.expired());
+      runtime runtime({.threads = 2});
+      for (auto& each : runtime.run(items)) (void)each;
+      EXPECT_GT(allocations, 0u);
+    }
+    EXPECT_TRUE(left.expired());
+  };
+  check([](memory_resource* from) {
+    return samples(4) | batch_into(first_bytes(), {.size = 2, .memory = from});
+  });
+  for (const unsigned concurrency : {1u, 2u})
+    check([&](memory_resource* from_memory) {
+      return from(std::vector{1, 2, 3}) |
+             map(made_by_a_function, {.concurrency = concurrency, .memory = from_memory});
+    });
+}
+
 TEST(MemoryResource, OfAStageIsNotThatOfTheStagesBefore) {
   counting_resource pinned;
   runtime runtime({.threads = 2});

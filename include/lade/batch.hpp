@@ -334,6 +334,7 @@ class slot_batching {
   concurrent_options staff(const opening& run) const;
 
   batch_into_options options_;
+  std::shared_ptr<memory_resource> memory_;  // that of the options
   std::string name_;
   std::shared_ptr<const batch_layout> layout_;
   slot_function writer_;

@@ -109,6 +109,7 @@ class map_settings {
   time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
 
   map_options options_;
+  std::shared_ptr<memory_resource> memory_;  // that of the options
   std::string name_;
 };
 

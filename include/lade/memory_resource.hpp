@@ -20,8 +20,8 @@ namespace lade {
 // (map_options::memory) or to the batches of a stage (batch_into_options::memory), as a pointer. A
 // pool caches what it allocates; see buffer_pool.hpp.
 //
-// Lifetime: a resource that a std::shared_ptr owns lives as long as a pool or a buffer refers to
-// it. Any other must outlive the runtime, and all buffers.
+// Lifetime: a resource that a std::shared_ptr owns lives as long as a stage, a pool or a buffer
+// refers to it. Any other must outlive the pipelines, the runtime and all buffers.
 //
 // Thread: any, several at a time.
 class memory_resource : public std::enable_shared_from_this<memory_resource> {
@@ -52,8 +52,9 @@ class memory_resource : public std::enable_shared_from_this<memory_resource> {
 
 namespace detail {
 
-// A share in the resource, or, where nobody shares it, a pointer to it.
+// A share in the resource, or, where nobody shares it, a pointer to it. Null for null.
 std::shared_ptr<memory_resource> share_of(memory_resource& resource);
+std::shared_ptr<memory_resource> share_of(memory_resource* resource);
 
 // Throws error(invalid_argument), "<doing>: ...", if the CPU cannot write the memory of an option
 // `memory`. Null is the default, and allowed.
