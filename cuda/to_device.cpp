@@ -7,6 +7,7 @@
 #include <lade/detail/concurrent.hpp>
 #include <lade/detail/require.hpp>
 #include <lade/error.hpp>
+#include <lade/stats.hpp>
 #include <lade/trace.hpp>
 
 #include <algorithm>
@@ -79,8 +80,8 @@ static tensor fixed_part(const tensor& fixed, const copy_plan::part& of) {
 // when the run and its trace have ended.
 class queue_level {
  public:
-  queue_level(trace* to, const std::string& stage) {
-    if (to) shared_ = std::make_shared<shared>(to, stage + " on the GPU");
+  queue_level(trace* to, const lade::detail::stage_counters& of) {
+    if (to) shared_ = std::make_shared<shared>(to, of);
   }
   queue_level(queue_level&&) = default;
   ~queue_level() {
@@ -96,13 +97,13 @@ class queue_level {
 
  private:
   struct shared {
-    shared(trace* into, std::string name_of_level) : to(into), name(std::move(name_of_level)) {}
+    shared(trace* into, const lade::detail::stage_counters& of) : to(into), stage(of) {}
 
     // A trace that has no memory for an event lacks it.
     void change(int by) noexcept try {
       std::lock_guard lock(mutex);
       count += static_cast<std::uint64_t>(by);
-      if (to) to->add_levels(name, {{"queued", count}});
+      if (to) to->add_levels(stage.name() + " on the GPU", {{"queued", count}});
     } catch (...) {}
 
     void end() noexcept {
@@ -111,8 +112,8 @@ class queue_level {
     }
 
     std::mutex mutex;
-    trace* to;  // guarded by the mutex, as is the count
-    const std::string name;
+    trace* to;                                  // guarded by the mutex, as is the count
+    const lade::detail::stage_counters& stage;  // lives as long as the trace is known
     std::uint64_t count = 0;
   };
 
@@ -122,11 +123,12 @@ class queue_level {
 // The function of the stage, in one run.
 class detail::device_copies {
  public:
-  device_copies(shared_const<to_device_settings> settings, const opening& run)
+  device_copies(shared_const<to_device_settings> settings, const opening& run,
+                const lade::detail::stage_counters& stage)
       : settings_(std::move(settings)),
         run_(run.run),
         fixed_(claim_fixed_tensors(settings_->fixed(), settings_->name(), settings_->into())),
-        queue_(run_->options().trace, settings_->name()),
+        queue_(run_->options().trace, stage),
         transfers_(transfers::of(run.run->runtime())),
         copying_(device(settings_->options().device)),
         memory_(settings_->options().memory),
@@ -222,7 +224,7 @@ static async_generator<device_batch> open_to_device(
     const pipeline<sample_batch>& in, const shared_const<detail::to_device_settings>& settings,
     const opening& run) {
   auto& counters = run.add_stage(settings->name());
-  auto begin = [&] { return detail::device_copies(settings, run); };
+  auto begin = [&] { return detail::device_copies(settings, run, counters); };
   shared_const function(lade::detail::begin_with(begin, run, counters));
   auto& host_memory = function->host_memory();
   lade::detail::concurrent_options staff{.slots = settings->options().buffers,

@@ -29,6 +29,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../../cuda/gpu_work.hpp"
 #include "../../cuda/transfers.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/temp_dir.hpp"
@@ -264,11 +265,11 @@ TEST_P(ToDevice, ABatchAtFixedAddressesIsValidUntilAnotherIsCopiedThere) {
 
 // Over the fake driver alone.
 
-// A world of two batches that are copied to the same addresses, whose GPU works when it is told.
-class TwoBatchesAtFixedAddresses : public testing::Test {
+// A world of three batches that are copied to the same addresses, whose GPU works when it is told.
+class BatchesAtFixedAddresses : public testing::Test {
  protected:
-  TwoBatchesAtFixedAddresses() { first_.synchronize(); }
-  ~TwoBatchesAtFixedAddresses() override {
+  BatchesAtFixedAddresses() { first_.synchronize(); }
+  ~BatchesAtFixedAddresses() override {
     driver_.run();
     kept_.clear();
     driver_.run();
@@ -286,11 +287,11 @@ class TwoBatchesAtFixedAddresses : public testing::Test {
   device_block block_{*std::make_shared<device_memory>(device(0)), 8000, first_};
   std::vector<named_tensor> fixed_ = fixed_data(block_);
   std::vector<device_batch> kept_ =
-      test::collect(runtime_, numbered_batches(4) | to_device({.into = fixed_}));
-  std::vector<host_values<std::int32_t>> seen_{2};
+      test::collect(runtime_, numbered_batches(6) | to_device({.into = fixed_}));
+  std::vector<host_values<std::int32_t>> seen_{3};
 };
 
-TEST_F(TwoBatchesAtFixedAddresses, AreCopiedOnceForAllStreamsAndAllWait) {
+TEST_F(BatchesAtFixedAddresses, AreCopiedOnceForAllStreamsAndAllWait) {
   auto copies = driver_.calls("memcpy_async");
   auto release = driver_.block(first_.handle());
   kept_[0].wait_on(first_);
@@ -305,7 +306,7 @@ TEST_F(TwoBatchesAtFixedAddresses, AreCopiedOnceForAllStreamsAndAllWait) {
   EXPECT_TRUE(is_numbered(seen, 0));
 }
 
-TEST_F(TwoBatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfTheOneBefore) {
+TEST_F(BatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfTheOneBefore) {
   auto release = driver_.block(first_.handle());
   kept_[0].wait_on(first_);
   auto& before = read(0, first_);
@@ -319,8 +320,29 @@ TEST_F(TwoBatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfTheOneBefore) {
   EXPECT_TRUE(is_numbered(after, 2));
 }
 
+TEST_F(BatchesAtFixedAddresses, AreCopiedBehindEachStreamOfTheOneBefore) {
+  kept_[0].wait_on(first_);
+  kept_[0].wait_on(second_);
+  auto release = driver_.block(second_.handle());
+  kept_[1].wait_on(first_);
+  driver_.run();
+  EXPECT_FALSE(first_.is_idle());
+  release();
+}
+
+TEST_F(BatchesAtFixedAddresses, AreCopiedBehindTheOneBeforeWhateverAnEarlierOneRecords) {
+  kept_[0].wait_on(first_);
+  kept_[1].wait_on(first_);
+  kept_[0].record_on(first_);
+  auto release = driver_.block(first_.handle());
+  kept_[2].wait_on(second_);
+  driver_.run();
+  EXPECT_FALSE(second_.is_idle());
+  release();
+}
+
 // Its streams need not exist any more.
-TEST_F(TwoBatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfOneThatIsDestroyed) {
+TEST_F(BatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfOneThatIsDestroyed) {
   std::function<void()> release;
   {
     stream user(device(0));
@@ -339,7 +361,7 @@ TEST_F(TwoBatchesAtFixedAddresses, AreCopiedBehindTheStreamsOfOneThatIsDestroyed
   EXPECT_TRUE(second_.is_idle());
 }
 
-TEST_F(TwoBatchesAtFixedAddresses, AreNotCopiedBehindWorkAfterARecordedPoint) {
+TEST_F(BatchesAtFixedAddresses, AreNotCopiedBehindWorkAfterARecordedPoint) {
   kept_[0].wait_on(first_);
   kept_[0].record_on(first_);
   auto release = driver_.block(first_.handle());
@@ -350,7 +372,7 @@ TEST_F(TwoBatchesAtFixedAddresses, AreNotCopiedBehindWorkAfterARecordedPoint) {
   release();
 }
 
-TEST_F(TwoBatchesAtFixedAddresses, AreTriedAgainAfterAFailure) {
+TEST_F(BatchesAtFixedAddresses, AreTriedAgainAfterAFailure) {
   kept_[0].wait_on(first_);
   driver_.fail_next("memcpy_async", cudaErrorUnknown);
   EXPECT_EQ(code_of([&] { kept_[1].wait_on(first_); }), cuda_code(cudaErrorUnknown));
@@ -678,6 +700,44 @@ TEST(ToDeviceTrace, HearsOfTheEndOfCopiesOfNoBytes) {
   EXPECT_TRUE(has_heard);
 }
 
+static std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(ToDeviceTrace, TellsStagesOfOneNameApart) {
+  testing_support::temp_dir dir;
+  fake_driver driver;
+  {
+    runtime runtime({.threads = 2});
+    trace record(dir / "trace");
+    auto batches = numbered_batches(2) | to_device() | to_host() | to_device();
+    EXPECT_THAT(test::collect(runtime, batches, {.trace = &record}), SizeIs(1));
+  }
+  auto text = text_of_file(dir / "trace");
+  EXPECT_THAT(text, HasSubstr("\"to_device on the GPU\""));
+  EXPECT_THAT(text, HasSubstr("\"to_device (2) on the GPU\""));
+}
+
+TEST(GpuLevels, AreThoseOfAStageInATrace) {
+  testing_support::temp_dir dir;
+  {
+    runtime runtime({.threads = 1});
+    auto& levels = runtime.service<gpu_levels>();
+    trace first(dir / "first"), second(dir / "second");
+    for (int by : {1, -1}) {
+      levels.change(first, "a", by);
+      levels.change(first, "b", by);
+      levels.change(second, "a", by);
+    }
+  }
+  for (auto* name : {"first", "second"}) {
+    auto text = text_of_file(dir / name);
+    EXPECT_THAT(text, HasSubstr("\"queued\":1}"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("\"queued\":2}")));
+  }
+}
+
 // The trace is gone when the copies finish.
 TEST(ToDeviceTrace, MayEndBeforeTheCopies) {
   testing_support::temp_dir dir;
@@ -717,6 +777,18 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
                                 tensor({element_type::i32, {}}, block.slice(0, 4))})
     EXPECT_THAT(into("data", shapeless),
                 HasSubstr("to_device into data: it is not contiguous, or has no dimension"));
+  auto make = [](int) {
+    std::vector<named_tensor> tensors;
+    tensors.emplace_back("labels", tensor(element_type::i64, {1}));
+    return sample_batch(std::move(tensors), {sample("a", 1)});
+  };
+  std::vector<named_tensor> labels{
+      named_tensor("labels", tensor({element_type::i64, {1}}, block.slice(0, 8)))};
+  EXPECT_THAT(error_message([&] {
+                test::collect(runtime,
+                              from(test::numbers{1}) | map(make) | to_device({.into = labels}));
+              }),
+              HasSubstr("the batch has labels, and a tensor of that name"));
   EXPECT_EQ(into("data", tensor({element_type::i32, {5, 1000}}, block.slice(0, 20'000))),
             "no exception");
   std::vector<named_tensor> overlapping{
@@ -724,6 +796,13 @@ TEST(ToDeviceOptions, FixedTensorsMustFit) {
       named_tensor("labels", tensor({element_type::i64, {2}}, block.slice(7992, 16)))};
   EXPECT_THAT(error_message([&] { to_device({.into = overlapping}); }),
               HasSubstr("to_device into labels: it overlaps with data"));
+  std::vector<named_tensor> adjacent{
+      named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))),
+      named_tensor("labels", tensor({element_type::i64, {2}}, block.slice(8000, 16)))};
+  for (int order = 0; order < 2; ++order) {
+    EXPECT_EQ(error_message([&] { to_device({.into = adjacent}); }), "no exception");
+    std::ranges::reverse(adjacent);
+  }
   std::vector<named_tensor> twice(
       2, named_tensor("data", tensor({element_type::i32, {2, 1000}}, block.slice(0, 8000))));
   EXPECT_THAT(error_message([&] { to_device({.into = twice}); }),
@@ -754,6 +833,25 @@ TEST(ToDeviceOptions, FixedTensorsAreThoseOfOneStageAtATime) {
   EXPECT_THAT(test::collect(runtime, first), SizeIs(10));  // the same stage may have them again
   kept.clear();
   EXPECT_EQ(refusal_of_second(), "no exception");
+}
+
+TEST(ToDeviceOptions, FixedTensorsAreApartFromThoseOfAllOtherStages) {
+  fake_driver driver;
+  runtime runtime({.threads = 1});
+  stream trainer(device(0));
+  device_block block(*std::make_shared<device_memory>(device(0)), 16'000, trainer);
+  auto at = [&](std::size_t offset) {
+    std::vector<named_tensor> all;
+    all.emplace_back("data", tensor({element_type::i32, {2, 1000}}, block.slice(offset, 8000)));
+    return all;
+  };
+  auto low = test::collect(runtime, numbered_batches(2) | to_device({.into = at(0)}));
+  auto high = test::collect(runtime, numbered_batches(2) | to_device({.into = at(8000)}));
+  for (std::size_t offset : {0u, 8000u})
+    EXPECT_THAT(error_message([&] {
+                  test::collect(runtime, numbered_batches(2) | to_device({.into = at(offset)}));
+                }),
+                HasSubstr("a run or a batch of another stage, to_device, uses its memory as data"));
 }
 
 static device_batch batch_of(std::vector<named_tensor> tensors) {

@@ -191,6 +191,8 @@ TEST(Crop, ChosenOnesRefuseWhatCannotBeCropped) {
                 ThrowsMessage<error>(HasSubstr("choose a crop: " + std::string(why))));
   };
   refuses("the image has no pixels", 0, {});
+  EXPECT_THAT([] { choose_crop(500, 0, {}); },
+              ThrowsMessage<error>(HasSubstr("choose a crop: the image has no pixels")));
   refuses("fit needs a width and a height", 500, {.fit = image_fit::random_crop});
   refuses("square_pixels is for frames", 500, {.square_pixels = true});
 }

@@ -47,8 +47,9 @@ std::vector<image_source> images_in(const tensor& images);
 // Stream order: the kernels run behind what was enqueued on `on` before. Returns when they are
 // enqueued. The descriptions are copied; the memory of the images and of `to` must live until the
 // stream has passed the kernels, and must not overlap. `on` belongs to the current device of
-// the calling thread; null is its legacy default stream. May be captured into a CUDA graph. Any
-// thread.
+// the calling thread; null is the legacy default stream, or the calling thread's where the program
+// compiles the file of the kernels with nvcc's --default-stream per-thread. May be captured into a
+// CUDA graph. Any thread.
 //
 // Throws error(invalid_argument) naming the argument that cannot be: no images, more images than
 // `to` is known to have room for, memory that is known to be another GPU's than that of `on`, null

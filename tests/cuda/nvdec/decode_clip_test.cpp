@@ -184,6 +184,15 @@ TEST(NvdecClip, IsLeftToTheCpuWhereTheGpuCannotDecodeIt) {
   EXPECT_THAT(reason_of("h264-repeated-times.mkv"), HasSubstr("by their times"));
 }
 
+TEST(NvdecClip, IsLeftToTheCpuWhereItIsUpsideDown) {
+  fake_gpu gpu;
+  const fake_kernels kernels;
+  std::string half_turned = media::turned_copy;
+  half_turned.replace(half_turned.find("90"), 2, "180");
+  EXPECT_THAT(reason_of({"h264-upside-down.mov", half_turned.c_str(), "h264.mp4"}),
+              HasSubstr("must be turned"));
+}
+
 TEST(NvdecClip, IsLeftToTheCpuWhereTheKernelsLackItsColours) {
   fake_gpu gpu;
   const fake_kernels kernels;

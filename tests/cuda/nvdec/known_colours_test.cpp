@@ -125,6 +125,19 @@ TEST(KnownColours, OfVideosThatDifferInStatedColoursDiffer) {
     for (std::size_t k = 0; k < i; ++k) EXPECT_NE(colours[i], colours[k]) << i << " and " << k;
 }
 
+TEST(KnownColours, OfContainersThatDifferInTheirMatrixDiffer) {
+#define LADE_IN_MATRIX(matrix) \
+  "-i {} -c copy -color_primaries bt709 -color_trc bt709 -colorspace " matrix
+  known_colours known({});
+  const auto in_2020 =
+      ask(known, opened({"h264-in-matrix-2020.mp4", LADE_IN_MATRIX("bt2020nc"), "h264.mp4"}));
+  const auto in_601 =
+      ask(known, opened({"h264-in-matrix-601.mp4", LADE_IN_MATRIX("smpte170m"), "h264.mp4"}));
+#undef LADE_IN_MATRIX
+  ASSERT_TRUE(in_2020 && in_601);
+  EXPECT_NE(*in_2020, *in_601);
+}
+
 TEST(KnownColours, OfHeadersThatAreNotKnownToDecideNeedEachKeyFrame) {
   for (const auto* file : {"vp8.webm", "mpeg2.mkv"}) {
     known_colours known({});
