@@ -16,7 +16,9 @@
 namespace lade::cuda {
 
 to_host_stage::to_host_stage(const to_host_options& options)
-    : options_(options), name_(options.name.empty() ? "to_host" : options.name) {
+    : options_(options),
+      memory_(lade::detail::share_of(options.memory)),
+      name_(options.name.empty() ? "to_host" : options.name) {
   options_.name = {};
   lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
   lade::detail::require_host_accessible(name_, options.memory);
@@ -25,7 +27,8 @@ to_host_stage::to_host_stage(const to_host_options& options)
 // The function of the stage, in one run.
 class host_copies {
  public:
-  host_copies(runtime& where, memory_resource* memory) : runtime_(&where), memory_(memory) {}
+  host_copies(runtime& where, std::shared_ptr<memory_resource> memory)
+      : runtime_(&where), memory_(std::move(memory)) {}
 
   task<sample_batch> operator()(device_batch batch) const {
     return on_cpu_pool(copy(*this, std::move(batch)));
@@ -111,14 +114,15 @@ class host_copies {
   }
 
   runtime* runtime_;
-  memory_resource* memory_;
+  std::shared_ptr<memory_resource> memory_;  // null: pinned memory of the runtime
 };
 
 static async_generator<sample_batch> open_to_host(const pipeline<device_batch>& in,
                                                   const std::string& name,
                                                   const to_host_options& options,
+                                                  const std::shared_ptr<memory_resource>& memory,
                                                   const lade::detail::opening& run) {
-  lade::detail::shared_const function(host_copies(run.run->runtime(), options.memory));
+  lade::detail::shared_const function(host_copies(run.run->runtime(), memory));
   lade::detail::concurrent_options staff{.slots = options.buffers,
                                          .workers = options.buffers,
                                          .on_reactor = true,
@@ -130,7 +134,7 @@ static async_generator<sample_batch> open_to_host(const pipeline<device_batch>& 
 pipeline<sample_batch> to_host_stage::attach(const pipeline<device_batch>& in) const {
   return lade::detail::make_pipeline<sample_batch>(
       in.length() + 1, [in, self = *this](const lade::detail::opening& run) {
-        return open_to_host(in, self.name_, self.options_, run);
+        return open_to_host(in, self.name_, self.options_, self.memory_, run);
       });
 }
 

@@ -70,6 +70,7 @@ class training {
         rank_(this_rank(ranks)),
         on_gpus_(nccl_sums::try_make(ranks, std::tuple_size_v<linear_model::sums>)),
         checkpoint_(std::move(checkpoint)) {
+    std::filesystem::create_directories(logs);
     auto path = logs + "/rank-" + std::to_string(rank_.rank);
     log_.open(path, std::ios::app);
     if (!log_) throw lade::error(lade::errc::failed, "open " + path, "it cannot be written");

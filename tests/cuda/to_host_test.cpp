@@ -117,6 +117,25 @@ TEST_P(ToHost, UsesTheNameAndTheMemoryOfTheProgram) {
   EXPECT_EQ(items.statistics().stages.back().name, "download");
 }
 
+TEST_P(ToHost, KeepsWithToDeviceTheMemoryThatBothAreGiven) {
+  world where(GetParam());
+  std::vector<std::weak_ptr<memory_resource>> given;
+  const auto make = [&] {
+    auto memory = std::make_shared<device_memory>(device(0));
+    auto pinned = std::make_shared<pinned_memory>(), arrived = std::make_shared<pinned_memory>();
+    given = {memory, pinned, arrived};
+    return numbered_batches(8) | to_device({.memory = memory.get(), .host_memory = pinned.get()}) |
+           to_host({.memory = arrived.get()});
+  };
+  {
+    const auto batches = make();
+    for (auto& each : given) ASSERT_FALSE(each.expired());
+    runtime runtime({.threads = 2});
+    EXPECT_THAT(test::collect(runtime, batches), SizeIs(4));
+  }
+  for (auto& each : given) EXPECT_TRUE(each.expired());
+}
+
 TEST(ToHostMemory, IsPinnedOnNoReactor) {
   fake_driver driver;
   runtime runtime({.threads = 2});

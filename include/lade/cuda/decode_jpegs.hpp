@@ -31,7 +31,7 @@ struct decode_jpegs_statistics {
 // A function of a map over batches of samples: decodes, crops, resizes and normalises on the GPU.
 //
 //   lade::cuda::jpeg_decoder decoder(lade::cuda::device(0), decode_on_cpu);
-//   auto batches = files | lade::map(lade::io::read())
+//   auto batches = files | lade::map(lade::io::read)
 //                | lade::batch(256)
 //                | lade::map(lade::cuda::decode_jpegs(decoder, {.width = 224, .height = 224}));
 //
@@ -49,9 +49,8 @@ struct decode_jpegs_statistics {
 //
 // - Tensors, labels and samples() then have the remaining samples, in order.
 // - A batch fails if all its samples have failed.
-// - stats() counts skipped samples. They are not among run.failures(), count to no error budget,
-// and
-//   are not retried: the policies of the stage and the run apply to whole batches.
+// - stats() counts skipped samples. They are not among run.failures(), count to no error budget
+//   and are not retried: the policies of the stage and the run apply to whole batches.
 // - A lost device always ends the run.
 //
 // Copies share the statistics.

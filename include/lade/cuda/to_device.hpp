@@ -63,6 +63,7 @@ class to_device_settings {
   void require_into(const named_tensor& each) const;
 
   to_device_options options_;
+  std::shared_ptr<memory_resource> memory_, host_memory_;  // those of the options
   std::string name_;
   std::vector<named_tensor> into_;
   std::shared_ptr<fixed_tensors> fixed_;

@@ -7,6 +7,7 @@
 #include <lade/pipeline.hpp>
 #include <lade/sample_batch.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -29,7 +30,8 @@ class to_host_stage {
   pipeline<sample_batch> attach(const pipeline<device_batch>& in) const;
 
  private:
-  to_host_options options_;  // without the name
+  to_host_options options_;                  // without the name
+  std::shared_ptr<memory_resource> memory_;  // that of the options
   std::string name_;
 };
 
