@@ -40,7 +40,7 @@ static lade::sample add_draw(lade::sample file, lade::random draw) {
   return std::move(file).with_field(lade::field("draw", std::bit_cast<std::int64_t>(draw())));
 }
 
-// The same crops as on the CPU.
+// Chosen as decode_image does, by other random numbers: another part of the same file.
 static lade::cuda::image_view view_of_file(const lade::media::image_options& how,
                                            const lade::sample& file, int width, int height) {
   const lade::random draw(std::bit_cast<std::uint64_t>(file.field("draw").integer()));

@@ -147,12 +147,13 @@ video() {
   run_tests
   measure video_loader "$where/clips" --device 0 --batch 4
   LD_LIBRARY_PATH+=:$root/build-gpu/gpu/lib  # nvJPEG, if the other programs are unpacked
-  run image_loader "$where/bin/image_loader" "$root/tests/data/photos" --device 0 --epochs 20
+  measure image_loader "$root/tests/data/photos" --device 0 --epochs 20
   measure nvdec_bench --dir "$where/clips"
   ! command -v python3 > /dev/null || run torch_video python3 "$root/tests/bench/torch_video.py" \
     --dir "$where/clips" --threads "$(figure_in sessions < "$figures/nvdec_bench")"
   echo '=== gates'
   gate 'clips of the loader that the CPU decodes' video_loader '' 'by NVDEC, ' '<= 0'
+  gate 'images of the loader that the CPU decodes' image_loader '' 'by its other units, ' '<= 0'
   gate 'NVDEC beside a bare loop' nvdec_bench '' '"ratio": ' '>= 0.95'
 }
 

@@ -203,9 +203,11 @@ class Gpu(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertEqual(self.gates(output, "FAIL"), ["nvJPEG beside a bare loop: no figure, gate >= 0.95"])
 
-    def video(self, ratio="0.981", by_cpu=0):
+    IMAGES = "GPU            {} by JPEG engines, 0 by its other units, {} by the CPU\n"
+
+    def video(self, ratio="0.981", by_cpu=0, images=IMAGES.format("1,200", 0)):
         loaded = f"GPU            {32 - by_cpu} by NVDEC, {by_cpu} by the CPU\n"
-        return self.built("video", {"surfaces_test": "", "video_loader": loaded, "image_loader": "",
+        return self.built("video", {"surfaces_test": "", "video_loader": loaded, "image_loader": images,
                                     "nvdec_bench": FIGURES["nvdec_bench"].replace("0.981", ratio)})
 
     def test_programs_for_video_are_run(self):
@@ -215,6 +217,7 @@ class Gpu(unittest.TestCase):
             self.assertEqual((status, errors), (0, ""), output)
             self.assertEqual(self.gates(output, "PASS"), [
                 "clips of the loader that the CPU decodes: 0, gate <= 0",
+                "images of the loader that the CPU decodes: 0, gate <= 0",
                 "NVDEC beside a bare loop: 0.981, gate >= 0.95"])
             self.assertEqual([call.split()[0] for call in self.calls()][-6:],
                              ["nvidia-smi", "surfaces_test", "video_loader", "image_loader", "nvdec_bench",
@@ -313,6 +316,13 @@ class VideoDecoder:
         self.video(by_cpu=32)
         status, output, _ = self.gpu("video")
         self.assertEqual((status, len(self.gates(output, "FAIL"))), (1, 1))
+
+    def test_a_loader_of_images_that_does_not_use_the_gpu_fails(self):
+        for images in self.IMAGES.format(1199, 1), "GPU            no nvJPEG\n":
+            self.video(images=images)
+            status, output, _ = self.gpu("video")
+            self.assertEqual((status, len(self.gates(output, "FAIL"))), (1, 1))
+            self.assertIn("failed: gate: images of the loader that the CPU decodes\n", output)
 
     def test_programs_that_were_not_built_are_named(self):
         for part, command in ("test", "gpu-programs"), ("video", "gpu-video-programs"):
