@@ -18,12 +18,11 @@ bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables)
   if (!headers) return false;
   headers_ = *headers;
   const auto scan = file.subspan(headers_.scan);
-  if (!unstuff({reinterpret_cast<const std::uint8_t*>(scan.data()), scan.size()})) return false;
-  if (!find_tables(tables)) return false;
   columns_ = ceil_divide(headers_.width, 8 * headers_.across);
   rows_ = ceil_divide(headers_.height, 8 * headers_.down);
+  if (!unstuff({reinterpret_cast<const std::uint8_t*>(scan.data()), scan.size()})) return false;
   reduce(1);
-  return true;
+  return find_tables(tables);
 }
 
 // jdmaster.c, jpeg_calc_output_dimensions.
@@ -36,6 +35,11 @@ void jpeg_image::reduce(int reduction) noexcept {
     while (sides_[c] < 8 && doubles(across(c), headers_.across) && doubles(down(c), headers_.down))
       sides_[c] *= 2;
   }
+}
+
+unsigned jpeg_image::restarts() const noexcept {
+  if (headers_.restart_interval == 0) return 0;
+  return static_cast<unsigned>((columns_ * rows_ - 1) / headers_.restart_interval);
 }
 
 // Segments lie behind each other: where one ends is compared with where decoding is.
@@ -52,7 +56,7 @@ bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
     if (end - from < 2) return false;
     constexpr int rst0 = 0xd0, eoi = 0xd9;
     if (from[1] == eoi) break;
-    if (headers_.restart_interval == 0 || from[1] != rst0 + restart % 8) return false;
+    if (restart == restarts() || from[1] != rst0 + restart % 8) return false;
     from += 2;
   }
   std::fill_n(to, behind - 64, std::uint8_t{0});

@@ -5,7 +5,6 @@
 #include "jpeg_headers.hpp"
 #include "jpeg_kernels.hpp"
 #include "jpeg_tables.hpp"
-#include "resize_axis.hpp"
 #include "scratch.hpp"
 
 #include <array>
@@ -90,6 +89,7 @@ class jpeg_image {
     int rows = 1;
   };
 
+  unsigned restarts() const noexcept;  // as many as the headers promise
   bool unstuff(std::span<const std::uint8_t> bytes);
   bool find_tables(jpeg_table_cache& tables);
   void order_blocks() noexcept;
