@@ -16,6 +16,19 @@ batch_stage::batch_stage(const batch_options& options) : options_(options) {
   detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_in_batch});
 }
 
+void taken_sample::done() {
+  std::exception_ptr failure;
+  try {
+    taken_->write_fields();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure)
+    taken_.fail(failure);
+  else
+    taken_.give(std::move(*taken_).without_contents());
+}
+
 namespace detail {
 
 std::size_t assigned::bytes() const {

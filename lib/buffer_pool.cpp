@@ -427,8 +427,23 @@ memory_charge detail::call_memory::charge(std::size_t bytes) {
   return {pool, bytes};
 }
 
+bool detail::call_memory::try_reserve(std::size_t bytes) noexcept {
+  auto& pool = *pool_.state_;
+  std::lock_guard lock(pool.mutex);
+  if (!pool.waiters.empty() || !pool.fits(bytes) || bytes > pool.limit) return false;
+  pool.reserve(bytes);
+  reserved_.pool_ = pool_.state_;
+  reserved_.bytes_ += bytes;
+  return true;
+}
+
+// What it has taken shows what one item takes.
+void detail::call_memory::end_item() noexcept {
+  if (taken_ > 0) stage_.note_at_once(std::exchange(taken_, 0));
+}
+
 void detail::call_memory::leave() noexcept {
-  stage_.note_at_once(std::exchange(taken_, 0));
+  end_item();
   reserved_ = {};
 }
 

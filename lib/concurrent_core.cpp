@@ -1,3 +1,5 @@
+#include "items_in_hand.hpp"
+
 #include <lade/detail/activity.hpp>
 #include <lade/detail/concurrent_core.hpp>
 #include <lade/detail/continue_on.hpp>
@@ -143,6 +145,7 @@ void concurrent_core::fill(std::size_t number, void* item, const lineage& origin
   slot.origin = origin;
   slot.identity = identity;
   slot.failure = nullptr;
+  slot.attempts = 0;
   slot.mark = underway(place_);
   slot.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
   if (run_->watches_stalls()) slot.name = name_of_item(item);
@@ -181,6 +184,7 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
   co_await continue_on(*home);
   std::exception_ptr failure;
   auto calls = self.begin_worker(failure);
+  items_in_hand in_hand(self, calls.get(), log, memory, surroundings);
   std::size_t taken = slot_ring::none;
   while ((taken = co_await self.ring_.take_filled(taken, *home)) != slot_ring::none) {
     if (log.had_its_turn()) co_await give_way(*home);
@@ -188,39 +192,32 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
     auto& slot = self.slots_[taken];
     slot.failure = failure;
     surroundings.claim->set_item(taken);
-    for (unsigned attempt = 1; calls; ++attempt) {
-      bool kept = false;
-      std::optional<clock::duration> pause;
-      calls->keep_name(taken);
-      hooked_call visit(*self.run_, self.counters_, *calls, slot.origin, attempt);
-      if (calls->tells_memory) {
-        auto reserved = co_await reserve(needed_for(*calls, taken));
-        memory.reserve(std::move(reserved));
-      }
-      if (surroundings.stop.stop_requested()) break;  // which has ended the waits
-      log.begin(slot, attempt);
+    if (slot.attempts > 0) co_await pause_before(slot, log);
+    if (calls && calls->tells_memory) {
+      auto reserved = co_await reserve(needed_for(*calls, taken));
+      memory.reserve(std::move(reserved));
+    }
+    if (!calls || surroundings.stop.stop_requested()) {  // which has ended the waits
+      self.drop_item(taken);
+    } else if (calls->items_at_a_time > 1 && slot.attempts == 0) {
+      in_hand.call_for_several(taken);
+      taken = slot_ring::several;
+    } else {
+      std::exception_ptr thrown;
+      in_hand.begin_call(taken);
       try {
-        kept = self.keep_for_retry(*calls, taken, attempt);
+        in_hand.keep_copy();
         self.call(*calls, taken, memory);
         if (calls->are_tasks) {
           co_await called_task(*calls);
           calls->finish(taken);
         }
         self.require_in_time(slot, surroundings);
-        visit.leave(nullptr);
       } catch (...) {
-        visit.leave(std::current_exception());
-        self.drop_result(taken);
-        pause = self.failed(taken, calls->text(), attempt, kept);
+        thrown = std::current_exception();
       }
-      log.end(slot, *calls, pause);
-      if (!pause) break;
-      const bool slept = co_await sleep_until(clock::now() + *pause);
-      log.end_pause();
-      if (!slept) break;
-      calls->put_copy_back(taken);
+      if (in_hand.end_call(thrown)) taken = slot_ring::several;
     }
-    self.drop_item(taken);
     if (auto* moved = self.update_home(surroundings); moved != home) {
       home = moved;
       co_await continue_on(*home);
@@ -238,9 +235,11 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   }
 }
 
-// Whether the function may be called for the item once more.
-bool concurrent_core::keep_for_retry(slot_calls& calls, std::size_t slot, unsigned attempt) const {
-  return attempt < options_.policy.retry.attempts && calls.copy(slot);
+// The item counts as one that pauses until it is called for again.
+task<> concurrent_core::pause_before(const slot_state& item, call_log& log) {
+  log.begin_pause();
+  co_await sleep_until(item.next_attempt);
+  log.end_pause();
 }
 
 void concurrent_core::call(slot_calls& calls, std::size_t slot, call_memory& memory) const {
@@ -281,10 +280,11 @@ slot_calls::time_limit concurrent_core::time_left(const slot_state& item) const 
 }
 
 std::optional<clock::duration> concurrent_core::failed(std::size_t slot, std::string name,
-                                                       unsigned attempt, bool may_retry) {
+                                                       bool may_retry) {
   if (stop_.stop_requested()) return std::nullopt;
   auto& item = slots_[slot];
   auto& policy = options_.policy;
+  const auto attempt = item.attempts + 1;
   if (may_retry && is_worth_retrying(policy.retry, std::current_exception())) {
     random draw(run_->options().seed, item.identity.position, item.identity.part, attempt);
     auto pause = pause_after(policy.retry, attempt, draw.uniform());
@@ -328,40 +328,42 @@ concurrent_core::call_log::call_log(concurrent_core& stage, const context& surro
     : stage_(stage),
       surroundings_(surroundings),
       trace_(stage.run_->options().trace),
-      track_(trace_, stage.counters_),
       busy_(stage.counters_.busy),
       pause_(stage.counters_.paused),
       cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
 
-void concurrent_core::call_log::begin(slot_state& item, unsigned attempt) {
-  item.started = clock::now();
-  if (trace_) stage_.run_->arrows().step(item.origin, track_.number(), item.started);
-  if (attempt == 1) item.begun = item.started;
-  if (stage_.options_.limits.any()) item.waited = waited_for_memory(surroundings_, item.started);
-  item.note(item_overview::doing::works, item.started);
-  busy_.begin(item.started);
+void concurrent_core::call_log::begin_call(clock::time_point now) {
+  began_ = now;
+  busy_.begin(now);
   cpu_.begin();
   if (stage_.options_.on_reactor) name_step("in its function", stage_.counters_.number);
 }
 
-void concurrent_core::call_log::end(slot_state& item, const slot_calls& calls,
-                                    std::optional<clock::duration> pause) {
-  auto ended = clock::now();
-  auto taken = ended - item.started;
+void concurrent_core::call_log::end_call(clock::time_point now) {
+  computed_ += now - began_;
+  cpu_.end(now - began_);
+  busy_.end(now);
+}
+
+void concurrent_core::call_log::begin_item(slot_state& item, stage_track& track,
+                                           clock::time_point now) {
+  item.started = now;
+  if (trace_) stage_.run_->arrows().step(item.origin, track.number(), now);
+  if (item.attempts == 0) item.begun = now;
+  if (stage_.options_.limits.any()) item.waited = waited_for_memory(surroundings_, now);
+  item.note(item_overview::doing::works, now);
+}
+
+void concurrent_core::call_log::note(slot_state& item, std::string name, stage_track& track,
+                                     clock::time_point now) {
+  auto taken = now - item.started;
   auto& counters = stage_.counters_;
-  bool is_named = trace_ || counters.slowest.take(taken);
-  auto name = is_named ? calls.text() : std::string();
   if (stage_.options_.limits.any())  // which such a wait does not count to
-    item.begun += waited_for_memory(surroundings_, ended) - item.waited;
-  computed_ += taken;
-  cpu_.end(taken);
-  busy_.end(ended);
-  if (pause) pause_.begin(ended);
+    item.begun += waited_for_memory(surroundings_, now) - item.waited;
   counters.latency.add(taken);
   if (counters.slowest.take(taken)) counters.slowest.add({name, item.origin, taken});
-  if (pause) item.note(item_overview::doing::pauses, ended);
   if (!trace_) return;
-  trace_->add_span(track_.number(), name.empty() ? counters.name() : name, item.started, ended,
+  trace_->add_span(track.number(), name.empty() ? counters.name() : name, item.started, now,
                    item.origin);
   stage_.note_levels();
 }

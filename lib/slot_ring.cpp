@@ -99,7 +99,33 @@ void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
 
 slot_ring::waiting* slot_ring::finish_work(waiting& worker) noexcept {
   --working_;
-  return finish(std::exchange(worker.slot, none));
+  auto finished = std::exchange(worker.slot, none);
+  return finished == several ? nullptr : finish(finished);
+}
+
+std::size_t slot_ring::take_more() noexcept {
+  std::lock_guard lock(mutex_);
+  if (closed_ || filled_.empty() || working_ > most_working_) return none;
+  return filled_.pop();
+}
+
+void slot_ring::finish_early(std::size_t slot) noexcept {
+  waiting* consumer = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    consumer = finish(slot);
+  }
+  if (consumer) consumer->post();
+}
+
+void slot_ring::put_back(std::size_t slot) noexcept {
+  waiting* worker = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    filled_.push_front(slot);
+    worker = closed_ ? nullptr : claim_worker();
+  }
+  if (worker) worker->post();
 }
 
 void slot_ring::begin_work(waiting& worker) noexcept {

@@ -18,12 +18,19 @@
 
 namespace lade::media {
 
+// What one image at a time is decoded with.
+struct image_lane {
+  quick_jpeg jpeg;
+  resizer resize;
+  pixel_writer writer;
+};
+
 // One reader per format, and what turns their rows into a tensor. All memory that the module keeps
 // for a thread is in here.
 struct decoders {
-  jpeg_reader jpeg;                       // of what the next two do not read
-  std::array<quick_jpeg, 2> quick_jpegs;  // one is decoded while the other is taken along
+  std::array<image_lane, 2> lanes;  // two images are decoded at a time; others use the first
   jpeg_table_cache jpeg_tables;
+  jpeg_reader jpeg;  // of what quick_jpeg does not read
   png_reader png;
   tiff_reader tiff;
   webp_reader webp;
@@ -31,8 +38,6 @@ struct decoders {
   gif_reader gif;
   bmp_reader bmp;
   pnm_reader pnm;
-  resizer resize;
-  pixel_writer writer;
 
   // The reader of the format that the first bytes of `file` announce. Throws error(unsupported) if
   // they announce none, error(invalid_data) for an empty file.

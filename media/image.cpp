@@ -1,3 +1,4 @@
+#include <lade/batch.hpp>
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/continue_on.hpp>
 #include <lade/error.hpp>
@@ -7,11 +8,12 @@
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
-#include "crop.hpp"
-#include "decoders.hpp"
+#include "image_job.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -85,252 +87,6 @@ static void check_options(const image_options& options) {
   require(options.colour != image_colour::rgba, "images have no alpha: colour may not be rgba");
 }
 
-static tensor_spec spec_of(const image_options& options, int width, int height) {
-  const int channels = channels_of(options.colour);
-  if (options.layout == image_layout::chw) return {options.type, {channels, height, width}};
-  return {options.type, {height, width, channels}};
-}
-
-static void begin_writing(decoders& worker, const image_crop& crop, const image_options& options,
-                          const tensor& slot) {
-  worker.writer.begin({.data = slot.bytes(),
-                       .width = crop.width,
-                       .height = crop.height,
-                       .channels = channels_of(options.colour),
-                       .bgr = options.colour == image_colour::bgr,
-                       .type = options.type,
-                       .layout = options.layout,
-                       .mean = options.mean,
-                       .stddev = options.stddev},
-                      {.mirrored = crop.turn.mirror_y, .transposed = crop.turn.transposed});
-  worker.resize.plan({.x = crop.x,
-                      .y = crop.y,
-                      .width = worker.writer.row_width(),
-                      .height = worker.writer.row_count(),
-                      .mirrored = crop.turn.mirror_x});
-}
-
-static void decode_rows(decoders& worker, image_reader& reader, const image_crop& crop,
-                        const image_options& options, const tensor& slot) {
-  begin_writing(worker, crop, options, slot);
-  const int channels = reader.is_grey() ? 1 : channels_of(options.colour);
-  const auto& plan = worker.resize.luma();
-  reader.start_rows(channels, {.low = plan.columns.first(), .high = plan.columns.last()},
-                    {.low = plan.rows.first(), .high = plan.rows.last()},
-                    worker.resize.rows_kept());
-  worker.resize.run(reader, channels, worker.writer);
-}
-
-// The factor by which libjpeg shrinks the part that is wanted, to no less than twice the result:
-// its way is sharper than a triangle, and differs less the more of the shrinking is left to us.
-static int reduction_of(const image_crop& crop) {
-  const bool turned = crop.turn.transposed;
-  const double shrinking = std::min(crop.x.length / (turned ? crop.height : crop.width),
-                                    crop.y.length / (turned ? crop.width : crop.height));
-  for (int factor : {8, 4, 2})
-    if (shrinking >= 2 * factor) return factor;
-  return 1;
-}
-
-// Planes are decoded in full width from the top, rows only where they are wanted: planes win where
-// that is most of the image, or where libjpeg shrinks them.
-static bool planes_are_faster(const image_crop& crop, int width, int height) {
-  constexpr double most = 0.5;  // measured, with 500 x 375 photos
-  const double all = static_cast<double>(width) * height;
-  return reduction_of(crop) > 1 || crop.x.length * crop.y.length > most * all;
-}
-
-static void decode_jpeg_planes(decoders& worker, image_crop crop, const image_options& options,
-                               const tensor& slot) {
-  const int reduction = reduction_of(crop);
-  worker.jpeg.start_planes(reduction);
-  const auto& luma = worker.jpeg.plane(0);
-  const double step = reduction;
-  crop.x = coarser(crop.x, {.size = luma.x.size, .step = step});
-  crop.y = coarser(crop.y, {.size = luma.y.size, .step = step});
-  begin_writing(worker, crop, options, slot);
-  worker.jpeg.end_planes(worker.resize.luma().rows.last());
-  worker.resize.plan_chroma(worker.jpeg.plane(1).x, worker.jpeg.plane(1).y);
-  plane_rows y(worker.jpeg, 0, worker.resize.luma().columns.first());
-  plane_rows cb(worker.jpeg, 1, worker.resize.chroma().columns.first());
-  plane_rows cr(worker.jpeg, 2, worker.resize.chroma().columns.first());
-  worker.resize.run_yuv(y, cb, cr, worker.writer);
-}
-
-// Of the image that `reader`, one of the worker's, has opened.
-static void decode_pixels(decoders& worker, image_reader& reader, const image_crop& crop,
-                          const image_options& options, const tensor& slot) {
-  const bool may_use_planes = &reader == &worker.jpeg && options.fast &&
-                              options.colour != image_colour::grey && worker.jpeg.has_planes();
-  if (may_use_planes && planes_are_faster(crop, reader.width(), reader.height()))
-    decode_jpeg_planes(worker, crop, options, slot);
-  else
-    decode_rows(worker, reader, crop, options, slot);
-}
-
-static void decode_quick_colours(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
-  jpeg.start_colours(worker.resize.rows_kept());
-  std::array<quick_colour_rows, 3> rows{quick_colour_rows(jpeg, 0), quick_colour_rows(jpeg, 1),
-                                        quick_colour_rows(jpeg, 2)};
-  std::array<resize_plane, 3> planes;
-  for (std::size_t c = 0; c < planes.size(); ++c)
-    planes[c] = {
-        .rows = &rows[c], .plan = &worker.resize.luma(), .becomes = {static_cast<std::uint8_t>(c)}};
-  worker.resize.run(planes, {}, out);
-}
-
-static void decode_quick_luma(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
-  quick_component_rows luma(jpeg, 0, worker.resize.luma().columns.first());
-  worker.resize.run(luma, 1, out);
-}
-
-static void decode_quick_planes(decoders& worker, quick_jpeg& jpeg, pixel_writer& out) {
-  quick_component_rows y(jpeg, 0, worker.resize.luma().columns.first());
-  quick_component_rows cb(jpeg, 1, worker.resize.chroma().columns.first());
-  quick_component_rows cr(jpeg, 2, worker.resize.chroma().columns.first());
-  worker.resize.run_yuv(y, cb, cr, out);
-}
-
-static jpeg_part part_of(const plane_plan& plan) {
-  return {.left = plan.columns.first(),
-          .top = plan.rows.first(),
-          .right = plan.columns.last(),
-          .bottom = plan.rows.last()};
-}
-
-static jpeg_part enlarged(const jpeg_part& part, double across, double down) {
-  const auto times = [](int a, double b) { return static_cast<int>(a * b); };
-  return {.left = times(part.left, across),
-          .top = times(part.top, down),
-          .right = times(part.right, across),
-          .bottom = times(part.bottom, down)};
-}
-
-// The smallest part that has both.
-static jpeg_part hull(const jpeg_part& a, const jpeg_part& b) {
-  return {.left = std::min(a.left, b.left),
-          .top = std::min(a.top, b.top),
-          .right = std::max(a.right, b.right),
-          .bottom = std::max(a.bottom, b.bottom)};
-}
-
-static void decode_quickly_as_planes(decoders& worker, quick_jpeg& jpeg, image_crop crop,
-                                     const image_options& options, const tensor& slot) {
-  const int reduction = reduction_of(crop);
-  jpeg.reduce(reduction);
-  const double step = reduction;
-  crop.x = coarser(crop.x, {.size = jpeg.columns(0).size, .step = step});
-  crop.y = coarser(crop.y, {.size = jpeg.rows(0, jpeg.height()).size, .step = step});
-  begin_writing(worker, crop, options, slot);
-  const auto luma = part_of(worker.resize.luma());
-  const auto across = jpeg.columns(1), down = jpeg.rows(1, luma.bottom);
-  worker.resize.plan_chroma(across, down);
-  const auto chroma = enlarged(part_of(worker.resize.chroma()), across.step, down.step);
-  const int of_chroma = (worker.resize.chroma().rows.widest() + 2) * static_cast<int>(down.step);
-  jpeg.begin(hull(luma, chroma), worker.resize.rows_kept() + of_chroma);
-  decode_quick_planes(worker, jpeg, worker.writer);
-}
-
-// Of an image that has been opened. Throws not_quick.
-static void decode_quick_pixels(decoders& worker, quick_jpeg& jpeg, const image_crop& crop,
-                                const image_options& options, const tensor& slot) {
-  const bool grey = jpeg.is_grey() || options.colour == image_colour::grey;
-  if (!grey && options.fast && !jpeg.is_rgb() &&
-      planes_are_faster(crop, jpeg.width(), jpeg.height()))
-    return decode_quickly_as_planes(worker, jpeg, crop, options, slot);
-  begin_writing(worker, crop, options, slot);
-  jpeg.begin(part_of(worker.resize.luma()), grey ? worker.resize.rows_kept() : 1);
-  if (grey)
-    decode_quick_luma(worker, jpeg, worker.writer);
-  else
-    decode_quick_colours(worker, jpeg, worker.writer);
-}
-
-// Frees the scratch memory of the thread at its end, if an image or its result was large: most
-// images are small, and a pool has many threads.
-class scratch_release {
- public:
-  scratch_release() = default;
-  scratch_release(const scratch_release&) = delete;
-  scratch_release& operator=(const scratch_release&) = delete;
-  ~scratch_release() {
-    if (large_) decoders::release();
-  }
-
-  void note(int width, int height) noexcept {
-    large_ = large_ || image_reader::is_large(width, height);
-  }
-
- private:
-  bool large_ = false;
-};
-
-// Closes an image when it is done with or has failed.
-template <class Reader>
-class image_closer {
- public:
-  image_closer(Reader& reader, scratch_release& at_end) noexcept
-      : reader_(reader), at_end_(at_end) {}
-  image_closer(const image_closer&) = delete;
-  image_closer& operator=(const image_closer&) = delete;
-  ~image_closer() {
-    at_end_.note(reader_.width(), reader_.height());
-    reader_.close();
-  }
-
- private:
-  Reader& reader_;
-  scratch_release& at_end_;
-};
-
-// Nothing if libjpeg-turbo is to decode the image.
-template <class F>
-static std::optional<tensor> decode_quickly(decoders& worker, const image_file& file,
-                                            const image_options& options, random draw, F slot_of,
-                                            scratch_release& at_end) {
-  auto& jpeg = worker.quick_jpegs[0];
-  image_closer closer(jpeg, at_end);
-  if (!jpeg.open(file, worker.jpeg_tables)) return std::nullopt;
-  if (std::int64_t{jpeg.width()} * jpeg.height() > file.max_pixels) return std::nullopt;
-  const auto turn = orientation_of(options.orient ? worker.jpeg.orientation(file) : 1);
-  const auto crop = plan_crop(jpeg.width(), jpeg.height(), turn, options, draw);
-  if (jpeg.is_rgb() && options.colour == image_colour::grey) return std::nullopt;
-  at_end.note(crop.width, crop.height);
-  tensor slot = slot_of(spec_of(options, crop.width, crop.height), file.doing);
-  try {
-    decode_quick_pixels(worker, jpeg, crop, options, slot);
-    return slot;
-  } catch (const not_quick&) {
-    return std::nullopt;
-  }
-}
-
-// Decodes `in` into the tensor that slot_of gives for the size of the result.
-template <class F>
-static tensor decode_into(const sample& in, const image_options& options,
-                          std::atomic<std::uint64_t>& warnings, random draw, F slot_of) {
-  auto& worker = decoders::of_this_thread();
-  const auto doing = "decode " + in.name();
-  const image_file file{.bytes = encoded_bytes(in, options.field, doing).bytes(),
-                        .doing = doing,
-                        .max_pixels = options.max_pixels,
-                        .strict = options.strict};
-  auto& reader = worker.reader_of(file);
-  scratch_release at_end;
-  if (&reader == &worker.jpeg)
-    if (auto decoded = decode_quickly(worker, file, options, draw, slot_of, at_end))
-      return *std::move(decoded);
-  image_closer closer(reader, at_end);
-  reader.open(file);
-  const auto turn = orientation_of(options.orient ? reader.orientation(file) : 1);
-  const auto crop = plan_crop(reader.width(), reader.height(), turn, options, draw);
-  at_end.note(crop.width, crop.height);
-  tensor slot = slot_of(spec_of(options, crop.width, crop.height), doing);
-  decode_pixels(worker, reader, crop, options, slot);
-  if (reader.warned()) warnings.fetch_add(1, std::memory_order_relaxed);
-  return slot;
-}
-
 decode_image::decode_image(const image_options& options)
     : field_(std::make_shared<const std::string>(options.field)),
       options_(options),
@@ -341,17 +97,101 @@ decode_image::decode_image(const image_options& options)
   options_.shorter_side = resolved_shorter_side(options);
 }
 
+static tensor given_slot(const tensor& slot, const tensor_spec& spec, std::string_view doing) {
+  require_slot_of(spec, slot, doing);
+  return slot;
+}
+
+static tensor new_slot(const tensor_spec& spec, std::string_view) {
+  return {spec, allocate_now(spec.bytes())};
+}
+
+static tensor decode_one(const sample& in, random draw, const image_options& options,
+                         std::atomic<std::uint64_t>& warnings, image_job::slot_of slot) {
+  auto& worker = decoders::of_this_thread();
+  scratch_release at_end;
+  image_job job(worker, worker.lanes[0], options, warnings, at_end);
+  job.begin(in, draw, std::move(slot));
+  return job.finish(nullptr);
+}
+
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
-  decode_into(in, options_, *warnings_, draw, [&](const tensor_spec& spec, std::string_view doing) {
-    require_slot_of(spec, slot, doing);
-    return slot;
+  decode_one(in, draw, options_, *warnings_, [&](const tensor_spec& spec, std::string_view doing) {
+    return given_slot(slot, spec, doing);
   });
 }
 
 tensor decode_image::operator()(const sample& in, random draw) const {
-  return decode_into(in, options_, *warnings_, draw, [](const tensor_spec& spec, std::string_view) {
-    return tensor(spec, allocate_now(spec.bytes()));
-  });
+  return decode_one(in, draw, options_, *warnings_, new_slot);
+}
+
+static image_job::slot_of slot_for(const taken_sample& taken) {
+  return [&taken](const tensor_spec& spec, std::string_view doing) {
+    return given_slot(taken.slot(), spec, doing);
+  };
+}
+static image_job::slot_of slot_for(const taken_item<sample, tensor>&) { return new_slot; }
+
+static void give(taken_sample& taken, tensor&&) { taken.done(); }
+static void give(taken_item<sample, tensor>& taken, tensor&& made) { taken.give(std::move(made)); }
+
+// The job of an item that has been taken, if there is one.
+template <class Taken>
+struct taken_job {
+  image_job job;
+  std::optional<Taken> taken = {};
+
+  // Takes the next item whose image can be begun.
+  template <class Waiting>
+  void begin(Waiting& waiting) {
+    while ((taken = waiting.next())) {
+      try {
+        return job.begin(**taken, taken->draw(), slot_for(*taken));
+      } catch (...) {
+        taken->fail(std::current_exception());
+      }
+    }
+  }
+
+  void finish(image_job* other) {
+    try {
+      auto made = job.finish(other);
+      give(*taken, std::move(made));
+    } catch (...) {
+      taken->fail(std::current_exception());
+    }
+    taken.reset();
+  }
+};
+
+// Two at a time: while one image is decoded and resized, the next is decoded with it. Whatever is
+// left of that is done when it is the first, and another one is next.
+template <class Waiting>
+static void decode_waiting(Waiting& waiting, const image_options& options,
+                           std::atomic<std::uint64_t>& warnings) {
+  using taken = typename decltype(waiting.next())::value_type;
+  auto& worker = decoders::of_this_thread();
+  scratch_release at_end;
+  std::array<taken_job<taken>, 2> jobs{
+      {{.job = {worker, worker.lanes[0], options, warnings, at_end}},
+       {.job = {worker, worker.lanes[1], options, warnings, at_end}}}};
+  auto* first = &jobs[0];
+  auto* second = &jobs[1];
+  while (true) {
+    if (!first->taken) first->begin(waiting);
+    if (!first->taken) return;
+    if (first->job.is_quick()) second->begin(waiting);
+    first->finish(second->taken ? &second->job : nullptr);
+    std::swap(first, second);
+  }
+}
+
+void decode_image::operator()(waiting_samples& waiting) const {
+  decode_waiting(waiting, options_, *warnings_);
+}
+
+void decode_image::operator()(waiting_items<sample, tensor>& waiting) const {
+  decode_waiting(waiting, options_, *warnings_);
 }
 
 // A copy of the decoder is the coroutine's.

@@ -95,18 +95,18 @@ picture_view whole_picture(const picture& from) noexcept {
           .turn = {}};
 }
 
-static void plan_picture(decoders& worker, const picture& from, const picture_view& view,
+static void plan_picture(image_lane& lane, const picture& from, const picture_view& view,
                          const pixel_target& to) {
   const auto& turn = view.turn;
-  worker.writer.begin(to, {.mirrored = turn.mirror_y, .transposed = turn.transposed});
-  worker.resize.plan({.x = view.x,
-                      .y = view.y,
-                      .width = worker.writer.row_width(),
-                      .height = worker.writer.row_count(),
-                      .mirrored = turn.mirror_x});
+  lane.writer.begin(to, {.mirrored = turn.mirror_y, .transposed = turn.transposed});
+  lane.resize.plan({.x = view.x,
+                    .y = view.y,
+                    .width = lane.writer.row_width(),
+                    .height = lane.writer.row_count(),
+                    .mirrored = turn.mirror_x});
   if (planes_of(from.layout).chroma && to.channels > 1)
-    worker.resize.plan_chroma(chroma_axis(from.width, from.chroma_shift_x, from.siting.x),
-                              chroma_axis(from.height, from.chroma_shift_y, from.siting.y));
+    lane.resize.plan_chroma(chroma_axis(from.width, from.chroma_shift_x, from.siting.x),
+                            chroma_axis(from.height, from.chroma_shift_y, from.siting.y));
 }
 
 void write_picture(const picture& from, const picture_view& view, const pixel_target& to) {
@@ -115,10 +115,10 @@ void write_picture(const picture& from, const picture_view& view, const pixel_ta
   check_axis(view.x, from.width, "x");
   check_axis(view.y, from.height, "y");
   check_target(to);
-  auto& worker = decoders::of_this_thread();
-  plan_picture(worker, from, view, to);
-  picture_planes planes(from, worker.resize, to.channels);
-  worker.resize.run(planes.all(), planes.steps(), worker.writer);
+  auto& lane = decoders::of_this_thread().lanes[0];
+  plan_picture(lane, from, view, to);
+  picture_planes planes(from, lane.resize, to.channels);
+  lane.resize.run(planes.all(), planes.steps(), lane.writer);
 }
 
 }  // namespace lade::media

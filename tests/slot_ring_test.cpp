@@ -108,6 +108,58 @@ TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
   EXPECT_THAT(all.worked, ElementsAre(0, 1, none));
 }
 
+TEST(SlotRing, AWorkerTakesMoreOfWhatWaitsAndFinishesEachByItself) {
+  parties all(4);
+  all.children.start(parties::take_done(all.slots, all.delivered, 3));
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto slot = co_await all.slots.take_filled(none, all.workers_home);
+    auto second = all.slots.take_more();
+    auto third = all.slots.take_more();
+    all.worked = {slot, second, third, all.slots.take_more()};
+    all.slots.finish_early(second);
+    all.slots.finish_early(slot);
+    all.slots.finish_early(third);
+    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, 2, none));
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, 2, none, none));
+}
+
+TEST(SlotRing, WhatIsPutBackIsTheNextForAnyWorker) {
+  parties all(4, 2);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto slot = co_await all.slots.take_filled(none, all.workers_home);
+    all.slots.put_back(slot);
+    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    all.slots.close();
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0));
+}
+
+TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
+  parties all(4, 2);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    co_await all.slots.take_filled(none, all.workers_home);
+    all.slots.bound(0, 4);
+    all.worked.push_back(all.slots.take_more());
+    all.slots.bound(1, 4);
+    all.worked.push_back(all.slots.take_more());
+    all.slots.close();
+    all.worked.push_back(all.slots.take_more());
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(none, 1, none));
+}
+
 TEST(SlotRing, DeliversInInputOrder) {
   parties all(4);
   all.children.start(parties::feed(all.slots, all.fed, 4));

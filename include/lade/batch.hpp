@@ -14,6 +14,7 @@
 #include <lade/sample_batch.hpp>
 #include <lade/tensor.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/waiting_items.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -237,6 +238,71 @@ class assigned {
   std::size_t slot_;
 };
 
+}  // namespace detail
+
+// A sample that a writer has taken from its waiting_samples. It is ended as a taken_item is.
+class taken_sample {
+ public:
+  const sample& operator*() const { return taken_->sample(); }
+  const sample* operator->() const { return &**this; }
+
+  // Where its tensor goes.
+  tensor slot() const { return taken_->slot(0); }
+
+  // The random numbers that the writer would get for it alone.
+  random draw() const { return taken_.draw(); }
+
+  // The tensor has been written.
+  void done();
+
+  // As if the writer had thrown `why` for this sample alone.
+  void fail(const std::exception_ptr& why) { taken_.fail(why); }
+
+ private:
+  friend class waiting_samples;
+
+  explicit taken_sample(taken_item<detail::assigned, detail::assigned> taken) noexcept
+      : taken_(std::move(taken)) {}
+
+  taken_item<detail::assigned, detail::assigned> taken_;
+};
+
+// The samples that wait for a writer that takes several at a time. Such a writer has two forms, as
+// the functions of waiting_items.hpp have: that of sample_writer, and
+//
+//   static constexpr unsigned items_at_a_time = 2;
+//   void operator()(lade::waiting_samples& waiting) const;
+class waiting_samples {
+ public:
+  explicit waiting_samples(waiting_items<detail::assigned, detail::assigned>& items) noexcept
+      : items_(items) {}
+
+  // As waiting_items::next().
+  std::optional<taken_sample> next() {
+    auto taken = items_.next();
+    if (!taken) return std::nullopt;
+    return taken_sample(*std::move(taken));
+  }
+
+ private:
+  waiting_items<detail::assigned, detail::assigned>& items_;
+};
+
+namespace detail {
+
+// Whether a writer has the form for several samples, too.
+template <class W>
+concept writes_several = requires(const W& writer, waiting_samples& waiting) {
+  { W::items_at_a_time } -> std::convertible_to<unsigned>;
+  writer(waiting);
+};
+
+// The most samples that these writers take at a time: several together take one.
+template <class... W>
+constexpr unsigned samples_at_a_time = 1;
+template <writes_several W>
+constexpr unsigned samples_at_a_time<W> = W::items_at_a_time;
+
 // The function of a stage that writes samples into slots.
 template <class... W>
 class slot_writer {
@@ -248,6 +314,8 @@ class slot_writer {
       requires(const V& writer, const sample& in) { writer.memory_to_write(in); };
 
  public:
+  static constexpr unsigned items_at_a_time = samples_at_a_time<W...>;
+
   explicit slot_writer(std::tuple<W...> writers) : writers_(std::move(writers)) {}
 
   std::vector<batch_layout::written> layout() const {
@@ -272,6 +340,13 @@ class slot_writer {
   {
     return write(std::move(item),
                  [&](const auto& writer, const tensor& slot) { writer(item.sample(), slot); });
+  }
+
+  void operator()(waiting_items<assigned, assigned>& items) const
+    requires(items_at_a_time > 1)
+  {
+    waiting_samples waiting(items);
+    std::get<0>(writers_)(waiting);
   }
 
   bool is_random() const {

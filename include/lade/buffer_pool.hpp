@@ -178,6 +178,11 @@ class call_memory {
   // For the next call, which takes its memory from it.
   void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
 
+  // For a call for several items, on its thread: the memory of another one, if nobody would have to
+  // wait for it; and that one of them has been ended.
+  bool try_reserve(std::size_t bytes) noexcept;
+  void end_item() noexcept;
+
   // During a call, on its thread.
   class entered {
    public:

@@ -56,6 +56,7 @@
 #include "../../lib/in_place_calls.cpp"
 #include "../../lib/index.cpp"
 #include "../../lib/items.cpp"
+#include "../../lib/items_in_hand.cpp"
 #include "../../lib/job_queue.cpp"
 #include "../../lib/json.cpp"
 #include "../../lib/json_reader.cpp"

@@ -66,6 +66,7 @@
 #include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
 #include <lade/trace.hpp>
+#include <lade/waiting_items.hpp>
 #include <lade/when_all.hpp>
 #include <lade/window.hpp>
 #include <lade/with_stop.hpp>

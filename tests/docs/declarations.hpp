@@ -120,6 +120,7 @@ image decode_tiff(const lade::sample& encoded);
 image correct(image decoded);
 image augment(image decoded);
 int parse(const lade::sample& text);
+std::vector<int> model(const std::vector<std::string>& texts);
 std::vector<int> model_a(std::vector<image> batch);
 std::vector<int> model_b(std::vector<image> batch);
 int kind_of(const image& decoded);

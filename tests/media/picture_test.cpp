@@ -269,7 +269,7 @@ TEST_F(Picture, OnlyRowsThatAreNeededAreReadAndNothingBehindThem) {
 TEST_F(Picture, TablesAreKeptForTheNextEqualPicture) {
   const picture like{.width = 90, .height = 60};
   rgb_of(raw_picture(like, draw_, false).get());
-  auto& engine = decoders::of_this_thread().resize;
+  auto& engine = decoders::of_this_thread().lanes[0].resize;
   plane_plan chroma = engine.chroma();
   EXPECT_FALSE(engine.plan(engine.luma().shape));
   rgb_of(raw_picture(like, draw_, false).get());

@@ -3,15 +3,28 @@
 #include "../support/seed.hpp"
 #include "jpeg_writer.hpp"
 
+#include <lade/batch.hpp>
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/hooks.hpp>
+#include <lade/map.hpp>
 #include <lade/media/image.hpp>
 #include <lade/media/resize.hpp>
 #include <lade/random.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/thread_pool.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <vector>
 
 namespace lade::media {
 
@@ -84,6 +97,110 @@ TEST(QuickJpeg, MakesThePixelsOfLibjpegTurboInEveryWayOfDecoding) {
         << kind.sampling_y << ", quality " << kind.quality << ", channels " << channels << ", as "
         << kind.as << ", to " << options.width << " x " << options.height << ", fit "
         << int(options.fit) << ", colour " << int(options.colour) << ", fast " << options.fast;
+  }
+}
+
+// Files of every kind that a folder may have: also damaged ones, ones for libjpeg-turbo, ones that
+// are no images, and large ones.
+static buffer any_file(random& draw) {
+  const std::uint64_t most = draw.below(40) == 0 ? 1600 : 250;
+  const auto size = [&] { return 1 + static_cast<std::int64_t>(draw.below(most)); };
+  const int channels = draw.below(5) == 0 ? 1 : 3;
+  const auto height = size();
+  auto file = write_jpeg(pixels_of(draw, height, size(), channels), any_kind(draw, channels));
+  const auto what = draw.below(12);
+  if (what == 0) return for_libjpeg(file);
+  if (what == 1) file.data()[file.size() / 2 + draw.below(file.size() / 2)] ^= std::byte{0x55};
+  if (what == 2) file.data()[0] = std::byte{'x'};
+  return file;
+}
+
+// How many images a worker had in hand, at most.
+struct most_in_hand : run_hooks {
+  std::atomic<int> now = 0;
+  std::atomic<int> most = 0;
+  void enter_item(const item_call&) override { most = std::max(most.load(), ++now); }
+  void leave_item(const item_call&, const std::exception_ptr&) override { --now; }
+};
+
+TEST(QuickJpeg, TwoImagesAtATimeBecomeWhatEachBecomesAlone) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  thread_pool one({.threads = 1});
+  runtime runtime({.threads = 1});
+  for (int round = 0; round < 12; ++round) {
+    random draw(seed, round);
+    std::vector<sample> files;
+    for (int i = 0; i < 60; ++i)
+      files.push_back(sample(std::to_string(i), i).with_data(any_file(draw)));
+    auto options = any_options(draw);
+    options.fit = std::min(options.fit, image_fit::centre_crop);  // the same for every draw
+    options.strict = draw.below(2) == 0;
+    const decode_image decode(options), decode_alone(options);
+    most_in_hand hooks;
+    auto items = runtime.run(from(files) | map(decode, {.concurrency = 2,
+                                                        .buffer = 8,
+                                                        .on_error = on_error::skip,
+                                                        .pool = &one,
+                                                        .name = "decode"}),
+                             {.hooks = &hooks});
+    std::vector<tensor> together;
+    for (auto& each : items) together.push_back(each);
+    std::size_t next = 0;
+    std::vector<std::string> failures;
+    for (const auto& file : files) {
+      try {
+        const auto alone = decode_alone(file);
+        ASSERT_LT(next, together.size());
+        ASSERT_EQ(together[next].spec(), alone.spec()) << file.key();
+        EXPECT_EQ(std::memcmp(together[next].bytes(), alone.bytes(), alone.spec().bytes()), 0)
+            << file.key();
+        ++next;
+      } catch (const error& e) {
+        failures.emplace_back(e.what());
+      }
+    }
+    EXPECT_EQ(next, together.size());
+    std::vector<std::string> of_run;
+    for (const auto& each : items.failures()) of_run.push_back(each.what);
+    EXPECT_THAT(of_run, testing::UnorderedElementsAreArray(failures));
+    EXPECT_EQ(decode.warnings(), decode_alone.warnings());
+    EXPECT_EQ(hooks.most, 2);
+  }
+}
+
+TEST(QuickJpeg, TwoImagesAtATimeAreWrittenWhereEachBelongs) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 2});
+  std::vector<sample> files;
+  for (int i = 0; i < 50; ++i)
+    files.push_back(sample(std::to_string(i), i).with_data(any_file(draw)));
+  for (const auto fit : {image_fit::stretch, image_fit::random_crop}) {
+    const decode_image decode({.width = 40, .height = 30, .fit = fit, .strict = false});
+    std::array<std::vector<std::string>, 2> pixels;
+    for (const bool together : {false, true}) {
+      const auto alone = [&](const sample& in, random crop) { return decode(in, crop); };
+      const map_options one_by_one{.concurrency = 2, .on_error = on_error::skip};
+      const batch_into_options batches{
+          .size = 7, .concurrency = 2, .on_error = on_error::skip, .name = "map"};
+      auto note = [&](const tensor& image) {
+        pixels[together].emplace_back(reinterpret_cast<const char*>(image.bytes()),
+                                      image.spec().bytes());
+      };
+      if (!together) {
+        auto images = runtime.run(from(files) | map(alone, one_by_one), {.seed = 5});
+        for (auto& image : images) note(image);
+      } else {
+        auto all = runtime.run(from(files) | batch_into(decode, batches), {.seed = 5});
+        for (auto& batch : all)
+          for (std::size_t i = 0; i < batch.size(); ++i)
+            note(batch.tensor()[static_cast<std::int64_t>(i)]);
+      }
+    }
+    EXPECT_EQ(pixels[0], pixels[1]);
+    EXPECT_GT(pixels[0].size(), 30u);
   }
 }
 

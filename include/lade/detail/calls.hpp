@@ -11,6 +11,7 @@
 #include <lade/per_worker.hpp>
 #include <lade/random.hpp>
 #include <lade/task.hpp>
+#include <lade/waiting_items.hpp>
 
 #include <any>
 #include <concepts>
@@ -155,11 +156,14 @@ void substitute(std::optional<T>& slot, const std::any& item) {
 template <class In, class Out>
 class plain_calls {
  public:
-  explicit plain_calls(bool tells) noexcept : tells_memory(tells) {}
+  plain_calls(bool tells, unsigned at_a_time) noexcept
+      : tells_memory(tells), items_at_a_time(at_a_time) {}
   virtual ~plain_calls() = default;
   virtual void call(In&& item, const item_random& draw, std::optional<Out>& out) = 0;
+  virtual void call(waiting_items<In, Out>& items) = 0;  // if items_at_a_time is above 1
   virtual std::size_t memory_needed(const In& item) const = 0;
   const bool tells_memory;  // whether memory is to be waited for before a call
+  const unsigned items_at_a_time;
 };
 
 // Of one that gives a task.
@@ -188,9 +192,15 @@ class calls_of<F, In, plain_calls<In, Out>> final : public plain_calls<In, Out> 
   static constexpr bool tells = lade::tells_memory<called<F>, In>;
 
  public:
-  explicit calls_of(const F& function) : plain_calls<In, Out>(tells), function_(function) {}
+  static constexpr unsigned at_a_time = detail::items_at_a_time<called<F>, In, Out>();
+
+  explicit calls_of(const F& function)
+      : plain_calls<In, Out>(tells, at_a_time), function_(function) {}
   void call(In&& item, const item_random& draw, std::optional<Out>& out) override {
     assign(out, apply_to(*function_, std::move(item), draw));
+  }
+  void call([[maybe_unused]] waiting_items<In, Out>& items) override {
+    if constexpr (at_a_time > 1) (*function_)(items);
   }
   std::size_t memory_needed(const In& item) const override {
     if constexpr (tells) return (*function_).memory_needed(item);
@@ -204,6 +214,8 @@ class calls_of<F, In, plain_calls<In, Out>> final : public plain_calls<In, Out> 
 template <class F, class In, class Result>
 class calls_of<F, In, task_calls<In, Result>> final : public task_calls<In, Result> {
  public:
+  static constexpr unsigned at_a_time = 1;
+
   explicit calls_of(const F& function) : function_(function) {}
   task<Result> call(In&& item, const item_random& draw) override {
     return apply_to(*function_, std::move(item), draw);
@@ -217,16 +229,19 @@ class calls_of<F, In, task_calls<In, Result>> final : public task_calls<In, Resu
 template <class Calls>
 class stage_function : public counted {
  public:
-  explicit stage_function(bool draws) noexcept : draws_random(draws) {}
+  stage_function(bool draws, unsigned at_a_time) noexcept
+      : draws_random(draws), items_at_a_time(at_a_time) {}
   virtual std::unique_ptr<Calls> begin() const = 0;
   const bool draws_random;
+  const unsigned items_at_a_time;
 };
 
 template <class F, class In, class Calls>
 class stage_function_of final : public stage_function<Calls> {
  public:
   explicit stage_function_of(shared_const<F> function)
-      : stage_function<Calls>(draws(*function)), function_(std::move(function)) {}
+      : stage_function<Calls>(draws(*function), calls_of<F, In, Calls>::at_a_time),
+        function_(std::move(function)) {}
   std::unique_ptr<Calls> begin() const override {
     return std::unique_ptr<Calls>(new calls_of<F, In, Calls>(*function_));
   }

@@ -13,6 +13,7 @@
 #include <lade/pipeline.hpp>
 #include <lade/sleep.hpp>
 #include <lade/task.hpp>
+#include <lade/waiting_items.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -24,37 +25,37 @@
 
 namespace lade::detail {
 
-// The items in the slots of a stage.
-template <class In, class Out>
-struct slot_values {
-  std::optional<In> in;
-  std::optional<Out> out;  // stays empty when the item is dropped
-};
-
 // What the calls of all functions have in common.
 template <class In, class Out>
 class named_calls : public slot_calls {
  public:
-  named_calls(std::vector<slot_values<In, Out>>& slots, bool tells, bool makes_tasks) noexcept
-      : slot_calls(tells, makes_tasks), slots_(slots) {}
+  named_calls(std::vector<slot_values<In, Out>>& slots, bool tells, bool makes_tasks,
+              unsigned at_a_time = 1)
+      : slot_calls(tells, makes_tasks, at_a_time), slots_(slots), kept_(at_a_time) {}
 
-  void keep_name(std::size_t slot) noexcept override { name_.keep(*slots_[slot].in); }
-  std::string text() const noexcept override { return name_.text(); }
-
-  bool copy(std::size_t slot) override {
-    if constexpr (std::copy_constructible<In>) copy_.emplace(*slots_[slot].in);
-    return copy_.has_value();
+  void keep_name(std::size_t number, std::size_t slot) noexcept override {
+    kept_[number].name.keep(*slots_[slot].in);
   }
-  void put_copy_back(std::size_t slot) noexcept override {
-    slots_[slot].in.emplace(std::move(*copy_));
+  std::string name(std::size_t number) const noexcept override { return kept_[number].name.text(); }
+
+  bool copy(std::size_t number, std::size_t slot) override {
+    if constexpr (std::copy_constructible<In>) kept_[number].copy.emplace(*slots_[slot].in);
+    return kept_[number].copy.has_value();
+  }
+  void put_copy_back(std::size_t number, std::size_t slot) noexcept override {
+    slots_[slot].in.emplace(std::move(*kept_[number].copy));
   }
 
  protected:
   std::vector<slot_values<In, Out>>& slots_;
 
  private:
-  kept_name<In> name_;
-  std::optional<In> copy_;
+  struct kept_item {
+    kept_name<In> name;
+    std::optional<In> copy;
+  };
+
+  std::vector<kept_item> kept_;
 };
 
 template <class In, class Out, class Calls>
@@ -65,7 +66,8 @@ class slot_calls_of<In, Out, plain_calls<In, Out>> final : public named_calls<In
  public:
   slot_calls_of(std::vector<slot_values<In, Out>>& slots,
                 std::unique_ptr<plain_calls<In, Out>> calls)
-      : named_calls<In, Out>(slots, calls->tells_memory, false), calls_(std::move(calls)) {}
+      : named_calls<In, Out>(slots, calls->tells_memory, false, calls->items_at_a_time),
+        calls_(std::move(calls)) {}
 
   std::size_t memory_needed(std::size_t slot) const override {
     return calls_->memory_needed(*this->slots_[slot].in);
@@ -73,6 +75,10 @@ class slot_calls_of<In, Out, plain_calls<In, Out>> final : public named_calls<In
   void call(std::size_t slot, const item_random& draw, slot_calls::time_limit) override {
     auto& item = this->slots_[slot];
     calls_->call(std::move(*item.in), draw, item.out);
+  }
+  void call(several_call& call) override {
+    waiting_items<In, Out> waiting(this->slots_, call);
+    calls_->call(waiting);
   }
 
  private:
@@ -168,7 +174,7 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
                                      const counted_ptr<const stage_function<Calls>>& function) {
   auto& counters = run.add_stage(name);
   if (function->draws_random) run.depends_on_epoch(name, run.seed);
-  auto staff = options.with(run.concurrency);
+  auto staff = options.for_items(function->items_at_a_time).with(run.concurrency);
   staff.number = in.length() + 1;
   std::shared_ptr<concurrent_core> stage(
       new calling_stage<In, Out, Calls>(run, counters, staff, function));

@@ -57,11 +57,22 @@ struct concurrent_options {
   bool shares_cpus = false;
   std::optional<unsigned> buffer = {};
 
+  unsigned items_at_a_time = 1;  // that a call of the function takes
+
+  // With room for what the function takes.
+  concurrent_options for_items(unsigned at_a_time) const {
+    auto result = *this;
+    result.slots += std::size_t{workers} * (at_a_time - 1);
+    result.items_at_a_time = at_a_time;
+    return result;
+  }
+
   // With as much room behind the workers, if there is another number of them.
   concurrent_options with(std::optional<unsigned> other_workers) const {
     auto result = *this;
     if (!other_workers || workers == 0) return result;
-    result.slots = slots - workers + *other_workers;
+    result.slots = slots - std::size_t{workers} * items_at_a_time +
+                   std::size_t{*other_workers} * items_at_a_time;
     result.workers = *other_workers;
     result.tuned_by.reset();
     result.shares_cpus = false;
@@ -72,18 +83,19 @@ struct concurrent_options {
 // What one worker does with the items in the slots of a stage.
 class slot_calls {
  public:
-  explicit slot_calls(bool tells, bool makes_tasks) noexcept
-      : tells_memory(tells), are_tasks(makes_tasks) {}
+  slot_calls(bool tells, bool makes_tasks, unsigned at_a_time = 1) noexcept
+      : tells_memory(tells), are_tasks(makes_tasks), items_at_a_time(at_a_time) {}
   slot_calls(const slot_calls&) = delete;
   virtual ~slot_calls() = default;
 
-  // The name of the item that the function is called for; see kept_name.
-  virtual void keep_name(std::size_t slot) noexcept = 0;
-  virtual std::string text() const noexcept = 0;
+  // Of the items that the function is called for at a time, each has a number: 0, if it is one.
+  // Its name; see kept_name.
+  virtual void keep_name(std::size_t number, std::size_t slot) noexcept = 0;
+  virtual std::string name(std::size_t number) const noexcept = 0;
 
-  // A copy of the item, for another attempt; false if it cannot be copied.
-  virtual bool copy(std::size_t slot) = 0;
-  virtual void put_copy_back(std::size_t slot) noexcept = 0;
+  // A copy of it, for another attempt; false if it cannot be copied.
+  virtual bool copy(std::size_t number, std::size_t slot) = 0;
+  virtual void put_copy_back(std::size_t number, std::size_t slot) noexcept = 0;
 
   // What a call will take, if the function tells it.
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
@@ -95,8 +107,19 @@ class slot_calls {
   virtual bool start(const promise_base&, completion&) { return true; }
   virtual void finish(std::size_t) {}
 
+  // Calls a function that takes several items at a time, which takes their slots from `call`.
+  virtual void call(several_call&) {}
+
   const bool tells_memory;  // whether memory is to be waited for before a call
   const bool are_tasks;
+  const unsigned items_at_a_time;
+};
+
+// The name of an item that calls are made for.
+struct called_name {
+  std::string text() const { return calls.name(number); }
+  const slot_calls& calls;
+  std::size_t number = 0;
 };
 
 // What a limit of time says that it has ended.
@@ -131,6 +154,8 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     item_identity identity;
     clock::time_point begun;            // when the function was first called for the item
     clock::time_point started;          // when it was called last
+    clock::time_point next_attempt;     // if it waits for a worker to be tried again
+    unsigned attempts = 0;              // that have failed
     std::chrono::nanoseconds waited{};  // by its worker for memory, before that
     underway mark;
 
@@ -146,9 +171,21 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   class call_log {
    public:
     call_log(concurrent_core& stage, const context& surroundings);
-    void begin(slot_state& item, unsigned attempt);
-    // `pause` is what comes next, if the function is called for the item again.
-    void end(slot_state& item, const slot_calls& calls, std::optional<clock::duration> pause);
+
+    // The worker begins to compute, and ends.
+    void begin_call(clock::time_point now);
+    void end_call(clock::time_point now);
+
+    // The function gets an item, and has done with it. `track` is where spans of that item go.
+    void begin_item(slot_state& item, stage_track& track, clock::time_point now);
+    template <class Name>
+    void end_item(slot_state& item, const Name& name, stage_track& track, clock::time_point now) {
+      bool is_named = trace_ || stage_.counters_.slowest.take(now - item.started);
+      note(item, is_named ? name.text() : std::string(), track, now);
+    }
+
+    // The worker waits until an item may be tried again.
+    void begin_pause() noexcept { pause_.begin(clock::now()); }
     void end_pause() noexcept { pause_.end(clock::now()); }
 
     // Whether the worker has computed for so long that nearer work may go first now.
@@ -159,15 +196,20 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     }
 
    private:
+    void note(slot_state& item, std::string name, stage_track& track, clock::time_point now);
+
     concurrent_core& stage_;
     const context& surroundings_;
     lade::trace* trace_;
-    stage_track track_;
     call_time::caller busy_;
     call_time::caller pause_;
     cpu_sampler cpu_;
+    clock::time_point began_;
     clock::duration computed_{};  // in this turn
   };
+
+  // The items that a worker's function has been called for and has not ended.
+  class items_in_hand;
 
   concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
 
@@ -209,8 +251,10 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
 
   static task<> work_on(concurrent_core& self, const context& surroundings);
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
-  bool keep_for_retry(slot_calls& calls, std::size_t slot, unsigned attempt) const;
   void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
+
+  // For an item that is to be tried again later: by the first worker that is free then.
+  static task<> pause_before(const slot_state& item, call_log& log);
 
   // For a worker between two items: where it belongs, which changes when there are more reactors.
   executor* update_home(const context& worker) noexcept;
@@ -227,8 +271,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   // For the catch block of an attempt: the pause before the next, or nothing if it was the last,
   // with the substitute for the result. A substitute that cannot be copied fails the item.
   // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
-  std::optional<clock::duration> failed(std::size_t slot, std::string name, unsigned attempt,
-                                        bool may_retry);
+  std::optional<clock::duration> failed(std::size_t slot, std::string name, bool may_retry);
 
   std::shared_ptr<run_state> run_;
   stage_counters& counters_;

@@ -32,6 +32,7 @@ namespace detail {
 class slot_ring {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::size_t several = none - 1;  // for a worker: see take_more
 
   // `home` is where the feeder and the consumer run. Items are begun as long as what they take at
   // once will likely fit into `memory`. `behind` is the demand that the consumer serves.
@@ -54,6 +55,14 @@ class slot_ring {
   auto take_done(std::size_t freed) noexcept {
     return awaiter<&slot_ring::done_or_park>(*this, freed, home_);
   }
+
+  // For a worker that goes on with several slots. It takes another one that waits, if there is one,
+  // and finishes each by itself; then take_filled() gets `several` instead of a slot.
+  std::size_t take_more() noexcept;
+  void finish_early(std::size_t slot) noexcept;
+
+  // For a worker: the slot is to be worked on again, before all others.
+  void put_back(std::size_t slot) noexcept;
 
   // For the feeder: the slot needs no work; there is no more input.
   void fill_done(std::size_t slot) noexcept;
@@ -129,6 +138,11 @@ class slot_ring {
     std::size_t front() const noexcept { return (*this)[0]; }
     std::size_t operator[](std::size_t i) const noexcept { return slots_[place_of(i)]; }
     void push(std::size_t slot) noexcept { slots_[place_of(size_++)] = slot; }
+    void push_front(std::size_t slot) noexcept {
+      first_ = place_of(slots_.size() - 1);
+      slots_[first_] = slot;
+      ++size_;
+    }
     std::size_t pop() noexcept {
       auto slot = front();
       first_ = place_of(1);

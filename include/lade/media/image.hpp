@@ -8,12 +8,17 @@
 #include <lade/sample.hpp>
 #include <lade/task.hpp>
 #include <lade/tensor.hpp>
+#include <lade/waiting_items.hpp>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+
+namespace lade {
+class waiting_samples;
+}
 
 namespace lade::media {
 
@@ -147,6 +152,12 @@ class decode_image {
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
   tensor operator()(const sample& in, random draw = {}) const;
+
+  // For stages: decodes the images that wait, two JPEGs at a time. That takes about three quarters
+  // of the time of one after the other.
+  static constexpr unsigned items_at_a_time = 2;
+  void operator()(waiting_samples& waiting) const;
+  void operator()(waiting_items<sample, tensor>& waiting) const;
 
   // Reads and decodes the image that a reader has: a file, an object in a store, a member of an
   // archive. All of its bytes are read into memory of the caller's pool, and decoded by a thread of

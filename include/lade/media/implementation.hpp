@@ -16,6 +16,7 @@
 #include "../../../media/frame_reader.cpp"
 #include "../../../media/gif_reader.cpp"
 #include "../../../media/image.cpp"
+#include "../../../media/image_job.cpp"
 #include "../../../media/image_memory.cpp"
 #include "../../../media/image_reader.cpp"
 #include "../../../media/jpeg_arrays.cpp"

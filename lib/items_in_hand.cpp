@@ -1,0 +1,183 @@
+#include "items_in_hand.hpp"
+
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lade::detail {
+
+concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls* calls,
+                                              call_log& log, call_memory& memory,
+                                              const context& surroundings)
+    : stage_(stage), calls_(calls), log_(log), memory_(memory), surroundings_(surroundings) {
+  if (!calls) return;
+  items_.reserve(calls->items_at_a_time);
+  for (unsigned i = 0; i < calls->items_at_a_time; ++i)
+    items_.push_back(
+        std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters_)));
+}
+
+void concurrent_core::items_in_hand::begin_call(std::size_t slot) {
+  auto now = clock::now();
+  begin(0, slot, now);
+  log_.begin_call(now);
+}
+
+void concurrent_core::items_in_hand::keep_copy() { keep_copy(0); }
+
+bool concurrent_core::items_in_hand::end_call(const std::exception_ptr& thrown) {
+  auto now = clock::now();
+  log_.end_call(now);
+  auto slot = items_.front()->slot;
+  if (end(0, thrown, now)) return true;
+  stage_.drop_item(slot);
+  return false;
+}
+
+void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
+                                           clock::time_point now) {
+  auto& state = stage_.slots_[slot];
+  auto& taken = *items_[number];
+  taken.slot = slot;
+  taken.kept = false;
+  calls_->keep_name(number, slot);
+  taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
+                      state.attempts + 1);
+  log_.begin_item(state, taken.track, now);
+}
+
+void concurrent_core::items_in_hand::keep_copy(std::size_t number) {
+  auto& taken = *items_[number];
+  bool may_be_tried_again =
+      stage_.slots_[taken.slot].attempts + 1 < stage_.options_.policy.retry.attempts;
+  taken.kept = may_be_tried_again && calls_->copy(number, taken.slot);
+}
+
+// True if the item has been put back.
+bool concurrent_core::items_in_hand::end(std::size_t number, const std::exception_ptr& thrown,
+                                         clock::time_point now) {
+  auto& taken = *items_[number];
+  std::optional<clock::duration> pause;
+  taken.visit->leave(thrown);
+  taken.visit.reset();
+  if (thrown) {
+    stage_.drop_result(taken.slot);
+    try {
+      std::rethrow_exception(thrown);
+    } catch (...) {
+      pause = stage_.failed(taken.slot, calls_->name(number), taken.kept);
+    }
+  }
+  log_.end_item(stage_.slots_[taken.slot], called_name{*calls_, number}, taken.track, now);
+  if (pause) put_back(number, *pause);
+  taken.slot = none;
+  return pause.has_value();
+}
+
+void concurrent_core::items_in_hand::put_back(std::size_t number, clock::duration pause) {
+  auto slot = items_[number]->slot;
+  auto& state = stage_.slots_[slot];
+  auto now = clock::now();
+  calls_->put_copy_back(number, slot);
+  ++state.attempts;
+  state.next_attempt = now + pause;
+  state.note(item_overview::doing::pauses, now);
+  stage_.ring_.put_back(slot);
+}
+
+void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
+  first_ = first;
+  takes_more_ = true;
+  began_ = clock::now();
+  log_.begin_call(began_);
+  call_memory::entered inside(memory_);
+  std::exception_ptr thrown;
+  try {
+    calls_->call(*this);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  takes_more_ = false;
+  take();  // the first item, if the function has not
+  for (auto& each : items_)
+    if (each->slot != none) end_early(each->slot, thrown ? thrown : not_ended());
+  log_.end_call(clock::now());
+}
+
+std::exception_ptr concurrent_core::items_in_hand::not_ended() const {
+  return std::make_exception_ptr(
+      error(errc::invalid_argument, stage_.counters_.name(),
+            "the function has returned without ending an item that it has taken"));
+}
+
+std::size_t concurrent_core::items_in_hand::number_of(std::size_t slot) const noexcept {
+  auto at = std::ranges::find(items_, slot, [](auto& each) { return each->slot; });
+  return static_cast<std::size_t>(at - items_.begin());
+}
+
+std::size_t concurrent_core::items_in_hand::take() {
+  auto number = number_of(none);
+  if (number == items_.size()) return none;
+  while (true) {
+    auto slot = std::exchange(first_, none);
+    if (slot == none) slot = take_waiting();
+    if (slot == none) return none;
+    begin(number, slot, clock::now());
+    try {
+      keep_copy(number);
+      return slot;
+    } catch (...) {
+      end_early(slot, std::current_exception());
+    }
+  }
+}
+
+std::size_t concurrent_core::items_in_hand::take_waiting() {
+  if (!may_take_more()) return none;
+  auto slot = stage_.ring_.take_more();
+  if (slot == none) return none;
+  bool has_failed = stage_.slots_[slot].attempts > 0;
+  bool fits =
+      !has_failed && (!calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot)));
+  if (fits) return slot;
+  takes_more_ = false;  // that one is next, for whoever can wait: until it may be tried again, or
+  stage_.ring_.put_back(slot);  // for its memory
+  return none;
+}
+
+// A call may go on for a while, so that the function has a second item while there is one. Then it
+// ends where nearer work waits for the thread.
+bool concurrent_core::items_in_hand::may_take_more() const {
+  constexpr std::chrono::milliseconds turn{5};
+  if (!takes_more_ || surroundings_.stop.stop_requested()) return false;
+  if (stage_.run_->is_behind_with_failures()) return false;
+  return clock::now() - began_ < turn || !surroundings_.home->has_nearer(surroundings_.distance);
+}
+
+random concurrent_core::items_in_hand::draw(std::size_t slot) const {
+  return stage_.draws_(stage_.slots_[slot].identity);
+}
+
+void concurrent_core::items_in_hand::finish(std::size_t slot) {
+  try {
+    stage_.require_in_time(stage_.slots_[slot], surroundings_);
+  } catch (...) {
+    return end_early(slot, std::current_exception());
+  }
+  end_early(slot, nullptr);
+}
+
+void concurrent_core::items_in_hand::fail(std::size_t slot, const std::exception_ptr& why) {
+  end_early(slot, why);
+}
+
+void concurrent_core::items_in_hand::end_early(std::size_t slot, const std::exception_ptr& thrown) {
+  bool is_back = end(number_of(slot), thrown, clock::now());
+  memory_.end_item();
+  if (is_back) return;
+  stage_.drop_item(slot);
+  stage_.ring_.finish_early(slot);
+}
+
+}  // namespace lade::detail

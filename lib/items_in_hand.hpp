@@ -1,0 +1,69 @@
+// The items that a worker's function has been called for and has not ended.
+
+#pragma once
+
+#include <lade/detail/concurrent_core.hpp>
+#include <lade/detail/items.hpp>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace lade::detail {
+
+// Of one worker: one call after another, each for one item or for several. An item that has failed
+// and may be tried again is put back to those that wait for a worker.
+class concurrent_core::items_in_hand final : private several_call {
+ public:
+  // `calls` is null if items are not to be called for.
+  items_in_hand(concurrent_core& stage, slot_calls* calls, call_log& log, call_memory& memory,
+                const context& surroundings);
+
+  // The call for one item, which the worker makes between begin_call and end_call: with what it has
+  // thrown, or null. True if the item has been put back; otherwise its slot is the worker's still.
+  void begin_call(std::size_t slot);
+  void keep_copy();  // for another attempt; throws what copying the item throws
+  bool end_call(const std::exception_ptr& thrown);
+
+  // The call for the item in slot `first`, whose memory has been reserved, and for others that
+  // wait. All of their slots have been finished or put back when it returns.
+  void call_for_several(std::size_t first);
+
+ private:
+  struct item {
+    explicit item(stage_track on) noexcept : track(std::move(on)) {}
+
+    std::size_t slot = none;
+    bool kept = false;
+    std::optional<hooked_call> visit;
+    stage_track track;  // where its span goes in a trace: those of several overlap
+  };
+
+  std::size_t take() override;
+  random draw(std::size_t slot) const override;
+  void finish(std::size_t slot) override;
+  void fail(std::size_t slot, const std::exception_ptr& why) override;
+
+  bool may_take_more() const;
+  std::size_t take_waiting();
+  std::size_t number_of(std::size_t slot) const noexcept;
+  void begin(std::size_t number, std::size_t slot, clock::time_point now);
+  void keep_copy(std::size_t number);
+  bool end(std::size_t number, const std::exception_ptr& thrown, clock::time_point now);
+  void end_early(std::size_t slot, const std::exception_ptr& thrown);
+  std::exception_ptr not_ended() const;
+  void put_back(std::size_t number, clock::duration pause);
+
+  concurrent_core& stage_;
+  slot_calls* calls_;
+  call_log& log_;
+  call_memory& memory_;
+  const context& surroundings_;
+  std::vector<std::unique_ptr<item>> items_;
+  std::size_t first_ = none;   // until the function takes it
+  bool takes_more_ = false;    // whether the function may have others beside it
+  clock::time_point began_{};  // the call for several
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,112 @@
+// An image on its way from its file to its tensor.
+
+#pragma once
+
+#include "crop.hpp"
+#include "decoders.hpp"
+
+#include <lade/media/image.hpp>
+#include <lade/random.hpp>
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace lade::media {
+
+// What an image of that size becomes.
+tensor_spec spec_of(const image_options& options, int width, int height);
+
+// Frees the decoders of the thread at its end, if an image or its result was large: most images are
+// small, and a pool has many threads.
+class scratch_release {
+ public:
+  scratch_release() = default;
+  scratch_release(const scratch_release&) = delete;
+  scratch_release& operator=(const scratch_release&) = delete;
+  ~scratch_release() {
+    if (large_) decoders::release();
+  }
+
+  void note(int width, int height) noexcept {
+    large_ = large_ || image_reader::is_large(width, height);
+  }
+
+ private:
+  bool large_ = false;
+};
+
+// One image after another, with one lane of the thread's decoders, in two steps: begin() reads the
+// header and says where the pixels go, finish() decodes them. Images of other jobs may be begun and
+// finished in between.
+class image_job {
+ public:
+  // Where the tensor of an image is: known when its size is. `doing` is the beginning of errors.
+  using slot_of = std::function<tensor(const tensor_spec& spec, std::string_view doing)>;
+
+  // Counts images that were decoded in spite of a warning in `warnings`.
+  image_job(decoders& worker, image_lane& lane, const image_options& options,
+            std::atomic<std::uint64_t>& warnings, scratch_release& at_end) noexcept
+      : worker_(worker), lane_(lane), options_(options), warnings_(warnings), at_end_(at_end) {}
+  image_job(const image_job&) = delete;
+  ~image_job() { close(); }
+
+  // `in` outlives the image's job. Throws what decode_image throws; then there is nothing to
+  // finish.
+  void begin(const sample& in, random draw, slot_of slot);
+
+  // Whether the image is one that can be decoded together with another.
+  bool is_quick() const noexcept { return way_ != way::by_reader; }
+
+  // Decodes the image, and meanwhile that of another job that has begun, as far as both are quick.
+  // Gives the tensor. Throws what decode_image throws.
+  tensor finish(image_job* other);
+
+ private:
+  // How the pixels come: from a reader of decoders, or by the lane's quick_jpeg as the colours of
+  // the image, as its luma alone, or as planes that are resized before they are converted.
+  enum class way : std::uint8_t { by_reader, quick_colours, quick_luma, quick_planes };
+
+  class closer {
+   public:
+    explicit closer(image_job& job) noexcept : job_(job) {}
+    closer(const closer&) = delete;
+    ~closer() { job_.close(); }
+
+   private:
+    image_job& job_;
+  };
+
+  way begin_quickly();
+  way quick_way(const image_crop& crop) const;
+  void begin_quick_planes(image_crop crop);
+  void begin_writing(const image_crop& crop);
+  bool decode_quickly(image_job* other);
+  void decode_by_reader();
+  void decode_pixels(image_reader& reader, const image_crop& crop);
+  void decode_rows(image_reader& reader, const image_crop& crop);
+  void decode_planes(image_crop crop);
+  image_crop crop_of(int width, int height);
+  void make_slot(const image_crop& crop);
+  void close() noexcept;
+
+  decoders& worker_;
+  image_lane& lane_;
+  const image_options& options_;
+  std::atomic<std::uint64_t>& warnings_;
+  scratch_release& at_end_;
+
+  // Of the image.
+  std::string doing_;
+  image_file file_;
+  random draw_;
+  slot_of slot_of_;
+  image_reader* reader_ = nullptr;
+  way way_ = way::by_reader;
+  tensor slot_;
+};
+
+}  // namespace lade::media
