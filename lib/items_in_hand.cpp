@@ -59,7 +59,7 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
                                          clock::time_point now) {
   auto& taken = *items_[number];
   std::optional<clock::duration> pause;
-  taken.visit->leave(thrown);
+  if (taken.visit) taken.visit->leave(thrown);  // not again, if it could not be ended for memory
   taken.visit.reset();
   if (thrown) {
     stage_.drop_result(taken.slot);

@@ -25,6 +25,13 @@ static int reduction_of(const image_crop& crop) {
   return 1;
 }
 
+// The same part of an image of 1 / `reduction` of the size.
+static image_crop shrunk(image_crop crop, int reduction, int width, int height) {
+  crop.x = coarser(crop.x, {.size = width, .step = static_cast<double>(reduction)});
+  crop.y = coarser(crop.y, {.size = height, .step = static_cast<double>(reduction)});
+  return crop;
+}
+
 // Planes are decoded in full width from the top, rows only where they are wanted: planes win where
 // that is most of the image, or where libjpeg shrinks them.
 static bool planes_are_faster(const image_crop& crop, int width, int height) {
@@ -73,11 +80,12 @@ static void decode_luma(image_lane& lane) {
   lane.resize.run(luma, 1, lane.writer);
 }
 
-static void decode_yuv(image_lane& lane) {
-  auto& jpeg = lane.jpeg;
-  quick_component_rows y(jpeg, 0, lane.resize.luma().columns.first());
-  quick_component_rows cb(jpeg, 1, lane.resize.chroma().columns.first());
-  quick_component_rows cr(jpeg, 2, lane.resize.chroma().columns.first());
+// From rows of Y, Cb and Cr.
+template <class Rows, class Jpeg>
+static void decode_yuv(image_lane& lane, Jpeg& jpeg) {
+  Rows y(jpeg, 0, lane.resize.luma().columns.first());
+  Rows cb(jpeg, 1, lane.resize.chroma().columns.first());
+  Rows cr(jpeg, 2, lane.resize.chroma().columns.first());
   lane.resize.run_yuv(y, cb, cr, lane.writer);
 }
 
@@ -140,14 +148,11 @@ image_job::way image_job::quick_way(const image_crop& crop) const {
              : way::quick_colours;
 }
 
-void image_job::begin_quick_planes(image_crop crop) {
+void image_job::begin_quick_planes(const image_crop& crop) {
   auto& jpeg = lane_.jpeg;
   const int reduction = reduction_of(crop);
   jpeg.reduce(reduction);
-  const double step = reduction;
-  crop.x = coarser(crop.x, {.size = jpeg.columns(0).size, .step = step});
-  crop.y = coarser(crop.y, {.size = jpeg.rows(0, jpeg.height()).size, .step = step});
-  begin_writing(crop);
+  begin_writing(shrunk(crop, reduction, jpeg.columns(0).size, jpeg.rows(0, jpeg.height()).size));
   const auto luma = part_of(lane_.resize.luma());
   const auto across = jpeg.columns(1), down = jpeg.rows(1, luma.bottom);
   lane_.resize.plan_chroma(across, down);
@@ -187,7 +192,7 @@ bool image_job::decode_quickly(image_job* other) {
   try {
     if (way_ == way::quick_colours) decode_colours(lane_);
     if (way_ == way::quick_luma) decode_luma(lane_);
-    if (way_ == way::quick_planes) decode_yuv(lane_);
+    if (way_ == way::quick_planes) decode_yuv<quick_component_rows>(lane_, lane_.jpeg);
     return true;
   } catch (const not_quick&) {
     return false;
@@ -220,20 +225,15 @@ void image_job::decode_rows(image_reader& reader, const image_crop& crop) {
   lane_.resize.run(reader, channels, lane_.writer);
 }
 
-void image_job::decode_planes(image_crop crop) {
+void image_job::decode_planes(const image_crop& crop) {
+  auto& jpeg = worker_.jpeg;
   const int reduction = reduction_of(crop);
-  worker_.jpeg.start_planes(reduction);
-  const auto& luma = worker_.jpeg.plane(0);
-  const double step = reduction;
-  crop.x = coarser(crop.x, {.size = luma.x.size, .step = step});
-  crop.y = coarser(crop.y, {.size = luma.y.size, .step = step});
-  begin_writing(crop);
-  worker_.jpeg.end_planes(lane_.resize.luma().rows.last());
-  lane_.resize.plan_chroma(worker_.jpeg.plane(1).x, worker_.jpeg.plane(1).y);
-  plane_rows y(worker_.jpeg, 0, lane_.resize.luma().columns.first());
-  plane_rows cb(worker_.jpeg, 1, lane_.resize.chroma().columns.first());
-  plane_rows cr(worker_.jpeg, 2, lane_.resize.chroma().columns.first());
-  lane_.resize.run_yuv(y, cb, cr, lane_.writer);
+  jpeg.start_planes(reduction);
+  const auto& luma = jpeg.plane(0);
+  begin_writing(shrunk(crop, reduction, luma.x.size, luma.y.size));
+  jpeg.end_planes(lane_.resize.luma().rows.last());
+  lane_.resize.plan_chroma(jpeg.plane(1).x, jpeg.plane(1).y);
+  decode_yuv<plane_rows>(lane_, jpeg);
 }
 
 image_crop image_job::crop_of(int width, int height) {

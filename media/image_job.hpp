@@ -82,13 +82,13 @@ class image_job {
 
   way begin_quickly();
   way quick_way(const image_crop& crop) const;
-  void begin_quick_planes(image_crop crop);
+  void begin_quick_planes(const image_crop& crop);
   void begin_writing(const image_crop& crop);
   bool decode_quickly(image_job* other);
   void decode_by_reader();
   void decode_pixels(image_reader& reader, const image_crop& crop);
   void decode_rows(image_reader& reader, const image_crop& crop);
-  void decode_planes(image_crop crop);
+  void decode_planes(const image_crop& crop);
   image_crop crop_of(int width, int height);
   void make_slot(const image_crop& crop);
   void close() noexcept;

@@ -4,6 +4,8 @@
 #include "colours.hpp"
 #include "jpeg_reader.hpp"
 
+#include "jpeg_axis.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <new>
@@ -159,13 +161,12 @@ void jpeg_reader::read_row(std::uint8_t* out) {
   if (inks) convert_inks(cmyk_.data(), static_cast<int>(jpeg_.output_width), channels_, out);
 }
 
-// One axis of a plane of blocks decoded to `block` samples. Where colour is half as fine as luma,
-// the exact way smooths it when it doubles it: weights 1, 3, 3, 1, whose variance of 3/4 pixels is
-// that of a triangle of half width sqrt(6 * 3/4) pixels. So do we.
-static coarse_axis coarse_jpeg_axis(int luma_factor, int factor, int luma_block, int block) {
+// One axis of a plane of blocks decoded to `block` samples.
+static coarse_axis axis_of_blocks(JDIMENSION size, int luma_factor, int factor, int luma_block,
+                                  int block) {
   const double pixels = static_cast<double>(luma_factor) / factor * DCTSIZE / block;
-  const double blur = luma_factor == 2 * factor ? std::sqrt(4.5) / pixels : 0;
-  return {.step = pixels * luma_block / DCTSIZE, .blur = blur};
+  return jpeg_axis(static_cast<int>(size), pixels * luma_block / DCTSIZE, pixels,
+                   luma_factor == 2 * factor);
 }
 
 void jpeg_reader::start_planes(int reduction) {
@@ -185,12 +186,12 @@ void jpeg_reader::start_planes(int reduction) {
     plane_data_[i] = plane_memory(i, stride * rows);
     planes_[i] = {.data = plane_data_[i],
                   .stride = static_cast<std::ptrdiff_t>(stride),
-                  .x = coarse_jpeg_axis(luma.h_samp_factor, component.h_samp_factor,
-                                        luma.DCT_scaled_size, component.DCT_scaled_size),
-                  .y = coarse_jpeg_axis(luma.v_samp_factor, component.v_samp_factor,
-                                        luma.DCT_scaled_size, component.DCT_scaled_size)};
-    planes_[i].x.size = static_cast<int>(component.downsampled_width);
-    planes_[i].y.size = static_cast<int>(component.downsampled_height);
+                  .x = axis_of_blocks(component.downsampled_width, luma.h_samp_factor,
+                                      component.h_samp_factor, luma.DCT_scaled_size,
+                                      component.DCT_scaled_size),
+                  .y = axis_of_blocks(component.downsampled_height, luma.v_samp_factor,
+                                      component.v_samp_factor, luma.DCT_scaled_size,
+                                      component.DCT_scaled_size)};
   }
 }
 

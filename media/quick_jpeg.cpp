@@ -1,7 +1,8 @@
 #include "quick_jpeg.hpp"
 
+#include "jpeg_axis.hpp"
+
 #include <algorithm>
-#include <cmath>
 
 namespace lade::media {
 
@@ -14,26 +15,14 @@ const std::uint8_t* quick_jpeg::component_row(std::size_t component, int y) {
   return image_.plane_row(component, y);
 }
 
-// One axis of a component whose samples are `pixels` pixels apart, and one for `step` of the first.
-// Where components are stored half as fine, the exact way smooths them when it doubles them:
-// weights 1, 3, 3, 1, whose variance of 3/4 pixels is that of a triangle of half width sqrt(6 *
-// 3/4) pixels.
-static coarse_axis quick_axis(int size, int step, int factor, int pixels) {
-  return {.size = size,
-          .step = static_cast<double>(step),
-          .blur = factor == 2 ? std::sqrt(4.5) / pixels : 0};
-}
-
 coarse_axis quick_jpeg::columns(std::size_t component) const noexcept {
-  const int factor = component == 0 ? 1 : image_.headers().across;
-  return quick_axis(image_.plane_width(component), image_.columns_of_first(component), factor,
-                    image_.pixels_across(component));
+  return jpeg_axis(image_.plane_width(component), image_.columns_of_first(component),
+                   image_.pixels_across(component), component > 0 && image_.headers().across == 2);
 }
 
 coarse_axis quick_jpeg::rows(std::size_t component, int bottom) const noexcept {
-  const int factor = component == 0 ? 1 : image_.headers().down;
-  return quick_axis(image_.rows_above(component, bottom), image_.rows_of_first(component), factor,
-                    image_.pixels_down(component));
+  return jpeg_axis(image_.rows_above(component, bottom), image_.rows_of_first(component),
+                   image_.pixels_down(component), component > 0 && image_.headers().down == 2);
 }
 
 void quick_jpeg::start_colours(int kept) {

@@ -164,7 +164,7 @@ def add_peers(group, peers):
 def peers_group():
     group = Group("peers", "lade against other loaders, each at its documented best", memory=True)
     group.same = ("images", "elements")
-    gates = {"train": 1.9, "resize": 1.4, "resize fast": 1.7, "val": 1.4, "val fast": 1.7}
+    gates = {"train": 2.7, "resize": 2.0, "resize fast": 2.8, "val": 2.4, "val fast": 3.0}
     for name in gates:
         group.commands[f"lade {name}"] = loader("loader_bench", LOADERS[name], 2)
     peers, others = add_peers(group, PEERS), add_peers(group, OTHER_FILTERS)
