@@ -59,7 +59,7 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
                                          clock::time_point now) {
   auto& taken = *items_[number];
   std::optional<clock::duration> pause;
-  if (taken.visit) taken.visit->leave(thrown);  // not again, if it could not be ended for memory
+  taken.visit->leave(thrown);
   taken.visit.reset();
   if (thrown) {
     stage_.drop_result(taken.slot);
@@ -159,7 +159,7 @@ random concurrent_core::items_in_hand::draw(std::size_t slot) const {
   return stage_.draws_(stage_.slots_[slot].identity);
 }
 
-void concurrent_core::items_in_hand::finish(std::size_t slot) {
+void concurrent_core::items_in_hand::finish(std::size_t slot) noexcept {
   try {
     stage_.require_in_time(stage_.slots_[slot], surroundings_);
   } catch (...) {
@@ -168,12 +168,23 @@ void concurrent_core::items_in_hand::finish(std::size_t slot) {
   end_early(slot, nullptr);
 }
 
-void concurrent_core::items_in_hand::fail(std::size_t slot, const std::exception_ptr& why) {
+void concurrent_core::items_in_hand::fail(std::size_t slot,
+                                          const std::exception_ptr& why) noexcept {
   end_early(slot, why);
 }
 
-void concurrent_core::items_in_hand::end_early(std::size_t slot, const std::exception_ptr& thrown) {
-  bool is_back = end(number_of(slot), thrown, clock::now());
+// What cannot be recorded for want of memory ends the run: the function has nothing to do with
+// that.
+void concurrent_core::items_in_hand::end_early(std::size_t slot,
+                                               const std::exception_ptr& thrown) noexcept {
+  auto number = number_of(slot);
+  bool is_back = false;
+  try {
+    is_back = end(number, thrown, clock::now());
+  } catch (...) {
+    stage_.slots_[slot].failure = std::current_exception();
+    items_[number]->slot = none;
+  }
   memory_.end_item();
   if (is_back) return;
   stage_.drop_item(slot);

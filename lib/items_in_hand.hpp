@@ -42,8 +42,8 @@ class concurrent_core::items_in_hand final : private several_call {
 
   std::size_t take() override;
   random draw(std::size_t slot) const override;
-  void finish(std::size_t slot) override;
-  void fail(std::size_t slot, const std::exception_ptr& why) override;
+  void finish(std::size_t slot) noexcept override;
+  void fail(std::size_t slot, const std::exception_ptr& why) noexcept override;
 
   bool may_take_more() const;
   std::size_t take_waiting();
@@ -51,7 +51,7 @@ class concurrent_core::items_in_hand final : private several_call {
   void begin(std::size_t number, std::size_t slot, clock::time_point now);
   void keep_copy(std::size_t number);
   bool end(std::size_t number, const std::exception_ptr& thrown, clock::time_point now);
-  void end_early(std::size_t slot, const std::exception_ptr& thrown);
+  void end_early(std::size_t slot, const std::exception_ptr& thrown) noexcept;
   std::exception_ptr not_ended() const;
   void put_back(std::size_t number, clock::duration pause);
 

@@ -35,8 +35,8 @@ class several_call {
   virtual random draw(std::size_t slot) const = 0;
 
   // Each ends the item: its result is in the slot, or there is none; it has failed.
-  virtual void finish(std::size_t slot) = 0;
-  virtual void fail(std::size_t slot, const std::exception_ptr& why) = 0;
+  virtual void finish(std::size_t slot) noexcept = 0;
+  virtual void fail(std::size_t slot, const std::exception_ptr& why) noexcept = 0;
 
  protected:
   ~several_call() = default;
