@@ -28,6 +28,9 @@ LOADERS = {
 }
 
 
+OWN_DECODER = " --decoder lade"  # of the bare loop, where the decoder is not what is compared
+
+
 def loader(program, options, threads, images=IMAGES, batch=256):
     return (
         f"{{bin}}/{program} --dir {{corpus}} {options} --threads {threads}"
@@ -39,7 +42,8 @@ def instructions_group():
     about = "instructions of an image by callgrind: AVX2, one thread, no io_uring"
     group = Group("instructions", about, deterministic=True)
     for name in ("val", "val fast", "train", "resize", "resize fast"):
-        for who, program in {"lade": "loader_bench", "bare": "bare_loop_avx2"}.items():
+        programs = {"lade": "loader_bench", "bare": "bare_loop_avx2" + OWN_DECODER}
+        for who, program in programs.items():
             group.commands[f"{who} {name}"] = (
                 f"{{python}} {{here}}/instructions.py --images 32 160 {{bin}}/{program}"
                 f" --dir {{corpus}} {LOADERS[name]} --threads 1 --batch 32"
@@ -51,18 +55,23 @@ def instructions_group():
 
 
 def limit_group():
-    group = Group("limit", "lade against a bare loop that does the same without a library")
+    about = "lade against a bare loop that does the same, with the same decoder and libjpeg-turbo"
+    group = Group("limit", about)
     group.same = ("images", "elements")
     for threads in (1, 2):
         for name in ("val", "val fast", "train"):
             ours, theirs = f"lade {name} {threads}", f"bare {name} {threads}"
             group.commands[ours] = loader("loader_bench", LOADERS[name], threads)
-            group.commands[theirs] = loader("bare_loop", LOADERS[name], threads)
+            group.commands[theirs] = loader("bare_loop" + OWN_DECODER, LOADERS[name], threads)
             group.base.append(theirs)
             for figure in ("images_per_cpu_s", "images_per_s"):
                 what = f"{name}, {threads} thread{'s' * (threads > 1)}"
                 counted = (f"lade {name}", f"bare {name}")
                 group.rows.append(Row(what, ours, [theirs], figure, 0.95, counted=counted))
+    for name in ("val", "val fast", "train"):
+        theirs = f"libjpeg-turbo {name} 1"
+        group.commands[theirs] = loader("bare_loop", LOADERS[name], 1)
+        group.rows.append(Row(f"{name}, 1 thread", f"lade {name} 1", [theirs], "images_per_cpu_s"))
     return group
 
 
@@ -73,7 +82,7 @@ def cores_group():
     for name in ("val", "train"):
         ours, theirs = f"lade {name}", f"bare {name}"
         group.commands[ours] = loader("loader_bench", LOADERS[name], cores, images=cores * IMAGES)
-        bare = loader("bare_loop", LOADERS[name], 1)
+        bare = loader("bare_loop" + OWN_DECODER, LOADERS[name], 1)
         group.commands[theirs] = f"{{python}} {{here}}/side_by_side.py {cores} {bare}"
         group.base.append(theirs)
         what = f"{name}, {cores} CPUs"

@@ -67,28 +67,33 @@ using libjpeg_planes = std::array<libjpeg_plane, 3>;
 inline void read_raw_rows(jpeg_decompress_struct& jpeg, libjpeg_planes& planes) {
   std::array<std::array<JSAMPROW, 32>, 3> rows;
   JSAMPARRAY arrays[] = {rows[0].data(), rows[1].data(), rows[2].data()};
-  const auto lines = static_cast<JDIMENSION>(jpeg.max_v_samp_factor * DCTSIZE);
+  const auto lines = static_cast<JDIMENSION>(jpeg.max_v_samp_factor * jpeg.min_DCT_scaled_size);
   const std::size_t above = jpeg.output_scanline / lines;
   for (std::size_t c = 0; c < std::size_t(jpeg.num_components); ++c) {
-    const auto count = std::size_t(jpeg.comp_info[c].v_samp_factor) * DCTSIZE;
+    const auto& component = jpeg.comp_info[c];
+    const auto count = std::size_t(component.v_samp_factor * component.DCT_scaled_size);
     for (std::size_t y = 0; y < count; ++y)
       rows[c][y] = planes[c].samples.data() + (above * count + y) * planes[c].stride;
   }
   jpeg_read_raw_data(&jpeg, arrays, lines);
 }
 
-// Stored samples. False if libjpeg has warned.
-inline bool read_libjpeg_planes(std::span<const std::byte> file, libjpeg_planes& planes) {
+// Stored samples, at 1 / `reduction` of the size. False if libjpeg has warned.
+inline bool read_libjpeg_planes(std::span<const std::byte> file, libjpeg_planes& planes,
+                                int reduction = 1) {
   libjpeg_run run;
   return run.over(file, [&](jpeg_decompress_struct& jpeg) {
     jpeg.raw_data_out = TRUE;
     jpeg.out_color_space = jpeg.jpeg_color_space;
+    jpeg.scale_num = 1;
+    jpeg.scale_denom = unsigned(reduction);
     jpeg_start_decompress(&jpeg);
     for (std::size_t c = 0; c < std::size_t(jpeg.num_components); ++c) {
       const auto& component = jpeg.comp_info[c];
-      planes[c].stride = std::size_t{component.width_in_blocks} * DCTSIZE;
+      const auto side = std::size_t(component.DCT_scaled_size);
+      planes[c].stride = component.width_in_blocks * side;
       const auto blocks = component.height_in_blocks + unsigned(component.v_samp_factor);
-      planes[c].samples.assign(planes[c].stride * blocks * DCTSIZE, 0);
+      planes[c].samples.assign(planes[c].stride * blocks * side, 0);
     }
     while (jpeg.output_scanline < jpeg.output_height) read_raw_rows(jpeg, planes);
   });
