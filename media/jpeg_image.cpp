@@ -11,9 +11,13 @@ static std::uint64_t bit_position(const std::uint8_t* at) noexcept {
 static int ceil_divide(int a, int b) noexcept { return (a + b - 1) / b; }
 
 bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables) {
-  begun_ = false;
-  damaged_ = false;
-  headers_ = {};
+  close();
+  if (prepare(file, tables)) return true;
+  close();
+  return false;
+}
+
+bool jpeg_image::prepare(std::span<const std::byte> file, jpeg_table_cache& tables) {
   const auto headers = read_jpeg_headers(file);
   if (!headers) return false;
   headers_ = *headers;
@@ -272,10 +276,12 @@ bool jpeg_image::decode(int y, jpeg_image* other) {
 
 void jpeg_image::close() noexcept {
   begun_ = false;
+  damaged_ = false;
   scan_.end_image();
   samples_.end_image();
   dc_ = {};
   ac_ = {};
+  headers_ = {};  // has views of the file
 }
 
 }  // namespace lade::media

@@ -79,7 +79,7 @@ class jpeg_image {
   // How many rows of a component belong to the MCUs with the rows of the image above `bottom`.
   int rows_above(std::size_t c, int bottom) const noexcept;
 
-  // Frees what belongs to this image alone.
+  // Frees what belongs to this image alone, and forgets its headers.
   void close() noexcept;
 
  private:
@@ -89,6 +89,7 @@ class jpeg_image {
     int rows = 1;
   };
 
+  bool prepare(std::span<const std::byte> file, jpeg_table_cache& tables);
   unsigned restarts() const noexcept;  // as many as the headers promise
   bool unstuff(std::span<const std::uint8_t> bytes);
   bool find_tables(jpeg_table_cache& tables);

@@ -309,6 +309,24 @@ TEST_F(JpegImage, ScansThatEndElsewhereThanTheImageAreRefused) {
   EXPECT_FALSE(refused(more));  // behind the end of the image
 }
 
+TEST_F(JpegImage, NothingOfAFileIsKeptBehindItsEnd) {
+  jpeg_image image;
+  const auto expect_nothing = [&] {
+    for (const auto& component : image.headers().components) {
+      EXPECT_TRUE(component.dc.counts.empty() && component.dc.symbols.empty());
+      EXPECT_TRUE(component.ac.counts.empty() && component.ac.symbols.empty());
+    }
+  };
+  auto file = make.file(40, 30, {});
+  ASSERT_TRUE(image.open(file, tables));
+  ASSERT_FALSE(image.headers().components[0].dc.counts.empty());
+  image.close();
+  expect_nothing();
+  file.resize(file.size() - 2);
+  ASSERT_FALSE(image.open(file, tables));
+  expect_nothing();
+}
+
 // What decode_image makes of a file, and of the same file with bytes between its segments, which
 // libjpeg skips and lade's own decoder refuses.
 TEST_F(JpegImage, DecodeImageMakesTheSameOfFilesThatAreRefused) {
