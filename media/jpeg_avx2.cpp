@@ -38,6 +38,11 @@ LADE_TARGET static inline vector multiply_add(vector a, vector b) {
   return _mm256_madd_epi16(a, b);
 }
 
+LADE_TARGET static inline vector absolute_16(vector x) { return _mm256_abs_epi16(x); }
+LADE_TARGET static inline vector add_unsigned_16(vector a, vector b) {
+  return _mm256_adds_epu16(a, b);
+}
+
 LADE_TARGET static inline vector bits_both(vector a, vector b) { return _mm256_and_si256(a, b); }
 LADE_TARGET static inline vector bits_either(vector a, vector b) { return _mm256_or_si256(a, b); }
 LADE_TARGET static inline vector bits_differ(vector a, vector b) { return _mm256_xor_si256(a, b); }
@@ -91,6 +96,12 @@ LADE_TARGET static inline vector pick_odd_32(vector a, vector b) {
       _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xdd));
 }
 
+// Of 4 x 4 bytes in each lane, rows become columns.
+LADE_TARGET static inline vector transpose_4_bytes(vector x) {
+  return _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                                    0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)));
+}
+
 LADE_TARGET static inline vector load_in_each_lane(const std::int16_t* in) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
 }
@@ -109,6 +120,11 @@ LADE_TARGET static inline void store_bytes(vector words, std::uint8_t* out) {
 LADE_TARGET static inline bool all_within(vector x, int most) {
   const auto beyond =
       bits_either(_mm256_cmpgt_epi16(x, all_16(most)), _mm256_cmpgt_epi16(all_16(-most), x));
+  return _mm256_testz_si256(beyond, beyond) != 0;
+}
+
+LADE_TARGET static inline bool all_at_most_16(vector x, int most) {
+  const auto beyond = _mm256_subs_epu16(x, all_16(most));
   return _mm256_testz_si256(beyond, beyond) != 0;
 }
 
@@ -204,7 +220,9 @@ namespace lade::media {
 
 const jpeg_kernels avx2_jpeg{.unstuff = plain_unstuff,
                              .entropy = &bmi2_entropy,
-                             .transform = jpeg_avx2::transform,
+                             .transform = jpeg_avx2::transform<jpeg_avx2::transform_few>,
+                             .transform_to_4 = jpeg_avx2::transform<jpeg_avx2::reduce_few<4>>,
+                             .transform_to_2 = jpeg_avx2::transform<jpeg_avx2::reduce_few<2>>,
                              .double_columns = jpeg_avx2::double_columns,
                              .double_both = jpeg_avx2::double_both,
                              .double_rows = jpeg_avx2::double_rows,

@@ -46,6 +46,11 @@ LADE_TARGET static inline vector multiply_add(vector a, vector b) {
   return _mm512_madd_epi16(a, b);
 }
 
+LADE_TARGET static inline vector absolute_16(vector x) { return _mm512_abs_epi16(x); }
+LADE_TARGET static inline vector add_unsigned_16(vector a, vector b) {
+  return _mm512_adds_epu16(a, b);
+}
+
 LADE_TARGET static inline vector bits_both(vector a, vector b) { return _mm512_and_si512(a, b); }
 LADE_TARGET static inline vector bits_either(vector a, vector b) { return _mm512_or_si512(a, b); }
 LADE_TARGET static inline vector bits_differ(vector a, vector b) { return _mm512_xor_si512(a, b); }
@@ -99,6 +104,12 @@ LADE_TARGET static inline vector pick_odd_32(vector a, vector b) {
       _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
 }
 
+// Of 4 x 4 bytes in each lane, rows become columns.
+LADE_TARGET static inline vector transpose_4_bytes(vector x) {
+  return _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6,
+                                                                     10, 14, 3, 7, 11, 15)));
+}
+
 LADE_TARGET static inline vector load_in_each_lane(const std::int16_t* in) {
   return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
 }
@@ -115,6 +126,10 @@ LADE_TARGET static inline void store_bytes(vector words, std::uint8_t* out) {
 LADE_TARGET static inline bool all_within(vector x, int most) {
   return (_mm512_cmpgt_epi16_mask(x, all_16(most)) | _mm512_cmpgt_epi16_mask(all_16(-most), x)) ==
          0;
+}
+
+LADE_TARGET static inline bool all_at_most_16(vector x, int most) {
+  return _mm512_cmpgt_epu16_mask(x, all_16(most)) == 0;
 }
 
 // The first and the second half of each block.
@@ -226,7 +241,9 @@ namespace lade::media {
 
 const jpeg_kernels avx512_jpeg{.unstuff = jpeg_avx512::unstuff,
                                .entropy = &bmi2_entropy,
-                               .transform = jpeg_avx512::transform,
+                               .transform = jpeg_avx512::transform<jpeg_avx512::transform_few>,
+                               .transform_to_4 = jpeg_avx512::transform<jpeg_avx512::reduce_few<4>>,
+                               .transform_to_2 = jpeg_avx512::transform<jpeg_avx512::reduce_few<2>>,
                                .double_columns = jpeg_avx512::double_columns,
                                .double_both = jpeg_avx512::double_both,
                                .double_rows = jpeg_avx512::double_rows,

@@ -230,6 +230,15 @@ void jpeg_image::place_blocks() noexcept {
   }
 }
 
+static jpeg_transform transform_to(int side, const jpeg_kernels& kernels) noexcept {
+  switch (side) {
+    case 8: return kernels.transform;
+    case 4: return kernels.transform_to_4;
+    case 2: return kernels.transform_to_2;
+    default: return transform_to_1;
+  }
+}
+
 void jpeg_image::transform_component(std::size_t c) noexcept {
   std::array<const std::int16_t*, most_blocks> blocks;
   std::array<std::uint8_t*, most_blocks> out;
@@ -242,7 +251,7 @@ void jpeg_image::transform_component(std::size_t c) noexcept {
     blocks[i] = blocks_[c][i].coefficients;
     out[i] = first + blocks_[c][i].samples;
   }
-  const auto transform = side == 8 ? kernels_->transform : reduced_transform(side);
+  const auto transform = transform_to(side, *kernels_);
   damaged_ |= !transform(blocks.data(), static_cast<int>(count),
                          headers_.components[c].quantisation.data(), out.data(), plane.stride);
 }

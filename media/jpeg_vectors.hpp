@@ -35,12 +35,12 @@ LADE_TARGET static inline wide_vectors weighted(int a, vector x, int b, vector y
   return {multiply_add(interleave_low_16(x, y), by), multiply_add(interleave_high_16(x, y), by)};
 }
 
-// x * 2^13, and half a unit of what is shifted out.
-template <int shift>
+// x * 2^bits + half a unit of what is shifted out.
+template <int shift, int bits = 13>
 LADE_TARGET static inline wide_vectors widened(vector x) {
   const auto round = all_32(1 << (shift - 1));
-  return {add_32(shift_right_32<3>(interleave_low_16(zero(), x)), round),
-          add_32(shift_right_32<3>(interleave_high_16(zero(), x)), round)};
+  return {add_32(shift_right_32<16 - bits>(interleave_low_16(zero(), x)), round),
+          add_32(shift_right_32<16 - bits>(interleave_high_16(zero(), x)), round)};
 }
 
 template <int shift>
@@ -91,6 +91,35 @@ LADE_TARGET static inline void transform_low_lines(vector pairs_02, vector pairs
   put(3, -4433 - 6270, 9633 - 7373, 9633 - 16069);
 }
 
+// Eight values to four: see transform_line_to_4 in jpeg_kernels.cpp.
+template <int shift>
+LADE_TARGET static inline void transform_lines_to_4(const vector* x, wide_vectors* out) {
+  const auto mean = widened<shift, 14>(x[0]), even = weighted(15137, x[2], -6270, x[6]);
+  const auto outer = add(weighted(20995, x[1], 7373, x[3]), weighted(-4926, x[5], -4176, x[7]));
+  const auto inner = add(weighted(8697, x[1], -17799, x[3]), weighted(11893, x[5], -1730, x[7]));
+  out[0] = add(add(mean, even), outer);
+  out[1] = add(subtract(mean, even), inner);
+  out[2] = subtract(subtract(mean, even), inner);
+  out[3] = subtract(add(mean, even), outer);
+}
+
+// The same to two.
+template <int shift>
+LADE_TARGET static inline void transform_lines_to_2(const vector* x, wide_vectors* out) {
+  const auto mean = widened<shift, 15>(x[0]);
+  const auto odd = add(weighted(29692, x[1], -10426, x[3]), weighted(6967, x[5], -5906, x[7]));
+  out[0] = add(mean, odd);
+  out[1] = subtract(mean, odd);
+}
+
+template <int side, int shift>
+LADE_TARGET static inline void transform_lines_to(const vector* x, wide_vectors* out) {
+  if constexpr (side == 4)
+    transform_lines_to_4<shift>(x, out);
+  else
+    transform_lines_to_2<shift>(x, out);
+}
+
 // Rows become columns, in each lane.
 LADE_TARGET static inline void transpose_lanes(vector* x) {
   vector pairs[8], fours[8];
@@ -131,16 +160,20 @@ LADE_TARGET static inline void store_blocks(const vector* x, std::uint8_t* const
       std::memcpy(out[block] + y * stride, rows[y / 2] + 16 * block + 8 * (y % 2), 8);
 }
 
-// What the whole transform makes of blocks that have only a mean.
-LADE_TARGET static inline void fill_blocks(const std::int16_t* const* blocks,
-                                           std::int16_t quantisation, std::uint8_t* const* out,
-                                           std::ptrdiff_t stride) {
+// What the transforms make of blocks that have only a mean. False if one is larger than `most`.
+template <int side>
+LADE_TARGET static inline bool fill_blocks(const std::int16_t* const* blocks,
+                                           std::int16_t quantisation, int most,
+                                           std::uint8_t* const* out, std::ptrdiff_t stride) {
+  bool exact = true;
   for (int i = 0; i < blocks_at_once; ++i) {
     const int mean = static_cast<std::int16_t>(blocks[i][0] * quantisation);
     const int sample = (mean + 4) >> 3;
     const int cut = sample < -128 ? -128 : sample > 127 ? 127 : sample;
-    for (int y = 0; y < 8; ++y) std::memset(out[i] + y * stride, cut + 128, 8);
+    for (int y = 0; y < side; ++y) std::memset(out[i] + y * stride, cut + 128, side);
+    exact &= -most <= mean && mean <= most;
   }
+  return exact;
 }
 
 // Dequantises and transforms blocks of which only the 4 x 4 lowest frequencies are not 0.
@@ -193,30 +226,71 @@ LADE_TARGET static bool transform_few(const std::int16_t* const* blocks,
   const auto used = load_zigzag(blocks, zigzag);
   if (used == jpeg_used::all) return transform_all(zigzag, quantisation, out, stride);
   if (used == jpeg_used::low) return transform_low_blocks(zigzag, quantisation, out, stride);
-  fill_blocks(blocks, quantisation[0], out, stride);
-  bool exact = true;
-  for (int i = 0; i < blocks_at_once; ++i)
-    exact &= std::abs(static_cast<std::int16_t>(blocks[i][0] * quantisation[0])) <= 8191;
+  return fill_blocks<8>(blocks, quantisation[0], 8191, out, stride);
+}
+
+// Whether no column is so large that something would be cut off: see columns_are_small in
+// jpeg_kernels.cpp.
+LADE_TARGET static inline bool columns_are_small(const vector* x) {
+  auto sums = absolute_16(x[0]);
+  for (int i = 1; i < 8; ++i) sums = add_unsigned_16(sums, absolute_16(x[i]));
+  return all_at_most_16(sums, 4096);
+}
+
+// Stores 4 x 4 or 2 x 2 samples of each block.
+template <int side>
+LADE_TARGET static inline void store_small_blocks(vector samples, std::uint8_t* const* out,
+                                                  std::ptrdiff_t stride) {
+  alignas(sizeof(vector)) std::uint8_t rows[sizeof(vector)];
+  store(bits_differ(samples, all_8(-128)), rows);
+  for (int block = 0; block < blocks_at_once; ++block)
+    for (int y = 0; y < side; ++y)
+      std::memcpy(out[block] + y * stride, rows + 16 * block + 4 * y, side);
+}
+
+// To 4 x 4 or 2 x 2 samples.
+template <int side>
+LADE_TARGET static bool reduce_few(const std::int16_t* const* blocks,
+                                   const std::int16_t* quantisation, std::uint8_t* const* out,
+                                   std::ptrdiff_t stride) {
+  constexpr int most = 4096, more = side == 4 ? 1 : 2;  // bits of a smaller scale
+  zigzag_vectors zigzag;
+  if (load_zigzag(blocks, zigzag) == jpeg_used::mean)
+    return fill_blocks<side>(blocks, quantisation[0], most, out, stride);
+  vector x[8];
+  rows_of_zigzag(zigzag, x);
+  for (int i = 0; i < 8; ++i) x[i] = multiply_16(x[i], load_in_each_lane(quantisation + 8 * i));
+  const bool exact = columns_are_small(x);
+  wide_vectors lines[4] = {};
+  transform_lines_to<side, 11 + more>(x, lines);
+  for (int i = 0; i < 8; ++i) x[i] = i < side ? narrowed<11 + more>(lines[i % side]) : zero();
+  transpose_lanes(x);
+  transform_lines_to<side, 18 + more>(x, lines);
+  vector columns[4];  // with the rows in the lower half of each lane
+  for (int i = 0; i < 4; ++i) columns[i] = shift_right_32<18 + more>(lines[i].low);
+  const auto bytes = pack_16(pack_32(columns[0], columns[1]), pack_32(columns[2], columns[3]));
+  store_small_blocks<side>(transpose_4_bytes(bytes), out, stride);
   return exact;
 }
 
+template <auto few>
 LADE_TARGET static bool transform(const std::int16_t* const* blocks, int count,
                                   const std::int16_t* quantisation, std::uint8_t* const* out,
                                   std::ptrdiff_t stride) {
   bool exact = true;
   for (; count >= blocks_at_once; count -= blocks_at_once) {
-    exact &= transform_few(blocks, quantisation, out, stride);
+    exact &= few(blocks, quantisation, out, stride);
     blocks += blocks_at_once;
     out += blocks_at_once;
   }
   if (count == 0) return exact;
-  const std::int16_t* few[blocks_at_once];
-  std::uint8_t* few_out[blocks_at_once];
+  const std::int16_t* rest[blocks_at_once];
+  std::uint8_t* rest_out[blocks_at_once];
   for (int i = 0; i < blocks_at_once; ++i) {  // the last one several times
-    few[i] = blocks[i < count ? i : count - 1];
-    few_out[i] = out[i < count ? i : count - 1];
+    rest[i] = blocks[i < count ? i : count - 1];
+    rest_out[i] = out[i < count ? i : count - 1];
   }
-  return transform_few(few, quantisation, few_out, stride) && exact;
+  return few(rest, quantisation, rest_out, stride) && exact;
 }
 
 static constexpr int samples_at_once = sizeof(vector) / 2;
