@@ -143,10 +143,12 @@ static constexpr std::array<std::int16_t, 32> high_coefficients = [] {
 LADE_TARGET static inline jpeg_used load_zigzag(const std::int16_t* const* blocks,
                                                 zigzag_vectors& zigzag) {
   auto* const x = zigzag.eighths;
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i)
     x[i] = _mm256_set_m128i(_mm_load_si128(reinterpret_cast<const __m128i*>(blocks[1] + 8 * i)),
                             _mm_load_si128(reinterpret_cast<const __m128i*>(blocks[0] + 8 * i)));
   auto high = bits_either(bits_either(x[4], x[5]), bits_either(x[6], x[7]));
+#pragma GCC unroll 8
   for (int i = 1; i < 4; ++i)
     high = bits_either(high, bits_both(x[i], load_in_each_lane(high_coefficients.data() + 8 * i)));
   high = bits_either(high, bits_both(x[0], load_in_each_lane(high_coefficients.data())));

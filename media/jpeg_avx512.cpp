@@ -147,6 +147,7 @@ static constexpr std::uint64_t high_coefficients = [] {
 
 LADE_TARGET static inline jpeg_used load_zigzag(const std::int16_t* const* blocks,
                                                 zigzag_vectors& zigzag) {
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
     zigzag.first[i] = _mm512_load_si512(blocks[i]);
     zigzag.second[i] = _mm512_load_si512(blocks[i] + 32);
@@ -191,6 +192,7 @@ LADE_TARGET static inline void rows_of_zigzag(const zigzag_vectors& zigzag, vect
   const auto upper = _mm512_loadu_si512(upper_rows.data());
   const auto lower = _mm512_loadu_si512(lower_rows.data());
   vector top[4], bottom[4];
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
     top[i] = _mm512_permutex2var_epi16(zigzag.first[i], upper, zigzag.second[i]);
     bottom[i] = _mm512_permutex2var_epi16(zigzag.first[i], lower, zigzag.second[i]);
@@ -203,6 +205,7 @@ LADE_TARGET static inline void rows_of_zigzag(const zigzag_vectors& zigzag, vect
 LADE_TARGET static inline void pairs_of_zigzag(const zigzag_vectors& zigzag, vector* x) {
   const auto places = _mm512_loadu_si512(low_pairs.data());
   vector pairs[4];
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) pairs[i] = _mm512_permutexvar_epi16(places, zigzag.first[i]);
   const auto a = _mm512_shuffle_i32x4(pairs[0], pairs[1], 0x44);
   const auto b = _mm512_shuffle_i32x4(pairs[2], pairs[3], 0x44);

@@ -6,7 +6,8 @@
 //   add_16, ...            operations on all lanes, named by the bits of an element
 //   load_zigzag, ...       those for which the instruction sets are too different
 //
-// Both packs saturate. Interleaving and picking keep to the lanes.
+// Both packs saturate. Interleaving and picking keep to the lanes. Loops over vectors are unrolled
+// by pragmas: at -O2, GCC keeps arrays of them in memory otherwise.
 
 namespace lade::media::LADE_VECTORS {
 
@@ -123,15 +124,19 @@ LADE_TARGET static inline void transform_lines_to(const vector* x, wide_vectors*
 // Rows become columns, in each lane.
 LADE_TARGET static inline void transpose_lanes(vector* x) {
   vector pairs[8], fours[8];
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
     pairs[2 * i] = interleave_low_16(x[2 * i], x[2 * i + 1]);
     pairs[2 * i + 1] = interleave_high_16(x[2 * i], x[2 * i + 1]);
   }
+#pragma GCC unroll 8
   for (int i = 0; i < 2; ++i)
+#pragma GCC unroll 8
     for (int j = 0; j < 2; ++j) {
       fours[4 * i + 2 * j] = interleave_low_32(pairs[4 * i + j], pairs[4 * i + 2 + j]);
       fours[4 * i + 2 * j + 1] = interleave_high_32(pairs[4 * i + j], pairs[4 * i + 2 + j]);
     }
+#pragma GCC unroll 8
   for (int j = 0; j < 4; ++j) {
     x[2 * j] = interleave_low_64(fours[j], fours[4 + j]);
     x[2 * j + 1] = interleave_high_64(fours[j], fours[4 + j]);
@@ -156,6 +161,7 @@ LADE_TARGET static inline void store_blocks(const vector* x, std::uint8_t* const
   store(bits_differ(interleave_low_32(left_1, right_1), centre), rows[2]);
   store(bits_differ(interleave_high_32(left_1, right_1), centre), rows[3]);
   for (int block = 0; block < blocks_at_once; ++block)
+#pragma GCC unroll 8
     for (int y = 0; y < 8; ++y)
       std::memcpy(out[block] + y * stride, rows[y / 2] + 16 * block + 8 * (y % 2), 8);
 }
@@ -166,10 +172,12 @@ LADE_TARGET static inline bool fill_blocks(const std::int16_t* const* blocks,
                                            std::int16_t quantisation, int most,
                                            std::uint8_t* const* out, std::ptrdiff_t stride) {
   bool exact = true;
+#pragma GCC unroll 8
   for (int i = 0; i < blocks_at_once; ++i) {
     const int mean = static_cast<std::int16_t>(blocks[i][0] * quantisation);
     const int sample = (mean + 4) >> 3;
     const int cut = sample < -128 ? -128 : sample > 127 ? 127 : sample;
+#pragma GCC unroll 8
     for (int y = 0; y < side; ++y) std::memset(out[i] + y * stride, cut + 128, side);
     exact &= -most <= mean && mean <= most;
   }
@@ -183,14 +191,17 @@ LADE_TARGET static inline bool transform_low_blocks(const zigzag_vectors& zigzag
                                                     std::ptrdiff_t stride) {
   vector pairs[2], rows[8], x[8];
   pairs_of_zigzag(zigzag, pairs);
+#pragma GCC unroll 8
   for (std::size_t i = 0; i < 2; ++i) {
     alignas(16) std::array<std::int16_t, 8> by;
+#pragma GCC unroll 8
     for (std::size_t j = 0; j < 8; ++j) by[j] = quantisation[jpeg_low_pairs[i][j]];
     pairs[i] = multiply_16(pairs[i], load_in_each_lane(by.data()));
   }
   const bool exact = all_within(bits_both(pairs[0], all_32(0xffff)), 8191);
   transform_low_lines<11>(pairs[0], pairs[1], rows);
   vector columns_02[2], columns_13[2];  // pairs of the upper four rows and of the lower ones
+#pragma GCC unroll 8
   for (int i = 0; i < 2; ++i) {
     const auto upper = pack_32(rows[4 * i], rows[4 * i + 1]);
     const auto lower = pack_32(rows[4 * i + 2], rows[4 * i + 3]);
@@ -200,6 +211,7 @@ LADE_TARGET static inline bool transform_low_blocks(const zigzag_vectors& zigzag
   vector upper[8], lower[8];
   transform_low_lines<18>(columns_02[0], columns_13[0], upper);
   transform_low_lines<18>(columns_02[1], columns_13[1], lower);
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) x[i] = pack_32(upper[i], lower[i]);
   store_blocks(x, out, stride);
   return exact;
@@ -210,6 +222,7 @@ LADE_TARGET static inline bool transform_all(const zigzag_vectors& zigzag,
                                              std::uint8_t* const* out, std::ptrdiff_t stride) {
   vector x[8];
   rows_of_zigzag(zigzag, x);
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) x[i] = multiply_16(x[i], load_in_each_lane(quantisation + 8 * i));
   const bool exact = all_within(x[0], 8191);
   transform_lines<11>(x);
@@ -233,6 +246,7 @@ LADE_TARGET static bool transform_few(const std::int16_t* const* blocks,
 // jpeg_kernels.cpp.
 LADE_TARGET static inline bool columns_are_small(const vector* x) {
   auto sums = absolute_16(x[0]);
+#pragma GCC unroll 8
   for (int i = 1; i < 8; ++i) sums = add_unsigned_16(sums, absolute_16(x[i]));
   return all_at_most_16(sums, 4096);
 }
@@ -244,6 +258,7 @@ LADE_TARGET static inline void store_small_blocks(vector samples, std::uint8_t* 
   alignas(sizeof(vector)) std::uint8_t rows[sizeof(vector)];
   store(bits_differ(samples, all_8(-128)), rows);
   for (int block = 0; block < blocks_at_once; ++block)
+#pragma GCC unroll 8
     for (int y = 0; y < side; ++y)
       std::memcpy(out[block] + y * stride, rows + 16 * block + 4 * y, side);
 }
@@ -259,14 +274,17 @@ LADE_TARGET static bool reduce_few(const std::int16_t* const* blocks,
     return fill_blocks<side>(blocks, quantisation[0], most, out, stride);
   vector x[8];
   rows_of_zigzag(zigzag, x);
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) x[i] = multiply_16(x[i], load_in_each_lane(quantisation + 8 * i));
   const bool exact = columns_are_small(x);
   wide_vectors lines[4] = {};
   transform_lines_to<side, 11 + more>(x, lines);
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) x[i] = i < side ? narrowed<11 + more>(lines[i % side]) : zero();
   transpose_lanes(x);
   transform_lines_to<side, 18 + more>(x, lines);
   vector columns[4];  // with the rows in the lower half of each lane
+#pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) columns[i] = shift_right_32<18 + more>(lines[i].low);
   const auto bytes = pack_16(pack_32(columns[0], columns[1]), pack_32(columns[2], columns[3]));
   store_small_blocks<side>(transpose_4_bytes(bytes), out, stride);
@@ -286,6 +304,7 @@ LADE_TARGET static bool transform(const std::int16_t* const* blocks, int count,
   if (count == 0) return exact;
   const std::int16_t* rest[blocks_at_once];
   std::uint8_t* rest_out[blocks_at_once];
+#pragma GCC unroll 8
   for (int i = 0; i < blocks_at_once; ++i) {  // the last one several times
     rest[i] = blocks[i < count ? i : count - 1];
     rest_out[i] = out[i < count ? i : count - 1];
