@@ -2,10 +2,13 @@
 
 #if defined(__x86_64__)
 
+#include "jpeg_low_frequencies.hpp"
+
 #include <immintrin.h>
 
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 // GCC 12 takes the undefined operands of its own intrinsics for mistakes.
@@ -15,15 +18,205 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
-#define LADE_AVX512 \
+#define LADE_TARGET \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2")))
+#define LADE_VECTORS jpeg_avx512
 
-namespace lade::media {
+namespace lade::media::jpeg_avx512 {
+
+using vector = __m512i;
+static constexpr int blocks_at_once = 4;
+
+LADE_TARGET static inline vector zero() { return _mm512_setzero_si512(); }
+LADE_TARGET static inline vector all_8(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
+LADE_TARGET static inline vector all_16(int x) { return _mm512_set1_epi16(static_cast<short>(x)); }
+LADE_TARGET static inline vector all_32(int x) { return _mm512_set1_epi32(x); }
+
+LADE_TARGET static inline vector add_16(vector a, vector b) { return _mm512_add_epi16(a, b); }
+LADE_TARGET static inline vector add_32(vector a, vector b) { return _mm512_add_epi32(a, b); }
+LADE_TARGET static inline vector subtract_16(vector a, vector b) { return _mm512_sub_epi16(a, b); }
+LADE_TARGET static inline vector subtract_32(vector a, vector b) { return _mm512_sub_epi32(a, b); }
+LADE_TARGET static inline vector multiply_16(vector a, vector b) {
+  return _mm512_mullo_epi16(a, b);
+}
+LADE_TARGET static inline vector multiply_high_16(vector a, vector b) {
+  return _mm512_mulhi_epi16(a, b);
+}
+LADE_TARGET static inline vector multiply_add(vector a, vector b) {
+  return _mm512_madd_epi16(a, b);
+}
+
+LADE_TARGET static inline vector absolute_16(vector x) { return _mm512_abs_epi16(x); }
+LADE_TARGET static inline vector add_unsigned_16(vector a, vector b) {
+  return _mm512_adds_epu16(a, b);
+}
+
+LADE_TARGET static inline vector bits_both(vector a, vector b) { return _mm512_and_si512(a, b); }
+LADE_TARGET static inline vector bits_either(vector a, vector b) { return _mm512_or_si512(a, b); }
+LADE_TARGET static inline vector bits_differ(vector a, vector b) { return _mm512_xor_si512(a, b); }
+
+template <int by>
+LADE_TARGET static inline vector shift_left_16(vector x) {
+  return _mm512_slli_epi16(x, by);
+}
+template <int by>
+LADE_TARGET static inline vector shift_right_16(vector x) {
+  return _mm512_srli_epi16(x, by);
+}
+template <int by>
+LADE_TARGET static inline vector shift_right_32(vector x) {
+  return _mm512_srai_epi32(x, by);
+}
+LADE_TARGET static inline vector halve_16(vector x) { return _mm512_srai_epi16(x, 1); }
+
+LADE_TARGET static inline vector pack_16(vector a, vector b) { return _mm512_packs_epi16(a, b); }
+LADE_TARGET static inline vector pack_32(vector a, vector b) { return _mm512_packs_epi32(a, b); }
+LADE_TARGET static inline vector interleave_low_8(vector a, vector b) {
+  return _mm512_unpacklo_epi8(a, b);
+}
+LADE_TARGET static inline vector interleave_high_8(vector a, vector b) {
+  return _mm512_unpackhi_epi8(a, b);
+}
+LADE_TARGET static inline vector interleave_low_16(vector a, vector b) {
+  return _mm512_unpacklo_epi16(a, b);
+}
+LADE_TARGET static inline vector interleave_high_16(vector a, vector b) {
+  return _mm512_unpackhi_epi16(a, b);
+}
+LADE_TARGET static inline vector interleave_low_32(vector a, vector b) {
+  return _mm512_unpacklo_epi32(a, b);
+}
+LADE_TARGET static inline vector interleave_high_32(vector a, vector b) {
+  return _mm512_unpackhi_epi32(a, b);
+}
+LADE_TARGET static inline vector interleave_low_64(vector a, vector b) {
+  return _mm512_unpacklo_epi64(a, b);
+}
+LADE_TARGET static inline vector interleave_high_64(vector a, vector b) {
+  return _mm512_unpackhi_epi64(a, b);
+}
+LADE_TARGET static inline vector pick_even_32(vector a, vector b) {
+  return _mm512_castps_si512(
+      _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88));
+}
+LADE_TARGET static inline vector pick_odd_32(vector a, vector b) {
+  return _mm512_castps_si512(
+      _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
+}
+
+// Of 4 x 4 bytes in each lane, rows become columns.
+LADE_TARGET static inline vector transpose_4_bytes(vector x) {
+  return _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6,
+                                                                     10, 14, 3, 7, 11, 15)));
+}
+
+LADE_TARGET static inline vector load_in_each_lane(const std::int16_t* in) {
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+LADE_TARGET static inline vector load_words(const std::uint8_t* in) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+}
+LADE_TARGET static inline void store(vector x, std::uint8_t* out) { _mm512_storeu_si512(out, x); }
+// Words to bytes, saturated.
+LADE_TARGET static inline void store_bytes(vector words, std::uint8_t* out) {
+  const auto positive = _mm512_max_epi16(words, zero());
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtusepi16_epi8(positive));
+}
+
+LADE_TARGET static inline bool all_within(vector x, int most) {
+  return (_mm512_cmpgt_epi16_mask(x, all_16(most)) | _mm512_cmpgt_epi16_mask(all_16(-most), x)) ==
+         0;
+}
+
+LADE_TARGET static inline bool all_at_most_16(vector x, int most) {
+  return _mm512_cmpgt_epu16_mask(x, all_16(most)) == 0;
+}
+
+// The first and the second half of each block.
+struct zigzag_vectors {
+  vector first[4];
+  vector second[4];
+};
+
+// Bit k: whether it is not among the lowest frequencies.
+static constexpr std::uint64_t high_coefficients = [] {
+  std::uint64_t high = 0;
+  for (std::size_t k = 0; k < 64; ++k) high |= std::uint64_t{!is_low_frequency(k)} << k;
+  return high;
+}();
+
+LADE_TARGET static inline jpeg_used load_zigzag(const std::int16_t* const* blocks,
+                                                zigzag_vectors& zigzag) {
+#pragma GCC unroll 8
+  for (int i = 0; i < 4; ++i) {
+    zigzag.first[i] = _mm512_load_si512(blocks[i]);
+    zigzag.second[i] = _mm512_load_si512(blocks[i] + 32);
+  }
+  const auto any = [](const vector* x) LADE_TARGET {
+    const auto all = bits_either(bits_either(x[0], x[1]), bits_either(x[2], x[3]));
+    return std::uint64_t{_mm512_test_epi16_mask(all, all)};
+  };
+  const auto used = any(zigzag.first) | any(zigzag.second) << 32;
+  if ((used & high_coefficients) != 0) return jpeg_used::all;
+  return used > 1 ? jpeg_used::low : jpeg_used::mean;
+}
+
+// Places in zigzag order of lanes that lie side by side.
+template <std::size_t count>
+static constexpr std::array<std::int16_t, 32> zigzag_places(
+    const std::array<jpeg_lane, count>& lanes, std::size_t first) {
+  std::array<std::int16_t, 32> places{};
+  for (std::size_t i = 0; i < 32 && first + i / 8 < count; ++i)
+    places[i] = static_cast<std::int16_t>(zigzag_index(lanes[first + i / 8][i % 8]));
+  return places;
+}
+
+static constexpr auto upper_rows = zigzag_places(jpeg_rows, 0);
+static constexpr auto lower_rows = zigzag_places(jpeg_rows, 4);
+static constexpr auto low_pairs = zigzag_places(jpeg_low_pairs, 0);
+
+// Four rows of four blocks, a block in each, become four rows of all blocks: a block in each lane
+// of 128 bits.
+LADE_TARGET static inline void four_lanes_of_blocks(const vector* blocks, vector* rows) {
+  const auto a = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0x88);
+  const auto b = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0xdd);
+  const auto c = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0x88);
+  const auto d = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0xdd);
+  rows[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+  rows[1] = _mm512_shuffle_i32x4(b, d, 0x88);
+  rows[2] = _mm512_shuffle_i32x4(a, c, 0xdd);
+  rows[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
+}
+
+LADE_TARGET static inline void rows_of_zigzag(const zigzag_vectors& zigzag, vector* x) {
+  const auto upper = _mm512_loadu_si512(upper_rows.data());
+  const auto lower = _mm512_loadu_si512(lower_rows.data());
+  vector top[4], bottom[4];
+#pragma GCC unroll 8
+  for (int i = 0; i < 4; ++i) {
+    top[i] = _mm512_permutex2var_epi16(zigzag.first[i], upper, zigzag.second[i]);
+    bottom[i] = _mm512_permutex2var_epi16(zigzag.first[i], lower, zigzag.second[i]);
+  }
+  four_lanes_of_blocks(top, x);
+  four_lanes_of_blocks(bottom, x + 4);
+}
+
+// Two lanes of each block become two of all blocks.
+LADE_TARGET static inline void pairs_of_zigzag(const zigzag_vectors& zigzag, vector* x) {
+  const auto places = _mm512_loadu_si512(low_pairs.data());
+  vector pairs[4];
+#pragma GCC unroll 8
+  for (int i = 0; i < 4; ++i) pairs[i] = _mm512_permutexvar_epi16(places, zigzag.first[i]);
+  const auto a = _mm512_shuffle_i32x4(pairs[0], pairs[1], 0x44);
+  const auto b = _mm512_shuffle_i32x4(pairs[2], pairs[3], 0x44);
+  x[0] = _mm512_shuffle_i32x4(a, b, 0x88);
+  x[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
+}
 
 // 64 bytes at a time, as long as there is no marker among them. The last ones, and those that end
 // with a 0xff, are left to the plain loop.
-LADE_AVX512 static const std::uint8_t* unstuff_avx512(const std::uint8_t* from,
-                                                      const std::uint8_t* end, std::uint8_t*& to) {
+LADE_TARGET static const std::uint8_t* unstuff(const std::uint8_t* from, const std::uint8_t* end,
+                                               std::uint8_t*& to) {
   std::uint64_t after = 0;  // bit 0: whether the byte before was 0xff
   for (; end - from >= 64; from += 64) {
     const auto bytes = _mm512_loadu_si512(from);
@@ -43,295 +236,26 @@ LADE_AVX512 static const std::uint8_t* unstuff_avx512(const std::uint8_t* from,
   return plain_unstuff(from, end, to);
 }
 
-// A pair of factors for _mm512_madd_epi16.
-LADE_AVX512 static inline __m512i factors(int low, int high) {
-  return _mm512_set1_epi32((low & 0xffff) | static_cast<int>(static_cast<unsigned>(high) << 16));
-}
+}  // namespace lade::media::jpeg_avx512
 
-// 32-bit values of 32 lanes: those that unpacklo and unpackhi make of 16-bit ones.
-struct wide_lanes {
-  __m512i low;
-  __m512i high;
-};
+#include "jpeg_vectors.hpp"
 
-LADE_AVX512 static inline wide_lanes add(const wide_lanes& a, const wide_lanes& b) {
-  return {_mm512_add_epi32(a.low, b.low), _mm512_add_epi32(a.high, b.high)};
-}
+namespace lade::media {
 
-LADE_AVX512 static inline wide_lanes subtract(const wide_lanes& a, const wide_lanes& b) {
-  return {_mm512_sub_epi32(a.low, b.low), _mm512_sub_epi32(a.high, b.high)};
-}
-
-// a * x + b * y.
-LADE_AVX512 static inline wide_lanes weighted(int a, __m512i x, int b, __m512i y) {
-  const auto by = factors(a, b);
-  return {_mm512_madd_epi16(_mm512_unpacklo_epi16(x, y), by),
-          _mm512_madd_epi16(_mm512_unpackhi_epi16(x, y), by)};
-}
-
-// x * 2^13, and half a unit of what is shifted out.
-template <int shift>
-LADE_AVX512 static inline wide_lanes widened(__m512i x) {
-  const auto zero = _mm512_setzero_si512(), round = _mm512_set1_epi32(1 << (shift - 1));
-  const auto scaled = [&](__m512i upper) LADE_AVX512 {
-    return _mm512_add_epi32(_mm512_srai_epi32(upper, 3), round);
-  };
-  return {scaled(_mm512_unpacklo_epi16(zero, x)), scaled(_mm512_unpackhi_epi16(zero, x))};
-}
-
-template <int shift>
-LADE_AVX512 static inline __m512i narrowed(const wide_lanes& x) {
-  return _mm512_packs_epi32(_mm512_srai_epi32(x.low, shift), _mm512_srai_epi32(x.high, shift));
-}
-
-// The transform along one axis of 32 lines at a time: see transform_line in jpeg_kernels.cpp.
-template <int shift>
-LADE_AVX512 static inline void transform_lines(__m512i* x) {
-  const auto even_2 = weighted(4433, x[2], 4433 - 15137, x[6]);
-  const auto even_3 = weighted(4433 + 6270, x[2], 4433, x[6]);
-  const auto even_0 = widened<shift>(_mm512_add_epi16(x[0], x[4]));
-  const auto even_1 = widened<shift>(_mm512_sub_epi16(x[0], x[4]));
-
-  const auto sum_73 = _mm512_add_epi16(x[7], x[3]), sum_51 = _mm512_add_epi16(x[5], x[1]);
-  const auto z3 = weighted(9633 - 16069, sum_73, 9633, sum_51);
-  const auto z4 = weighted(9633, sum_73, 9633 - 3196, sum_51);
-  const auto odd_0 = add(weighted(2446 - 7373, x[7], -7373, x[1]), z3);
-  const auto odd_1 = add(weighted(16819 - 20995, x[5], -20995, x[3]), z4);
-  const auto odd_2 = add(weighted(-20995, x[5], 25172 - 20995, x[3]), z3);
-  const auto odd_3 = add(weighted(-7373, x[7], 12299 - 7373, x[1]), z4);
-
-  const auto put = [x](int i, const wide_lanes& even, const wide_lanes& odd) LADE_AVX512 {
-    x[i] = narrowed<shift>(add(even, odd));
-    x[7 - i] = narrowed<shift>(subtract(even, odd));
-  };
-  put(0, add(even_0, even_3), odd_3);
-  put(1, add(even_1, even_2), odd_2);
-  put(2, subtract(even_1, even_2), odd_1);
-  put(3, subtract(even_0, even_3), odd_0);
-}
-
-// Place of coefficient i of a block, row by row, in zigzag order.
-struct zigzag_places {
-  alignas(64) std::array<std::int16_t, 64> places{};
-  constexpr zigzag_places() {
-    for (std::size_t k = 0; k < 64; ++k) places[jpeg_zigzag[k]] = static_cast<std::int16_t>(k);
-  }
-};
-static constexpr zigzag_places rows_of_zigzag;
-
-// Four rows of four blocks, a block in each, become four rows of all blocks: a block in each lane
-// of 128 bits.
-LADE_AVX512 static inline void lanes_of_blocks(const __m512i* blocks, __m512i* rows) {
-  const auto a = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0x88);
-  const auto b = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0xdd);
-  const auto c = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0x88);
-  const auto d = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0xdd);
-  rows[0] = _mm512_shuffle_i32x4(a, c, 0x88);
-  rows[1] = _mm512_shuffle_i32x4(b, d, 0x88);
-  rows[2] = _mm512_shuffle_i32x4(a, c, 0xdd);
-  rows[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
-}
-
-// Rows become columns, in each lane.
-LADE_AVX512 static inline void transpose_lanes(__m512i* x) {
-  __m512i pairs[8], fours[8];
-  for (int i = 0; i < 4; ++i) {
-    pairs[2 * i] = _mm512_unpacklo_epi16(x[2 * i], x[2 * i + 1]);
-    pairs[2 * i + 1] = _mm512_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
-  }
-  for (int i = 0; i < 2; ++i)
-    for (int j = 0; j < 2; ++j) {
-      fours[4 * i + 2 * j] = _mm512_unpacklo_epi32(pairs[4 * i + j], pairs[4 * i + 2 + j]);
-      fours[4 * i + 2 * j + 1] = _mm512_unpackhi_epi32(pairs[4 * i + j], pairs[4 * i + 2 + j]);
-    }
-  for (int j = 0; j < 4; ++j) {
-    x[2 * j] = _mm512_unpacklo_epi64(fours[j], fours[4 + j]);
-    x[2 * j + 1] = _mm512_unpackhi_epi64(fours[j], fours[4 + j]);
-  }
-}
-
-// Stores columns of samples as bytes, row by row.
-LADE_AVX512 static inline void store_blocks(const __m512i* x, std::uint8_t* const* out,
-                                            std::ptrdiff_t stride) {
-  const auto a = _mm512_packs_epi16(x[0], x[4]), b = _mm512_packs_epi16(x[1], x[5]);
-  const auto c = _mm512_packs_epi16(x[2], x[6]), d = _mm512_packs_epi16(x[3], x[7]);
-  const auto ac_low = _mm512_unpacklo_epi8(a, c), ac_high = _mm512_unpackhi_epi8(a, c);
-  const auto bd_low = _mm512_unpacklo_epi8(b, d), bd_high = _mm512_unpackhi_epi8(b, d);
-  const auto left_0 = _mm512_unpacklo_epi8(ac_low, bd_low);
-  const auto left_1 = _mm512_unpackhi_epi8(ac_low, bd_low);
-  const auto right_0 = _mm512_unpacklo_epi8(ac_high, bd_high);
-  const auto right_1 = _mm512_unpackhi_epi8(ac_high, bd_high);
-  const auto centre = _mm512_set1_epi8(-128);
-  alignas(64) std::uint8_t rows[4][64];  // two rows of each block
-  const auto put = [&](int i, __m512i samples) LADE_AVX512 {
-    _mm512_store_si512(rows[i], _mm512_xor_si512(samples, centre));
-  };
-  put(0, _mm512_unpacklo_epi32(left_0, right_0));
-  put(1, _mm512_unpackhi_epi32(left_0, right_0));
-  put(2, _mm512_unpacklo_epi32(left_1, right_1));
-  put(3, _mm512_unpackhi_epi32(left_1, right_1));
-  for (int block = 0; block < 4; ++block)
-    for (int y = 0; y < 8; ++y)
-      std::memcpy(out[block] + y * stride, rows[y / 2] + 16 * block + 8 * (y % 2), 8);
-}
-
-// What the whole transform makes of blocks that have only a mean.
-LADE_AVX512 static void fill_blocks(const std::int16_t* const* blocks, std::int16_t quantisation,
-                                    std::uint8_t* const* out, std::ptrdiff_t stride) {
-  for (int i = 0; i < 4; ++i) {
-    const int mean = static_cast<std::int16_t>(blocks[i][0] * quantisation);
-    const int sample = (mean + 4) >> 3;
-    const auto byte = static_cast<std::uint8_t>((sample < -128  ? -128
-                                                 : sample > 127 ? 127
-                                                                : sample) +
-                                                128);
-    for (int y = 0; y < 8; ++y) std::memset(out[i] + y * stride, byte, 8);
-  }
-}
-
-LADE_AVX512 static bool transform_four(const std::int16_t* const* blocks,
-                                       const std::int16_t* quantisation, std::uint8_t* const* out,
-                                       std::ptrdiff_t stride) {
-  const auto upper = _mm512_load_si512(rows_of_zigzag.places.data());
-  const auto lower = _mm512_load_si512(rows_of_zigzag.places.data() + 32);
-  __m512i top[4], bottom[4], x[8];
-  __mmask32 details = 0;  // whether a block has more than a mean
-  for (int i = 0; i < 4; ++i) {
-    const auto first = _mm512_load_si512(blocks[i]), second = _mm512_load_si512(blocks[i] + 32);
-    const auto all = _mm512_or_si512(second, _mm512_maskz_mov_epi16(~1u, first));
-    details |= _mm512_test_epi16_mask(all, all);
-    top[i] = _mm512_permutex2var_epi16(first, upper, second);
-    bottom[i] = _mm512_permutex2var_epi16(first, lower, second);
-  }
-  lanes_of_blocks(top, x);
-  lanes_of_blocks(bottom, x + 4);
-  for (int i = 0; i < 8; ++i) {
-    const auto by = _mm_loadu_si128(reinterpret_cast<const __m128i*>(quantisation + 8 * i));
-    x[i] = _mm512_mullo_epi16(x[i], _mm512_broadcast_i32x4(by));
-  }
-  const auto exact =
-      _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(x[0]), _mm512_set1_epi16(8191)) == 0 &&
-      _mm512_cmpeq_epi16_mask(x[0], _mm512_set1_epi16(-32768)) == 0;
-  if (details == 0) {
-    fill_blocks(blocks, quantisation[0], out, stride);
-    return exact;
-  }
-  transform_lines<11>(x);
-  transpose_lanes(x);
-  transform_lines<18>(x);
-  store_blocks(x, out, stride);
-  return exact;
-}
-
-LADE_AVX512 static bool transform_avx512(const std::int16_t* const* blocks, int count,
-                                         const std::int16_t* quantisation, std::uint8_t* const* out,
-                                         std::ptrdiff_t stride) {
-  bool exact = true;
-  for (; count >= 4; count -= 4, blocks += 4, out += 4)
-    exact &= transform_four(blocks, quantisation, out, stride);
-  if (count == 0) return exact;
-  const std::int16_t* four[4];
-  std::uint8_t* four_out[4];
-  for (int i = 0; i < 4; ++i) {  // the last one several times
-    four[i] = blocks[i < count ? i : count - 1];
-    four_out[i] = out[i < count ? i : count - 1];
-  }
-  return transform_four(four, quantisation, four_out, stride) && exact;
-}
-
-LADE_AVX512 static inline __m512i words_512(const std::uint8_t* in) {
-  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
-}
-
-// Low bytes of 32 words each, one behind the other: a is 0, b is 1, ...
-LADE_AVX512 static inline void store_alternating(__m512i even, __m512i odd, std::uint8_t* out) {
-  _mm512_storeu_si512(out, _mm512_or_si512(even, _mm512_slli_epi16(odd, 8)));
-}
-
-LADE_AVX512 static inline __m512i three_and_one(__m512i three, __m512i one) {
-  return _mm512_add_epi16(_mm512_add_epi16(three, _mm512_slli_epi16(three, 1)), one);
-}
-
-LADE_AVX512 static void double_columns_avx512(const std::uint8_t* in, int count,
-                                              std::uint8_t* out) {
-  for (int x = 0; x < count; x += 32) {
-    const auto here = words_512(in + x);
-    const auto left = three_and_one(here, words_512(in + x - 1));
-    const auto right = three_and_one(here, words_512(in + x + 1));
-    store_alternating(_mm512_srli_epi16(_mm512_add_epi16(left, _mm512_set1_epi16(1)), 2),
-                      _mm512_srli_epi16(_mm512_add_epi16(right, _mm512_set1_epi16(2)), 2),
-                      out + 2 * x);
-  }
-}
-
-LADE_AVX512 static void double_both_avx512(const std::uint8_t* near, const std::uint8_t* far,
-                                           int count, std::uint8_t* out) {
-  const auto sum = [&](int x) LADE_AVX512 {
-    return three_and_one(words_512(near + x), words_512(far + x));
-  };
-  for (int x = 0; x < count; x += 32) {
-    const auto here = sum(x);
-    const auto left = three_and_one(here, sum(x - 1)), right = three_and_one(here, sum(x + 1));
-    store_alternating(_mm512_srli_epi16(_mm512_add_epi16(left, _mm512_set1_epi16(8)), 4),
-                      _mm512_srli_epi16(_mm512_add_epi16(right, _mm512_set1_epi16(7)), 4),
-                      out + 2 * x);
-  }
-}
-
-LADE_AVX512 static void double_rows_avx512(const std::uint8_t* near, const std::uint8_t* far,
-                                           int bias, int count, std::uint8_t* out) {
-  const auto round = _mm512_set1_epi16(static_cast<short>(bias));
-  for (int x = 0; x < count; x += 32) {
-    const auto sum = three_and_one(words_512(near + x), words_512(far + x));
-    const auto blended = _mm512_srli_epi16(_mm512_add_epi16(sum, round), 2);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + x), _mm512_cvtepi16_epi8(blended));
-  }
-}
-
-// (x * factor + 2^15) / 2^16 rounded down, in 16 bits.
-LADE_AVX512 static inline __m512i multiplied(__m512i x, int factor) {
-  const auto twice =
-      _mm512_mulhi_epi16(_mm512_add_epi16(x, x), _mm512_set1_epi16(static_cast<short>(factor)));
-  return _mm512_srai_epi16(_mm512_add_epi16(twice, _mm512_set1_epi16(1)), 1);
-}
-
-LADE_AVX512 static inline void store_bytes(__m512i words, std::uint8_t* out) {
-  const auto positive = _mm512_max_epi16(words, _mm512_setzero_si512());
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtusepi16_epi8(positive));
-}
-
-// Factors beyond 16 bits are split: 91881 = 65536 + 26345, 116130 = 2 * 65536 - 14942,
-// -46802 = 18734 - 65536.
-LADE_AVX512 static void to_rgb_avx512(const std::uint8_t* const* in, int count,
-                                      std::uint8_t* const* out) {
-  const auto* const from = in;
-  const std::uint8_t *const y_row = from[0], *const cb_row = from[1], *const cr_row = from[2];
-  std::uint8_t *const red = out[0], *const green = out[1], *const blue = out[2];
-  const auto centre = _mm512_set1_epi16(128);
-  for (int x = 0; x < count; x += 32) {
-    const auto y = words_512(y_row + x);
-    const auto cb = _mm512_sub_epi16(words_512(cb_row + x), centre);
-    const auto cr = _mm512_sub_epi16(words_512(cr_row + x), centre);
-    store_bytes(_mm512_add_epi16(_mm512_add_epi16(y, cr), multiplied(cr, 26345)), red + x);
-    const auto mixed = add(weighted(-22554, cb, 18734, cr),
-                           {_mm512_set1_epi32(1 << 15), _mm512_set1_epi32(1 << 15)});
-    store_bytes(_mm512_add_epi16(_mm512_sub_epi16(y, cr), narrowed<16>(mixed)), green + x);
-    const auto twice = _mm512_add_epi16(cb, cb);
-    store_bytes(_mm512_add_epi16(_mm512_add_epi16(y, twice), multiplied(cb, -14942)), blue + x);
-  }
-}
-
-const jpeg_kernels avx512_jpeg{.unstuff = unstuff_avx512,
+const jpeg_kernels avx512_jpeg{.unstuff = jpeg_avx512::unstuff,
                                .entropy = &bmi2_entropy,
-                               .transform = transform_avx512,
-                               .double_columns = double_columns_avx512,
-                               .double_both = double_both_avx512,
-                               .double_rows = double_rows_avx512,
-                               .to_rgb = to_rgb_avx512};
+                               .transform = jpeg_avx512::transform<jpeg_avx512::transform_few>,
+                               .transform_to_4 = jpeg_avx512::transform<jpeg_avx512::reduce_few<4>>,
+                               .transform_to_2 = jpeg_avx512::transform<jpeg_avx512::reduce_few<2>>,
+                               .double_columns = jpeg_avx512::double_columns,
+                               .double_both = jpeg_avx512::double_both,
+                               .double_rows = jpeg_avx512::double_rows,
+                               .to_rgb = jpeg_avx512::to_rgb};
 
 }  // namespace lade::media
 
-#undef LADE_AVX512
+#undef LADE_TARGET
+#undef LADE_VECTORS
 #pragma GCC diagnostic pop
 
 #endif

@@ -8,17 +8,40 @@ namespace lade::media {
 
 // What the loop keeps in registers.
 struct jpeg_cursor {
-  std::uint64_t word;
-  std::uint64_t position;
-  std::uint64_t k;
+  std::uint64_t word;   // the next bits, the first one on top
+  std::uint64_t count;  // of them that are behind the byte `next`
+  std::uint64_t next;   // address of what is loaded next
+  std::uint64_t place;
+  const std::uint64_t* table;
+  const jpeg_section* section;
 };
 
-// At least 57 bits from a position on, the first one on top.
-LADE_INLINE std::uint64_t bits_at(std::uint64_t position) noexcept {
+// 64 bits from an address on, the first one on top.
+LADE_INLINE std::uint64_t load_bits(std::uint64_t address) noexcept {
   std::uint64_t loaded;
-  __builtin_memcpy(&loaded, reinterpret_cast<const void*>(position >> 3), sizeof loaded);
+  __builtin_memcpy(&loaded, reinterpret_cast<const void*>(address), sizeof loaded);
   if constexpr (std::endian::native == std::endian::little) loaded = __builtin_bswap64(loaded);
-  return loaded << (position & 7);
+  return loaded;
+}
+
+LADE_INLINE std::uint64_t position_of(const jpeg_cursor& c) noexcept {
+  return 8 * c.next - c.count;
+}
+
+// Has at least 48 bits be loaded.
+LADE_INLINE void load_from(jpeg_cursor& c, std::uint64_t position) noexcept {
+  c.next = position / 8;
+  c.word = load_bits(c.next) << position % 8;
+  c.next += 7;
+  c.count = 56 - position % 8;
+}
+
+// Has at least 56 bits be loaded, 64 if there are so many. What is loaded does not depend on what
+// was looked up last: so it is there when it is needed.
+LADE_INLINE void refill(jpeg_cursor& c) noexcept {
+  c.word |= load_bits(c.next) >> c.count;
+  c.next += (63 - c.count) / 8;
+  c.count |= 56;
 }
 
 // Code and value bits as one number, of 1 to 63 bits.
@@ -45,155 +68,155 @@ static read_value read_slowly(const slow_code& code, std::uint64_t bits, bool& d
   return read;
 }
 
-[[gnu::noinline]] static read_value read_dc_slowly(jpeg_stream& s, std::uint64_t bits) noexcept {
-  return read_slowly(s.next->dc->slow, bits, s.damaged);
+static constexpr std::uint64_t coefficient_bytes = 128;
+
+// Where the block ends that a place behind its first coefficient or behind its last one is of.
+LADE_INLINE std::uint64_t end_of_block(std::uint64_t place) noexcept {
+  return (place - 1) / coefficient_bytes * coefficient_bytes + coefficient_bytes;
 }
 
-// By vectors: GCC would call memset, or use an instruction that is slow to start.
-LADE_INLINE void clear_block(std::int16_t* block) noexcept {
-  using vector [[gnu::vector_size(32), gnu::may_alias]] = std::int16_t;
-  for (int i = 0; i < 4; ++i) reinterpret_cast<vector*>(block)[i] = vector{};
+LADE_INLINE void store_before(std::uint64_t place, std::uint64_t value) noexcept {
+  *reinterpret_cast<std::int16_t*>(place - 2) = static_cast<std::int16_t>(value);
 }
 
-// Decodes the DC coefficient of the next block (T.81, F.2.2.1).
-LADE_INLINE void begin_block(jpeg_stream& s, jpeg_cursor& c) noexcept {
-  clear_block(s.block);
-  if (c.position > s.limit) [[unlikely]]
-    c.position = s.limit;
-  const auto bits = bits_at(c.position);
-  const auto& tables = *s.next;
-  const auto entry = tables.dc->entries[bits >> (64 - dc_table::index_bits)];
-  int difference = 0;
-  if (const unsigned length = entry & 63; length != 0) [[likely]] {
-    difference = static_cast<std::int16_t>(first_bits(bits, length) + (entry >> 16));
-    c.position += length;
-  } else {
-    const auto read = read_dc_slowly(s, bits);
-    difference = read.value;
-    c.position += read.bits;
+LADE_INLINE void next_section(jpeg_cursor& c) noexcept {
+  ++c.section;
+  c.table = c.section->table;
+  c.place = c.section->place;
+}
+
+// Reads a long code and stores its value.
+[[gnu::noinline]] static jpeg_cursor read_long_code(jpeg_stream& s, jpeg_cursor c) noexcept {
+  auto position = position_of(c);
+  const auto bits = load_bits(position / 8) << position % 8;
+  const auto section = static_cast<std::size_t>(c.section - s.sections.data());
+  const auto& block = s.order[section / 2];
+  if (section % 2 == 0) {
+    const auto read = read_slowly(block.dc->slow, bits, s.damaged);
+    position += read.bits;
+    store_before(c.place, static_cast<std::uint64_t>(read.value));
+    next_section(c);
+    load_from(c, position);
+    return c;
   }
-  const int dc = s.predictions[tables.component] += difference;
-  *s.block = static_cast<std::int16_t>(dc);
-  s.damaged |= dc != *s.block;
-  s.ac_entries = tables.ac->entries.data();
-  c.k = 0;
-}
-
-// Reads a long code and stores its value. Returns the cursor behind it.
-[[gnu::noinline]] static jpeg_cursor read_long_code(jpeg_stream& s, std::uint64_t position,
-                                                    std::uint64_t k) noexcept {
-  const auto& table = *s.next->ac;
-  const auto bits = bits_at(position);
+  const auto& table = *block.ac;
   const auto index = static_cast<unsigned>(bits >> (64 - ac_table::long_bits)) - table.first_long;
-  int value = 0;
+  const auto end = end_of_block(c.place);
+  std::uint64_t value = 0;
+  bool ended = false;
   if (const auto entry = index < ac_table::long_count ? table.long_entries[index] : 0; entry != 0) {
-    position += ac_entry::bits(entry);
-    k += ac_entry::steps(entry);
-    value = static_cast<int>(first_bits(bits, ac_entry::bits(entry)) + ac_entry::addend(entry));
+    position += code_entry::bits(entry);
+    c.place += code_entry::bytes(entry);
+    value = first_bits(bits, code_entry::bits(entry)) + code_entry::addend(entry);
   } else {
     const auto read = read_slowly(table.slow, bits, s.damaged);
     position += read.bits;
-    k += s.damaged || (read.value == 0 && read.run < 15) ? ac_entry::end_of_block : read.run + 1;
-    value = read.value;
+    ended = s.damaged || (read.value == 0 && read.run < 15);
+    if (!ended) c.place += 2 * (read.run + 1);
+    value = static_cast<std::uint64_t>(read.value);
   }
-  if (k < 64)
-    s.block[k] = static_cast<std::int16_t>(value);
-  else if (k < ac_entry::end_of_block)
-    s.damaged = true;
-  return {.word = 0, .position = position, .k = k};
+  if (!ended && c.place <= end) store_before(c.place, value);
+  s.damaged |= c.place > end;
+  load_from(c, position);
+  if (!ended && c.place < end) return c;
+  next_section(c);
+  return c;
 }
 
-// After an entry that led to or past the last coefficient. An entry of two symbols may have led
-// there with the first one: then the bits of the second belong to the next block. True if the
-// block was the last of the chunk.
-LADE_INLINE bool end_block(jpeg_stream& s, jpeg_cursor& c, std::uint64_t entry) noexcept {
-  if (c.k >= ac_entry::long_code) [[unlikely]] {
-    c = read_long_code(s, c.position, c.k - ac_entry::long_code);
-    if (c.k < 63) return false;
-  } else {
-    const auto first_k = c.k - ac_entry::steps(entry) + ac_entry::first_steps(entry);
-    auto by_first = -std::uint64_t{first_k == 63};
-    asm("" : "+r"(by_first));  // a mask, no jump: it would be predicted badly
-    c.position -= by_first & ac_entry::bits_of_second(entry);
-    const auto past = [](std::uint64_t k) { return k - 64 < ac_entry::end_of_block - 64; };
-    s.overruns |= std::uint64_t{past(first_k)} | (std::uint64_t{past(c.k)} & ~by_first);
-  }
-  s.block += 64;
-  if (++s.next == s.end) return true;
-  begin_block(s, c);
-  return false;
+// After an entry that led to or past a block's end. An entry of two symbols may have led there with
+// the first one: then the bits of the second belong to the next block.
+LADE_INLINE void fill_block(jpeg_stream& s, jpeg_cursor& c, std::uint64_t entry) noexcept {
+  const auto from = c.place - code_entry::bytes(entry), end = end_of_block(from);
+  auto by_first = -std::uint64_t{from + code_entry::first_bytes(entry) == end && c.place > end};
+  asm("" : "+r"(by_first));  // a mask, no jump: it would be predicted badly
+  load_from(c, position_of(c) - (by_first & code_entry::bits_of_second(entry)));
+  s.overruns |= std::uint64_t{c.place > end} & ~by_first;
+  next_section(c);
 }
 
-// Read from memory each time: more streams than registers are in the loop.
-template <class T>
-LADE_INLINE T reload(const T& value) noexcept {
-  return const_cast<const volatile T&>(value);
+// Goes to the next section if the entry ends this one.
+LADE_INLINE void pass_end(jpeg_cursor& c, std::uint64_t entry) noexcept {
+  const auto* const next = c.section + 1;
+#if defined(__x86_64__)
+  asm("bt $55, %[entry]\n\t"
+      "cmovc %[next_table], %[table]\n\t"
+      "cmovc %[next_place], %[place]\n\t"
+      "cmovc %[next], %[section]"
+      : [table] "+&r"(c.table), [place] "+&r"(c.place), [section] "+&r"(c.section)
+      : [entry] "r"(entry), [next] "r"(next), [next_table] "m"(next->table),
+        [next_place] "m"(next->place)
+      : "cc");
+#else
+  const bool ends = (entry & code_entry::ends) != 0;
+  c.table = ends ? next->table : c.table;
+  c.place = ends ? next->place : c.place;
+  c.section = ends ? next : c.section;
+#endif
 }
 
-// The lower bits, as many as the lowest byte of `count` says.
-template <bool bmi2>
-LADE_INLINE std::uint64_t last_bits(std::uint64_t bits, std::uint64_t count) noexcept {
-  if constexpr (bmi2) {
-    std::uint64_t kept;  // GCC makes two instructions of the other
-    asm("bzhi %2, %1, %0" : "=r"(kept) : "r"(bits), "r"(count) : "cc");
-    return kept;
-  } else {
-    return bits & ((std::uint64_t{1} << (count & 63)) - 1);
-  }
-}
+static constexpr code_entries no_advance{};
 
-template <bool bmi2>
-LADE_INLINE std::uint64_t look_up(jpeg_stream& s, jpeg_cursor& c) noexcept {
-  const auto entry = reload(s.ac_entries)[c.word >> (64 - ac_table::index_bits)];
-  auto* const block = reload(s.block);
-  const unsigned length = entry & 63;
-  c.word = c.word << length | c.word >> ((64 - length) & 63);
-  c.position += ac_entry::bits(entry);
-  block[c.k + ac_entry::first_steps(entry)] = ac_entry::first_value(entry);
-  c.k += ac_entry::steps(entry);
-  const auto code_and_value = last_bits<bmi2>(c.word, entry);
-  block[c.k] = static_cast<std::int16_t>(code_and_value + ac_entry::addend(entry));
-  return entry;
-}
-
-// Three lookups, as many as the loaded bits are enough for, or fewer if a block ends. True if the
-// chunk is complete.
-template <bool bmi2>
+// Three lookups, as many as the loaded bits are enough for, or fewer before what is rare. True if
+// the chunk is complete.
 LADE_INLINE bool decode_three(jpeg_stream& s, jpeg_cursor& c) noexcept {
-  static_assert(3 * ac_table::most_bits <= 57);
-  c.word = bits_at(c.position);
+  static_assert(3 * code_entry::most_bits <= 56);
+  refill(c);
 #pragma GCC unroll 3
   for (int i = 0; i < 3; ++i) {
-    const auto entry = look_up<bmi2>(s, c);
-    if (c.k >= 63) return end_block(s, c, entry);
+    const auto entry = c.table[c.word >> (64 - code_entry::index_bits)];
+    const auto code_and_value = c.word >> (-entry & 63);
+    c.word <<= entry & 63;
+    c.count -= code_entry::bits(entry);
+    store_before(c.place + code_entry::first_bytes(entry), entry >> 32);
+    c.place += code_entry::bytes(entry);
+    store_before(c.place, code_and_value + code_entry::addend(entry));
+    if ((c.place & coefficient_bytes) != 0) [[unlikely]] {
+      if (code_entry::bytes(entry) == code_entry::long_code) {
+        c.place -= code_entry::long_code;
+        c = read_long_code(s, c);
+      } else {
+        fill_block(s, c, entry);
+      }
+      break;
+    }
+    pass_end(c, entry);
   }
-  return false;
+  if (c.next > s.limit) [[unlikely]] {
+    asm volatile("");  // a jump, no conditional move: the next load would wait for it
+    c.next = s.limit;
+  }
+  return c.table == no_advance.data();
 }
 
 LADE_INLINE jpeg_cursor cursor_of(const jpeg_stream& s) noexcept {
-  return {.word = s.word, .position = s.position, .k = s.k};
+  jpeg_cursor c{.word = 0,
+                .count = 0,
+                .next = 0,
+                .place = s.at.place,
+                .table = s.at.table,
+                .section = s.section};
+  load_from(c, s.position);
+  return c;
 }
 
 LADE_INLINE void keep_cursor(jpeg_stream& s, const jpeg_cursor& c) noexcept {
-  s.word = c.word;
-  s.position = c.position;
-  s.k = c.k;
+  s.position = position_of(c);
+  s.at = {.table = c.table, .place = c.place};
+  s.section = c.section;
 }
 
-template <bool bmi2>
 LADE_INLINE void decode_one(jpeg_stream& stream) noexcept {
   auto c = cursor_of(stream);
-  while (!decode_three<bmi2>(stream, c)) {}
+  while (!decode_three(stream, c)) {}
   keep_cursor(stream, c);
 }
 
-template <bool bmi2>
 LADE_INLINE int decode_two(jpeg_stream& a, jpeg_stream& b) noexcept {
   auto in_a = cursor_of(a), in_b = cursor_of(b);
   int complete = 0;
   for (;;) {
-    if (decode_three<bmi2>(a, in_a)) break;
-    if (decode_three<bmi2>(b, in_b)) {
+    if (decode_three(a, in_a)) break;
+    if (decode_three(b, in_b)) {
       complete = 1;
       break;
     }
@@ -203,17 +226,50 @@ LADE_INLINE int decode_two(jpeg_stream& a, jpeg_stream& b) noexcept {
   return complete;
 }
 
-void jpeg_stream::begin_chunk(int count) noexcept {
-  block = coefficients.data();
-  next = order.data();
-  end = next + count;
-  auto c = cursor_of(*this);
-  begin_block(*this, c);
-  keep_cursor(*this, c);
+void jpeg_stream::begin_image(std::span<const jpeg_block> blocks_of_mcu) noexcept {
+  mcu_blocks = blocks_of_mcu.size();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = blocks_of_mcu[i % mcu_blocks];
+    const auto first = reinterpret_cast<std::uintptr_t>(&coefficients[block_stride * i]) + 2;
+    sections[2 * i] = {.table = order[i].dc->entries.data(), .place = first};
+    sections[2 * i + 1] = {.table = order[i].ac->entries.data(), .place = first};
+  }
 }
 
-static void decode_one_plain(jpeg_stream& stream) { decode_one<false>(stream); }
-static int decode_two_plain(jpeg_stream& a, jpeg_stream& b) { return decode_two<false>(a, b); }
+// Clears a block by vectors: GCC would call memset, or use an instruction that is slow to start.
+LADE_INLINE void clear_block(std::int16_t* block) noexcept {
+  using vector [[gnu::vector_size(32), gnu::may_alias]] = std::int16_t;
+  for (int i = 0; i < 4; ++i) reinterpret_cast<vector*>(block)[i] = vector{};
+}
+
+void jpeg_stream::begin_chunk(int blocks) noexcept {
+  sections[2 * count].table = order[count].dc->entries.data();
+  count = static_cast<std::size_t>(blocks);
+  sections[2 * count].table = no_advance.data();
+  for (std::size_t i = 0; i < count; ++i) clear_block(&coefficients[block_stride * i]);
+  section = sections.data();
+  at = *section;
+}
+
+// Each component has its blocks side by side in an MCU.
+void jpeg_stream::end_chunk() noexcept {
+  for (std::size_t first = 0, after = 0; first < mcu_blocks; first = after) {
+    const auto component = order[first].component;
+    int dc = predictions[component];
+    while (after < mcu_blocks && order[after].component == component) ++after;
+    for (std::size_t mcu = 0; mcu < count; mcu += mcu_blocks)
+      for (std::size_t i = mcu + first; i < mcu + after; ++i) {
+        auto& coefficient = coefficients[block_stride * i];
+        dc += coefficient;
+        coefficient = static_cast<std::int16_t>(dc);
+        damaged |= dc != coefficient;
+      }
+    predictions[component] = dc;
+  }
+}
+
+static void decode_one_plain(jpeg_stream& stream) { decode_one(stream); }
+static int decode_two_plain(jpeg_stream& a, jpeg_stream& b) { return decode_two(a, b); }
 
 const jpeg_entropy plain_entropy{decode_one_plain, decode_two_plain};
 
@@ -221,10 +277,8 @@ const jpeg_entropy plain_entropy{decode_one_plain, decode_two_plain};
 
 #define LADE_BMI2 [[gnu::target("bmi,bmi2,avx2")]]
 
-LADE_BMI2 static void decode_one_bmi2(jpeg_stream& stream) { decode_one<true>(stream); }
-LADE_BMI2 static int decode_two_bmi2(jpeg_stream& a, jpeg_stream& b) {
-  return decode_two<true>(a, b);
-}
+LADE_BMI2 static void decode_one_bmi2(jpeg_stream& stream) { decode_one(stream); }
+LADE_BMI2 static int decode_two_bmi2(jpeg_stream& a, jpeg_stream& b) { return decode_two(a, b); }
 
 const jpeg_entropy bmi2_entropy{decode_one_bmi2, decode_two_bmi2};
 

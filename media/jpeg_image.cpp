@@ -11,9 +11,13 @@ static std::uint64_t bit_position(const std::uint8_t* at) noexcept {
 static int ceil_divide(int a, int b) noexcept { return (a + b - 1) / b; }
 
 bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables) {
-  begun_ = false;
-  damaged_ = false;
-  headers_ = {};
+  close();
+  if (prepare(file, tables)) return true;
+  close();
+  return false;
+}
+
+bool jpeg_image::prepare(std::span<const std::byte> file, jpeg_table_cache& tables) {
   const auto headers = read_jpeg_headers(file);
   if (!headers) return false;
   headers_ = *headers;
@@ -61,7 +65,7 @@ bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
   }
   std::fill_n(to, behind - 64, std::uint8_t{0});
   stream_.position = begin;
-  stream_.limit = segment_ends_.back() + 256;
+  stream_.limit = (segment_ends_.back() + 256) / 8;
   return true;
 }
 
@@ -80,11 +84,12 @@ bool jpeg_image::find_tables(jpeg_table_cache& tables) {
 void jpeg_image::order_blocks() noexcept {
   const auto first = static_cast<std::size_t>(headers_.across * headers_.down);
   const auto blocks = static_cast<std::size_t>(headers_.blocks());
-  for (std::size_t i = 0; i < jpeg_chunk * blocks; ++i) {
-    const auto place = i % blocks;
-    const auto c = place < first ? 0 : place - first + 1;
-    stream_.order[i] = {.dc = dc_[c].get(), .ac = ac_[c].get(), .component = c};
+  std::array<jpeg_block, jpeg_most_blocks> order;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto c = i < first ? 0 : i - first + 1;
+    order[i] = {.dc = dc_[c].get(), .ac = ac_[c].get(), .component = c};
   }
+  stream_.begin_image(std::span(order).first(blocks));
 }
 
 int jpeg_image::plane_width(std::size_t c) const noexcept {
@@ -153,6 +158,7 @@ void jpeg_image::begin(const jpeg_part& part, int kept) {
   }
 
   order_blocks();
+  place_blocks();
   segment_ = 0;
   row_ = 0;
   stream_.damaged = false;
@@ -182,6 +188,7 @@ bool jpeg_image::ends_segment() const noexcept {
 }
 
 void jpeg_image::end_chunk() noexcept {
+  stream_.end_chunk();
   damaged_ |=
       stream_.damaged || stream_.overruns != 0 || stream_.position > segment_ends_[segment_];
   if (damaged_) return;
@@ -209,23 +216,42 @@ void jpeg_image::transform_chunk() noexcept {
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) transform_component(c);
 }
 
+// Where the blocks of a chunk are, and their samples from the first one of the chunk on.
+void jpeg_image::place_blocks() noexcept {
+  for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
+    const int of_mcu = across(c) * down(c), side = sides_[c];
+    const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
+    for (int i = 0; i < jpeg_chunk * of_mcu; ++i) {
+      const int mcu = i / of_mcu, in_mcu = i % of_mcu, x = mcu * across(c) + in_mcu % across(c);
+      auto& block = blocks_[c][static_cast<std::size_t>(i)];
+      block.coefficients = stream_.block(mcu * headers_.blocks() + place + in_mcu);
+      block.samples = in_mcu / across(c) * side * planes_[c].stride + x * side;
+    }
+  }
+}
+
+static jpeg_transform transform_to(int side, const jpeg_kernels& kernels) noexcept {
+  switch (side) {
+    case 8: return kernels.transform;
+    case 4: return kernels.transform_to_4;
+    case 2: return kernels.transform_to_2;
+    default: return transform_to_1;
+  }
+}
+
 void jpeg_image::transform_component(std::size_t c) noexcept {
-  constexpr std::size_t most = jpeg_chunk * 4;
-  std::array<const std::int16_t*, most> blocks;
-  std::array<std::uint8_t*, most> out;
-  std::size_t count = 0;
+  std::array<const std::int16_t*, most_blocks> blocks;
+  std::array<std::uint8_t*, most_blocks> out;
   const auto& plane = planes_[c];
   const int side = sides_[c];
-  auto* const first = plane.first + row_ * side * down(c) % plane.rows * plane.stride;
-  const int of_mcu = across(c) * down(c);
-  const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
-  for (int mcu = 0; mcu < chunk_; ++mcu)
-    for (int i = 0; i < of_mcu; ++i, ++count) {
-      blocks[count] = stream_.coefficients.data() + (mcu * headers_.blocks() + place + i) * 64;
-      out[count] = first + i / across(c) * side * plane.stride +
-                   ((column_ + mcu) * across(c) + i % across(c)) * side;
-    }
-  const auto transform = side == 8 ? kernels_->transform : reduced_transform(side);
+  auto* const first =
+      plane.first + row_ * side * down(c) % plane.rows * plane.stride + column_ * across(c) * side;
+  const auto count = static_cast<std::size_t>(chunk_ * across(c) * down(c));
+  for (std::size_t i = 0; i < count; ++i) {
+    blocks[i] = blocks_[c][i].coefficients;
+    out[i] = first + blocks_[c][i].samples;
+  }
+  const auto transform = transform_to(side, *kernels_);
   damaged_ |= !transform(blocks.data(), static_cast<int>(count),
                          headers_.components[c].quantisation.data(), out.data(), plane.stride);
 }
@@ -259,10 +285,12 @@ bool jpeg_image::decode(int y, jpeg_image* other) {
 
 void jpeg_image::close() noexcept {
   begun_ = false;
+  damaged_ = false;
   scan_.end_image();
   samples_.end_image();
   dc_ = {};
   ac_ = {};
+  headers_ = {};  // has views of the file
 }
 
 }  // namespace lade::media

@@ -79,7 +79,7 @@ class jpeg_image {
   // How many rows of a component belong to the MCUs with the rows of the image above `bottom`.
   int rows_above(std::size_t c, int bottom) const noexcept;
 
-  // Frees what belongs to this image alone.
+  // Frees what belongs to this image alone, and forgets its headers.
   void close() noexcept;
 
  private:
@@ -89,10 +89,12 @@ class jpeg_image {
     int rows = 1;
   };
 
+  bool prepare(std::span<const std::byte> file, jpeg_table_cache& tables);
   unsigned restarts() const noexcept;  // as many as the headers promise
   bool unstuff(std::span<const std::uint8_t> bytes);
   bool find_tables(jpeg_table_cache& tables);
   void order_blocks() noexcept;
+  void place_blocks() noexcept;
   int mcu_width() const noexcept { return sides_[0] * headers_.across; }
   int mcu_height() const noexcept { return sides_[0] * headers_.down; }
   int across(std::size_t c) const noexcept { return c == 0 ? headers_.across : 1; }
@@ -139,6 +141,14 @@ class jpeg_image {
   int until_restart_ = 0;
   bool begun_ = false;
   bool damaged_ = false;
+
+  // Of the blocks of a chunk, by component.
+  struct placed_block {
+    const std::int16_t* coefficients = nullptr;
+    std::ptrdiff_t samples = 0;  // behind the first sample of the chunk
+  };
+  static constexpr std::size_t most_blocks = jpeg_chunk * 4;
+  std::array<std::array<placed_block, most_blocks>, 3> blocks_;
 
   jpeg_stream stream_;
 };

@@ -134,11 +134,6 @@ static bool transform_2(std::array<int, 64>& block) {
   return true;
 }
 
-static bool transform_1(std::array<int, 64>& block) {
-  block[0] = (block[0] + 4) >> 3;
-  return true;
-}
-
 template <int side, auto transform_samples>
 static bool transform_plain(const std::int16_t* const* blocks, int count,
                             const std::int16_t* quantisation, std::uint8_t* const* out,
@@ -151,10 +146,15 @@ static bool transform_plain(const std::int16_t* const* blocks, int count,
   return true;
 }
 
-jpeg_transform reduced_transform(int side) noexcept {
-  return side == 4   ? transform_plain<4, transform_4>
-         : side == 2 ? transform_plain<2, transform_2>
-                     : transform_plain<1, transform_1>;
+bool transform_to_1(const std::int16_t* const* blocks, int count, const std::int16_t* quantisation,
+                    std::uint8_t* const* out, std::ptrdiff_t) {
+  constexpr int most = 4096;
+  for (int i = 0; i < count; ++i) {
+    const int mean = blocks[i][0] * quantisation[0];
+    if (std::abs(mean) > most) return false;
+    *out[i] = byte_of(((mean + 4) >> 3) + 128);
+  }
+  return true;
 }
 
 static void double_columns_plain(const std::uint8_t* in, int count, std::uint8_t* out) {
@@ -192,6 +192,8 @@ static void to_rgb_plain(const std::uint8_t* const* in, int count, std::uint8_t*
 const jpeg_kernels plain_jpeg{.unstuff = plain_unstuff,
                               .entropy = &plain_entropy,
                               .transform = transform_plain<8, transform_8>,
+                              .transform_to_4 = transform_plain<4, transform_4>,
+                              .transform_to_2 = transform_plain<2, transform_2>,
                               .double_columns = double_columns_plain,
                               .double_both = double_both_plain,
                               .double_rows = double_rows_plain,

@@ -32,6 +32,10 @@ struct jpeg_kernels {
   // To 8 x 8 samples (jidctint.c), in the arithmetic of libjpeg-turbo's vector code.
   jpeg_transform transform;
 
+  // To 4 x 4 and 2 x 2 samples (jidctred.c).
+  jpeg_transform transform_to_4;
+  jpeg_transform transform_to_2;
+
   // Smooth upsampling (jdsample.c): each of `count` samples becomes two beside each other, of which
   // the nearer neighbour is a quarter. Reads one sample before and behind the row. The second
   // blends with the row above or below in the same way.
@@ -50,8 +54,9 @@ struct jpeg_kernels {
 // The kernels of a level, which this machine must have.
 const jpeg_kernels& jpeg_kernels_of(simd level) noexcept;
 
-// To 4 x 4, 2 x 2 or 1 x 1 samples (jidctred.c).
-jpeg_transform reduced_transform(int side) noexcept;
+// To one sample (jidctred.c).
+bool transform_to_1(const std::int16_t* const* blocks, int count, const std::int16_t* quantisation,
+                    std::uint8_t* const* out, std::ptrdiff_t stride);
 
 // By memchr, which is quick.
 const std::uint8_t* plain_unstuff(const std::uint8_t* from, const std::uint8_t* end,

@@ -52,64 +52,76 @@ static int value_addend(int code, int size, bool negative) {
 // The signs that values of a size have.
 static int sign_count(int size) { return size > 0 ? 2 : 1; }
 
+static constexpr std::uint64_t single_entry(int bits, std::uint64_t bytes, int addend) {
+  return bytes << 56 | std::uint64_t{static_cast<std::uint16_t>(addend)} << 16 | bytes << 8 |
+         unsigned(bits);
+}
+
+static constexpr std::uint64_t no_entry = single_entry(0, code_entry::long_code, 0);
+
+// Fills the entries whose index begins with `used` bits.
+template <class T, std::size_t size>
+static void fill_entries(std::array<T, size>& entries, int bits, int used, T entry) {
+  const int rest = code_entry::index_bits - used;
+  std::fill_n(entries.begin() + (bits << rest), 1 << rest, entry);
+}
+
+static bool fits_entry(int used, int bits) {
+  return used <= code_entry::index_bits && bits <= code_entry::most_bits;
+}
+
 bool dc_table::build(const huffman_code& code) {
-  entries.fill(0);
-  bool usual = slow.build(code);
-  return usual &&
+  constexpr int largest = 11;
+  bool usual = true;
+  entries.fill(no_entry);
+  return slow.build(code) &&
          for_each_code(code,
                        [&](int bits, int length, std::uint8_t size) {
-                         constexpr int largest = 11;
                          usual = usual && size <= largest;
-                         for (int sign = 0; sign < sign_count(size); ++sign) {
+                         for (int sign = 0; usual && sign < sign_count(size); ++sign) {
                            const int used = length + (size > 0);
-                           if (used > index_bits || !usual) continue;
                            const int prefix = size > 0 ? bits << 1 | sign : bits;
-                           const auto addend = static_cast<std::uint16_t>(
-                               value_addend(bits, size, size > 0 && sign == 0));
-                           const auto entry = std::uint32_t{addend} << 16 | unsigned(length + size);
-                           std::fill_n(entries.begin() + (prefix << (index_bits - used)),
-                                       1 << (index_bits - used), entry);
+                           const auto addend = value_addend(bits, size, size > 0 && sign == 0);
+                           if (fits_entry(used, length + size))
+                             fill_entries(
+                                 entries, prefix, used,
+                                 single_entry(length + size, 0, addend) | code_entry::ends);
                          }
                        }) &&
          usual;
 }
 
-static std::uint64_t steps_of(int run, int size) {
-  if (size > 0) return static_cast<std::uint64_t>(run + 1);
-  return run == 15 ? 16 : ac_entry::end_of_block;
-}
+static bool ends_block(int run, int size) { return size == 0 && run != 15; }
 
-static std::uint64_t single_entry(int bits, std::uint64_t steps, int addend) {
-  return steps << 56 | std::uint64_t{static_cast<std::uint16_t>(addend)} << 16 | steps << 8 |
-         unsigned(bits);
+static std::uint64_t symbol_bytes(int run, int size) {
+  return ends_block(run, size) ? 2 : static_cast<std::uint64_t>(2 * (run + 1));
 }
 
 bool ac_table::build(const huffman_code& code) {
   constexpr int largest = 10;  // size of a value of 8 bits a sample
   constexpr std::uint8_t none = 99;
-  entries.fill(ac_entry::long_code << 56 | ac_entry::long_code << 8);
+  entries.fill(no_entry);
   long_entries.fill(0);
   index_use.fill(none);
   first_long = 0;
   paired = false;
   for_each_code(code, [&](int bits, int length, std::uint8_t) {
-    if (length < index_bits) first_long = unsigned(bits + 1) << (long_bits - length);
+    if (length < code_entry::index_bits) first_long = unsigned(bits + 1) << (long_bits - length);
   });
   return slow.build(code) && for_each_code(code, [&](int bits, int length, std::uint8_t symbol) {
-           const int size = symbol & 15;
+           const int run = symbol >> 4, size = symbol & 15;
            if (size > largest) return;
-           const auto steps = steps_of(symbol >> 4, size);
            for (int sign = 0; sign < sign_count(size); ++sign) {
              const int used = length + (size > 0);
              const int prefix = size > 0 ? bits << 1 | sign : bits;
-             const auto entry = single_entry(length + size, steps,
+             const auto entry = single_entry(length + size, symbol_bytes(run, size),
                                              value_addend(bits, size, size > 0 && sign == 0));
-             if (used <= index_bits && length + size <= most_bits) {
-               const auto first = prefix << (index_bits - used), count = 1 << (index_bits - used);
-               std::fill_n(entries.begin() + first, count, entry);
-               std::fill_n(index_use.begin() + first, count, static_cast<std::uint8_t>(used));
+             if (fits_entry(used, length + size)) {
+               fill_entries(entries, prefix, used,
+                            entry | (ends_block(run, size) ? code_entry::ends : 0));
+               fill_entries(index_use, prefix, used, static_cast<std::uint8_t>(used));
              }
-             if (length < index_bits) continue;
+             if (length < code_entry::index_bits || ends_block(run, size)) continue;
              const auto first = (unsigned(prefix) << (long_bits - used)) - first_long;
              const auto count = 1u << (long_bits - used);
              if (first + count <= long_count)
@@ -123,21 +135,20 @@ void ac_table::pair_symbols() {
   const auto single = entries;
   for (std::size_t index = 0; index < single.size(); ++index) {
     const auto first = single[index];
-    const int rest = index_bits - static_cast<int>(ac_entry::bits(first));
-    if (ac_entry::steps(first) >= ac_entry::end_of_block || rest < 1) continue;
-    const auto behind = index << ac_entry::bits(first) & (single.size() - 1);
+    const int rest = code_entry::index_bits - static_cast<int>(code_entry::bits(first));
+    if (first == no_entry || (first & code_entry::ends) != 0 || rest < 1) continue;
+    const auto behind = index << code_entry::bits(first) & (single.size() - 1);
     const auto second = single[behind];
-    const auto bits = ac_entry::bits(first) + ac_entry::bits(second);
-    if (ac_entry::steps(second) == ac_entry::long_code || index_use[behind] > rest ||
-        bits > most_bits)
-      continue;
+    const auto bits = code_entry::bits(first) + code_entry::bits(second);
+    if (second == no_entry || index_use[behind] > rest || bits > code_entry::most_bits) continue;
     const auto taken = index >> rest;  // the first's code and value bits
-    const auto value = static_cast<std::uint16_t>(taken + ac_entry::addend(first));
-    const auto addend =
-        static_cast<std::uint16_t>(ac_entry::addend(second) - (taken << ac_entry::bits(second)));
-    entries[index] = ac_entry::steps(first) << 56 | std::uint64_t{ac_entry::bits(second)} << 48 |
-                     std::uint64_t{value} << 32 | std::uint64_t{addend} << 16 |
-                     (ac_entry::steps(first) + ac_entry::steps(second)) << 8 | bits;
+    const auto value = static_cast<std::uint16_t>(taken + code_entry::addend(first));
+    const auto addend = static_cast<std::uint16_t>(code_entry::addend(second) -
+                                                   (taken << code_entry::bits(second)));
+    entries[index] = code_entry::bytes(first) << 56 | (second & code_entry::ends) |
+                     std::uint64_t{code_entry::bits(second)} << 48 | std::uint64_t{value} << 32 |
+                     std::uint64_t{addend} << 16 |
+                     (code_entry::bytes(first) + code_entry::bytes(second)) << 8 | bits;
   }
   paired = true;
 }

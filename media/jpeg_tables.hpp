@@ -35,45 +35,46 @@ class slow_code {
 // the first value bit, the sign, into its index. So code and value bits together, taken as one
 // number, only miss a constant of the entry, the addend.
 
-// Differences of DC. An entry is the length of code and value (8 bits; 0: use the slow code), and
-// in the upper 16 bits the addend.
-struct dc_table {
-  static constexpr int index_bits = 10;
-
-  bool build(const huffman_code& code);
-
-  alignas(64) std::array<std::uint32_t, 1 << index_bits> entries;
-  slow_code slow;
-};
-
-// What an entry of ac_table holds in 64 bits, two symbols where they fit:
+// An entry of a table, 64 bits, for one symbol or for two where they fit:
 //
-//   bits   0       8       16        32       48            56
-//          | total | steps | addend  | first  | bits of the | steps of the |
-//          | bits  |       |         | value  | second      | first        |
+//   bits   0       8       16        32       48            55       56
+//          | total | bytes | addend  | first  | bits of the | ends a  | bytes of the |
+//          | bits  |       |         | value  | second      | section | first        |
 //
-// `steps` are by how many coefficients all of its symbols advance. `addend` belongs to the value of
-// the last symbol, whose bits are the last ones. `first value` is the whole value of the first of
-// two; of one alone it is 0, and written where the value of the last is written after it.
-struct ac_entry {
-  static constexpr std::uint64_t end_of_block = 96;  // steps: no coefficient is that far
-  static constexpr std::uint64_t long_code = 255;    // steps: not in this table
+// `bytes` are those of the coefficients by which all of its symbols advance, 2 each. `addend`
+// belongs to the value of the last symbol, whose bits are the last ones. `first value` is the whole
+// value of the first of two; of one alone it is 0, and written where the value of the last is
+// written after it. A block has two sections, that of DC and that of AC, each with a table. An end
+// of block advances by one coefficient, which is 0.
+struct code_entry {
+  static constexpr int index_bits = 11;
+  static constexpr int most_bits = 18;  // of an entry: three fit into what is loaded at a time
+  static constexpr std::uint64_t long_code = 128;  // bytes: not in this table
+  static constexpr std::uint64_t ends = std::uint64_t{1} << 55;
 
   static constexpr unsigned bits(std::uint64_t entry) noexcept { return entry & 0xff; }
-  static constexpr std::uint64_t steps(std::uint64_t entry) noexcept { return entry >> 8 & 0xff; }
+  static constexpr std::uint64_t bytes(std::uint64_t entry) noexcept { return entry >> 8 & 0xff; }
   static constexpr std::uint64_t addend(std::uint64_t entry) noexcept { return entry >> 16; }
   static constexpr std::int16_t first_value(std::uint64_t entry) noexcept {
     return static_cast<std::int16_t>(entry >> 32);
   }
   static constexpr std::uint64_t bits_of_second(std::uint64_t entry) noexcept {
-    return entry >> 48 & 0xff;
+    return entry >> 48 & 0x7f;
   }
-  static constexpr std::uint64_t first_steps(std::uint64_t entry) noexcept { return entry >> 56; }
+  static constexpr std::uint64_t first_bytes(std::uint64_t entry) noexcept { return entry >> 56; }
+};
+
+using code_entries = std::array<std::uint64_t, 1 << code_entry::index_bits>;
+
+// Differences of DC.
+struct dc_table {
+  bool build(const huffman_code& code);
+
+  alignas(64) code_entries entries;
+  slow_code slow;
 };
 
 struct ac_table {
-  static constexpr int index_bits = 11;
-  static constexpr int most_bits = 19;  // of an entry: three fit into what is loaded at a time
   static constexpr int long_bits = 17;  // of the index of long_entries
   static constexpr unsigned long_count = 2048;
 
@@ -82,7 +83,7 @@ struct ac_table {
   // Has entries hold two symbols. Takes as long as decoding a few kilobytes.
   void pair_symbols();
 
-  alignas(64) std::array<std::uint64_t, 1 << index_bits> entries;
+  alignas(64) code_entries entries;
 
   // Codes that are too long for `entries`: canonical codes are sorted by length, so that those are
   // the last ones. In the lower 32 bits of the same form; 0: use the slow code.
@@ -90,7 +91,7 @@ struct ac_table {
   unsigned first_long = 0;
   slow_code slow;
   bool paired = false;
-  std::array<std::uint8_t, 1 << index_bits> index_use;  // of an entry: bits of code and sign
+  std::array<std::uint8_t, 1 << code_entry::index_bits> index_use;  // bits of code and sign
 };
 
 // Tables that are kept for the next image with the same codes: most writers use the same ones, and

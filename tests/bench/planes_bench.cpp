@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,40 +74,46 @@ class turbo_planes {
   std::array<std::array<JSAMPROW, 2 * DCTSIZE>, 3> rows_;
 };
 
-// The same by lade. A slot whose image is complete takes the next one at once.
+// The same by lade. Rows of two images are asked for in turns, so that both of large ones, of which
+// a few rows are in memory, go on. A slot whose image is complete takes the next one at once.
 class lade_planes {
  public:
-  lade_planes(simd level, bool two)
-      : two_(two),
-        slots_{std::make_unique<jpeg_image>(level), std::make_unique<jpeg_image>(level)} {}
+  lade_planes(simd level, bool two) {
+    for (auto& each : std::span(slots_).first(two ? 2 : 1))
+      each.image = std::make_unique<jpeg_image>(level);
+  }
 
   void operator()(const files& all) {
     next_ = 0;
-    bool first = open(*slots_[0], all);
-    bool second = two_ && open(*slots_[1], all);
-    while (first) {
-      auto& image = *slots_[0];
-      for (int y = 0; y < image.headers().height; ++y)
-        if (!image.decode(y, second ? slots_[1].get() : nullptr))
-          bench::fail("an image is not decoded");
-      image.close();
-      first = open(image, all);
-      if (!second) continue;
-      std::swap(slots_[0], slots_[1]);
-      std::swap(first, second);
+    for (auto& each : slots_) open(each, all);
+    for (std::size_t turn = 0; slots_[0].open || slots_[1].open; turn = 1 - turn) {
+      auto &slot = slots_[turn], &other = slots_[1 - turn];
+      if (!slot.open) continue;
+      if (!slot.image->decode(slot.row, other.open ? other.image.get() : nullptr))
+        bench::fail("an image is not decoded");
+      if (++slot.row < slot.image->headers().height) continue;
+      slot.image->close();
+      open(slot, all);
     }
   }
 
  private:
-  bool open(jpeg_image& image, const files& all) {
-    if (next_ == all.size()) return false;
+  struct planes_slot {
+    std::unique_ptr<jpeg_image> image;  // none: never open
+    bool open = false;
+    int row = 0;
+  };
+
+  void open(planes_slot& into, const files& all) {
+    into.open = into.image != nullptr && next_ < all.size();
+    if (!into.open) return;
+    auto& image = *into.image;
     if (!image.open(all[next_++].data().bytes(), tables_)) bench::fail("an image is not taken");
     image.begin({.right = image.headers().width, .bottom = image.headers().height}, 1);
-    return true;
+    into.row = 0;
   }
 
-  bool two_;
-  std::array<std::unique_ptr<jpeg_image>, 2> slots_;
+  std::array<planes_slot, 2> slots_;
   jpeg_table_cache tables_;
   std::size_t next_ = 0;
 };

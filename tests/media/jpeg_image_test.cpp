@@ -41,6 +41,37 @@ TEST_F(JpegImage, PlanesAreThoseOfLibjpegAtEveryLevel) {
   EXPECT_GT(taken, jpeg_files() * int(levels_here().size()) * 9 / 10);
 }
 
+TEST_F(JpegImage, ReducedPlanesAreThoseOfLibjpegAtEveryLevel) {
+  int taken = 0;
+  for (int i = 0; i < jpeg_files() / 2; ++i) {
+    const auto file = make.file();
+    const image_file opened{.bytes = file, .doing = "decode", .max_pixels = 1 << 20};
+    const int reduction = 2 << make.below(3);
+    const auto levels = levels_here();
+    jpeg_image image(levels[std::size_t(i) % levels.size()]);
+    ASSERT_TRUE(image.open(file, tables));
+    jpeg_reader reader;
+    reader.open(opened);
+    if (!reader.has_planes()) continue;
+    reader.start_planes(reduction);
+    image.reduce(reduction);
+    const int width = image.plane_width(0), height = image.plane_height(0);
+    image.begin({.right = width, .bottom = height}, all_rows);
+    if (!image.decode(height - 1, nullptr)) continue;
+    ++taken;
+    for (std::size_t c = 0; c < 3; ++c) {
+      ASSERT_EQ(image.plane_width(c), reader.plane(c).x.size);
+      ASSERT_EQ(image.plane_height(c), reader.plane(c).y.size);
+      for (int y = 0; y < image.plane_height(c); ++y)
+        ASSERT_EQ(std::memcmp(image.plane_row(c, y), reader.plane_row(c, y),
+                              std::size_t(image.plane_width(c))),
+                  0)
+            << "file " << i << ", component " << c << ", row " << y;
+    }
+  }
+  EXPECT_GT(taken, jpeg_files() / 8);
+}
+
 // Both may finish first, and either may be damaged.
 TEST_F(JpegImage, TwoImagesDoNotDisturbEachOther) {
   for (int i = 0; i < jpeg_files(); ++i) {
@@ -219,6 +250,24 @@ TEST_F(JpegImage, ScansThatEndElsewhereThanTheImageAreRefused) {
   EXPECT_TRUE(refused(empty));
   more.resize(file.size() + 100, std::byte{0xff});
   EXPECT_FALSE(refused(more));  // behind the end of the image
+}
+
+TEST_F(JpegImage, NothingOfAFileIsKeptBehindItsEnd) {
+  jpeg_image image;
+  const auto expect_nothing = [&] {
+    for (const auto& component : image.headers().components) {
+      EXPECT_TRUE(component.dc.counts.empty() && component.dc.symbols.empty());
+      EXPECT_TRUE(component.ac.counts.empty() && component.ac.symbols.empty());
+    }
+  };
+  auto file = make.file(40, 30, {});
+  ASSERT_TRUE(image.open(file, tables));
+  ASSERT_FALSE(image.headers().components[0].dc.counts.empty());
+  image.close();
+  expect_nothing();
+  file.resize(file.size() - 2);
+  ASSERT_FALSE(image.open(file, tables));
+  expect_nothing();
 }
 
 }  // namespace lade::media

@@ -54,9 +54,12 @@ struct transformed_blocks {
   bool exact = false;
 };
 
+using transform_of_kernels = jpeg_transform jpeg_kernels::*;
+
 static transformed_blocks transform_by(const jpeg_kernels& kernels,
                                        const std::vector<coefficient_block>& blocks,
-                                       const coefficient_block& quantisation) {
+                                       const coefficient_block& quantisation,
+                                       transform_of_kernels how = &jpeg_kernels::transform) {
   constexpr std::ptrdiff_t stride = 24;
   struct alignas(64) aligned {
     coefficient_block values;
@@ -70,10 +73,13 @@ static transformed_blocks transform_by(const jpeg_kernels& kernels,
     in.push_back(copies[i].values.data());
     out.push_back(result.samples.data() + i * 8 * stride + 8);
   }
-  result.exact = kernels.transform(in.data(), static_cast<int>(in.size()), quantisation.data(),
-                                   out.data(), stride);
+  result.exact = (kernels.*how)(in.data(), static_cast<int>(in.size()), quantisation.data(),
+                                out.data(), stride);
   return result;
 }
+
+static constexpr transform_of_kernels all_transforms[] = {
+    &jpeg_kernels::transform, &jpeg_kernels::transform_to_4, &jpeg_kernels::transform_to_2};
 
 TEST_P(JpegKernels, TransformIsThatOfPlainCodeAndWritesNoMore) {
   SCOPED_TRACE(seed_text);
@@ -85,19 +91,22 @@ TEST_P(JpegKernels, TransformIsThatOfPlainCodeAndWritesNoMore) {
     std::vector<coefficient_block> blocks(static_cast<std::size_t>(1 + below(9)));
     const int largest = 1 << below(11);
     const int used = below(3) == 0 ? 1 : 1 + below(64);
+    const std::size_t frequencies = below(2) == 0 ? 4 : 8;  // in both directions
     for (auto& block : blocks) {
       block = {};
-      for (int k = 0; k < used; ++k)
-        block[static_cast<std::size_t>(k)] =
-            static_cast<std::int16_t>(below(2 * largest) - largest);
+      for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k)
+        if (jpeg_zigzag[k] / 8 < frequencies && jpeg_zigzag[k] % 8 < frequencies)
+          block[k] = static_cast<std::int16_t>(below(2 * largest) - largest);
     }
-    const auto expected = transform_by(plain_jpeg, blocks, quantisation);
-    const auto actual = transform_by(tested(), blocks, quantisation);
-    if (!expected.exact || !actual.exact) continue;
-    ++compared;
-    ASSERT_EQ(actual.samples, expected.samples);
+    for (const auto how : all_transforms) {
+      const auto expected = transform_by(plain_jpeg, blocks, quantisation, how);
+      const auto actual = transform_by(tested(), blocks, quantisation, how);
+      if (!expected.exact || !actual.exact) continue;
+      ++compared;
+      ASSERT_EQ(actual.samples, expected.samples);
+    }
   }
-  EXPECT_GT(compared, rounds);
+  EXPECT_GT(compared, 3 * rounds);
 }
 
 // Each column alone is small enough for 16 bits, a sum of two of them is not.
@@ -118,6 +127,44 @@ TEST_P(JpegKernels, PlainCodeRefusesWhatVectorsTransformOtherwise) {
     const auto actual = transform_by(tested(), {block}, ones);
     if (!expected.exact || !actual.exact) continue;
     ASSERT_EQ(actual.samples, expected.samples);
+  }
+}
+
+// Vector code has a shorter way for blocks without high frequencies.
+TEST_P(JpegKernels, EachCoefficientCountsInTheTransform) {
+  coefficient_block quantisation;
+  quantisation.fill(8);
+  for (std::size_t k = 0; k < 64; ++k)
+    for (std::size_t at = 0; at < 5; ++at) {
+      std::vector<coefficient_block> blocks(5);
+      for (auto& block : blocks) block[0] = 3;
+      blocks[at][k] = 40;
+      for (const auto how : all_transforms) {
+        const auto expected = transform_by(plain_jpeg, blocks, quantisation, how);
+        const auto actual = transform_by(tested(), blocks, quantisation, how);
+        EXPECT_TRUE(actual.exact);
+        EXPECT_EQ(actual.samples, expected.samples) << "coefficient " << k << " of block " << at;
+      }
+    }
+}
+
+TEST_P(JpegKernels, ReducedTransformsRefuseTheColumnsThatPlainCodeRefuses) {
+  SCOPED_TRACE(seed_text);
+  coefficient_block ones;
+  ones.fill(1);
+  for (int round = 0; round < 10 * rounds; ++round) {
+    std::vector<coefficient_block> blocks(static_cast<std::size_t>(1 + below(5)));
+    const int largest = 1 + below(1300);
+    for (auto& block : blocks)
+      for (auto& value : block) value = static_cast<std::int16_t>(below(2 * largest) - largest);
+    if (below(8) == 0) blocks[0][static_cast<std::size_t>(below(64))] = -32768;
+    for (const auto how : {&jpeg_kernels::transform_to_4, &jpeg_kernels::transform_to_2}) {
+      const auto expected = transform_by(plain_jpeg, blocks, ones, how);
+      const auto actual = transform_by(tested(), blocks, ones, how);
+      ASSERT_EQ(actual.exact, expected.exact);
+      if (!expected.exact) continue;
+      ASSERT_EQ(actual.samples, expected.samples);
+    }
   }
 }
 

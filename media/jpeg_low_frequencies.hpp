@@ -1,0 +1,42 @@
+// Which coefficients of a block the vector code takes into which lane.
+
+#pragma once
+
+#include "jpeg_headers.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace lade::media {
+
+// What some blocks have: only their means, also some of the 4 x 4 lowest frequencies, or all.
+enum class jpeg_used : std::uint8_t { mean, low, all };
+
+// Places in a block, row by row, of the eight values of a lane.
+using jpeg_lane = std::array<std::uint8_t, 8>;
+
+inline constexpr std::array<jpeg_lane, 8> jpeg_rows = [] {
+  std::array<jpeg_lane, 8> rows{};
+  for (std::size_t i = 0; i < 64; ++i) rows[i / 8][i % 8] = static_cast<std::uint8_t>(i);
+  return rows;
+}();
+
+// The lowest frequencies: rows 0 and 2 in pairs, and rows 1 and 3. Columns are in the order 0, 2,
+// 1, 3, so that those of a row are two pairs of the same kind.
+inline constexpr std::array<jpeg_lane, 2> jpeg_low_pairs{{
+    {0, 16, 2, 18, 1, 17, 3, 19},
+    {8, 24, 10, 26, 9, 25, 11, 27},
+}};
+
+constexpr std::size_t zigzag_index(std::size_t place) {
+  std::size_t k = 0;
+  while (jpeg_zigzag[k] != place) ++k;
+  return k;
+}
+
+constexpr bool is_low_frequency(std::size_t k) {
+  return jpeg_zigzag[k] / 8 < 4 && jpeg_zigzag[k] % 8 < 4;
+}
+
+}  // namespace lade::media
