@@ -428,6 +428,7 @@ memory_charge detail::call_memory::charge(std::size_t bytes) {
 }
 
 bool detail::call_memory::try_reserve(std::size_t bytes) noexcept {
+  if (bytes == 0) return true;
   auto& pool = *pool_.state_;
   std::lock_guard lock(pool.mutex);
   if (!pool.waiters.empty() || !pool.fits(bytes) || bytes > pool.limit) return false;

@@ -185,8 +185,11 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
   std::exception_ptr failure;
   auto calls = self.begin_worker(failure);
   items_in_hand in_hand(self, calls.get(), log, memory, surroundings);
-  std::size_t taken = slot_ring::none;
-  while ((taken = co_await self.ring_.take_filled(taken, *home)) != slot_ring::none) {
+  std::size_t done = slot_ring::none;
+  while (true) {
+    auto taken = in_hand.next_attempt();
+    if (taken == slot_ring::none) taken = co_await self.ring_.take_filled(done, *home);
+    if (taken == slot_ring::none) break;
     if (log.had_its_turn()) co_await give_way(*home);
     if (self.run_->is_behind_with_failures()) co_await self.run_->room_for_failures();
     auto& slot = self.slots_[taken];
@@ -199,9 +202,10 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
     }
     if (!calls || surroundings.stop.stop_requested()) {  // which has ended the waits
       self.drop_item(taken);
+      done = in_hand.finished(taken);
     } else if (calls->items_at_a_time > 1 && slot.attempts == 0) {
       in_hand.call_for_several(taken);
-      taken = slot_ring::several;
+      done = slot_ring::several;
     } else {
       std::exception_ptr thrown;
       in_hand.begin_call(taken);
@@ -216,7 +220,7 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
       } catch (...) {
         thrown = std::current_exception();
       }
-      if (in_hand.end_call(thrown)) taken = slot_ring::several;
+      done = in_hand.end_call(thrown);
     }
     if (auto* moved = self.update_home(surroundings); moved != home) {
       home = moved;
@@ -235,7 +239,6 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   }
 }
 
-// The item counts as one that pauses until it is called for again.
 task<> concurrent_core::pause_before(const slot_state& item, call_log& log) {
   log.begin_pause();
   co_await sleep_until(item.next_attempt);

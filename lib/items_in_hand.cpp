@@ -13,6 +13,7 @@ concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls
     : stage_(stage), calls_(calls), log_(log), memory_(memory), surroundings_(surroundings) {
   if (!calls) return;
   items_.reserve(calls->items_at_a_time);
+  attempts_.reserve(calls->items_at_a_time);
   for (unsigned i = 0; i < calls->items_at_a_time; ++i)
     items_.push_back(
         std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters_)));
@@ -26,13 +27,26 @@ void concurrent_core::items_in_hand::begin_call(std::size_t slot) {
 
 void concurrent_core::items_in_hand::keep_copy() { keep_copy(0); }
 
-bool concurrent_core::items_in_hand::end_call(const std::exception_ptr& thrown) {
+std::size_t concurrent_core::items_in_hand::end_call(const std::exception_ptr& thrown) {
   auto now = clock::now();
   log_.end_call(now);
   auto slot = items_.front()->slot;
-  if (end(0, thrown, now)) return true;
+  if (end(0, thrown, now)) return slot_ring::several;
   stage_.drop_item(slot);
-  return false;
+  return finished(slot);
+}
+
+std::size_t concurrent_core::items_in_hand::finished(std::size_t slot) noexcept {
+  if (attempts_.empty()) return slot;
+  stage_.ring_.finish_early(slot);
+  return slot_ring::several;
+}
+
+std::size_t concurrent_core::items_in_hand::next_attempt() noexcept {
+  if (attempts_.empty()) return none;
+  auto slot = attempts_.back().slot;
+  attempts_.pop_back();
+  return slot;
 }
 
 void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
@@ -40,6 +54,7 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
+  taken.order = state.attempts > 0 ? 0 : ++taken_;
   taken.kept = false;
   calls_->keep_name(number, slot);
   taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
@@ -54,7 +69,7 @@ void concurrent_core::items_in_hand::keep_copy(std::size_t number) {
   taken.kept = may_be_tried_again && calls_->copy(number, taken.slot);
 }
 
-// True if the item has been put back.
+// True if the item is to be tried again.
 bool concurrent_core::items_in_hand::end(std::size_t number, const std::exception_ptr& thrown,
                                          clock::time_point now) {
   auto& taken = *items_[number];
@@ -70,20 +85,21 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
     }
   }
   log_.end_item(stage_.slots_[taken.slot], called_name{*calls_, number}, taken.track, now);
-  if (pause) put_back(number, *pause);
+  if (pause) try_again(number, *pause);
   taken.slot = none;
   return pause.has_value();
 }
 
-void concurrent_core::items_in_hand::put_back(std::size_t number, clock::duration pause) {
-  auto slot = items_[number]->slot;
+void concurrent_core::items_in_hand::try_again(std::size_t number, clock::duration pause) {
+  auto [slot, order] = std::pair(items_[number]->slot, items_[number]->order);
   auto& state = stage_.slots_[slot];
   auto now = clock::now();
   calls_->put_copy_back(number, slot);
   ++state.attempts;
   state.next_attempt = now + pause;
   state.note(item_overview::doing::pauses, now);
-  stage_.ring_.put_back(slot);
+  auto behind = std::ranges::find_if(attempts_, [&](auto& each) { return each.order < order; });
+  attempts_.insert(behind, {order, slot});  // has room for all
 }
 
 void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
@@ -137,12 +153,9 @@ std::size_t concurrent_core::items_in_hand::take_waiting() {
   if (!may_take_more()) return none;
   auto slot = stage_.ring_.take_more();
   if (slot == none) return none;
-  bool has_failed = stage_.slots_[slot].attempts > 0;
-  bool fits =
-      !has_failed && (!calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot)));
-  if (fits) return slot;
-  takes_more_ = false;  // that one is next, for whoever can wait: until it may be tried again, or
-  stage_.ring_.put_back(slot);  // for its memory
+  if (!calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot))) return slot;
+  takes_more_ = false;  // that one is next, for whoever can wait for its memory
+  stage_.ring_.put_back(slot);
   return none;
 }
 

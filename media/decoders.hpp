@@ -28,7 +28,9 @@ struct image_lane {
 // One reader per format, and what turns their rows into a tensor. All memory that the module keeps
 // for a thread is in here.
 struct decoders {
-  std::array<image_lane, 2> lanes;  // two images are decoded at a time; others use the first
+  // Two images are decoded at a time, while a third one that is complete waits to be resized.
+  // Others use the first lane.
+  std::array<image_lane, 3> lanes;
   jpeg_table_cache jpeg_tables;
   jpeg_reader jpeg;  // of what quick_jpeg does not read
   png_reader png;

@@ -14,6 +14,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -112,7 +113,7 @@ static tensor decode_one(const sample& in, random draw, const image_options& opt
   scratch_release at_end;
   image_job job(worker, worker.lanes[0], options, warnings, at_end);
   job.begin(in, draw, std::move(slot));
-  return job.finish(nullptr);
+  return job.finish();
 }
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
@@ -153,9 +154,9 @@ struct taken_job {
     }
   }
 
-  void finish(image_job* other) {
+  void finish(const image_job::partner_source& partner) {
     try {
-      auto made = job.finish(other);
+      auto made = job.finish(partner);
       give(*taken, std::move(made));
     } catch (...) {
       taken->fail(std::current_exception());
@@ -164,25 +165,33 @@ struct taken_job {
   }
 };
 
-// Two at a time: while one image is decoded and resized, the next is decoded with it. Whatever is
-// left of that is done when it is the first, and another one is next.
+// Two at a time: while one image is decoded and resized, the next is decoded with it, and when that
+// is complete, the one behind it.
 template <class Waiting>
 static void decode_waiting(Waiting& waiting, const image_options& options,
                            std::atomic<std::uint64_t>& warnings) {
   using taken = typename decltype(waiting.next())::value_type;
   auto& worker = decoders::of_this_thread();
+  auto& lanes = worker.lanes;
   scratch_release at_end;
-  std::array<taken_job<taken>, 2> jobs{
-      {{.job = {worker, worker.lanes[0], options, warnings, at_end}},
-       {.job = {worker, worker.lanes[1], options, warnings, at_end}}}};
-  auto* first = &jobs[0];
-  auto* second = &jobs[1];
-  while (true) {
-    if (!first->taken) first->begin(waiting);
-    if (!first->taken) return;
-    if (first->job.is_quick()) second->begin(waiting);
-    first->finish(second->taken ? &second->job : nullptr);
-    std::swap(first, second);
+  std::array<taken_job<taken>, 3> jobs{{{.job = {worker, lanes[0], options, warnings, at_end}},
+                                        {.job = {worker, lanes[1], options, warnings, at_end}},
+                                        {.job = {worker, lanes[2], options, warnings, at_end}}}};
+  std::size_t first = 0;
+  const auto partner = [&]() -> image_job* {
+    for (std::size_t i = 1; i < jobs.size(); ++i) {
+      auto& other = jobs[(first + i) % jobs.size()];
+      if (!other.taken) other.begin(waiting);
+      if (!other.taken) return nullptr;
+      if (!other.job.is_complete()) return &other.job;
+    }
+    return nullptr;
+  };
+  for (;; first = (first + 1) % jobs.size()) {
+    auto& now = jobs[first];
+    if (!now.taken) now.begin(waiting);
+    if (!now.taken) return;
+    now.finish(std::ref(partner));
   }
 }
 

@@ -108,6 +108,7 @@ class opened_reader {
 };
 
 void image_job::begin(const sample& in, random draw, slot_of slot) {
+  close();  // what is left of an image that could not be begun
   doing_ = "decode " + in.name();
   file_ = {.bytes = encoded_bytes(in, options_.field, doing_).bytes(),
            .doing = doing_,
@@ -179,16 +180,20 @@ void image_job::begin_writing(const image_crop& crop) {
                      .mirrored = crop.turn.mirror_x});
 }
 
-tensor image_job::finish(image_job* other) {
+tensor image_job::finish(const partner_source& partner) {
   const closer at_end(*this);
-  if (is_quick() && decode_quickly(other)) return std::move(slot_);
+  if (is_quick() && decode_quickly(partner)) return std::move(slot_);
   decode_by_reader();
   return std::move(slot_);
 }
 
 // False if libjpeg-turbo is to decode the image.
-bool image_job::decode_quickly(image_job* other) {
-  lane_.jpeg.go_with(other != nullptr && other->is_quick() ? &other->lane_.jpeg : nullptr);
+bool image_job::decode_quickly(const partner_source& partner) {
+  if (partner)
+    lane_.jpeg.go_with([&partner]() -> quick_jpeg* {
+      auto* other = partner();
+      return other != nullptr ? &other->lane_.jpeg : nullptr;
+    });
   try {
     if (way_ == way::quick_colours) decode_colours(lane_);
     if (way_ == way::quick_luma) decode_luma(lane_);

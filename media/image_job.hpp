@@ -58,17 +58,21 @@ class image_job {
   // finish.
   void begin(const sample& in, random draw, slot_of slot);
 
-  // Whether the image is one that can be decoded together with another.
-  bool is_quick() const noexcept { return way_ != way::by_reader; }
+  // Whether nothing of the image is left that could be decoded together with another.
+  bool is_complete() const noexcept { return !is_quick() || lane_.jpeg.is_complete(); }
 
-  // Decodes the image, and meanwhile that of another job that has begun, as far as both are quick.
-  // Gives the tensor. Throws what decode_image throws.
-  tensor finish(image_job* other);
+  // Decodes the image, and meanwhile those of other jobs, as far as all are quick: of those that
+  // `partner` gives, which have begun; see quick_jpeg::go_with. Gives the tensor. Throws what
+  // decode_image throws.
+  using partner_source = std::function<image_job*()>;
+  tensor finish(const partner_source& partner = {});
 
  private:
   // How the pixels come: from a reader of decoders, or by the lane's quick_jpeg as the colours of
   // the image, as its luma alone, or as planes that are resized before they are converted.
   enum class way : std::uint8_t { by_reader, quick_colours, quick_luma, quick_planes };
+
+  bool is_quick() const noexcept { return way_ != way::by_reader; }
 
   class closer {
    public:
@@ -84,7 +88,7 @@ class image_job {
   way quick_way(const image_crop& crop) const;
   void begin_quick_planes(const image_crop& crop);
   void begin_writing(const image_crop& crop);
-  bool decode_quickly(image_job* other);
+  bool decode_quickly(const partner_source& partner);
   void decode_by_reader();
   void decode_pixels(image_reader& reader, const image_crop& crop);
   void decode_rows(image_reader& reader, const image_crop& crop);

@@ -7,6 +7,7 @@
 #include "jpeg_tables.hpp"
 #include "scratch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,10 @@ class jpeg_image {
   // Meanwhile the other image, if not null, is decoded too, as far as its part goes. False if the
   // data are damaged, or so unusual that libjpeg-turbo is to read the image.
   bool decode(int y, jpeg_image* other);
+
+  // Whether decode() has nothing to do for row `y`, and for any row.
+  bool has_row(int y) const noexcept { return row_ >= std::min(mcu_rows_above(y + 1), end_row_); }
+  bool is_complete() const noexcept { return !begun_ || damaged_ || row_ >= end_row_; }
 
   // Whether it can be the `other` one.
   bool decodes() const noexcept { return begun_ && !damaged_ && row_ < end_row_ && has_room(); }

@@ -148,7 +148,7 @@ static bool transform_plain(const std::int16_t* const* blocks, int count,
 
 bool transform_to_1(const std::int16_t* const* blocks, int count, const std::int16_t* quantisation,
                     std::uint8_t* const* out, std::ptrdiff_t) {
-  constexpr int most = 4096;
+  constexpr int most = 4091;  // libjpeg's table of bytes (jidctred.c) begins again behind that
   for (int i = 0; i < count; ++i) {
     const int mean = blocks[i][0] * quantisation[0];
     if (std::abs(mean) > most) return false;

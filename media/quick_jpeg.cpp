@@ -6,7 +6,14 @@
 
 namespace lade::media {
 
+void quick_jpeg::find_partner() {
+  auto* found = partner_();
+  other_ = found != nullptr ? &found->image_ : nullptr;
+}
+
 void quick_jpeg::decode(int y) {
+  if (partner_ && !image_.has_row(y) && (other_ == nullptr || other_->is_complete()))
+    find_partner();
   if (!image_.decode(y, other_)) throw not_quick();
 }
 

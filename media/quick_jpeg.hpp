@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace lade::media {
@@ -18,8 +20,8 @@ namespace lade::media {
 struct not_quick {};
 
 // Reads one image after another, all of it as libjpeg-turbo does: exact transform, smooth
-// upsampling. While it decodes an image, another one that has begun is decoded, too. For one
-// thread.
+// upsampling. While it decodes an image, others that have begun are decoded, too, one at a time.
+// For one thread.
 class quick_jpeg {
  public:
   explicit quick_jpeg(simd level = best_simd())
@@ -46,8 +48,13 @@ class quick_jpeg {
     image_.begin(part, kept);
   }
 
-  // Has decoding take another image along; null: none.
-  void go_with(quick_jpeg* other) noexcept { other_ = other != nullptr ? &other->image_ : nullptr; }
+  // Whether all of the part has been decoded, or nothing can be.
+  bool is_complete() const noexcept { return image_.is_complete(); }
+
+  // Has decoding take other images along, until close(): those that `partner` gives, which is asked
+  // again when the one it gave is complete. Null: there is none at the moment.
+  using partner_source = std::function<quick_jpeg*()>;
+  void go_with(partner_source partner) { partner_ = std::move(partner); }
 
   // Prepares colour_row, whose last `kept` rows stay in place.
   void start_colours(int kept);
@@ -64,17 +71,23 @@ class quick_jpeg {
   coarse_axis columns(std::size_t component) const noexcept;
   coarse_axis rows(std::size_t component, int bottom) const noexcept;
 
-  void close() noexcept { image_.close(); }
+  void close() noexcept {
+    image_.close();
+    partner_ = nullptr;
+    other_ = nullptr;
+  }
 
  private:
   void decode(int y);
+  void find_partner();
   void make_row(int y, std::uint8_t* out);
   const std::uint8_t* upsampled(std::size_t component, int y);
   void repeat_columns(const std::uint8_t* in, int times, std::uint8_t* out) const noexcept;
 
   const jpeg_kernels* kernels_;
   jpeg_image image_;
-  jpeg_image* other_ = nullptr;
+  partner_source partner_;
+  jpeg_image* other_ = nullptr;  // that partner_ has given
   jpeg_part part_;
   int left_ = 0;  // the first column that is converted: a whole sample of coarse components
   std::size_t row_bytes_ = 0;

@@ -300,8 +300,14 @@ concept writes_several = requires(const W& writer, waiting_samples& waiting) {
 // The most samples that these writers take at a time: several together take one.
 template <class... W>
 constexpr unsigned samples_at_a_time = 1;
-template <writes_several W>
-constexpr unsigned samples_at_a_time<W> = W::items_at_a_time;
+template <class W>
+  requires says_several<W>
+constexpr unsigned samples_at_a_time<W> = [] {
+  static_assert(writes_several<W>,
+                "lade::batch_into: a writer with items_at_a_time must also take waiting_samples&, "
+                "and be callable as const");
+  return W::items_at_a_time;
+}();
 
 // The function of a stage that writes samples into slots.
 template <class... W>

@@ -42,7 +42,9 @@ class run_hooks {
 
   // Around every call for an item in map, filter, flat_map, batch_into, pad and pack; other stages
   // do not tell of theirs. `failure` is what the function has thrown, whatever then becomes of the
-  // item; null also where flat_map leaves an item because nobody asks for the rest of its parts.
+  // item; null also where flat_map leaves an item because nobody asks for the rest of its parts. A
+  // thread that is in a call for several items has entered each of them, and leaves them in any
+  // order.
   virtual void enter_item(const item_call& /*call*/) {}
   virtual void leave_item(const item_call& /*call*/, const std::exception_ptr& /*failure*/) {}
 };

@@ -157,11 +157,22 @@ concept takes_several = requires(F& function, waiting_items<In, Out>& waiting) {
   function(waiting);
 };
 
+// Whether F says that it takes several.
+template <class F>
+concept says_several = requires { requires F::items_at_a_time != 1; };
+
+constexpr unsigned most_at_a_time = 1024;
+
 // How many items a call of F takes, at most.
 template <class F, class In, class Out>
 constexpr unsigned items_at_a_time() {
-  if constexpr (takes_several<F, In, Out>) {
-    static_assert(F::items_at_a_time > 0, "lade: items_at_a_time must be above 0");
+  if constexpr (says_several<F>) {
+    static_assert(takes_several<F, In, Out>,
+                  "lade::map: a function with items_at_a_time must also take "
+                  "waiting_items<In, Out>&, of the stage's item and the item that its form for one "
+                  "gives, and be callable as const");
+    static_assert(1 <= F::items_at_a_time && F::items_at_a_time <= most_at_a_time,
+                  "lade::map: items_at_a_time must be from 1 to 1,024");
     return F::items_at_a_time;
   } else {
     return 1;

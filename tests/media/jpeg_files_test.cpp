@@ -102,7 +102,7 @@ class jpeg_comparison {
     if (!jpeg.open({.bytes = file, .doing = "decode"}, tables_) || jpeg.is_grey()) return;
     if (partner.open({.bytes = other, .doing = "decode"}, tables_)) {
       partner.begin({.right = partner.width(), .bottom = partner.height()}, all_rows);
-      jpeg.go_with(&partner);
+      jpeg.go_with([&] { return &partner; });
     }
     jpeg.begin(part, all_rows);
     jpeg.start_colours(3);

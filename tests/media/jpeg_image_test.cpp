@@ -114,7 +114,7 @@ TEST_F(JpegImage, RowsOfAnyPartAreThoseOfLibjpeg) {
     const auto other = make.file();
     ASSERT_TRUE(partner.open({.bytes = other, .doing = "decode"}, tables));
     partner.begin(make.part(partner.width(), partner.height()), all_rows);
-    jpeg.go_with(&partner);
+    jpeg.go_with([&] { return &partner; });
     std::vector<std::uint8_t> pixels;
     ASSERT_TRUE(read_libjpeg_rows(file, jpeg.height(), JCS_RGB, pixels));
     const auto part = make.part(jpeg.width(), jpeg.height());

@@ -233,4 +233,19 @@ TEST_P(JpegKernels, EveryColourIsThatOfPlainCode) {
   }
 }
 
+TEST(JpegKernels, MeansForWhichLibjpegsTableBeginsAgainAreRefused) {
+  std::array<std::int16_t, 64> block{1}, quantisation{};
+  const std::int16_t* blocks[] = {block.data()};
+  std::uint8_t sample = 0;
+  std::uint8_t* out[] = {&sample};
+  for (const int sign : {1, -1}) {
+    block[0] = static_cast<std::int16_t>(sign);
+    quantisation[0] = 4091;
+    EXPECT_TRUE(transform_to_1(blocks, 1, quantisation.data(), out, 1));
+    EXPECT_EQ(sample, sign > 0 ? 255 : 0);
+    quantisation[0] = 4092;
+    EXPECT_FALSE(transform_to_1(blocks, 1, quantisation.data(), out, 1));
+  }
+}
+
 }  // namespace lade::media

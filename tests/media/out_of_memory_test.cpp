@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <span>
 #include <string>
@@ -157,6 +158,34 @@ TEST_P(OutOfMemory, AnyAllocationOfARunMayFail) {
   const bool by_libtiff = GetParam().name == std::string_view("Tiff");
   const int lost = by_libtiff ? 4 : 0;  // 4.5 loses the list of fields that it could not enlarge
   EXPECT_LE(test::blocks_in_use(), blocks + lost);
+}
+
+TEST(OutOfMemoryOfABatch, EveryImageThatIsDeliveredIsItsSamplesOwn) {
+  if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
+  const decode_image decode(small_images);
+  const names some{"444.jpg", "422.jpg", "turned.jpg", "rgb.png"};
+  const auto batches =
+      read_files(some) | batch_into(decode, {.size = 8, .on_error = on_error::skip});
+  const auto pixels_of = [](const tensor& image) {
+    return std::string(reinterpret_cast<const char*>(image.bytes()), image.spec().bytes());
+  };
+  runtime one({.threads = 1, .reactors = 1});
+  std::map<std::string, std::string> expected;
+  {
+    auto files = one.run(read_files(some));
+    for (auto& file : files) expected[file.key()] = pixels_of(decode(file));
+  }
+  for (std::uint64_t n = 0; n < 1000; ++n) {
+    test::failing_allocation failing(n);
+    try {
+      auto run = one.run(batches);
+      for (auto& batch : run)
+        for (std::size_t i = 0; i < batch.size(); ++i)
+          ASSERT_EQ(pixels_of(batch.tensor()[static_cast<std::int64_t>(i)]),
+                    expected.at(batch.samples()[i].key()))
+              << "allocation " << n;
+    } catch (const std::exception&) {}
+  }
 }
 
 // Without the kinds for which a library ends the process: see decode_image. glibc does it at the

@@ -128,6 +128,7 @@ TEST(QuickJpeg, TwoImagesAtATimeBecomeWhatEachBecomesAlone) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   thread_pool one({.threads = 1});
   runtime runtime({.threads = 1});
+  most_in_hand hooks;
   for (int round = 0; round < 12; ++round) {
     random draw(seed, round);
     std::vector<sample> files;
@@ -137,7 +138,6 @@ TEST(QuickJpeg, TwoImagesAtATimeBecomeWhatEachBecomesAlone) {
     options.fit = std::min(options.fit, image_fit::centre_crop);  // the same for every draw
     options.strict = draw.below(2) == 0;
     const decode_image decode(options), decode_alone(options);
-    most_in_hand hooks;
     auto items = runtime.run(from(files) | map(decode, {.concurrency = 2,
                                                         .buffer = 8,
                                                         .on_error = on_error::skip,
@@ -165,8 +165,8 @@ TEST(QuickJpeg, TwoImagesAtATimeBecomeWhatEachBecomesAlone) {
     for (const auto& each : items.failures()) of_run.push_back(each.what);
     EXPECT_THAT(of_run, testing::UnorderedElementsAreArray(failures));
     EXPECT_EQ(decode.warnings(), decode_alone.warnings());
-    EXPECT_EQ(hooks.most, 2);
   }
+  EXPECT_EQ(hooks.most, 3);  // two that are decoded, and one that is complete
 }
 
 TEST(QuickJpeg, TwoImagesAtATimeAreWrittenWhereEachBelongs) {

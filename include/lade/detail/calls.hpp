@@ -213,6 +213,9 @@ class calls_of<F, In, plain_calls<In, Out>> final : public plain_calls<In, Out> 
 
 template <class F, class In, class Result>
 class calls_of<F, In, task_calls<In, Result>> final : public task_calls<In, Result> {
+  static_assert(!says_several<called<F>>,
+                "lade::map: a function of tasks takes one item at a time");
+
  public:
   static constexpr unsigned at_a_time = 1;
 

@@ -59,10 +59,11 @@ struct concurrent_options {
 
   unsigned items_at_a_time = 1;  // that a call of the function takes
 
-  // With room for what the function takes.
+  // With room for what the function takes, and for as much that waits: else there are seldom
+  // several.
   concurrent_options for_items(unsigned at_a_time) const {
     auto result = *this;
-    result.slots += std::size_t{workers} * (at_a_time - 1);
+    result.slots += 2 * std::size_t{workers} * (at_a_time - 1);
     result.items_at_a_time = at_a_time;
     return result;
   }
@@ -71,8 +72,8 @@ struct concurrent_options {
   concurrent_options with(std::optional<unsigned> other_workers) const {
     auto result = *this;
     if (!other_workers || workers == 0) return result;
-    result.slots = slots - std::size_t{workers} * items_at_a_time +
-                   std::size_t{*other_workers} * items_at_a_time;
+    const auto for_each = 2 * std::size_t{items_at_a_time} - 1;
+    result.slots = slots - workers * for_each + *other_workers * for_each;
     result.workers = *other_workers;
     result.tuned_by.reset();
     result.shares_cpus = false;
@@ -154,7 +155,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     item_identity identity;
     clock::time_point begun;            // when the function was first called for the item
     clock::time_point started;          // when it was called last
-    clock::time_point next_attempt;     // if it waits for a worker to be tried again
+    clock::time_point next_attempt;     // if it is to be tried again
     unsigned attempts = 0;              // that have failed
     std::chrono::nanoseconds waited{};  // by its worker for memory, before that
     underway mark;
@@ -253,7 +254,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
   void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
 
-  // For an item that is to be tried again later: by the first worker that is free then.
+  // Until an item may be tried again.
   static task<> pause_before(const slot_state& item, call_log& log);
 
   // For a worker between two items: where it belongs, which changes when there are more reactors.

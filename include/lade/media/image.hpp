@@ -92,9 +92,8 @@ struct image_options {
 //
 // The format is detected by the first bytes, never by the name:
 // - JPEG by lade itself if it is of the common kind, else by libjpeg-turbo: sequential Huffman
-// codes
-//   of 8 bits in one scan, grey or three components. Both only as far as the crop needs it, and
-//   exactly (ISLOW, smooth upsampling: the same pixels as Pillow). What is damaged is left to
+//   codes of 8 bits in one scan, grey or three components. Both only as far as the crop needs it,
+//   and exactly (ISLOW, smooth upsampling: the same pixels as Pillow). What is damaged is left to
 //   libjpeg-turbo. Damage outside of the crop may go unnoticed.
 // - TIFF by libtiff: strips and tiles, planes, 1 to 16 bits, grey, RGB, palettes, CMYK, YCbCr, and
 //   every compression except old-style JPEG.
@@ -153,9 +152,9 @@ class decode_image {
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
   tensor operator()(const sample& in, random draw = {}) const;
 
-  // For stages: decodes the images that wait, two JPEGs at a time. That takes about three quarters
-  // of the time of one after the other.
-  static constexpr unsigned items_at_a_time = 2;
+  // For stages: decodes the images that wait, two JPEGs at a time, which takes less than one after
+  // the other. A third may be complete meanwhile, and wait to be resized.
+  static constexpr unsigned items_at_a_time = 3;
   void operator()(waiting_samples& waiting) const;
   void operator()(waiting_items<sample, tensor>& waiting) const;
 
