@@ -51,6 +51,10 @@ class concurrent_core::items_in_hand final : private several_call {
     std::optional<hooked_call> visit;
     stage_track track;  // where its span goes in a trace: those of several overlap
   };
+  struct attempt {
+    std::uint64_t order;
+    std::size_t slot;
+  };
 
   std::size_t take() override;
   random draw(std::size_t slot) const override;
@@ -73,10 +77,6 @@ class concurrent_core::items_in_hand final : private several_call {
   call_memory& memory_;
   const context& surroundings_;
   std::vector<std::unique_ptr<item>> items_;
-  struct attempt {
-    std::uint64_t order;
-    std::size_t slot;
-  };
   std::vector<attempt> attempts_;  // that are to be made, the last one first
   std::uint64_t taken_ = 0;        // items so far
   std::size_t first_ = none;       // until the function takes it

@@ -1,4 +1,5 @@
-// Functions of map that take several items at a time.
+// Functions of map that take several items at a time. For writers of batch_into, see
+// waiting_samples in batch.hpp.
 
 #pragma once
 
@@ -115,14 +116,17 @@ class taken_item {
 //     }
 //   };
 //
-// A worker of the stage calls the second form when it has an item, and the first for items that are
-// tried again, where the stage works without workers (concurrency 1), or a writer is one of
-// several. Both must give the same. Nothing is waited for: neither do items wait until there are
-// several, nor does next() wait. What order, lineage, statistics, hooks, limits of time, failures
-// and substitutes are is that of single items; the time of an item is from its next() to its end.
+// A worker of the stage calls the second form when it has an item. The first form is called for
+// items that are tried again, where the stage works in place (see map_options), and for a writer
+// that is one of several. Both must give the same. Nothing is waited for: items do not wait until
+// there are several, and next() does not wait.
 //
-// Items that have not been ended when the function returns fail, and so they do with what the
-// function throws.
+// Order, lineage, statistics, hooks, limits of time, failures and substitutes are those of single
+// items. The time of an item is from its next() to its end, so it includes work on others.
+//
+// items_at_a_time is a constant from 1 to 1,024; 1 is the same as no second form. Items that have
+// not been ended when the function returns fail, and so they do with what the function throws. No
+// taken_item may be used after that.
 template <class In, class Out>
 class waiting_items {
  public:

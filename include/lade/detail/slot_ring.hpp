@@ -61,7 +61,8 @@ class slot_ring {
   std::size_t take_more() noexcept;
   void finish_early(std::size_t slot) noexcept;
 
-  // For a worker: the slot is to be worked on again, before all others.
+  // For a worker: a slot that take_more() gave and that it cannot work on now. It is the next to be
+  // taken, by any worker.
   void put_back(std::size_t slot) noexcept;
 
   // For the feeder: the slot needs no work; there is no more input.
