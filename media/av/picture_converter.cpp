@@ -4,10 +4,13 @@
 
 #include <lade/error.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
 extern "C" {
+#include <libavutil/imgutils.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
@@ -132,14 +135,46 @@ void picture_converter::make_context(const picture_format& from) {
   from_ = from;
 }
 
+// Rows `first` to `first + count` of the picture, to which `rows` points.
+void picture_converter::convert_band(const picture_rows& rows, int first, int count,
+                                     AVFrame& into) {
+  const av_messages said;
+  const int result = sws_scale(context_.get(), rows.planes.data(), rows.strides.data(), first,
+                               count, into.data, into.linesize);
+  check_av(result, "convert a picture", said);
+}
+
+// Of formats whose planes all have as many rows as the picture.
+void picture_converter::convert_copies(const picture_rows& rows, AVFrame& into) {
+  constexpr int most = 16;  // rows, which stay in the cache
+  constexpr int padding = 64;
+  picture_rows copies;
+  std::array<int, 4> used{};
+  check_av(av_image_fill_linesizes(used.data(), from_.format, width_), "size a picture");
+  const int stride = (*std::ranges::max_element(used) + padding + 63) / 64 * 64;
+  band_.resize(std::size_t{most} * used.size() * static_cast<std::size_t>(stride));
+  for (int first = 0; first < height_; first += most) {
+    const int count = std::min(most, height_ - first);
+    auto* copy = band_.data();
+    for (std::size_t plane = 0; plane < used.size() && used[plane] > 0; ++plane) {
+      copies.planes[plane] = copy;
+      copies.strides[plane] = stride;
+      for (int row = first; row < first + count; ++row, copy += stride)
+        std::copy_n(rows.planes[plane] + std::ptrdiff_t{row} * rows.strides[plane], used[plane],
+                    copy);
+    }
+    convert_band(copies, first, count, into);
+  }
+}
+
 void picture_converter::convert(const picture_rows& rows, const picture_format& from,
                                 AVFrame& into) {
-  const av_messages said;
   const auto stated = completed(from);
   if (!context_ || stated != from_) make_context(stated);
-  const int result = sws_scale(context_.get(), rows.planes.data(), rows.strides.data(), 0, height_,
-                               into.data, into.linesize);
-  check_av(result, "convert a picture", said);
+  if (rows.padded)
+    convert_band(rows, 0, height_, into);
+  else
+    convert_copies(rows, into);
 }
 
 }  // namespace lade::media

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 extern "C" {
 #include <libavutil/frame.h>
@@ -47,10 +48,12 @@ AVColorSpace usual_matrix(int width, int height) noexcept;
 struct picture_rows {
   std::array<const std::uint8_t*, 4> planes{};
   std::array<int, 4> strides{};  // in bytes
+  bool padded = true;            // whether bytes behind each row may be read
 };
 
 // Converts pictures of one size to one format. Keeps swscale's context while their format stays the
-// same. One thread at a time.
+// same. swscale reads in whole vectors, so that of rows without padding it is given copies, some
+// rows at a time. One thread at a time.
 class picture_converter {
  public:
   picture_converter(int width, int height, const picture_format& to) noexcept
@@ -67,12 +70,15 @@ class picture_converter {
  private:
   picture_format completed(picture_format from) const noexcept;
   void make_context(const picture_format& from);
+  void convert_band(const picture_rows& rows, int first, int count, AVFrame& into);
+  void convert_copies(const picture_rows& rows, AVFrame& into);
 
   int width_;
   int height_;
   picture_format to_;
   picture_format from_;  // that the context is for
   std::unique_ptr<SwsContext, sws_deleter> context_;
+  std::vector<std::uint8_t> band_;  // rows with padding
 };
 
 }  // namespace lade::media

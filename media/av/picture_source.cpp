@@ -109,6 +109,7 @@ static picture_rows rows_of_tensor(const tensor& picture, image_layout layout,
   const auto channels = picture.shape()[axes.channels];
   const bool planes = layout == image_layout::chw && channels > 1;
   picture_rows rows;
+  rows.padded = false;
   for (std::size_t i = 0; i < (planes ? static_cast<std::size_t>(channels) : 1); ++i) {
     rows.planes[i] = picture.data<std::uint8_t>();
     if (planes) rows.planes[i] += plane_order[i] * picture.strides()[axes.channels];

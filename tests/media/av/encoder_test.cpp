@@ -1,5 +1,6 @@
 #include <lade/media/av/encoder.hpp>
 
+#include "../../support/guarded_row.hpp"
 #include "encoded.hpp"
 
 #include <gmock/gmock.h>
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <span>
 
 // libx265 3.5 leaks a kilobyte for each encoder.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libx265"; }
@@ -149,6 +152,58 @@ TEST(VideoEncoder, TakesRowsOfAnyStride) {
   video_encoder first(raw_video("yuv420p"));
   video_encoder second(raw_video("yuv420p"));
   EXPECT_EQ(encoded_bytes(first, turned), encoded_bytes(second, plain));
+}
+
+// The tensor's bytes, directly before memory that no one may read.
+static tensor guarded(const tensor& from) {
+  const auto* first = from.data<std::uint8_t>();
+  const std::vector<std::uint8_t> bytes(first, first + from.spec().bytes());
+  auto row = std::make_shared<test::guarded_row<std::uint8_t>>(bytes);
+  const std::span memory(reinterpret_cast<std::byte*>(row->data()), bytes.size());
+  return tensor(from.spec(), buffer(std::move(row), memory));
+}
+
+TEST(VideoEncoder, ReadsNothingBehindTheLastPixel) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  for (const std::int64_t channels : {1, 3, 4})
+    for (const auto layout : {image_layout::hwc, image_layout::chw})
+      for (const auto* format : {"yuv420p", "yuv444p", "yuva420p", "bgra", "gbrap", "nv12"}) {
+        if (channels == 4 && std::string_view(format).find('a') == std::string_view::npos) continue;
+        auto options = raw_video(format);
+        options.tensor_layout = layout;
+        const dimensions shape =
+            layout == image_layout::hwc ? dimensions{4, 16, channels} : dimensions{channels, 4, 16};
+        const auto picture = random_pictures(shape, seed);
+        video_encoder plain(options);
+        video_encoder last(options);
+        EXPECT_EQ(encoded_bytes(last, guarded(picture)), encoded_bytes(plain, picture)) << format;
+      }
+}
+
+TEST(VideoEncoder, MakesOfATensorWhatItMakesOfAFrame) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE(seed);
+  const auto pictures = random_pictures({1, 98, 178, 3}, seed);
+  const auto path = media_directory / "one.avi";
+  auto options = raw_video("bgr24");
+  options.width = 178;
+  options.height = 98;
+  video_encoder stored(options);
+  write_encoded(path, stored, pictures);
+  const auto frames = frames_of_file(path, stream_kind::video);
+  ASSERT_EQ(frames.size(), 1U);
+  for (const auto* format : {"yuv420p", "yuv422p", "yuv444p", "gbrp", "rgb0", "yuv410p"}) {
+    options.pixel_format = format;
+    video_encoder of_frame(options);
+    video_encoder of_tensor(options);
+    of_frame.send(frames[0]);
+    of_frame.finish();
+    std::vector<std::uint8_t> expected;
+    while (auto next = of_frame.receive())
+      for (const auto each : next->data()) expected.push_back(static_cast<std::uint8_t>(each));
+    EXPECT_EQ(encoded_bytes(of_tensor, pictures), expected) << format;
+  }
 }
 
 TEST(VideoEncoder, EncodesABatchAsItsPictures) {
