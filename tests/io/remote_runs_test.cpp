@@ -64,8 +64,9 @@ static shards one_shard(const std::string& name) { return shards(std::vector<std
 template <class T>
 static std::string told_by(runtime& where, const pipeline<T>& stages, trace& into) {
   std::string told;
+  std::string failures;  // which another thread tells of
   run_options options{.on_error = on_error::skip,
-                      .on_failure = [&](auto& record) { told += to_json(record); },
+                      .on_failure = [&](auto& record) { failures += to_json(record); },
                       .trace = &into};
   auto running = where.run(stages, std::move(options));
   for (auto& each : running) {
@@ -73,8 +74,8 @@ static std::string told_by(runtime& where, const pipeline<T>& stages, trace& int
     if (told.size() < 100) told += to_json(running.state());
   }
   for (auto& record : running.failures()) told += to_json(record) + record.item + record.what;
-  return told + table(running.statistics()) + to_json(running.statistics()) +
-         to_json(running.state());
+  told += table(running.statistics()) + to_json(running.statistics()) + to_json(running.state());
+  return told + failures;
 }
 
 TEST_F(RemoteRun, TellsNoSecrets) {

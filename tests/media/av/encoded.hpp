@@ -44,8 +44,8 @@ inline tensor random_pictures(const dimensions& shape, std::uint64_t seed) {
   tensor pictures(element_type::u8, shape);
   std::mt19937_64 random(seed);
   auto* out = pictures.data<std::uint8_t>();
-  for (std::size_t i = 0; i < pictures.spec().elements(); ++i)
-    out[i] = static_cast<std::uint8_t>(random() >> 56);
+  const auto count = pictures.spec().bytes();
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>(random() >> 56);
   return pictures;
 }
 

@@ -78,8 +78,10 @@ static const std::vector<coloured_encoder> coloured_encoders{
 static tensor colour_pictures(std::int64_t n, int height, int width) {
   tensor pictures(element_type::u8, {n, height, width, 3});
   constexpr std::array<std::uint8_t, 3> rgb{60, 200, 120};
-  for (std::size_t i = 0; i < pictures.spec().elements(); ++i)
-    pictures.data<std::uint8_t>()[i] = rgb[i % 3];
+  auto* bytes = pictures.data<std::uint8_t>();
+  const auto count = pictures.spec().bytes();
+  for (std::size_t i = 0; i < count; i += rgb.size())
+    std::memcpy(bytes + i, rgb.data(), rgb.size());
   for (std::int64_t i = 0; i < n; ++i) std::memset(pictures[i].bytes(), i % 2 == 0 ? 0 : 255, 96);
   return pictures;
 }
