@@ -125,7 +125,6 @@ void image_job::begin(const sample& in, random draw, slot_of slot) {
 image_job::way image_job::begin_quickly() {
   auto& jpeg = lane_.jpeg;
   if (!jpeg.open(file_, worker_.jpeg_tables)) return way::by_reader;
-  if (std::int64_t{jpeg.width()} * jpeg.height() > options_.max_pixels) return way::by_reader;
   if (jpeg.is_rgb() && options_.colour == image_colour::grey) return way::by_reader;
   const auto crop = crop_of(jpeg.width(), jpeg.height());
   make_slot(crop);

@@ -8,6 +8,7 @@
 #include "bmp_reader.hpp"
 #include "exif.hpp"
 #include "gif_reader.hpp"
+#include "jpeg_headers.hpp"
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
 #include "tiff_reader.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
 namespace lade::media {
@@ -49,8 +51,7 @@ static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
   return header;
 }
 
-// An image of one scan is decoded into planes, from a copy of the scan. One of several, be it
-// progressive or not, is decoded as coefficients of 16 bits first.
+// An image of several scans, be it progressive or not, is decoded as coefficients of 16 bits first.
 static image_header jpeg_header(detail::byte_view file) {
   image_header header{.decoded_bytes = 0};
   std::size_t components = 0;
@@ -65,11 +66,7 @@ static image_header jpeg_header(detail::byte_view file) {
     constexpr std::array<std::size_t, 3> no_frames{0xc4, 0xc8, 0xcc};
     if (marker == 0xda) {
       const bool coefficients = progressive || file.big(at + 4, 1) < components;
-      header.decoded_bytes = (coefficients ? 2 : 1) * header.planes_bytes;
-      if (!coefficients) {
-        header.copied_bytes = file.size();
-        header.planes_bytes = 0;
-      }
+      if (coefficients) header.decoded_bytes = 2 * header.planes_bytes;
       break;
     }
     if (marker >= 0xc0 && marker <= 0xcf &&
@@ -82,6 +79,17 @@ static image_header jpeg_header(detail::byte_view file) {
     if (length < 2) break;
     at += 2 + length;
   }
+  return header;
+}
+
+// What lade decodes itself becomes planes, from a copy of the scan.
+static image_header quick_jpeg_header(detail::byte_view file) {
+  auto header = jpeg_header(file);
+  const auto quick = read_jpeg_headers(std::as_bytes(std::span(file.data(), file.size())));
+  if (!quick) return header;
+  header.decoded_bytes = header.planes_bytes;
+  header.planes_bytes = 0;
+  header.copied_bytes = std::min(file.size(), quick->most_scan_bytes());
   return header;
 }
 
@@ -242,7 +250,7 @@ static image_header avif_header(detail::byte_view file) {
 }
 
 static image_header header_of(detail::byte_view file) {
-  if (file.begins("\xff\xd8\xff")) return jpeg_header(file);
+  if (file.begins("\xff\xd8\xff")) return quick_jpeg_header(file);
   if (png_reader::recognises(file)) return png_header(file);
   if (tiff_reader::recognises(file)) return tiff_header(file);
   if (webp_reader::recognises(file)) return webp_header(file);

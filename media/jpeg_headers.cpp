@@ -214,4 +214,19 @@ std::optional<jpeg_headers> read_jpeg_headers(std::span<const std::byte> file) {
       .parse();
 }
 
+unsigned jpeg_headers::restarts() const noexcept {
+  if (restart_interval == 0) return 0;
+  return static_cast<unsigned>((columns() * rows() - 1) / restart_interval);
+}
+
+// A coefficient takes a code of up to 16 bits and a value of up to 16, every byte may have a zero
+// behind it, and each segment fills its last byte and has a marker behind it.
+std::size_t jpeg_headers::most_scan_bytes() const noexcept {
+  constexpr std::size_t of_block = std::size_t{2} * 64 * (16 + 16) / 8;
+  constexpr std::size_t of_segment = 4;
+  const auto mcus = static_cast<std::size_t>(columns()) * static_cast<std::size_t>(rows());
+  return mcus * static_cast<std::size_t>(blocks()) * of_block +
+         (std::size_t{restarts()} + 1) * of_segment;
+}
+
 }  // namespace lade::media

@@ -37,6 +37,14 @@ struct jpeg_headers {
   std::size_t scan = 0;                      // where the file's entropy-coded bytes begin
 
   int blocks() const noexcept { return across * down + count - 1; }  // of an MCU
+
+  // MCUs beside each other and below each other, and how many restarts there are between them.
+  int columns() const noexcept { return (width + 8 * across - 1) / (8 * across); }
+  int rows() const noexcept { return (height + 8 * down - 1) / (8 * down); }
+  unsigned restarts() const noexcept;
+
+  // The most bytes of the scan, with the marker behind it.
+  std::size_t most_scan_bytes() const noexcept;
 };
 
 // The order in which a block's coefficients are coded: place in the block of the k-th (T.81,

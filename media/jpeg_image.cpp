@@ -10,20 +10,23 @@ static std::uint64_t bit_position(const std::uint8_t* at) noexcept {
 
 static int ceil_divide(int a, int b) noexcept { return (a + b - 1) / b; }
 
-bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables) {
+bool jpeg_image::open(std::span<const std::byte> file, jpeg_table_cache& tables,
+                      std::int64_t max_pixels) {
   close();
-  if (prepare(file, tables)) return true;
+  if (prepare(file, tables, max_pixels)) return true;
   close();
   return false;
 }
 
-bool jpeg_image::prepare(std::span<const std::byte> file, jpeg_table_cache& tables) {
+bool jpeg_image::prepare(std::span<const std::byte> file, jpeg_table_cache& tables,
+                         std::int64_t max_pixels) {
   const auto headers = read_jpeg_headers(file);
-  if (!headers) return false;
+  if (!headers || std::int64_t{headers->width} * headers->height > max_pixels) return false;
   headers_ = *headers;
-  const auto scan = file.subspan(headers_.scan);
-  columns_ = ceil_divide(headers_.width, 8 * headers_.across);
-  rows_ = ceil_divide(headers_.height, 8 * headers_.down);
+  auto scan = file.subspan(headers_.scan);
+  scan = scan.first(std::min(scan.size(), headers_.most_scan_bytes()));
+  columns_ = headers_.columns();
+  rows_ = headers_.rows();
   if (!unstuff({reinterpret_cast<const std::uint8_t*>(scan.data()), scan.size()})) return false;
   reduce(1);
   return find_tables(tables);
@@ -41,11 +44,6 @@ void jpeg_image::reduce(int reduction) noexcept {
   }
 }
 
-unsigned jpeg_image::restarts() const noexcept {
-  if (headers_.restart_interval == 0) return 0;
-  return static_cast<unsigned>((columns_ * rows_ - 1) / headers_.restart_interval);
-}
-
 // Segments lie behind each other: where one ends is compared with where decoding is.
 bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
   constexpr std::size_t behind = 1024;  // zeros, and room for the kernel
@@ -60,7 +58,7 @@ bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
     if (end - from < 2) return false;
     constexpr int rst0 = 0xd0, eoi = 0xd9;
     if (from[1] == eoi) break;
-    if (restart == restarts() || from[1] != rst0 + restart % 8) return false;
+    if (restart == headers_.restarts() || from[1] != rst0 + restart % 8) return false;
     from += 2;
   }
   std::fill_n(to, behind - 64, std::uint8_t{0});

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,9 +33,11 @@ class jpeg_image {
   explicit jpeg_image(simd level = best_simd()) : kernels_(&jpeg_kernels_of(level)) {}
 
   // Reads the headers and unstuffs the scan. False if libjpeg-turbo is to read the image: see
-  // read_jpeg_headers; also if the scan does not end with the end of the image. `file` and `tables`
-  // outlive the reading.
-  bool open(std::span<const std::byte> file, jpeg_table_cache& tables);
+  // read_jpeg_headers; also if the scan does not end with the end of the image, and if the image
+  // has more than `max_pixels`, for which no memory is allocated. `file` and `tables` outlive the
+  // reading.
+  bool open(std::span<const std::byte> file, jpeg_table_cache& tables,
+            std::int64_t max_pixels = std::numeric_limits<std::int64_t>::max());
   const jpeg_headers& headers() const noexcept { return headers_; }
 
   // Has the image be decoded at 1 / `reduction` (1, 2, 4 or 8) of its size rounded up, as libjpeg
@@ -94,8 +97,7 @@ class jpeg_image {
     int rows = 1;
   };
 
-  bool prepare(std::span<const std::byte> file, jpeg_table_cache& tables);
-  unsigned restarts() const noexcept;  // as many as the headers promise
+  bool prepare(std::span<const std::byte> file, jpeg_table_cache& tables, std::int64_t max_pixels);
   bool unstuff(std::span<const std::uint8_t> bytes);
   bool find_tables(jpeg_table_cache& tables);
   void order_blocks() noexcept;

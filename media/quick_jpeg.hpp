@@ -29,7 +29,7 @@ class quick_jpeg {
 
   // Reads the headers. False if libjpeg-turbo is to read the image.
   bool open(const image_file& file, jpeg_table_cache& tables) {
-    return image_.open(file.bytes, tables);
+    return image_.open(file.bytes, tables, file.max_pixels);
   }
   int width() const noexcept { return image_.headers().width; }
   int height() const noexcept { return image_.headers().height; }

@@ -58,7 +58,8 @@ class quick_worker {
     if (!queue.take(next.index)) return false;
     auto& jpeg = next.jpeg;
     auto bytes = std::as_bytes(next.file.read(queue.path(next.index)));
-    if (!jpeg.open({.bytes = bytes, .doing = "decode"}, tables_) || jpeg.is_grey() || jpeg.is_rgb())
+    const lade::media::image_file file{.bytes = bytes, .doing = "decode", .max_pixels = 1 << 28};
+    if (!jpeg.open(file, tables_) || jpeg.is_grey() || jpeg.is_rgb())
       fail("an image is not for lade's own decoder");
     view from = view_of(with_, jpeg.width(), jpeg.height(), next.index);
     from.across.set(next.across, from.mirrored);

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,41 @@ TEST(ImageMemory, IsToldByTheHeaderOfAJpeg) {
   decode_image fast({.width = 32, .height = 32, .fast = true});
   EXPECT_EQ(fast.memory_to_write(file), written);
   EXPECT_EQ(fast.memory_needed(file), 3 * 32 * 32 + written);
+}
+
+static tensor noise(std::int64_t height, std::int64_t width) {
+  tensor image(element_type::u8, {height, width, 3});
+  std::minstd_rand random(1);
+  auto* bytes = image.data<std::uint8_t>();
+  const auto count = image.spec().bytes();
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(random() >> 16);
+  return image;
+}
+
+// Peak of the memory that a run of one image notes.
+static std::size_t peak_of(const sample& image, const image_options& options) {
+  runtime runtime({.threads = 1, .memory_bytes = std::size_t{1} << 30});
+  const auto images = from(std::vector<sample>{image}) | map(decode_image(options));
+  for (auto& each : runtime.run(images, {.on_error = on_error::skip})) EXPECT_EQ(each.rank(), 3u);
+  return runtime.memory().stats().peak_bytes;
+}
+
+TEST(ImageMemory, OfAJpegHoldsNoneOfTheBytesBehindIt) {
+  const auto file = write_jpeg(black(300, 400));
+  buffer longer(file.bytes().size() + (std::size_t{16} << 20));
+  std::memset(longer.data(), 0, longer.size());
+  std::memcpy(longer.data(), file.data(), file.size());
+  const auto image = sample("a.jpg").with_data(std::move(longer));
+  constexpr std::size_t most = std::size_t{4} << 20;
+  EXPECT_LT(decode_image().memory_needed(image), most);
+  EXPECT_LT(peak_of(image, {}), most);
+}
+
+TEST(ImageMemory, OfAJpegWithTooManyPixelsIsNotTaken) {
+  const auto image = sample("a.jpg").with_data(write_jpeg(noise(1400, 1600), {.quality = 100}));
+  ASSERT_GT(image.data().size(), std::size_t{2} << 20);
+  EXPECT_EQ(peak_of(image, {.max_pixels = 1400 * 1600 - 1}), 0u);
+  EXPECT_GT(peak_of(image, {.max_pixels = 1400 * 1600}), 0u);
 }
 
 TEST(ImageMemory, IsToldByTheHeadersOfOtherKinds) {

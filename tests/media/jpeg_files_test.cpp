@@ -95,12 +95,16 @@ class jpeg_comparison {
     }
   }
 
+  static image_file opened(const jpeg_bytes& file) {
+    return {.bytes = file, .doing = "decode", .max_pixels = 1 << 28};
+  }
+
   // Meanwhile another file is decoded, if the own decoder takes it.
   void colours(const jpeg_bytes& file, const libjpeg_image& libjpeg, const jpeg_part& part,
                const jpeg_bytes& other, int& count) {
     quick_jpeg jpeg(level_), partner(level_);
-    if (!jpeg.open({.bytes = file, .doing = "decode"}, tables_) || jpeg.is_grey()) return;
-    if (partner.open({.bytes = other, .doing = "decode"}, tables_)) {
+    if (!jpeg.open(opened(file), tables_) || jpeg.is_grey()) return;
+    if (partner.open(opened(other), tables_)) {
       partner.begin({.right = partner.width(), .bottom = partner.height()}, all_rows);
       jpeg.go_with([&] { return &partner; });
     }
@@ -114,7 +118,7 @@ class jpeg_comparison {
 
   void grey(const jpeg_bytes& file, const libjpeg_image& libjpeg, const jpeg_part& part) {
     quick_jpeg jpeg(level_);
-    if (!jpeg.open({.bytes = file, .doing = "decode"}, tables_) || jpeg.is_rgb()) return;
+    if (!jpeg.open(opened(file), tables_) || jpeg.is_rgb()) return;
     jpeg.begin(part, 3);
     try {
       for (int y = part.top; y < part.bottom; ++y) {

@@ -158,6 +158,20 @@ TEST(JpegHeaders, AdobeSaysWhetherColoursAreRgb) {
   EXPECT_FALSE(is_taken(with(file, app14, 15, 2)));
 }
 
+TEST(JpegHeaders, SayHowLongAScanMayBe) {
+  auto file = small_jpeg({.restart_interval = 1});
+  const auto headers = read_jpeg_headers(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(headers);
+  EXPECT_EQ(headers->columns(), 2);
+  EXPECT_EQ(headers->rows(), 2);
+  EXPECT_EQ(headers->restarts(), 3U);
+  EXPECT_EQ(headers->most_scan_bytes(), 512U * 4 * 6 + 4 * 4);
+  file.insert(file.end(), 100'000, 0);
+  EXPECT_TRUE(is_opened(file));
+  file.insert(file.begin() + std::ptrdiff_t(headers->scan), headers->most_scan_bytes(), 0);
+  EXPECT_FALSE(is_opened(file)) << "the end is where that of no scan can be";
+}
+
 TEST(JpegHeaders, FilesCutAnywhereAreRefused) {
   const auto file = small_jpeg({.restart_interval = 1});
   for (std::size_t size = 0; size < file.size(); ++size)
