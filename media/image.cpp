@@ -92,7 +92,7 @@ decode_image::decode_image(const image_options& options)
     : field_(std::make_shared<const std::string>(options.field)),
       options_(options),
       spec_(spec_of(options, options.width, options.height)),
-      warnings_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
+      counts_(std::make_shared<image_counts>()) {
   options_.field = *field_;
   check_options(options);
   options_.shorter_side = resolved_shorter_side(options);
@@ -108,22 +108,22 @@ static tensor new_slot(const tensor_spec& spec, std::string_view) {
 }
 
 static tensor decode_one(const sample& in, random draw, const image_options& options,
-                         std::atomic<std::uint64_t>& warnings, image_job::slot_of slot) {
+                         image_counts& counts, image_job::slot_of slot) {
   auto& worker = decoders::of_this_thread();
   scratch_release at_end;
-  image_job job(worker, worker.lanes[0], options, warnings, at_end);
+  image_job job(worker, worker.lanes[0], options, counts, at_end);
   job.begin(in, draw, std::move(slot));
   return job.finish();
 }
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
-  decode_one(in, draw, options_, *warnings_, [&](const tensor_spec& spec, std::string_view doing) {
+  decode_one(in, draw, options_, *counts_, [&](const tensor_spec& spec, std::string_view doing) {
     return given_slot(slot, spec, doing);
   });
 }
 
 tensor decode_image::operator()(const sample& in, random draw) const {
-  return decode_one(in, draw, options_, *warnings_, new_slot);
+  return decode_one(in, draw, options_, *counts_, new_slot);
 }
 
 static image_job::slot_of slot_for(const taken_sample& taken) {
@@ -168,15 +168,14 @@ struct taken_job {
 // Two at a time: while one image is decoded and resized, the next is decoded with it, and when that
 // is complete, the one behind it.
 template <class Waiting>
-static void decode_waiting(Waiting& waiting, const image_options& options,
-                           std::atomic<std::uint64_t>& warnings) {
+static void decode_waiting(Waiting& waiting, const image_options& options, image_counts& counts) {
   using taken = typename decltype(waiting.next())::value_type;
   auto& worker = decoders::of_this_thread();
   auto& lanes = worker.lanes;
   scratch_release at_end;
-  std::array<taken_job<taken>, 3> jobs{{{.job = {worker, lanes[0], options, warnings, at_end}},
-                                        {.job = {worker, lanes[1], options, warnings, at_end}},
-                                        {.job = {worker, lanes[2], options, warnings, at_end}}}};
+  std::array<taken_job<taken>, 3> jobs{{{.job = {worker, lanes[0], options, counts, at_end}},
+                                        {.job = {worker, lanes[1], options, counts, at_end}},
+                                        {.job = {worker, lanes[2], options, counts, at_end}}}};
   std::size_t first = 0;
   const auto partner = [&]() -> image_job* {
     for (std::size_t i = 1; i < jobs.size(); ++i) {
@@ -196,11 +195,11 @@ static void decode_waiting(Waiting& waiting, const image_options& options,
 }
 
 void decode_image::operator()(waiting_samples& waiting) const {
-  decode_waiting(waiting, options_, *warnings_);
+  decode_waiting(waiting, options_, *counts_);
 }
 
 void decode_image::operator()(waiting_items<sample, tensor>& waiting) const {
-  decode_waiting(waiting, options_, *warnings_);
+  decode_waiting(waiting, options_, *counts_);
 }
 
 // A copy of the decoder is the coroutine's.

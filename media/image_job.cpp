@@ -208,7 +208,8 @@ void image_job::decode_by_reader() {
   const auto crop = crop_of(reader_->width(), reader_->height());
   make_slot(crop);
   decode_pixels(*reader_, crop);
-  if (reader_->warned()) warnings_.fetch_add(1, std::memory_order_relaxed);
+  if (reader_->warned()) counts_.warnings.fetch_add(1, std::memory_order_relaxed);
+  if (reader_ == &worker_.jpeg) counts_.jpegs_by_libjpeg.fetch_add(1, std::memory_order_relaxed);
 }
 
 void image_job::decode_pixels(image_reader& reader, const image_crop& crop) {

@@ -10,7 +10,6 @@
 #include <lade/sample.hpp>
 #include <lade/tensor.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -47,10 +46,9 @@ class image_job {
   // Where the tensor of an image is: known when its size is. `doing` is the beginning of errors.
   using slot_of = std::function<tensor(const tensor_spec& spec, std::string_view doing)>;
 
-  // Counts images that were decoded in spite of a warning in `warnings`.
-  image_job(decoders& worker, image_lane& lane, const image_options& options,
-            std::atomic<std::uint64_t>& warnings, scratch_release& at_end) noexcept
-      : worker_(worker), lane_(lane), options_(options), warnings_(warnings), at_end_(at_end) {}
+  image_job(decoders& worker, image_lane& lane, const image_options& options, image_counts& counts,
+            scratch_release& at_end) noexcept
+      : worker_(worker), lane_(lane), options_(options), counts_(counts), at_end_(at_end) {}
   image_job(const image_job&) = delete;
   ~image_job() { close(); }
 
@@ -100,7 +98,7 @@ class image_job {
   decoders& worker_;
   image_lane& lane_;
   const image_options& options_;
-  std::atomic<std::uint64_t>& warnings_;
+  image_counts& counts_;
   scratch_release& at_end_;
 
   // Of the image.

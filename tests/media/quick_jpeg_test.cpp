@@ -79,6 +79,7 @@ TEST(QuickJpeg, MakesThePixelsOfLibjpegTurboInEveryWayOfDecoding) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
+  std::uint64_t refused = 0;  // as too unusual, though of a kind that lade decodes
   for (int round = 0; round < 400; ++round) {
     const auto most = draw.below(4) == 0 ? 900 : 200;
     const auto height = 1 + static_cast<std::int64_t>(draw.below(std::uint64_t(most)));
@@ -90,7 +91,10 @@ TEST(QuickJpeg, MakesThePixelsOfLibjpegTurboInEveryWayOfDecoding) {
     const decode_image decode(options);
     const random crop(draw());
     const auto ours = decode(sample("a.jpg").with_data(file), crop);
+    const auto by_libjpeg = decode.jpegs_by_libjpeg();
+    if (kind.as != JCS_RGB || options.colour != image_colour::grey) refused += by_libjpeg;
     const auto theirs = decode(sample("b.jpg").with_data(for_libjpeg(file)), crop);
+    EXPECT_EQ(decode.jpegs_by_libjpeg(), by_libjpeg + 1);
     ASSERT_EQ(ours.spec(), theirs.spec());
     EXPECT_EQ(std::memcmp(ours.bytes(), theirs.bytes(), ours.spec().bytes()), 0)
         << round << ": " << width << " x " << height << ", sampling " << kind.sampling_x
@@ -98,6 +102,24 @@ TEST(QuickJpeg, MakesThePixelsOfLibjpegTurboInEveryWayOfDecoding) {
         << kind.as << ", to " << options.width << " x " << options.height << ", fit "
         << int(options.fit) << ", colour " << int(options.colour) << ", fast " << options.fast;
   }
+  EXPECT_LT(refused, 400 / 20);
+}
+
+TEST(QuickJpeg, CountsWhatLibjpegTurboDecodes) {
+  tensor pixels(element_type::u8, {40, 50, 3});
+  std::memset(pixels.bytes(), 99, pixels.spec().bytes());
+  const auto count = [](const buffer& file, const image_options& options = {}) {
+    const decode_image decode(options);
+    const auto copy = decode;
+    copy(sample("a.jpg").with_data(file));
+    return decode.jpegs_by_libjpeg();
+  };
+  const auto usual = write_jpeg(pixels);
+  EXPECT_EQ(count(usual), 0U);
+  EXPECT_EQ(count(usual, {.width = 4, .height = 3, .fast = true}), 0U);
+  EXPECT_EQ(count(usual, {.colour = image_colour::grey}), 0U);
+  EXPECT_EQ(count(write_jpeg(pixels, {.progressive = true})), 1U);
+  EXPECT_EQ(count(buffer(usual).slice(0, usual.size() - 2), {.strict = false}), 1U);
 }
 
 // Files of every kind that a folder may have: also damaged ones, ones for libjpeg-turbo, ones that

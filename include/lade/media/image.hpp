@@ -87,6 +87,12 @@ struct image_options {
   std::int64_t max_pixels = 89'478'485;
 };
 
+// What a decode_image counts.
+struct image_counts {
+  std::atomic<std::uint64_t> warnings = 0;
+  std::atomic<std::uint64_t> jpegs_by_libjpeg = 0;
+};
+
 // Decodes images into tensors of one kind. Small, copyable, and usable by any number of threads at
 // a time: each keeps decoders and scratch memory of its own, made on first use.
 //
@@ -137,7 +143,15 @@ class decode_image {
   // How many images this object and its copies have decoded in spite of a decoder's warning: extra
   // bytes between the segments of a JPEG before its first scan, header fields that have no meaning,
   // and damage if not `strict`. Any thread may ask at any time.
-  std::uint64_t warnings() const noexcept { return warnings_->load(std::memory_order_relaxed); }
+  std::uint64_t warnings() const noexcept {
+    return counts_->warnings.load(std::memory_order_relaxed);
+  }
+
+  // How many JPEGs they have decoded by libjpeg-turbo, which takes twice the time: progressive and
+  // unusual ones, and those that are damaged. Any thread may ask at any time.
+  std::uint64_t jpegs_by_libjpeg() const noexcept {
+    return counts_->jpegs_by_libjpeg.load(std::memory_order_relaxed);
+  }
 
   // Whether the result depends on `draw`.
   bool is_random() const noexcept { return options_.fit == image_fit::random_crop; }
@@ -174,7 +188,7 @@ class decode_image {
   std::shared_ptr<const std::string> field_;  // what options_ refers to
   image_options options_;
   tensor_spec spec_;
-  std::shared_ptr<std::atomic<std::uint64_t>> warnings_;
+  std::shared_ptr<image_counts> counts_;
 };
 
 }  // namespace lade::media
