@@ -145,10 +145,10 @@ PEERS = {
     "DALI": ("dali", "dali_loader.py", ("train", "val", "resize")),
     "tf.data": ("tensorflow", "tensorflow_loader.py", ("train", "resize")),
     "SPDL": ("spdl", "spdl_loader.py --scale bilinear", ("resize",)),
-}
-OTHER_FILTERS = {  # their pixels are others: not to be held against
-    "SPDL, own filter": ("spdl", "spdl_loader.py --scale own", ("resize",)),
     "OpenCV": ("opencv", "opencv_loader.py", ("val", "resize")),
+}
+OTHER_SIZES = {  # images keep their aspect: not to be held against
+    "SPDL, own filter": ("spdl", "spdl_loader.py --scale own", ("resize",)),
 }
 
 
@@ -176,7 +176,7 @@ def peers_group():
     gates = {"train": 2.7, "resize": 2.0, "resize fast": 2.8, "val": 2.4, "val fast": 3.0}
     for name in gates:
         group.commands[f"lade {name}"] = loader("loader_bench", LOADERS[name], 2)
-    peers, others = add_peers(group, PEERS), add_peers(group, OTHER_FILTERS)
+    peers, others = add_peers(group, PEERS), add_peers(group, OTHER_SIZES)
     for name, gate in gates.items():
         ours, transform = f"lade {name}", name.partition(" ")[0]
         best = f"{name}, the best of them"
