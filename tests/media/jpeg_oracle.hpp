@@ -78,9 +78,13 @@ inline void read_raw_rows(jpeg_decompress_struct& jpeg, libjpeg_planes& planes) 
   jpeg_read_raw_data(&jpeg, arrays, lines);
 }
 
-// Stored samples, at 1 / `reduction` of the size. False if libjpeg has warned.
+// More than any image has: of memory, for all of its rows.
+inline constexpr int all_rows = 1 << 16;
+
+// Stored samples, at 1 / `reduction` of the size, of the MCUs that the rows above `bottom` touch.
+// False if libjpeg has warned until then.
 inline bool read_libjpeg_planes(std::span<const std::byte> file, libjpeg_planes& planes,
-                                int reduction = 1) {
+                                int reduction = 1, int bottom = all_rows) {
   libjpeg_run run;
   return run.over(file, [&](jpeg_decompress_struct& jpeg) {
     jpeg.raw_data_out = TRUE;
@@ -95,7 +99,8 @@ inline bool read_libjpeg_planes(std::span<const std::byte> file, libjpeg_planes&
       const auto blocks = component.height_in_blocks + unsigned(component.v_samp_factor);
       planes[c].samples.assign(planes[c].stride * blocks * side, 0);
     }
-    while (jpeg.output_scanline < jpeg.output_height) read_raw_rows(jpeg, planes);
+    const auto rows = std::min(jpeg.output_height, static_cast<JDIMENSION>(bottom));
+    while (jpeg.output_scanline < rows) read_raw_rows(jpeg, planes);
   });
 }
 
@@ -125,9 +130,6 @@ inline bool has_planes_of(jpeg_image& image, const libjpeg_planes& planes) {
         return false;
   return true;
 }
-
-// To be kept in memory: more than any image has.
-inline constexpr int all_rows = 1 << 16;
 
 inline jpeg_part whole_of(const jpeg_image& image) {
   return {.right = image.headers().width, .bottom = image.headers().height};
