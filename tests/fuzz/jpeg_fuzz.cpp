@@ -22,6 +22,10 @@ static void require_that(bool right) {
   if (!right) std::abort();
 }
 
+static image_file opened(std::span<const std::byte> file) {
+  return {.bytes = file, .doing = "decode", .max_pixels = 1 << 16};
+}
+
 enum class output { planes, colours, luma };
 
 // Rows of a part of an image, or of the image at 1 / `reduction`.
@@ -98,7 +102,7 @@ static void read_rows(const request& wanted, int count, Row row, decoded_rows& r
 }
 
 static void begin(quick_jpeg& jpeg, const requested_image& image, jpeg_table_cache& tables) {
-  require_that(jpeg.open({.bytes = image.file, .doing = "decode"}, tables));
+  require_that(jpeg.open(opened(image.file), tables));
   const auto& wanted = image.wanted;
   const bool colours = wanted.of == output::colours;
   jpeg.reduce(wanted.reduction);
@@ -161,8 +165,7 @@ static std::optional<requested_image> any_request_of(std::span<const std::byte> 
   const auto headers = read_jpeg_headers(file);
   jpeg_table_cache tables;
   quick_jpeg jpeg(simd::plain);
-  if (!headers || !is_small(*headers) || !jpeg.open({.bytes = file, .doing = "decode"}, tables))
-    return std::nullopt;
+  if (!headers || !is_small(*headers) || !jpeg.open(opened(file), tables)) return std::nullopt;
   return requested_image{.file = file, .wanted = any_request(jpeg, draw), .alone = {}};
 }
 
