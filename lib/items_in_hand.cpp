@@ -132,6 +132,11 @@ std::size_t concurrent_core::items_in_hand::number_of(std::size_t slot) const no
   return static_cast<std::size_t>(at - items_.begin());
 }
 
+std::size_t concurrent_core::items_in_hand::count() const noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(items_, [](auto& each) { return each->slot != none; }));
+}
+
 std::size_t concurrent_core::items_in_hand::take() {
   auto number = number_of(none);
   if (number == items_.size()) return none;
@@ -191,6 +196,7 @@ void concurrent_core::items_in_hand::fail(std::size_t slot,
 void concurrent_core::items_in_hand::end_early(std::size_t slot,
                                                const std::exception_ptr& thrown) noexcept {
   auto number = number_of(slot);
+  const auto with_it = count();
   bool is_back = false;
   try {
     is_back = end(number, thrown, clock::now());
@@ -198,7 +204,7 @@ void concurrent_core::items_in_hand::end_early(std::size_t slot,
     stage_.slots_[slot].failure = std::current_exception();
     items_[number]->slot = none;
   }
-  memory_.end_item();
+  memory_.end_item(with_it);
   if (is_back) return;
   stage_.drop_item(slot);
   stage_.ring_.finish_early(slot);

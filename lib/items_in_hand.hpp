@@ -64,6 +64,7 @@ class concurrent_core::items_in_hand final : private several_call {
   bool may_take_more() const;
   std::size_t take_waiting();
   std::size_t number_of(std::size_t slot) const noexcept;
+  std::size_t count() const noexcept;
   void begin(std::size_t number, std::size_t slot, clock::time_point now);
   void keep_copy(std::size_t number);
   bool end(std::size_t number, const std::exception_ptr& thrown, clock::time_point now);

@@ -179,9 +179,9 @@ class call_memory {
   void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
 
   // For a call for several items, on its thread: the memory of another one, if nobody would have to
-  // wait for it; and that one of them has been ended.
+  // wait for it; and that one of those that it has in hand has been ended.
   bool try_reserve(std::size_t bytes) noexcept;
-  void end_item() noexcept;
+  void end_item(std::size_t in_hand) noexcept;
 
   // During a call, on its thread.
   class entered {
@@ -216,7 +216,7 @@ class call_memory {
   stage_counters& stage_;
   std::stop_token stop_;
   memory_charge reserved_;
-  std::size_t taken_ = 0;  // by this call, beyond what was reserved
+  std::size_t taken_ = 0;  // since an item was ended, beyond what was reserved
 };
 
 // What a call of the function for the item will take; nothing where that cannot be told.
