@@ -132,19 +132,16 @@ std::size_t concurrent_core::items_in_hand::number_of(std::size_t slot) const no
   return static_cast<std::size_t>(at - items_.begin());
 }
 
-std::size_t concurrent_core::items_in_hand::count() const noexcept {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(items_, [](auto& each) { return each->slot != none; }));
-}
-
 std::size_t concurrent_core::items_in_hand::take() {
   auto number = number_of(none);
   if (number == items_.size()) return none;
   while (true) {
+    const auto before = first_ == none ? memory_.reserved() : 0;
     auto slot = std::exchange(first_, none);
     if (slot == none) slot = take_waiting();
     if (slot == none) return none;
     begin(number, slot, clock::now());
+    items_[number]->needed = memory_.reserved() - before;
     try {
       keep_copy(number);
       return slot;
@@ -196,7 +193,6 @@ void concurrent_core::items_in_hand::fail(std::size_t slot,
 void concurrent_core::items_in_hand::end_early(std::size_t slot,
                                                const std::exception_ptr& thrown) noexcept {
   auto number = number_of(slot);
-  const auto with_it = count();
   bool is_back = false;
   try {
     is_back = end(number, thrown, clock::now());
@@ -204,10 +200,21 @@ void concurrent_core::items_in_hand::end_early(std::size_t slot,
     stage_.slots_[slot].failure = std::current_exception();
     items_[number]->slot = none;
   }
-  memory_.end_item(with_it);
+  end_memory();
   if (is_back) return;
   stage_.drop_item(slot);
   stage_.ring_.finish_early(slot);
+}
+
+// Of an item that has just been ended.
+void concurrent_core::items_in_hand::end_memory() noexcept {
+  std::size_t in_hand = 1, others_need = 0;
+  for (const auto& each : items_) {
+    if (each->slot == none) continue;
+    ++in_hand;
+    others_need += each->needed;
+  }
+  memory_.end_item(in_hand, others_need);
 }
 
 }  // namespace lade::detail

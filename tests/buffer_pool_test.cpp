@@ -259,13 +259,13 @@ TEST(CallMemory, WhatAnItemTakesIsAnEqualShareOfWhatItsCallHasInHand) {
   };
   detail::call_memory::entered inside(memory);
   allocate(3);
-  for (std::size_t in_hand : {3u, 2u, 1u}) memory.end_item(in_hand);
+  for (std::size_t in_hand : {3u, 2u, 1u}) memory.end_item(in_hand, 0);
   EXPECT_EQ(counters.most_at_once, bytes);
   allocate(1);
-  memory.end_item(2);
+  memory.end_item(2, 0);
   EXPECT_EQ(counters.most_at_once, bytes);
   allocate(2);
-  memory.end_item(1);
+  memory.end_item(1, 0);
   EXPECT_EQ(counters.most_at_once, 2 * bytes);
 }
 

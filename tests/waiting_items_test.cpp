@@ -537,6 +537,31 @@ TEST(WaitingItems, AreNotTakenBeyondTheMemoryThatIsFree) {
   EXPECT_LE(most, 2u);
 }
 
+TEST(WaitingItems, WhatTheyWereToldToNeedAndHaveNotTakenIsGivenBackWhenTheyEnd) {
+  thread_pool own({.threads = 1});
+  runtime runtime({.threads = 2});
+  const auto used = [&] { return runtime.memory().stats().used_bytes; };
+  large function{{[&](waiting& items) {
+    auto first = wait_for_next(items);
+    auto second = wait_for_next(items);
+    EXPECT_EQ(used(), 1'400u);
+    auto held = allocate_now(640);
+    EXPECT_EQ(used(), 1'400u);
+    give_itself(first);
+    EXPECT_EQ(used(), 640u + 700u);
+    second.fail(std::make_exception_ptr(std::runtime_error("bad")));
+    EXPECT_EQ(used(), 640u);
+    held = {};
+    EXPECT_EQ(used(), 0u);
+    auto third = wait_for_next(items);
+    EXPECT_EQ(used(), 700u);
+    third.drop();
+    EXPECT_EQ(used(), 0u);
+  }}};
+  map_options options{.concurrency = 1, .buffer = 1, .on_error = on_error::skip, .pool = &own};
+  EXPECT_EQ(collect(runtime, from(numbers{6}) | map(function, options)), (std::vector<int>{0, 3}));
+}
+
 // The stage begins what fits by the largest need of an item that it has seen.
 TEST(WaitingItems, ThatTakeMemoryUntoldAreBegunAsFarAsEachOfThemFits) {
   constexpr std::size_t each_bytes = 4'096, at_a_time = 4, slots = 8;
