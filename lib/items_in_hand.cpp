@@ -136,10 +136,12 @@ std::size_t concurrent_core::items_in_hand::take() {
   auto number = number_of(none);
   if (number == items_.size()) return none;
   while (true) {
+    const auto before = first_ == none ? memory_.reserved() : 0;
     auto slot = std::exchange(first_, none);
     if (slot == none) slot = take_waiting();
     if (slot == none) return none;
     begin(number, slot, clock::now());
+    items_[number]->needed = memory_.reserved() - before;
     try {
       keep_copy(number);
       return slot;
@@ -198,10 +200,21 @@ void concurrent_core::items_in_hand::end_early(std::size_t slot,
     stage_.slots_[slot].failure = std::current_exception();
     items_[number]->slot = none;
   }
-  memory_.end_item();
+  end_memory();
   if (is_back) return;
   stage_.drop_item(slot);
   stage_.ring_.finish_early(slot);
+}
+
+// Of an item that has just been ended.
+void concurrent_core::items_in_hand::end_memory() noexcept {
+  std::size_t in_hand = 1, others_need = 0;
+  for (const auto& each : items_) {
+    if (each->slot == none) continue;
+    ++in_hand;
+    others_need += each->needed;
+  }
+  memory_.end_item(in_hand, others_need);
 }
 
 }  // namespace lade::detail

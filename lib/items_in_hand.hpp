@@ -48,6 +48,7 @@ class concurrent_core::items_in_hand final : private several_call {
     std::size_t slot = none;
     std::uint64_t order = 0;  // in which the items were taken; 0: tried again, which is the first
     bool kept = false;
+    std::size_t needed = 0;  // memory that has been reserved for it
     std::optional<hooked_call> visit;
     stage_track track;  // where its span goes in a trace: those of several overlap
   };
@@ -68,6 +69,7 @@ class concurrent_core::items_in_hand final : private several_call {
   void keep_copy(std::size_t number);
   bool end(std::size_t number, const std::exception_ptr& thrown, clock::time_point now);
   void end_early(std::size_t slot, const std::exception_ptr& thrown) noexcept;
+  void end_memory() noexcept;
   std::exception_ptr not_ended() const;
   void try_again(std::size_t number, clock::duration pause);
 

@@ -2,6 +2,7 @@
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sleep.hpp>
+#include <lade/stats.hpp>
 #include <lade/sync_wait.hpp>
 
 #include <gmock/gmock.h>
@@ -244,6 +245,28 @@ TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
   surroundings.memory = &pool;
   auto got = allocate_now(surroundings, 100);
   EXPECT_EQ(pool.stats().used_bytes, 128u);
+}
+
+// A call allocates for items one by one, or for all that it has in hand.
+TEST(CallMemory, WhatAnItemTakesIsAnEqualShareOfWhatItsCallHasInHand) {
+  constexpr std::size_t bytes = 4'096;
+  buffer_pool pool;
+  detail::stage_counters counters("stage");
+  detail::call_memory memory(pool, counters, {});
+  std::vector<buffer> held;
+  const auto allocate = [&](int times) {
+    for (; times > 0; --times) held.push_back(allocate_now(bytes));
+  };
+  detail::call_memory::entered inside(memory);
+  allocate(3);
+  for (std::size_t in_hand : {3u, 2u, 1u}) memory.end_item(in_hand, 0);
+  EXPECT_EQ(counters.most_at_once, bytes);
+  allocate(1);
+  memory.end_item(2, 0);
+  EXPECT_EQ(counters.most_at_once, bytes);
+  allocate(2);
+  memory.end_item(1, 0);
+  EXPECT_EQ(counters.most_at_once, 2 * bytes);
 }
 
 }  // namespace lade

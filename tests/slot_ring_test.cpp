@@ -160,6 +160,30 @@ TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
   EXPECT_THAT(all.worked, ElementsAre(none, 1, none));
 }
 
+TEST(SlotRing, AWorkerWithSeveralSlotsCountsOnceToTheBound) {
+  parties all(6, 2);
+  all.slots.bound(1, 6);
+  all.children.start(parties::feed(all.slots, all.fed, 6));
+  std::vector<std::size_t> first;
+  auto worker = [&]() -> task<> {
+    first.push_back(co_await all.slots.take_filled(none, all.workers_home));
+    all.children.start(all.take_filled());
+    for (int i = 0; i < 2; ++i) first.push_back(all.slots.take_more());
+    all.slots.put_back(first.back());
+    for (int i = 0; i < 2; ++i) all.slots.finish_early(first[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(all.workers_home.posted(), 0u);
+    first.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    EXPECT_EQ(all.workers_home.posted(), 0u);
+    all.slots.bound(2, 6);
+    EXPECT_EQ(all.workers_home.posted(), 1u);
+  };
+  all.children.start(worker());
+  EXPECT_THAT(first, ElementsAre(0, 1, 2, 2));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(3, 4, none));
+}
+
 TEST(SlotRing, DeliversInInputOrder) {
   parties all(4);
   all.children.start(parties::feed(all.slots, all.fed, 4));

@@ -10,8 +10,12 @@
 #include <lade/merge.hpp>
 #include <lade/route.hpp>
 #include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 #include <lade/tee.hpp>
+#include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
+#include <lade/waiting_items.hpp>
 
 #include "support/caught_errors.hpp"
 #include "support/json.hpp"
@@ -23,13 +27,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <exception>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -183,6 +193,125 @@ TEST(Trace, AnArrowBeginsOnceForEveryItemWhicheverStageSeesItFirst) {
   check(merged, "merge");
   check(repeated, "repeat");
   check(divided, "tee");
+}
+
+// Holds up to three items, and ends the first one when no other comes. Those with a key that seven
+// divides must be tried again.
+struct first_of_three {
+  static constexpr unsigned items_at_a_time = 3;
+
+  sample operator()(const sample& item) const { return item; }
+  void operator()(waiting_items<sample, sample>& items) const {
+    std::deque<taken_item<sample, sample>> all;
+    while (true) {
+      while (auto next = items.next()) all.push_back(*std::move(next));
+      if (all.empty()) return;
+      if (std::stoi(all.front()->key()) % 7 == 0)
+        all.front().fail(std::make_exception_ptr(std::runtime_error("again")));
+      else
+        all.front().give(sample(*all.front()));
+      all.pop_front();
+    }
+  }
+};
+
+struct traced_span {
+  std::string track;
+  std::string name;
+  std::string positions;
+  std::int64_t begin = 0;  // ns
+  std::int64_t end = 0;
+};
+
+// What stands in a line behind `before`.
+static std::string part_of(const std::string& line, const std::string& before) {
+  const auto at = line.find(before) + before.size();
+  return line.substr(at, line.find_first_of(",}\"", at) - at);
+}
+static std::int64_t nanoseconds_of(const std::string& line, const std::string& before) {
+  return std::llround(std::stod(part_of(line, before)) * 1000);
+}
+
+static std::vector<traced_span> spans_of(const std::vector<std::string>& lines) {
+  std::vector<traced_span> all;
+  for (const auto& line : lines) {
+    if (!line.starts_with("{\"ph\":\"X\"")) continue;
+    const auto begin = nanoseconds_of(line, "\"ts\":");
+    all.push_back({.track = part_of(line, "\"tid\":"),
+                   .name = part_of(line, "\"name\":\""),
+                   .positions = part_of(line, "\"positions\":\""),
+                   .begin = begin,
+                   .end = begin + nanoseconds_of(line, "\"dur\":")});
+  }
+  std::ranges::sort(all, {}, &traced_span::begin);
+  return all;
+}
+
+// Those on the tracks of a stage.
+static std::vector<traced_span> spans_of(const std::vector<std::string>& lines,
+                                         const std::string& stage) {
+  std::set<std::string> tracks;
+  for (const auto& line : lines)
+    if (line.find("\"thread_name\",\"args\":{\"name\":\"" + stage + "\"") != line.npos)
+      tracks.insert(part_of(line, "\"tid\":"));
+  auto all = spans_of(lines);
+  std::erase_if(all, [&](auto& span) { return !tracks.contains(span.track); });
+  return all;
+}
+
+static bool some_overlap(const std::vector<traced_span>& spans) {
+  for (std::size_t i = 1; i < spans.size(); ++i)
+    if (spans[i].begin < spans[i - 1].end) return true;
+  return false;
+}
+
+// Of 50 items with the keys 100, 101, ..., of which several have waited for the worker.
+static std::vector<std::string> trace_of_several() {
+  temp_dir dir;
+  thread_pool own({.threads = 1});
+  runtime runtime({.threads = 2});
+  map_options options{
+      .concurrency = 2, .retry = {.attempts = 2, .pause = {}}, .pool = &own, .name = "several"};
+  auto keyed = [](int i) { return sample(std::to_string(i + 100)); };
+  auto made = from(numbers{50}) | map(keyed, {.concurrency = 1}) | map(first_of_three(), options);
+  while (true) {
+    {
+      trace record(dir / "trace");
+      collect(runtime, made, {.trace = &record});
+    }
+    auto lines = lines_of(dir / "trace");
+    if (some_overlap(spans_of(lines, "several"))) return lines;
+  }
+}
+
+TEST(Trace, SpansOfSeveralItemsAtATimeHaveTracksOnWhichTheyDoNotOverlap) {
+  const auto lines = trace_of_several();
+  std::map<std::string, std::int64_t> end_on;  // each track
+  std::map<std::string, int> calls_for;
+  for (const auto& span : spans_of(lines, "several")) {
+    EXPECT_LE(end_on[span.track], span.begin) << "track " << span.track;
+    end_on[span.track] = span.end;
+    EXPECT_EQ(std::stoi(span.name), std::stoi(span.positions) + 100);
+    ++calls_for[span.name];
+  }
+  EXPECT_THAT(calls_for, SizeIs(50));
+  for (const auto& [name, calls] : calls_for)
+    EXPECT_EQ(calls, std::stoi(name) % 7 == 0 ? 2 : 1) << name;
+  EXPECT_EQ(count_of(lines, "{\"name\":\"several\"}"), 3) << "one worker, three items at a time";
+}
+
+TEST(Trace, ArrowsOfSeveralItemsAtATimeLeadFromSpanToSpan) {
+  const auto lines = trace_of_several();
+  std::set<std::pair<std::string, std::int64_t>> begins;
+  for (const auto& span : spans_of(lines)) begins.emplace(span.track, span.begin);
+  int arrows = 0;
+  for (const auto& line : lines) {
+    if (line.find("\"cat\":\"item\"") == line.npos) continue;
+    ++arrows;
+    EXPECT_TRUE(begins.contains({part_of(line, "\"tid\":"), nanoseconds_of(line, "\"ts\":")}))
+        << line;
+  }
+  EXPECT_EQ(arrows, 3 * 50 + 7) << "before, in and behind the stage, and 7 that are tried again";
 }
 
 TEST(Trace, AnArrowEndsWhereItsItemDoes) {

@@ -1,10 +1,12 @@
 #include <lade/batch.hpp>
+#include <lade/detail/concurrent_core.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/hooks.hpp>
 #include <lade/map.hpp>
 #include <lade/memory_resource.hpp>
 #include <lade/per_worker.hpp>
+#include <lade/profile.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
@@ -349,6 +351,111 @@ TEST(WaitingItems, NoMoreAreGivenWhenTheRunIsStopped) {
   EXPECT_GT(ended, 0);
 }
 
+// From now on, for as long as a call may go on where nearer work waits.
+static void outlast_a_turn() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+  while (std::chrono::steady_clock::now() < end) {}
+}
+
+// The thread's worker of the stage behind has begun before the first item, so that it waits for one
+// when the first call begins.
+TEST(WaitingItems, ACallThatHasLastedGivesWayWhereNearerWorkWaitsAndOnlyThere) {
+  constexpr int all = 8;
+  thread_pool shared({.threads = 1});
+  runtime runtime({.threads = 2});
+  std::atomic<bool> has_begun_behind = false, has_given_all = false;
+  int behind = 0, calls = 0;  // on one thread
+  several<3> function{[&](waiting& items) {
+    if (++calls > 1) {
+      EXPECT_GE(behind, 1);
+      return give_all(items);
+    }
+    auto first = wait_for_next(items);
+    test::wait_until([&] { return has_given_all.load(); });
+    outlast_a_turn();
+    auto second = items.next();
+    EXPECT_TRUE(second);
+    give_itself(first);
+    test::wait_until([&] { return shared.has_nearer(~0u); });
+    EXPECT_FALSE(items.next());
+    EXPECT_FALSE(items.next());
+    if (second) give_itself(*second);
+  }};
+  auto source = from([&, i = 0]() mutable {
+    test::wait_until([&] { return has_begun_behind.load(); });
+    if (i == all) has_given_all = true;
+    return i < all ? std::optional(i++) : std::nullopt;
+  });
+  auto count_behind = per_worker([&] {
+    has_begun_behind = true;
+    return [&](int i) {
+      ++behind;
+      return i;
+    };
+  });
+  map_options options{.concurrency = 1, .buffer = all, .pool = &shared};
+  EXPECT_EQ(collect(runtime, source | map(function, options) | map(count_behind, options)),
+            test::up_to(all));
+  EXPECT_GE(calls, 2);
+}
+
+TEST(WaitingItems, AStageHoldsThoseInHandAndAsManyThatWait) {
+  constexpr unsigned at_a_time = 4, buffer = 3;
+  constexpr int held = 1 + buffer + 2 * (at_a_time - 1);
+  thread_pool own({.threads = 1});
+  runtime runtime({.threads = 2});
+  std::atomic<int> asked_for = 0;
+  several<at_a_time> function{[&](waiting& items) {
+    auto first = wait_for_next(items);
+    if (*first == 0) {
+      test::wait_until([&] { return asked_for >= held; });
+      EXPECT_EQ(asked_for, held);
+    }
+    give_itself(first);
+    give_all(items);
+  }};
+  auto source = from([&, i = 0]() mutable {
+    ++asked_for;
+    return i < 50 ? std::optional(i++) : std::nullopt;
+  });
+  map_options options{.concurrency = 1, .buffer = buffer, .pool = &own};
+  EXPECT_EQ(collect(runtime, source | map(function, options)), test::up_to(50));
+}
+
+TEST(WaitingItems, AStageWithOtherWorkersHoldsAsManyForEach) {
+  const detail::concurrent_options one_by_one{.slots = 2 + 5, .workers = 2};
+  const auto four = one_by_one.for_items(4);
+  EXPECT_EQ(four.slots, 5u + 2 * (1 + 2 * 3));
+  EXPECT_EQ(four.items_at_a_time, 4u);
+  EXPECT_EQ(four.with(std::nullopt).slots, four.slots);
+  EXPECT_EQ(four.with(2).slots, four.slots);
+  EXPECT_EQ(four.with(1).slots, 5u + 1 * (1 + 2 * 3));
+  EXPECT_EQ(four.with(6).slots, 5u + 6 * (1 + 2 * 3));
+  EXPECT_EQ(four.with(6).workers, 6u);
+  EXPECT_EQ(one_by_one.for_items(1).with(6).slots, 5u + 6);
+}
+
+TEST(WaitingItems, AProfileTakesThemWithEachNumberOfWorkers) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> ended = 0;
+  several<3> function{[&](waiting& items) {
+                        std::vector<taken> all;
+                        while (auto next = items.next()) all.push_back(*std::move(next));
+                        ended += static_cast<int>(all.size());
+                        for (auto& each : all) give_itself(each);
+                      },
+                      [&](int i) {
+                        ADD_FAILURE() << "called for one";
+                        return i;
+                      }};
+  constexpr unsigned trials[] = {1, 2};
+  map_options options{.concurrency = 2, .name = "several"};
+  auto found = profile(runtime, from(test::up_to(60)) | map(function, options),
+                       {.items = 60, .concurrency = trials});
+  EXPECT_GE(ended, 60);
+  EXPECT_THAT(found.back().trials, SizeIs(2));
+}
+
 TEST(WaitingItems, AreTakenOneByOneWhereAStageHasNoWorkers) {
   runtime runtime({.threads = 2});
   several<2> function{[](waiting&) { FAIL(); }, [](int i) { return -i; }};
@@ -428,6 +535,51 @@ TEST(WaitingItems, AreNotTakenBeyondTheMemoryThatIsFree) {
   auto all = collect(runtime, from(numbers{100}) | map(function, options));
   EXPECT_EQ(all, test::up_to(100));
   EXPECT_LE(most, 2u);
+}
+
+TEST(WaitingItems, WhatTheyWereToldToNeedAndHaveNotTakenIsGivenBackWhenTheyEnd) {
+  thread_pool own({.threads = 1});
+  runtime runtime({.threads = 2});
+  const auto used = [&] { return runtime.memory().stats().used_bytes; };
+  large function{{[&](waiting& items) {
+    auto first = wait_for_next(items);
+    auto second = wait_for_next(items);
+    EXPECT_EQ(used(), 1'400u);
+    auto held = allocate_now(640);
+    EXPECT_EQ(used(), 1'400u);
+    give_itself(first);
+    EXPECT_EQ(used(), 640u + 700u);
+    second.fail(std::make_exception_ptr(std::runtime_error("bad")));
+    EXPECT_EQ(used(), 640u);
+    held = {};
+    EXPECT_EQ(used(), 0u);
+    auto third = wait_for_next(items);
+    EXPECT_EQ(used(), 700u);
+    third.drop();
+    EXPECT_EQ(used(), 0u);
+  }}};
+  map_options options{.concurrency = 1, .buffer = 1, .on_error = on_error::skip, .pool = &own};
+  EXPECT_EQ(collect(runtime, from(numbers{6}) | map(function, options)), (std::vector<int>{0, 3}));
+}
+
+// The stage begins what fits by the largest need of an item that it has seen.
+TEST(WaitingItems, ThatTakeMemoryUntoldAreBegunAsFarAsEachOfThemFits) {
+  constexpr std::size_t each_bytes = 4'096, at_a_time = 4, slots = 8;
+  thread_pool own({.threads = 1});
+  runtime runtime({.threads = 2, .memory_bytes = (at_a_time + slots) * each_bytes});
+  several<at_a_time> function{[](waiting& items) {
+    std::vector<taken> all;
+    std::vector<buffer> memory;
+    while (auto next = items.next()) {
+      all.push_back(*std::move(next));
+      memory.push_back(allocate_now(each_bytes));
+    }
+    for (auto& each : all) give_itself(each);
+  }};
+  map_options options{.concurrency = 1, .buffer = slots - 2 * (at_a_time - 1) - 1, .pool = &own};
+  auto items = runtime.run(from(numbers{1'000}) | map(function, options));
+  EXPECT_EQ(collect(items), test::up_to(1'000));
+  EXPECT_EQ(items.statistics().stages.back().memory_wait.count(), 0);
 }
 
 TEST(WaitingItems, HooksSeeEachOfThem) {

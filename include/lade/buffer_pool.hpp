@@ -179,9 +179,11 @@ class call_memory {
   void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
 
   // For a call for several items, on its thread: the memory of another one, if nobody would have to
-  // wait for it; and that one of them has been ended.
+  // wait for it; and that one of those that it has in hand has been ended: of what is reserved, the
+  // others need so many bytes at most.
   bool try_reserve(std::size_t bytes) noexcept;
-  void end_item() noexcept;
+  std::size_t reserved() const noexcept { return reserved_.bytes(); }
+  void end_item(std::size_t in_hand, std::size_t others_need) noexcept;
 
   // During a call, on its thread.
   class entered {
@@ -210,13 +212,14 @@ class call_memory {
   const buffer_pool& pool() const noexcept { return pool_; }
 
  private:
+  void note_taken(std::size_t in_hand) noexcept;
   void leave() noexcept;
 
   buffer_pool& pool_;
   stage_counters& stage_;
   std::stop_token stop_;
   memory_charge reserved_;
-  std::size_t taken_ = 0;  // by this call, beyond what was reserved
+  std::size_t taken_ = 0;  // since an item was ended, beyond what was reserved
 };
 
 // What a call of the function for the item will take; nothing where that cannot be told.

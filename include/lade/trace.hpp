@@ -25,10 +25,10 @@ class item_arrows;
 // Writes a file in the Trace Event Format (JSON array), which ui.perfetto.dev and chrome://tracing
 // open. Runs that are given it add a span for every call of the function of a map, filter,
 // batch_into, pad, pack, batch_by or flat_map (of that for each part, and for the end), and for
-// what the consumer does with each item, one track for each worker, arrows that follow each item
-// from its first span to its last, a curve of what each stage with workers, prefetch, a route and a
-// merge by arrival hold and of what is ready for the consumer, and each system call from when it is
-// made until its result is there; the program may add spans of its own:
+// what the consumer does with each item, one track for each item that a worker has in hand, arrows
+// that follow each item from its first span to its last, a curve of what each stage with workers,
+// prefetch, a route and a merge by arrival hold and of what is ready for the consumer, and each
+// system call from when it is made until its result is there; the program may add spans of its own:
 //
 //   lade::trace trace("run.trace.json");
 //   auto batches = runtime.run(pipeline, {.trace = &trace});

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace lade::media {
@@ -100,6 +101,106 @@ TEST_F(JpegImage, TwoImagesDoNotDisturbEachOther) {
       if (k == 1 && damaged && !read_libjpeg_planes(files[1], planes[1])) FAIL() << i;
       ASSERT_TRUE(has_planes_of(images[k], planes[k])) << i;
     }
+  }
+}
+
+// A lookup of the one is followed by one of the other, so that they are as far.
+TEST_F(JpegImage, AnImageThatIsTakenAlongIsAsFarAsTheFirst) {
+  for (const auto level : levels_here()) {
+    const auto file = make.file(300, 200, {}), small_file = make.file(60, 200, {.quality = 5});
+    jpeg_image first(level), same(level), small(level);
+    ASSERT_TRUE(first.open(file, tables));
+    ASSERT_TRUE(same.open(file, tables));
+    ASSERT_TRUE(small.open(small_file, tables));
+    first.begin(whole_of(first), all_rows);
+    same.begin(whole_of(same), all_rows);
+    small.begin(whole_of(small), all_rows);
+    for (const int row : {60, 130}) {
+      ASSERT_FALSE(same.has_row(row));
+      ASSERT_TRUE(first.decode(row, &same));
+      EXPECT_TRUE(same.has_row(row - 32)) << "two rows of MCUs above " << row;
+      EXPECT_FALSE(same.has_row(row + 32));
+    }
+    ASSERT_TRUE(first.decode(199, &small));
+    EXPECT_TRUE(small.is_complete());
+  }
+}
+
+TEST_F(JpegImage, AnImageIsTakenAlongAsFarAsItsPartGoes) {
+  const auto file = make.file(300, 200, {});
+  jpeg_image first, upper;
+  ASSERT_TRUE(first.open(file, tables));
+  ASSERT_TRUE(upper.open(file, tables));
+  first.begin(whole_of(first), all_rows);
+  upper.begin({.right = 300, .bottom = 60}, all_rows);
+  ASSERT_TRUE(first.decode(130, &upper));
+  EXPECT_TRUE(upper.is_complete());
+  EXPECT_FALSE(first.is_complete());
+}
+
+// White but for a grey part, and so quantised that no transform takes the means of white.
+static jpeg_bytes with_refused_part(jpeg_maker& make, const jpeg_part& grey) {
+  constexpr int side = 256;
+  tensor pixels(element_type::u8, {side, side, 1});
+  for (int y = 0; y < side; ++y)
+    for (int x = 0; x < side; ++x) {
+      const bool is_grey = grey.left <= x && x < grey.right && grey.top <= y && y < grey.bottom;
+      const int white = make.one_in(2) ? 255 : 254;
+      pixels.data<std::uint8_t>()[y * side + x] = static_cast<std::uint8_t>(is_grey ? 128 : white);
+    }
+  const auto written =
+      write_jpeg(pixels, {.quality = 100, .from = JCS_GRAYSCALE, .as = JCS_GRAYSCALE});
+  jpeg_bytes file(written.data(), written.data() + written.size());
+  for (std::size_t i = 0; i + 69 < file.size(); ++i)
+    if (file[i] == std::byte{0xff} && file[i + 1] == std::byte{0xdb}) {
+      std::fill_n(file.begin() + std::ptrdiff_t(i) + 5, 64, std::byte{16});
+      break;
+    }
+  return file;
+}
+
+// So they need not be transformed.
+TEST_F(JpegImage, ValuesOutsideOfThePartAreNotLookedAt) {
+  constexpr int chunk = 8 * jpeg_chunk;  // columns that are transformed together
+  const jpeg_part parts[] = {{.left = 0, .top = 128, .right = 256, .bottom = 256},
+                             {.left = 0, .top = 0, .right = 256, .bottom = 128},
+                             {.left = 2 * chunk, .top = 0, .right = 256, .bottom = 256},
+                             {.left = 0, .top = 0, .right = 2 * chunk, .bottom = 256},
+                             {.left = chunk, .top = 64, .right = 2 * chunk, .bottom = 192}};
+  for (const auto level : levels_here())
+    for (const auto& part : parts) {
+      const auto file = with_refused_part(make, part);
+      jpeg_image image(level);
+      ASSERT_TRUE(image.open(file, tables));
+      image.begin(whole_of(image), all_rows);
+      EXPECT_FALSE(image.decode(255, nullptr));
+      ASSERT_TRUE(image.open(file, tables));
+      image.begin(part, all_rows);
+      ASSERT_TRUE(image.decode(part.bottom - 1, nullptr)) << part.left << ", " << part.top;
+      for (int y = part.top; y < part.bottom; ++y)
+        for (int x = part.left; x < part.right; ++x)
+          ASSERT_EQ(image.plane_row(0, y)[x], 128) << x << ", " << y;
+    }
+}
+
+TEST_F(JpegImage, SamplesOutsideOfThePartAreNotWritten) {
+  for (const auto level : levels_here()) {
+    const auto file = make.file(400, 60, {.sampling_x = 1, .sampling_y = 1});
+    jpeg_image image(level);
+    ASSERT_TRUE(image.open(file, tables));
+    constexpr int chunk = 8 * jpeg_chunk;
+    constexpr jpeg_part part{.left = 2 * chunk + 5, .top = 20, .right = 3 * chunk, .bottom = 40};
+    image.begin(part, all_rows);
+    for (std::size_t c = 0; c < 3; ++c)
+      for (int y = 16; y < 40; ++y) std::fill_n(image.plane_row(c, y), 400, std::uint8_t{7});
+    ASSERT_TRUE(image.decode(39, nullptr));
+    for (std::size_t c = 0; c < 3; ++c)
+      for (int y = 16; y < 40; ++y) {
+        const auto* const row = image.plane_row(c, y);
+        EXPECT_EQ(std::count(row, row + 2 * chunk, 7), 2 * chunk);
+        EXPECT_NE(std::count(row + 2 * chunk, row + 3 * chunk, 7), chunk);
+        EXPECT_EQ(std::count(row + 3 * chunk, row + 400, 7), 400 - 3 * chunk);
+      }
   }
 }
 
