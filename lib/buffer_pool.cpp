@@ -438,21 +438,20 @@ bool detail::call_memory::try_reserve(std::size_t bytes) noexcept {
   return true;
 }
 
-void detail::call_memory::end_item(std::size_t in_hand, std::size_t others_need) noexcept {
-  note_taken(in_hand);
+void detail::call_memory::end_item(std::size_t others_need) noexcept {
+  note_taken();
   if (reserved_.bytes_ <= others_need) return;
   const memory_charge unused(reserved_.pool_, reserved_.bytes_ - others_need);
   reserved_.bytes_ = others_need;
 }
 
-// What has been taken since another one was ended is for some of those in hand: one of them has
-// taken an equal share at least.
-void detail::call_memory::note_taken(std::size_t in_hand) noexcept {
-  if (taken_ > 0) stage_.note_at_once(std::exchange(taken_, 0) / in_hand);
+// Whose it was cannot be told: one item may have taken all of it.
+void detail::call_memory::note_taken() noexcept {
+  if (taken_ > 0) stage_.note_at_once(std::exchange(taken_, 0));
 }
 
 void detail::call_memory::leave() noexcept {
-  note_taken(1);
+  note_taken();
   reserved_ = {};
 }
 

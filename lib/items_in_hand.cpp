@@ -208,13 +208,10 @@ void concurrent_core::items_in_hand::end_early(std::size_t slot,
 
 // Of an item that has just been ended.
 void concurrent_core::items_in_hand::end_memory() noexcept {
-  std::size_t in_hand = 1, others_need = 0;
-  for (const auto& each : items_) {
-    if (each->slot == none) continue;
-    ++in_hand;
-    others_need += each->needed;
-  }
-  memory_.end_item(in_hand, others_need);
+  std::size_t others_need = 0;
+  for (const auto& each : items_)
+    if (each->slot != none) others_need += each->needed;
+  memory_.end_item(others_need);
 }
 
 }  // namespace lade::detail

@@ -247,26 +247,22 @@ TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
   EXPECT_EQ(pool.stats().used_bytes, 128u);
 }
 
-// A call allocates for items one by one, or for all that it has in hand.
-TEST(CallMemory, WhatAnItemTakesIsAnEqualShareOfWhatItsCallHasInHand) {
+TEST(CallMemory, AllThatWasTakenSinceAnItemEndedCountsAsOneItems) {
   constexpr std::size_t bytes = 4'096;
   buffer_pool pool;
   detail::stage_counters counters("stage");
   detail::call_memory memory(pool, counters, {});
   std::vector<buffer> held;
-  const auto allocate = [&](int times) {
-    for (; times > 0; --times) held.push_back(allocate_now(bytes));
-  };
   detail::call_memory::entered inside(memory);
-  allocate(3);
-  for (std::size_t in_hand : {3u, 2u, 1u}) memory.end_item(in_hand, 0);
+  held.push_back(allocate_now(bytes));
+  memory.end_item(0);
   EXPECT_EQ(counters.most_at_once, bytes);
-  allocate(1);
-  memory.end_item(2, 0);
-  EXPECT_EQ(counters.most_at_once, bytes);
-  allocate(2);
-  memory.end_item(1, 0);
-  EXPECT_EQ(counters.most_at_once, 2 * bytes);
+  for (int i = 0; i < 3; ++i) held.push_back(allocate_now(bytes));
+  memory.end_item(0);
+  EXPECT_EQ(counters.most_at_once, 3 * bytes);
+  held.push_back(allocate_now(bytes));
+  memory.end_item(0);
+  EXPECT_EQ(counters.most_at_once, 3 * bytes);
 }
 
 }  // namespace lade

@@ -562,26 +562,6 @@ TEST(WaitingItems, WhatTheyWereToldToNeedAndHaveNotTakenIsGivenBackWhenTheyEnd) 
   EXPECT_EQ(collect(runtime, from(numbers{6}) | map(function, options)), (std::vector<int>{0, 3}));
 }
 
-// The stage begins what fits by the largest need of an item that it has seen.
-TEST(WaitingItems, ThatTakeMemoryUntoldAreBegunAsFarAsEachOfThemFits) {
-  constexpr std::size_t each_bytes = 4'096, at_a_time = 4, slots = 8;
-  thread_pool own({.threads = 1});
-  runtime runtime({.threads = 2, .memory_bytes = (at_a_time + slots) * each_bytes});
-  several<at_a_time> function{[](waiting& items) {
-    std::vector<taken> all;
-    std::vector<buffer> memory;
-    while (auto next = items.next()) {
-      all.push_back(*std::move(next));
-      memory.push_back(allocate_now(each_bytes));
-    }
-    for (auto& each : all) give_itself(each);
-  }};
-  map_options options{.concurrency = 1, .buffer = slots - 2 * (at_a_time - 1) - 1, .pool = &own};
-  auto items = runtime.run(from(numbers{1'000}) | map(function, options));
-  EXPECT_EQ(collect(items), test::up_to(1'000));
-  EXPECT_EQ(items.statistics().stages.back().memory_wait.count(), 0);
-}
-
 TEST(WaitingItems, HooksSeeEachOfThem) {
   struct counting : run_hooks {
     std::atomic<int> inside = 0;

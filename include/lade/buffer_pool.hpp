@@ -183,7 +183,7 @@ class call_memory {
   // others need so many bytes at most.
   bool try_reserve(std::size_t bytes) noexcept;
   std::size_t reserved() const noexcept { return reserved_.bytes(); }
-  void end_item(std::size_t in_hand, std::size_t others_need) noexcept;
+  void end_item(std::size_t others_need) noexcept;
 
   // During a call, on its thread.
   class entered {
@@ -212,7 +212,7 @@ class call_memory {
   const buffer_pool& pool() const noexcept { return pool_; }
 
  private:
-  void note_taken(std::size_t in_hand) noexcept;
+  void note_taken() noexcept;
   void leave() noexcept;
 
   buffer_pool& pool_;
