@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -31,7 +30,7 @@ class ImageJob : public testing::Test {
   void begin(image_job& job, const sample& in) { job.begin(in, random(1), new_slot); }
 
   image_job job_of(std::size_t lane) {
-    return {worker, worker.lanes[lane], options, warnings, at_end};
+    return {worker, worker.lanes[lane], options, counts, at_end};
   }
 
   static void expect_same(const tensor& a, const tensor& b) {
@@ -44,7 +43,7 @@ class ImageJob : public testing::Test {
   testing::ScopedTrace trace;
   decoders& worker = decoders::of_this_thread();
   image_options options;
-  std::atomic<std::uint64_t> warnings = 0;
+  image_counts counts;
   scratch_release at_end;
 };
 
