@@ -3,6 +3,7 @@
 #include <lade/detail/byte_view.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace lade::media {
 
@@ -20,17 +21,20 @@ image_reader& decoders::reader_of(const image_file& file) {
   throw error(errc::unsupported, file.doing, "the first bytes are of no known image format");
 }
 
+// What the thread keeps, while it does not use it.
 static std::unique_ptr<decoders>& decoders_slot() {
   thread_local std::unique_ptr<decoders> slot;
   return slot;
 }
 
-decoders& decoders::of_this_thread() {
-  auto& slot = decoders_slot();
-  if (slot == nullptr) slot = std::make_unique<decoders>();
-  return *slot;
+void decoders::release() noexcept { decoders_slot().reset(); }
+
+used_decoders::used_decoders() : used_(std::move(decoders_slot())) {
+  if (used_ == nullptr) used_ = std::make_unique<decoders>();
 }
 
-void decoders::release() noexcept { decoders_slot().reset(); }
+used_decoders::~used_decoders() {
+  if (!large_) decoders_slot() = std::move(used_);
+}
 
 }  // namespace lade::media

@@ -15,6 +15,7 @@
 #include "webp_reader.hpp"
 
 #include <array>
+#include <memory>
 
 namespace lade::media {
 
@@ -45,12 +46,31 @@ struct decoders {
   // they announce none, error(invalid_data) for an empty file.
   image_reader& reader_of(const image_file& file);
 
-  // Those of the calling thread. They are made by the first call and live until `release`, or as
-  // long as the thread.
-  static decoders& of_this_thread();
-
-  // Destroys those of the calling thread, and so frees their scratch memory.
+  // Destroys those that the calling thread keeps, and so frees their scratch memory.
   static void release() noexcept;
+};
+
+// The decoders of the calling thread, for as long as this lives. The first use makes them; the
+// thread keeps them for the next. What is called meanwhile, a hook for instance, may decode as
+// well: it gets others.
+class used_decoders {
+ public:
+  used_decoders();
+  used_decoders(const used_decoders&) = delete;
+  ~used_decoders();
+
+  decoders& operator*() const noexcept { return *used_; }
+  decoders* operator->() const noexcept { return used_.get(); }
+
+  // Has them freed at the end, if an image or its result is large: most images are small, and a
+  // pool has many threads.
+  void note(int width, int height) noexcept {
+    large_ = large_ || image_reader::is_large(width, height);
+  }
+
+ private:
+  std::unique_ptr<decoders> used_;
+  bool large_ = false;
 };
 
 }  // namespace lade::media

@@ -109,9 +109,8 @@ static tensor new_slot(const tensor_spec& spec, std::string_view) {
 
 static tensor decode_one(const sample& in, random draw, const image_options& options,
                          image_counts& counts, image_job::slot_of slot) {
-  auto& worker = decoders::of_this_thread();
-  scratch_release at_end;
-  image_job job(worker, worker.lanes[0], options, counts, at_end);
+  used_decoders worker;
+  image_job job(worker, 0, options, counts);
   job.begin(in, draw, std::move(slot));
   return job.finish();
 }
@@ -170,19 +169,17 @@ struct taken_job {
 template <class Waiting>
 static void decode_waiting(Waiting& waiting, const image_options& options, image_counts& counts) {
   using taken = typename decltype(waiting.next())::value_type;
-  auto& worker = decoders::of_this_thread();
-  auto& lanes = worker.lanes;
-  scratch_release at_end;
-  std::array<taken_job<taken>, 3> jobs{{{.job = {worker, lanes[0], options, counts, at_end}},
-                                        {.job = {worker, lanes[1], options, counts, at_end}},
-                                        {.job = {worker, lanes[2], options, counts, at_end}}}};
+  used_decoders worker;
+  std::array<taken_job<taken>, 3> jobs{{{.job = {worker, 0, options, counts}},
+                                        {.job = {worker, 1, options, counts}},
+                                        {.job = {worker, 2, options, counts}}}};
   std::size_t first = 0;
   const auto partner = [&]() -> image_job* {
     for (std::size_t i = 1; i < jobs.size(); ++i) {
       auto& other = jobs[(first + i) % jobs.size()];
       if (!other.taken) other.begin(waiting);
       if (!other.taken) return nullptr;
-      if (!other.job.is_complete()) return &other.job;
+      if (other.job.goes_along()) return &other.job;
     }
     return nullptr;
   };

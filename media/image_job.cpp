@@ -116,15 +116,15 @@ void image_job::begin(const sample& in, random draw, slot_of slot) {
            .strict = options_.strict};
   draw_ = draw;
   slot_of_ = std::move(slot);
-  reader_ = &worker_.reader_of(file_);
-  way_ = reader_ == &worker_.jpeg ? begin_quickly() : way::by_reader;
+  reader_ = &worker_->reader_of(file_);
+  way_ = reader_ == &worker_->jpeg ? begin_quickly() : way::by_reader;
   if (!is_quick()) lane_.jpeg.close();
 }
 
 // Reads the headers and plans the decoding, if the image is one for lane_.jpeg.
 image_job::way image_job::begin_quickly() {
   auto& jpeg = lane_.jpeg;
-  if (!jpeg.open(file_, worker_.jpeg_tables)) return way::by_reader;
+  if (!jpeg.open(file_, worker_->jpeg_tables)) return way::by_reader;
   if (jpeg.is_rgb() && options_.colour == image_colour::grey) return way::by_reader;
   const auto crop = crop_of(jpeg.width(), jpeg.height());
   make_slot(crop);
@@ -204,17 +204,17 @@ bool image_job::decode_quickly(const partner_source& partner) {
 }
 
 void image_job::decode_by_reader() {
+  if (reader_ == &worker_->jpeg) counts_.jpegs_by_libjpeg.fetch_add(1, std::memory_order_relaxed);
   const opened_reader reader(*reader_, file_);
   const auto crop = crop_of(reader_->width(), reader_->height());
   make_slot(crop);
   decode_pixels(*reader_, crop);
   if (reader_->warned()) counts_.warnings.fetch_add(1, std::memory_order_relaxed);
-  if (reader_ == &worker_.jpeg) counts_.jpegs_by_libjpeg.fetch_add(1, std::memory_order_relaxed);
 }
 
 void image_job::decode_pixels(image_reader& reader, const image_crop& crop) {
-  const bool may_use_planes = &reader == &worker_.jpeg && options_.fast &&
-                              options_.colour != image_colour::grey && worker_.jpeg.has_planes();
+  const bool may_use_planes = &reader == &worker_->jpeg && options_.fast &&
+                              options_.colour != image_colour::grey && worker_->jpeg.has_planes();
   if (may_use_planes && planes_are_faster(crop, reader.width(), reader.height()))
     decode_planes(crop);
   else
@@ -231,7 +231,7 @@ void image_job::decode_rows(image_reader& reader, const image_crop& crop) {
 }
 
 void image_job::decode_planes(const image_crop& crop) {
-  auto& jpeg = worker_.jpeg;
+  auto& jpeg = worker_->jpeg;
   const int reduction = reduction_of(crop);
   jpeg.start_planes(reduction);
   const auto& luma = jpeg.plane(0);
@@ -242,14 +242,14 @@ void image_job::decode_planes(const image_crop& crop) {
 }
 
 image_crop image_job::crop_of(int width, int height) {
-  at_end_.note(width, height);
+  worker_.note(width, height);
   const auto turn = orientation_of(options_.orient ? reader_->orientation(file_) : 1);
   return plan_crop(width, height, turn, options_, draw_);
 }
 
 // Once for an image: its size is the same, whoever decodes it.
 void image_job::make_slot(const image_crop& crop) {
-  at_end_.note(crop.width, crop.height);
+  worker_.note(crop.width, crop.height);
   const auto spec = spec_of(options_, crop.width, crop.height);
   if (slot_.spec() != spec || slot_.bytes() == nullptr) slot_ = slot_of_(spec, doing_);
 }

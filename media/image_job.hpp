@@ -19,25 +19,6 @@ namespace lade::media {
 // What an image of that size becomes.
 tensor_spec spec_of(const image_options& options, int width, int height);
 
-// Frees the decoders of the thread at its end, if an image or its result was large: most images are
-// small, and a pool has many threads.
-class scratch_release {
- public:
-  scratch_release() = default;
-  scratch_release(const scratch_release&) = delete;
-  scratch_release& operator=(const scratch_release&) = delete;
-  ~scratch_release() {
-    if (large_) decoders::release();
-  }
-
-  void note(int width, int height) noexcept {
-    large_ = large_ || image_reader::is_large(width, height);
-  }
-
- private:
-  bool large_ = false;
-};
-
 // One image after another, with one lane of the thread's decoders, in two steps: begin() reads the
 // header and says where the pixels go, finish() decodes them. Images of other jobs may be begun and
 // finished in between.
@@ -46,9 +27,9 @@ class image_job {
   // Where the tensor of an image is: known when its size is. `doing` is the beginning of errors.
   using slot_of = std::function<tensor(const tensor_spec& spec, std::string_view doing)>;
 
-  image_job(decoders& worker, image_lane& lane, const image_options& options, image_counts& counts,
-            scratch_release& at_end) noexcept
-      : worker_(worker), lane_(lane), options_(options), counts_(counts), at_end_(at_end) {}
+  image_job(used_decoders& worker, std::size_t lane, const image_options& options,
+            image_counts& counts) noexcept
+      : worker_(worker), lane_(worker->lanes[lane]), options_(options), counts_(counts) {}
   image_job(const image_job&) = delete;
   ~image_job() { close(); }
 
@@ -58,6 +39,10 @@ class image_job {
 
   // Whether nothing of the image is left that could be decoded together with another.
   bool is_complete() const noexcept { return !is_quick() || lane_.jpeg.is_complete(); }
+
+  // Whether it can be decoded together with another now: of a large image, only a few rows until it
+  // is its turn.
+  bool goes_along() const noexcept { return is_quick() && lane_.jpeg.goes_along(); }
 
   // Decodes the image, and meanwhile those of other jobs, as far as all are quick: of those that
   // `partner` gives, which have begun; see quick_jpeg::go_with. Gives the tensor. Throws what
@@ -95,11 +80,10 @@ class image_job {
   void make_slot(const image_crop& crop);
   void close() noexcept;
 
-  decoders& worker_;
+  used_decoders& worker_;
   image_lane& lane_;
   const image_options& options_;
   image_counts& counts_;
-  scratch_release& at_end_;
 
   // Of the image.
   std::string doing_;

@@ -82,14 +82,15 @@ static image_header jpeg_header(detail::byte_view file) {
   return header;
 }
 
-// What lade decodes itself becomes planes, from a copy of the scan.
+// What lade decodes itself becomes planes, from a copy of the scan and the place of each restart.
 static image_header quick_jpeg_header(detail::byte_view file) {
   auto header = jpeg_header(file);
   const auto quick = read_jpeg_headers(std::as_bytes(std::span(file.data(), file.size())));
   if (!quick) return header;
   header.decoded_bytes = header.planes_bytes;
   header.planes_bytes = 0;
-  header.copied_bytes = std::min(file.size(), quick->most_scan_bytes());
+  const auto segments = sizeof(std::uint64_t) * (std::size_t{quick->restarts()} + 1);
+  header.copied_bytes = std::min(file.size(), quick->most_scan_bytes()) + segments;
   return header;
 }
 

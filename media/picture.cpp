@@ -115,7 +115,8 @@ void write_picture(const picture& from, const picture_view& view, const pixel_ta
   check_axis(view.x, from.width, "x");
   check_axis(view.y, from.height, "y");
   check_target(to);
-  auto& lane = decoders::of_this_thread().lanes[0];
+  const used_decoders used;
+  auto& lane = used->lanes[0];
   plan_picture(lane, from, view, to);
   picture_planes planes(from, lane.resize, to.channels);
   lane.resize.run(planes.all(), planes.steps(), lane.writer);

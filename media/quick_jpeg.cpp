@@ -12,8 +12,7 @@ void quick_jpeg::find_partner() {
 }
 
 void quick_jpeg::decode(int y) {
-  if (partner_ && !image_.has_row(y) && (other_ == nullptr || other_->is_complete()))
-    find_partner();
+  if (partner_ && !image_.has_row(y) && (other_ == nullptr || !other_->decodes())) find_partner();
   if (!image_.decode(y, other_)) throw not_quick();
 }
 

@@ -51,8 +51,12 @@ class quick_jpeg {
   // Whether all of the part has been decoded, or nothing can be.
   bool is_complete() const noexcept { return image_.is_complete(); }
 
+  // Whether another image's decoding can take this one along now. Of a large image only a few rows
+  // are in memory, so that it stops after them.
+  bool goes_along() const noexcept { return image_.decodes(); }
+
   // Has decoding take other images along, until close(): those that `partner` gives, which is asked
-  // again when the one it gave is complete. Null: there is none at the moment.
+  // again when the one it gave does not go along any more. Null: there is none at the moment.
   using partner_source = std::function<quick_jpeg*()>;
   void go_with(partner_source partner) { partner_ = std::move(partner); }
 

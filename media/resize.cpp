@@ -62,8 +62,9 @@ void resize(const tensor& image, const tensor& out, const resize_options& option
   require_resizable(target.channels == channels || target.channels == 3,
                     "the result must have as many channels, or 3");
 
-  auto& engine = decoders::of_this_thread().lanes[0].resize;
-  auto& writer = decoders::of_this_thread().lanes[0].writer;
+  const used_decoders used;
+  auto& engine = used->lanes[0].resize;
+  auto& writer = used->lanes[0].writer;
   engine.plan({.x = {box.left, box.width, 0, static_cast<int>(image.shape()[1])},
                .y = {box.top, box.height, 0, static_cast<int>(image.shape()[0])},
                .width = target.width,

@@ -29,9 +29,7 @@ class ImageJob : public testing::Test {
 
   void begin(image_job& job, const sample& in) { job.begin(in, random(1), new_slot); }
 
-  image_job job_of(std::size_t lane) {
-    return {worker, worker.lanes[lane], options, counts, at_end};
-  }
+  image_job job_of(std::size_t lane) { return {worker, lane, options, counts}; }
 
   static void expect_same(const tensor& a, const tensor& b) {
     ASSERT_EQ(a.spec(), b.spec());
@@ -41,10 +39,9 @@ class ImageJob : public testing::Test {
   std::uint64_t seed;
   jpeg_maker make;
   testing::ScopedTrace trace;
-  decoders& worker = decoders::of_this_thread();
+  used_decoders worker;
   image_options options;
   image_counts counts;
-  scratch_release at_end;
 };
 
 TEST_F(ImageJob, DecodesThePartnerMeanwhileInEveryWayOfDecoding) {
@@ -81,6 +78,23 @@ TEST_F(ImageJob, AsksForAnotherPartnerWhenOneIsComplete) {
   const auto of_next = next.finish(), of_last = last.finish();
   const decode_image alone(options);
   expect_same(of_next, alone(second));
+  expect_same(of_last, alone(third));
+}
+
+TEST_F(ImageJob, AsksForAnotherPartnerWhenALargeOneStops) {
+  auto now = job_of(0), next = job_of(1), last = job_of(2);
+  const auto first = file(400, 300), large = file(1600, 1200), third = file(60, 60);
+  begin(now, first);
+  begin(next, large);
+  begin(last, third);
+  now.finish([&]() -> image_job* {
+    return next.goes_along() ? &next : last.goes_along() ? &last : nullptr;
+  });
+  EXPECT_FALSE(next.is_complete());
+  EXPECT_TRUE(last.is_complete());
+  const auto of_next = next.finish(), of_last = last.finish();
+  const decode_image alone(options);
+  expect_same(of_next, alone(large));
   expect_same(of_last, alone(third));
 }
 

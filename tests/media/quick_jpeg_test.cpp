@@ -119,7 +119,43 @@ TEST(QuickJpeg, CountsWhatLibjpegTurboDecodes) {
   EXPECT_EQ(count(usual, {.width = 4, .height = 3, .fast = true}), 0U);
   EXPECT_EQ(count(usual, {.colour = image_colour::grey}), 0U);
   EXPECT_EQ(count(write_jpeg(pixels, {.progressive = true})), 1U);
-  EXPECT_EQ(count(buffer(usual).slice(0, usual.size() - 2), {.strict = false}), 1U);
+  const auto cut = usual.slice(0, usual.size() - 20);
+  EXPECT_EQ(count(cut, {.strict = false}), 1U);
+  const decode_image strict;
+  EXPECT_THROW(strict(sample("a.jpg").with_data(cut)), error);
+  EXPECT_EQ(strict.jpegs_by_libjpeg(), 1U);
+}
+
+// While a stage's images are decoded, on the same thread.
+struct decoding_hooks final : run_hooks {
+  explicit decoding_hooks(sample of) : image(std::move(of)) {}
+  void enter_item(const item_call&) override { decode(image); }
+  void leave_item(const item_call&, const std::exception_ptr&) override { decode(image); }
+
+  decode_image decode;
+  sample image;
+};
+
+TEST(QuickJpeg, HooksMayDecodeImagesBetweenThoseOfTheStage) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 1});
+  std::vector<sample> files;
+  for (int i = 0; i < 12; ++i)
+    files.push_back(sample(std::to_string(i)).with_data(write_jpeg(pixels_of(draw, 150, 200, 3))));
+  for (const std::int64_t side : {120, 1500}) {  // the decoders of large ones are not kept
+    decoding_hooks hooks(sample("hook").with_data(write_jpeg(pixels_of(draw, side, side, 3))));
+    auto items =
+        runtime.run(from(files) | map(decode_image(), {.concurrency = 2}), {.hooks = &hooks});
+    std::size_t next = 0;
+    for (auto& each : items) {
+      const auto alone = decode_image()(files[next++]);
+      ASSERT_EQ(each.spec(), alone.spec());
+      EXPECT_EQ(std::memcmp(each.bytes(), alone.bytes(), alone.spec().bytes()), 0) << next;
+    }
+    EXPECT_EQ(next, files.size());
+  }
 }
 
 // Files of every kind that a folder may have: also damaged ones, ones for libjpeg-turbo, ones that

@@ -147,8 +147,9 @@ class decode_image {
     return counts_->warnings.load(std::memory_order_relaxed);
   }
 
-  // How many JPEGs they have decoded by libjpeg-turbo, which takes twice the time: progressive and
-  // unusual ones, and those that are damaged. Any thread may ask at any time.
+  // How many JPEGs they have left to libjpeg-turbo, which takes twice the time: progressive and
+  // unusual ones, and those that are damaged, whether these fail or not. Any thread may ask at any
+  // time.
   std::uint64_t jpegs_by_libjpeg() const noexcept {
     return counts_->jpegs_by_libjpeg.load(std::memory_order_relaxed);
   }
