@@ -85,7 +85,10 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
     }
   }
   log_.end_item(stage_.slots_[taken.slot], called_name{*calls_, number}, taken.track, now);
-  if (pause) try_again(number, *pause);
+  if (pause)
+    try_again(number, *pause);
+  else
+    calls_->drop_copy(number);
   taken.slot = none;
   return pause.has_value();
 }
@@ -125,6 +128,11 @@ std::exception_ptr concurrent_core::items_in_hand::not_ended() const {
   return std::make_exception_ptr(
       error(errc::invalid_argument, stage_.counters_.name(),
             "the function has returned without ending an item that it has taken"));
+}
+
+std::exception_ptr concurrent_core::items_in_hand::no_reason() const {
+  return std::make_exception_ptr(error(errc::invalid_argument, stage_.counters_.name(),
+                                       "the function has failed an item with a null pointer"));
 }
 
 std::size_t concurrent_core::items_in_hand::number_of(std::size_t slot) const noexcept {
@@ -185,7 +193,7 @@ void concurrent_core::items_in_hand::finish(std::size_t slot) noexcept {
 
 void concurrent_core::items_in_hand::fail(std::size_t slot,
                                           const std::exception_ptr& why) noexcept {
-  end_early(slot, why);
+  end_early(slot, why ? why : no_reason());
 }
 
 // What cannot be recorded for want of memory ends the run: the function has nothing to do with

@@ -71,6 +71,7 @@ class concurrent_core::items_in_hand final : private several_call {
   void end_early(std::size_t slot, const std::exception_ptr& thrown) noexcept;
   void end_memory() noexcept;
   std::exception_ptr not_ended() const;
+  std::exception_ptr no_reason() const;
   void try_again(std::size_t number, clock::duration pause);
 
   concurrent_core& stage_;

@@ -199,6 +199,7 @@ bool image_job::decode_quickly(const partner_source& partner) {
     if (way_ == way::quick_planes) decode_yuv<quick_component_rows>(lane_, lane_.jpeg);
     return true;
   } catch (const not_quick&) {
+    lane_.jpeg.close();
     return false;
   }
 }

@@ -8,7 +8,7 @@
 #include "bmp_reader.hpp"
 #include "exif.hpp"
 #include "gif_reader.hpp"
-#include "jpeg_headers.hpp"
+#include "jpeg_image.hpp"
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
 #include "tiff_reader.hpp"
@@ -26,11 +26,13 @@ namespace lade::media {
 struct image_header {
   std::uint64_t width = 0;  // 0 if it cannot be told
   std::uint64_t height = 0;
-  double decoded_bytes = 0;      // of a pixel, where the whole image is decoded before it is used
-  double planes_bytes = 0;       // of a pixel of a JPEG in planes
-  double block_bytes = 0;        // of the parts of a TIFF that are decoded at a time
-  std::size_t copied_bytes = 0;  // of the file
-  bool turned = false;           // its rows become columns, by another rule than Exif's
+  double decoded_bytes = 0;        // of a pixel, where the whole image is decoded before it is used
+  double planes_bytes = 0;         // of a pixel of a JPEG in planes
+  double block_bytes = 0;          // of the parts of a TIFF that are decoded at a time
+  std::size_t copied_bytes = 0;    // of the file
+  std::size_t few_rows_bytes = 0;  // of a JPEG that is decoded row by row, to colours
+  std::size_t all_rows_bytes = 0;  // likewise, to planes or luma
+  bool turned = false;             // its rows become columns, by another rule than Exif's
 };
 
 // The frame header at `at`, behind its length: how large the image is, and how its colours are
@@ -83,12 +85,15 @@ static image_header jpeg_header(detail::byte_view file) {
 }
 
 // What lade decodes itself becomes planes, from a copy of the scan and the place of each restart.
+// How many rows of planes and luma stay depends on how far they are shrunk.
 static image_header quick_jpeg_header(detail::byte_view file) {
   auto header = jpeg_header(file);
   const auto quick = read_jpeg_headers(std::as_bytes(std::span(file.data(), file.size())));
   if (!quick) return header;
-  header.decoded_bytes = header.planes_bytes;
   header.planes_bytes = 0;
+  header.all_rows_bytes = jpeg_image::most_plane_bytes(*quick, quick->height);
+  header.few_rows_bytes =
+      quick->count == 1 ? header.all_rows_bytes : jpeg_image::most_plane_bytes(*quick, 1);
   const auto segments = sizeof(std::uint64_t) * (std::size_t{quick->restarts()} + 1);
   header.copied_bytes = std::min(file.size(), quick->most_scan_bytes()) + segments;
   return header;
@@ -289,13 +294,15 @@ std::size_t decode_image::memory_to_write(const sample& in) const {
   const auto header = header_of(file);
   const auto pixels = pixels_of(header, options_);
   if (pixels == 0) return 0;
-  const bool planes = options_.fast && options_.colour != image_colour::grey;
+  const bool luma = options_.colour == image_colour::grey;
+  const bool planes = options_.fast && !luma;
+  const auto rows = options_.fast || luma ? header.all_rows_bytes : header.few_rows_bytes;
   const auto bytes = header.decoded_bytes + (planes ? header.planes_bytes : 0);
   const auto result =
       options_.width > 0 ? static_cast<double>(options_.width) * options_.height : pixels;
   return static_cast<std::size_t>(pixels * bytes + header.block_bytes +
                                   result * turned_bytes(file, header, options_)) +
-         header.copied_bytes;
+         header.copied_bytes + rows;
 }
 
 std::size_t decode_image::memory_needed(const sample& in) const {

@@ -114,15 +114,38 @@ int jpeg_image::rows_above(std::size_t c, int bottom) const noexcept {
   return std::min(plane_height(c), ceil_divide(bottom, mcu_height()) * of_mcu);
 }
 
+static constexpr std::size_t plane_padding = jpeg_kernels::row_padding;
+static constexpr std::size_t most_of_small = std::size_t{1} << 20;  // bytes of planes
+
+static std::size_t stride_of(std::size_t samples) noexcept {
+  return (samples + 2 * plane_padding + 63) / 64 * 64;
+}
+
+static std::size_t plane_bytes(const jpeg_headers& headers, int rows_of_mcus) noexcept {
+  const auto across = static_cast<std::size_t>(headers.columns()) * 8;
+  const auto down = static_cast<std::size_t>(rows_of_mcus) * 8;
+  const auto first = stride_of(across * static_cast<std::size_t>(headers.across)) * down *
+                     static_cast<std::size_t>(headers.down);
+  const auto others = static_cast<std::size_t>(headers.count - 1);
+  return plane_padding + first + others * stride_of(across) * down;
+}
+
+// See begin(), of the whole image or a part of it.
+std::size_t jpeg_image::most_plane_bytes(const jpeg_headers& headers, int kept) noexcept {
+  const int more = headers.down > 1 ? headers.down : 0;
+  const int few = (kept + 2 * more) / (8 * headers.down) + 2 + headers.together;
+  const auto all = plane_bytes(headers, headers.rows());
+  return std::min(all, std::max(most_of_small, plane_bytes(headers, few)));
+}
+
 // Where the planes lie, with so many rows of MCUs each. Returns the bytes that they take.
 std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
-  constexpr std::size_t padding = jpeg_kernels::row_padding;
-  std::size_t bytes = padding;
+  std::size_t bytes = plane_padding;
   kept_rows_ = rows_of_mcus;
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
     auto& plane = planes_[c];
     const auto width = static_cast<std::size_t>(columns_ * across(c) * sides_[c]);
-    plane.stride = static_cast<std::ptrdiff_t>((width + 2 * padding + 63) / 64 * 64);
+    plane.stride = static_cast<std::ptrdiff_t>(stride_of(width));
     plane.rows = rows_of_mcus * down(c) * sides_[c];
     bytes += static_cast<std::size_t>(plane.rows) * static_cast<std::size_t>(plane.stride);
   }
@@ -148,10 +171,9 @@ void jpeg_image::begin(const jpeg_part& part, int kept) {
   oldest_row_ = first_row_;
   kept_ = kept + more_rows;
 
-  constexpr std::size_t small = std::size_t{1} << 20;
   auto bytes = lay_out(end_row_ - first_row_);
   const int few = (kept_ + more_rows) / mcu_height() + 2 + headers_.together;
-  if (bytes > small && few < kept_rows_) bytes = lay_out(few);
+  if (bytes > most_of_small && few < kept_rows_) bytes = lay_out(few);
   auto* next = samples_.reserve(bytes) + jpeg_kernels::row_padding;
   for (auto& plane : std::span(planes_).first(static_cast<std::size_t>(headers_.count))) {
     plane.first = next;

@@ -56,6 +56,9 @@ class jpeg_image {
   // data are damaged, or so unusual that libjpeg-turbo is to read the image.
   bool decode(int y, jpeg_image* other);
 
+  // What the planes of an image take at most, if `kept` rows stay in place.
+  static std::size_t most_plane_bytes(const jpeg_headers& headers, int kept) noexcept;
+
   // Whether decode() has nothing to do for row `y`, and for any row.
   bool has_row(int y) const noexcept { return row_ >= std::min(mcu_rows_above(y + 1), end_row_); }
   bool is_complete() const noexcept { return !begun_ || damaged_ || row_ >= end_row_; }

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -278,6 +279,30 @@ TEST(WaitingItems, ThatAFunctionHasTakenFailWithWhatItThrows) {
   EXPECT_THAT(worker.collect(6, function), ElementsAre(1, 4));
   ASSERT_THAT(worker.failures, SizeIs(4));
   for (auto& each : worker.failures) EXPECT_EQ(each.what, "out of order");
+}
+
+TEST(WaitingItems, ThatFailWithoutAReasonAreNotTakenForDone) {
+  runtime runtime({.threads = 2});
+  several<4> function{[](waiting& items) {
+    while (auto next = items.next()) next->fail(nullptr);
+  }};
+  function.one = [](int) -> int { throw std::runtime_error("bad"); };
+  auto items = runtime.run(from(numbers{6}) | map(function, {.concurrency = 2}),
+                           {.on_error = on_error::skip});
+  EXPECT_THAT(collect(items), IsEmpty());
+  EXPECT_THAT(items.failures(), SizeIs(6));
+}
+
+TEST(WaitingItems, CopiesForAnotherAttemptGoWithTheirItems) {
+  runtime runtime({.threads = 2});
+  std::vector<std::shared_ptr<int>> inputs;
+  for (int i = 0; i < 20; ++i) inputs.push_back(std::make_shared<int>(i));
+  const auto what = from(inputs) | map([](const std::shared_ptr<int>& item) { return *item; },
+                                       {.concurrency = 2, .retry = {.attempts = 2}});
+  const auto before = inputs[0].use_count();
+  auto items = runtime.run(what);
+  EXPECT_THAT(collect(items), SizeIs(20));
+  for (const auto& each : inputs) EXPECT_EQ(each.use_count(), before);
 }
 
 TEST(WaitingItems, AreEndedOnce) {

@@ -48,7 +48,8 @@ TEST(ImageMemory, IsToldByTheHeaderOfAJpeg) {
   constexpr std::size_t pixels = 300 * 200;
   decode_image exact;
   const auto file = jpeg_of(200, 300);
-  const auto written = 3 * pixels / 2 + file.data().size() + 8;  // planes, the scan and its end
+  constexpr std::size_t luma = 448 * 13 * 16, chroma = 320 * 13 * 8;     // rows of 13 MCUs, padded
+  const auto written = 64 + luma + 2 * chroma + file.data().size() + 8;  // the scan and its end
   EXPECT_EQ(exact.memory_needed(file), 3 * pixels + written);
   EXPECT_EQ(exact.memory_needed(jpeg_of(200, 300, true)), 3 * pixels + 3 * pixels);
   auto scans = sample("a.jpg").with_data(write_jpeg(black(200, 300), {.separate_scans = true}));
@@ -91,6 +92,15 @@ TEST(ImageMemory, OfAJpegWithTooManyPixelsIsNotTaken) {
   ASSERT_GT(image.data().size(), std::size_t{2} << 20);
   EXPECT_EQ(peak_of(image, {.max_pixels = 1400 * 1600 - 1}), 0u);
   EXPECT_GT(peak_of(image, {.max_pixels = 1400 * 1600}), 0u);
+}
+
+TEST(ImageMemory, OfALargeJpegIsThatOfAFewRows) {
+  const auto file = jpeg_of(3000, 4000);
+  constexpr std::size_t planes = std::size_t{4000} * 3000 * 3 / 2;
+  const decode_image exact({.width = 32, .height = 32}),
+      fast({.width = 32, .height = 32, .fast = true});
+  EXPECT_LT(exact.memory_to_write(file), file.data().size() + planes / 10);
+  EXPECT_GT(fast.memory_to_write(file), file.data().size() + planes);
 }
 
 TEST(ImageMemory, IsToldByTheHeadersOfOtherKinds) {

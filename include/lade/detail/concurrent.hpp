@@ -44,7 +44,9 @@ class named_calls : public slot_calls {
   }
   void put_copy_back(std::size_t number, std::size_t slot) noexcept override {
     slots_[slot].in.emplace(std::move(*kept_[number].copy));
+    kept_[number].copy.reset();
   }
+  void drop_copy(std::size_t number) noexcept override { kept_[number].copy.reset(); }
 
  protected:
   std::vector<slot_values<In, Out>>& slots_;

@@ -97,6 +97,7 @@ class slot_calls {
   // A copy of it, for another attempt; false if it cannot be copied.
   virtual bool copy(std::size_t number, std::size_t slot) = 0;
   virtual void put_copy_back(std::size_t number, std::size_t slot) noexcept = 0;
+  virtual void drop_copy(std::size_t number) noexcept = 0;
 
   // What a call will take, if the function tells it.
   virtual std::size_t memory_needed(std::size_t) const { return 0; }

@@ -126,7 +126,7 @@ struct image_counts {
 // - Of an animation or a file of many pages, the first image is decoded, on its canvas.
 // - Colour profiles are ignored.
 // - Grey from colour is a JPEG's luma, elsewhere (299 R + 587 G + 114 B) / 1000.
-class decode_image {
+class decode_image final {
  public:
   // Throws error(invalid_argument) naming an option that cannot work.
   explicit decode_image(const image_options& options = {});
@@ -179,9 +179,9 @@ class decode_image {
   // name the reader, and error(stopped) between reading and decoding if the caller is cancelled.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
-  // For stages, which wait for so much memory before they call: what decoding takes besides the
-  // slot, and together with the tensor. Told by the header; 0 of a kind that does not tell there,
-  // and of an image that will be refused.
+  // For stages, which wait for so much memory before they call: what decoding takes at most besides
+  // the slot, and together with the tensor. Told by the header; 0 of a kind that does not tell
+  // there, and of an image that will be refused.
   std::size_t memory_to_write(const sample& in) const;
   std::size_t memory_needed(const sample& in) const;
 
