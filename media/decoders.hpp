@@ -59,7 +59,6 @@ class used_decoders {
   used_decoders(const used_decoders&) = delete;
   ~used_decoders();
 
-  decoders& operator*() const noexcept { return *used_; }
   decoders* operator->() const noexcept { return used_.get(); }
 
   // Has them freed at the end, if an image or its result is large: most images are small, and a

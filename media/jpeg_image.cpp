@@ -73,10 +73,10 @@ bool jpeg_image::find_tables(jpeg_table_cache& tables) {
   const bool pair = segment_ends_.back() - stream_.position > large;
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
     const auto& code = headers_.components[c].ac;
-    const bool is_last_ones =
+    const bool is_code_of_last =
         c > 0 && code.symbols.data() == headers_.components[c - 1].ac.symbols.data();
     dc_[c] = tables.dc(headers_.components[c].dc);
-    ac_[c] = is_last_ones ? ac_[c - 1] : tables.ac(code, pair);
+    ac_[c] = is_code_of_last ? ac_[c - 1] : tables.ac(code, pair);
     if (dc_[c] == nullptr || ac_[c] == nullptr) return false;
   }
   return true;
