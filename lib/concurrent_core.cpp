@@ -187,16 +187,18 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
   items_in_hand in_hand(self, calls.get(), log, memory, surroundings);
   std::size_t done = slot_ring::none;
   while (true) {
-    auto taken = in_hand.next_attempt();
-    if (taken == slot_ring::none) taken = co_await self.ring_.take_filled(done, *home);
+    std::size_t taken = slot_ring::none;
+    if (in_hand.has_attempts())
+      taken = co_await self.next_attempt(in_hand, log);
+    else
+      taken = co_await self.ring_.take_filled(done, *home);
     if (taken == slot_ring::none) break;
     if (log.had_its_turn()) co_await give_way(*home);
     if (self.run_->is_behind_with_failures()) co_await self.run_->room_for_failures();
     auto& slot = self.slots_[taken];
     slot.failure = failure;
     surroundings.claim->set_item(taken);
-    if (slot.attempts > 0) co_await pause_before(slot, log);
-    if (calls && calls->tells_memory) {
+    if (calls && calls->tells_memory && memory.reserved() == 0) {
       auto reserved = co_await reserve(needed_for(*calls, taken));
       memory.reserve(std::move(reserved));
     }
@@ -237,6 +239,17 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
     failure = run_->fail(counters_, {on_error::fail}, {}, {});
     return nullptr;
   }
+}
+
+task<std::size_t> concurrent_core::next_attempt(items_in_hand& in_hand, call_log& log) const {
+  auto next = in_hand.due_first();
+  co_await pause_before(slots_[next], log);
+  if (!in_hand.may_try(next)) {
+    next = in_hand.first_attempt();
+    co_await pause_before(slots_[next], log);
+  }
+  in_hand.begin_attempt(next);
+  co_return next;
 }
 
 task<> concurrent_core::pause_before(const slot_state& item, call_log& log) {

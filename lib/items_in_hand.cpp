@@ -42,11 +42,14 @@ std::size_t concurrent_core::items_in_hand::finished(std::size_t slot) noexcept 
   return slot_ring::several;
 }
 
-std::size_t concurrent_core::items_in_hand::next_attempt() noexcept {
-  if (attempts_.empty()) return none;
-  auto slot = attempts_.back().slot;
-  attempts_.pop_back();
-  return slot;
+std::size_t concurrent_core::items_in_hand::due_first() const noexcept {
+  return *std::ranges::min_element(
+      attempts_, {}, [this](std::size_t slot) { return stage_.slots_[slot].next_attempt; });
+}
+
+bool concurrent_core::items_in_hand::may_try(std::size_t slot) noexcept {
+  if (slot == first_attempt() || !calls_->tells_memory) return true;
+  return memory_.try_reserve(needed_for(*calls_, slot));
 }
 
 void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
@@ -54,7 +57,7 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
-  taken.order = state.attempts > 0 ? 0 : ++taken_;
+  if (state.attempts == 0) state.taken = ++taken_;
   taken.kept = false;
   calls_->keep_name(number, slot);
   taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
@@ -94,15 +97,16 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
 }
 
 void concurrent_core::items_in_hand::try_again(std::size_t number, clock::duration pause) {
-  auto [slot, order] = std::pair(items_[number]->slot, items_[number]->order);
+  auto slot = items_[number]->slot;
   auto& state = stage_.slots_[slot];
   auto now = clock::now();
   calls_->put_copy_back(number, slot);
   ++state.attempts;
   state.next_attempt = now + pause;
   state.note(item_overview::doing::pauses, now);
-  auto behind = std::ranges::find_if(attempts_, [&](auto& each) { return each.order < order; });
-  attempts_.insert(behind, {order, slot});  // has room for all
+  auto behind = std::ranges::find_if(
+      attempts_, [&](std::size_t each) { return stage_.slots_[each].taken > state.taken; });
+  attempts_.insert(behind, slot);  // has room for all
 }
 
 void concurrent_core::items_in_hand::call_for_several(std::size_t first) {

@@ -16,17 +16,23 @@
 namespace lade::detail {
 
 // Of one worker: one call after another, each for one item or for several. Items that have failed
-// and may be tried again stay with the worker, which goes on with them in the order of the input
-// before it takes others: so a worker never waits for the memory of an item while an earlier one
-// has nobody.
+// and may be tried again stay with the worker, which goes on with them before it takes others, the
+// one first whose pause is over first. Only for the memory of the first in the order of the input
+// does it wait: what holds the memory may be waiting for that one to be delivered.
 class concurrent_core::items_in_hand final : private several_call {
  public:
   // `calls` is null if items are not to be called for.
   items_in_hand(concurrent_core& stage, slot_calls* calls, call_log& log, call_memory& memory,
                 const context& surroundings);
 
-  // The item that the worker is to try again next: its slot, or `none`.
-  std::size_t next_attempt() noexcept;
+  // The items that the worker is to try again. Of them, the one that is due first; and, once it is
+  // due, whether it may be called for: with memory that is free, which has been reserved then. If
+  // not, the worker waits for the first one.
+  bool has_attempts() const noexcept { return !attempts_.empty(); }
+  std::size_t due_first() const noexcept;
+  std::size_t first_attempt() const noexcept { return attempts_.front(); }
+  bool may_try(std::size_t slot) noexcept;
+  void begin_attempt(std::size_t slot) noexcept { std::erase(attempts_, slot); }
 
   // The call for one item, which the worker makes between begin_call and end_call: with what it has
   // thrown, or null. Gives what the worker has done, as finished().
@@ -35,7 +41,7 @@ class concurrent_core::items_in_hand final : private several_call {
   std::size_t end_call(const std::exception_ptr& thrown);
 
   // The call for the item in slot `first`, whose memory has been reserved, and for others that
-  // wait. All of their slots have been finished when it returns, but those of next_attempt().
+  // wait. All of their slots have been finished when it returns, but those to be tried again.
   void call_for_several(std::size_t first);
 
   // What take_filled() gets for a slot: that slot, or, if it is not the last, `several`.
@@ -46,15 +52,10 @@ class concurrent_core::items_in_hand final : private several_call {
     explicit item(stage_track on) noexcept : track(std::move(on)) {}
 
     std::size_t slot = none;
-    std::uint64_t order = 0;  // in which the items were taken; 0: tried again, which is the first
     bool kept = false;
     std::size_t needed = 0;  // memory that has been reserved for it
     std::optional<hooked_call> visit;
     stage_track track;  // where its span goes in a trace: those of several overlap
-  };
-  struct attempt {
-    std::uint64_t order;
-    std::size_t slot;
   };
 
   std::size_t take() override;
@@ -80,11 +81,11 @@ class concurrent_core::items_in_hand final : private several_call {
   call_memory& memory_;
   const context& surroundings_;
   std::vector<std::unique_ptr<item>> items_;
-  std::vector<attempt> attempts_;  // that are to be made, the last one first
-  std::uint64_t taken_ = 0;        // items so far
-  std::size_t first_ = none;       // until the function takes it
-  bool takes_more_ = false;        // whether the function may have others beside it
-  clock::time_point began_{};      // the call for several
+  std::vector<std::size_t> attempts_;  // that are to be made, in the order of the input
+  std::uint64_t taken_ = 0;            // items so far
+  std::size_t first_ = none;           // until the function takes it
+  bool takes_more_ = false;            // whether the function may have others beside it
+  clock::time_point began_{};          // the call for several
 };
 
 }  // namespace lade::detail

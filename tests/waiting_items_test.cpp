@@ -158,6 +158,10 @@ static taken wait_for_next(waiting& items) {
     if (auto next = items.next()) return *std::move(next);
 }
 
+static std::exception_ptr not_yet() {
+  return std::make_exception_ptr(std::runtime_error("not yet"));
+}
+
 static void give_itself(taken& item) { item.give(int(*item)); }
 
 static void give_all(waiting& items) {
@@ -501,25 +505,55 @@ TEST(WaitingItems, AreTakenOneByOneWhereAStageHasNoWorkers) {
               ElementsAre(0, -1, -2));
 }
 
-// What fails first is tried again first, however the function ends its items: a worker that waits
-// for the memory of another one would hold up what the run waits for.
-TEST(WaitingItems, AreTriedAgainInTheOrderOfTheInput) {
+// Item 1, which failed first, is due at once when it fails again: the others have been for longer.
+TEST(WaitingItems, OneThatFailsAgainIsTriedAgainBehindOthersThatAreDue) {
   one_worker worker;
   std::vector<int> alone;
   several<3> function{[](waiting& items) {
                         std::vector<taken> all;
                         for (int i = 0; i < 3; ++i) all.push_back(wait_for_next(items));
-                        auto not_yet = std::make_exception_ptr(std::runtime_error("not yet"));
-                        for (auto i : {1u, 2u, 0u}) all[i].fail(not_yet);
+                        for (auto i : {1u, 2u, 0u}) all[i].fail(not_yet());
                       },
                       [&](int i) {
                         alone.push_back(i);
-                        if (i == 1 && alone.size() == 2) throw std::runtime_error("not yet");
+                        if (i == 1 && alone.size() < 5) std::rethrow_exception(not_yet());
                         return i;
                       }};
-  worker.options.retry = {.attempts = 3, .pause = {}};
+  worker.options.retry = {.attempts = 5, .pause = {}};
   EXPECT_THAT(worker.collect(3, function), ElementsAre(0, 1, 2));
-  EXPECT_THAT(alone, ElementsAre(0, 1, 1, 2));
+  EXPECT_THAT(alone, ElementsAre(1, 2, 0, 1, 1));
+}
+
+// Gives memory, more than it has told.
+struct much_later {
+  static constexpr unsigned items_at_a_time = 3;
+  std::vector<int>* alone;
+
+  std::size_t memory_needed(int) const { return 600; }
+  buffer operator()(int item) const {
+    alone->push_back(item);
+    if (alone->size() == 1) std::rethrow_exception(not_yet());
+    return allocate_now(1'600);
+  }
+  void operator()(waiting_items<int, buffer>& items) const {
+    std::vector<taken_item<int, buffer>> all;
+    while (all.size() < 3)
+      if (auto next = items.next()) all.push_back(*std::move(next));
+    for (auto& each : all) each.fail(not_yet());
+  }
+};
+
+// Item 1 has the memory that item 2 would wait for, and is not delivered before item 0 is.
+TEST(WaitingItems, OneThatHasNoMemoryIsTriedAgainBehindTheFirst) {
+  thread_pool own({.threads = 1});
+  runtime runtime({.threads = 2, .memory_bytes = 2'000});
+  std::vector<int> alone;
+  map_options options{
+      .concurrency = 1, .buffer = 2, .retry = {.attempts = 5, .pause = {}}, .pool = &own};
+  auto memory = from(numbers{3}) | map(much_later{&alone}, options);
+  for (auto& each : runtime.run(memory | map([](const buffer& in) { return in.size(); })))
+    EXPECT_EQ(each, 1'600u);
+  EXPECT_THAT(alone, ElementsAre(0, 1, 0, 2));
 }
 
 TEST(WaitingItems, ThatNeedNoMemoryKeepNoneOfTheRuntime) {
