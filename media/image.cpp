@@ -174,12 +174,17 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
                                         {.job = {worker, 1, options, counts}},
                                         {.job = {worker, 2, options, counts}}}};
   std::size_t first = 0;
+  std::exception_ptr failure;  // to take another item, which the one in hand has nothing to do with
   const auto partner = [&]() -> image_job* {
-    for (std::size_t i = 1; i < jobs.size(); ++i) {
-      auto& other = jobs[(first + i) % jobs.size()];
-      if (!other.taken) other.begin(waiting);
-      if (!other.taken) return nullptr;
-      if (other.job.goes_along()) return &other.job;
+    try {
+      for (std::size_t i = 1; i < jobs.size() && !failure; ++i) {
+        auto& other = jobs[(first + i) % jobs.size()];
+        if (!other.taken) other.begin(waiting);
+        if (!other.taken) return nullptr;
+        if (other.job.goes_along()) return &other.job;
+      }
+    } catch (...) {
+      failure = std::current_exception();
     }
     return nullptr;
   };
@@ -188,6 +193,7 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
     if (!now.taken) now.begin(waiting);
     if (!now.taken) return;
     now.finish(std::ref(partner));
+    if (failure) std::rethrow_exception(failure);
   }
 }
 

@@ -89,7 +89,7 @@ class taken_item {
       : from_(&from), slot_(slot) {}
 
   const waiting_items<In, Out>& open() const {
-    if (!from_) throw error(errc::invalid_argument, "end an item", "it has been ended before");
+    if (!from_) throw error(errc::invalid_argument, "use an item", "it has been ended");
     return *from_;
   }
   const waiting_items<In, Out>& end() {
