@@ -240,7 +240,9 @@ static async_generator<device_batch> open_to_device(
 
 pipeline<device_batch> to_device_stage::attach(const pipeline<sample_batch>& in) const {
   return lade::detail::make_pipeline<device_batch>(
-      in.length() + 1,
+      lade::detail::node_facts::behind(in.last(), "to_device", settings_->name())
+          .on(stage_executor::cpu_pool)
+          .with("buffers", settings_->options().buffers),
       [in, settings = settings_](const opening& run) { return open_to_device(in, settings, run); });
 }
 

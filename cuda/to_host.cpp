@@ -133,7 +133,10 @@ static async_generator<sample_batch> open_to_host(const pipeline<device_batch>& 
 
 pipeline<sample_batch> to_host_stage::attach(const pipeline<device_batch>& in) const {
   return lade::detail::make_pipeline<sample_batch>(
-      in.length() + 1, [in, self = *this](const lade::detail::opening& run) {
+      lade::detail::node_facts::behind(in.last(), "to_host", name_)
+          .on(stage_executor::reactor)
+          .with("buffers", options_.buffers),
+      [in, self = *this](const lade::detail::opening& run) {
         return open_to_host(in, self.name_, self.options_, self.memory_, run);
       });
 }

@@ -224,16 +224,27 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
 }
 
 pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
-  auto slots = make_pipeline<assigned>(
-      in.length(), [in, layout = layout_, memory = memory_](const opening& run) {
-        return assign_slots(in.open(run.mixing_parts("batch_into")), layout,
-                            memory ? memory : share_of(run.batch_memory));
-      });
-  return make_pipeline<sample_batch>(in.length() + 1, [slots, self = *this](const opening& run) {
+  auto slots =
+      make_pipeline<assigned>(node_facts::part_behind(in.last()),
+                              [in, layout = layout_, memory = memory_](const opening& run) {
+                                return assign_slots(in.open(run.mixing_parts("batch_into")), layout,
+                                                    memory ? memory : share_of(run.batch_memory));
+                              });
+  return make_pipeline<sample_batch>(facts(slots.last()), [slots,
+                                                           self = *this](const opening& run) {
     run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
     auto written = open_concurrent<assigned>(slots, run, self.name_, self.staff(run), self.writer_);
     return collect_slots(std::move(written), self.options_, run.keeps_batches_whole);
   });
+}
+
+node_facts slot_batching::facts(node_ptr in) const {
+  auto facts = node_facts::behind(std::move(in), "batch_into", name_)
+                   .on(options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool)
+                   .in_groups(options_.size, options_.drop_last);
+  if (options_.concurrency == automatic) return std::move(facts).with("concurrency", "automatic");
+  if (options_.concurrency == 0) return facts;
+  return std::move(facts).with("concurrency", options_.concurrency);
 }
 
 concurrent_options slot_batching::staff(const opening& run) const {

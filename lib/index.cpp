@@ -86,6 +86,20 @@ static std::string text_of(const order_step& step) {
                     step);
 }
 
+std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
+                                         std::optional<std::uint64_t> items) try {
+  for (auto& step : steps) {
+    if (auto* draw = std::get_if<draw_step>(&step); draw && !items)
+      items = draw->count;
+    else if (items)
+      items = size_behind(step, *items);
+  }
+  if (items == ~std::uint64_t{0}) items.reset();  // repeated for ever
+  return items;
+} catch (const error&) {  // weights for another number of items
+  return std::nullopt;
+}
+
 std::vector<std::string> texts_of(const std::vector<order_step>& steps) {
   std::vector<std::string> texts;
   for (auto& step : steps)

@@ -60,9 +60,9 @@ std::string json_array(std::span<const std::string> values) {
 }
 
 std::string json_object(std::span<const std::pair<const char*, std::string>> members) {
-  std::string text;
+  std::string text = "{";
   for (auto& [name, value] : members)
-    text.append(text.empty() ? "{" : ",").append(json_of(name)).append(":").append(value);
+    text.append(text.size() == 1 ? "" : ",").append(json_of(name)).append(":").append(value);
   return text + "}";
 }
 

@@ -33,6 +33,22 @@ void map_settings::require_fit(bool substitutes, bool may_retry, bool tasks) con
     throw error(errc::invalid_argument, name_, "tasks run on the reactor, not on a pool");
 }
 
+node_facts map_settings::facts(node_ptr in, std::string kind, bool tasks, bool drops) const {
+  auto facts = node_facts::behind(std::move(in), std::move(kind), name_);
+  if (drops) facts = std::move(facts).yielding(cardinality::at_most_one);
+  if (!tasks && is_in_place({})) return facts;
+  const auto computes = options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool;
+  facts = std::move(facts).on(tasks ? stage_executor::reactor : computes);
+  if (options_.concurrency == automatic)
+    facts = std::move(facts).with("concurrency", "automatic");
+  else if (options_.concurrency > 0)
+    facts = std::move(facts).with("concurrency", options_.concurrency);
+  if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
+  if (options_.retry.attempts > 1)
+    facts = std::move(facts).with("attempts", options_.retry.attempts);
+  return std::move(facts).with_flag("completion", options_.order == item_order::completion);
+}
+
 bool map_settings::is_in_place(const run_options& run) const noexcept {
   auto attempts = options_.retry.attempts ? options_.retry.attempts : run.retry.attempts;
   return options_.concurrency == 1 && attempts <= 1 && !limits().any() && !options_.pool &&

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 namespace lade {
 
@@ -14,6 +15,29 @@ merge_options merge_options::in(std::uint64_t epoch) const {
 }
 
 namespace detail {
+
+node_facts zip_facts(std::vector<node_ptr> inputs) {
+  auto size = inputs.front()->facts().size();
+  for (auto& each : inputs) {
+    auto of_input = each->facts().size();
+    size = size && of_input ? std::optional(std::min(*size, *of_input)) : std::nullopt;
+  }
+  return node_facts::behind_all(std::move(inputs), "zip").yielding(cardinality::group, size);
+}
+
+node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options) {
+  std::optional<std::uint64_t> size = 0;
+  for (auto& each : inputs) {
+    auto of_input = each->facts().size();
+    size = size && of_input ? std::optional(*size + *of_input) : std::nullopt;
+  }
+  const bool has_all = options.order != merge_order::weighted && options.end == merge_end::last;
+  if (!has_all) size.reset();
+  constexpr std::string_view orders[] = {"turns", "weighted", "arrival"};
+  return node_facts::behind_all(std::move(inputs), "merge")
+      .yielding(cardinality::one, size)
+      .with("order", orders[static_cast<std::size_t>(options.order)]);
+}
 
 turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)
     : options_(options),

@@ -114,14 +114,14 @@ static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
                                             const profiler::stage& stage,
                                             std::optional<unsigned> concurrency,
                                             stage_statistics& seen) {
-  auto alone =
-      make_pipeline<std::uint64_t>(1, [&profiling, &stage, concurrency](const opening& from) {
-        auto run = from;
-        run.profiling = &profiling;
-        run.hoards = !profiling.stages().empty();
-        run.concurrency = concurrency;
-        return give_count(stage.run, run);
-      });
+  auto alone = make_pipeline<std::uint64_t>(node_facts::of_run(),
+                                            [&profiling, &stage, concurrency](const opening& from) {
+                                              auto run = from;
+                                              run.profiling = &profiling;
+                                              run.hoards = !profiling.stages().empty();
+                                              run.concurrency = concurrency;
+                                              return give_count(stage.run, run);
+                                            });
   seen = {};
   auto run = start_trial(where, alone, profiling.options());
   auto items = co_await run.next();

@@ -33,6 +33,15 @@ static void require_both_or_none(const char* rank, const char* world) {
               std::string(missing) + " is not set");
 }
 
+detail::node_facts detail::shard_facts(node_ptr in, const shard_step& step) {
+  auto size = size_behind({step}, in->facts().size());
+  return node_facts::behind(std::move(in), "shard")
+      .uncounted()
+      .with("rank", step.rank)
+      .with("world", step.world)
+      .yielding(cardinality::at_most_one, size);
+}
+
 shard_options rank_from_environment() {
   struct launcher {
     const char* rank;

@@ -45,7 +45,7 @@ TEST(Draw, GivesItemsByTheirWeight) {
 
 TEST(Draw, IsOfWhatIsReachedByIndexAlone) {
   auto drawing = draw({.weights = {1, 1}});
-  EXPECT_EQ((pipeline<int>(list_of(2)) | drawing).length(), 1u);
+  EXPECT_EQ((pipeline<int>(list_of(2)) | drawing).describe().stages.size(), 1u);
   EXPECT_THAT(
       [&] { from(test::numbers{2}) | drawing; },
       ThrowsMessage<error>("draw: only items that are reached by index can be drawn: put it "

@@ -37,7 +37,10 @@ template <class T, class Work>
 class background_node final : public node<T> {
  public:
   background_node(counted_ptr<const node<T>> before, shared_const<Work> work, std::string name)
-      : before_(std::move(before)), work_(std::move(work)), name_(std::move(name)) {}
+      : node<T>(node_facts::behind(before, "background", name).uncounted()),
+        before_(std::move(before)),
+        work_(std::move(work)),
+        name_(std::move(name)) {}
 
   async_generator<T> open(const opening& run) const override {
     if (run.run->begins_background(&*work_)) start_background(*run.run, name_, (*work_)());
@@ -83,8 +86,7 @@ class background_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     using work = detail::background_work<F, Args...>;
     return pipeline<T>(
-        detail::counted_ptr(new detail::background_node<T, work>(in.last(), work_, name_)),
-        in.length() + 1);
+        detail::counted_ptr(new detail::background_node<T, work>(in.last(), work_, name_)));
   }
 
  private:

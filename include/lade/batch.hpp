@@ -45,7 +45,8 @@ class batch_stage {
   template <class T>
   pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<std::vector<T>>(
-        in.length() + 1, [in, options = options_](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "batch").in_groups(options_.size, options_.drop_last),
+        [in, options = options_](const detail::opening& run) {
           auto& counters = run.add_stage("batch");
           run.grouping(counters, options.size, options.size);
           return collect(in.open(run.mixing_parts("batch")), options, run.keeps_batches_whole,
@@ -89,7 +90,9 @@ class unbatch_stage {
  public:
   template <class T>
   pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
-    return detail::make_pipeline<T>(in.length() + 1, [in](const detail::opening& run) {
+    auto facts = detail::node_facts::behind(in.last(), "unbatch").uncounted();
+    facts = std::move(facts).yielding(cardinality::several);
+    return detail::make_pipeline<T>(std::move(facts), [in](const detail::opening& run) {
       return apart(in.open(run.making_parts("unbatch", true)));
     });
   }
@@ -412,6 +415,7 @@ class slot_batching {
   pipeline<sample_batch> attach(const pipeline<sample>& in) const;
 
  private:
+  node_facts facts(node_ptr in) const;
   concurrent_options staff(const opening& run) const;
 
   batch_into_options options_;

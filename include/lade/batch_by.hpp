@@ -49,7 +49,8 @@ class batch_by_stage {
   auto attach(const pipeline<T>& in) const {
     using out = typename detail::optional_value<decltype(std::declval<A&>().flush())>::type;
     return detail::make_pipeline<out>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "batch_by", name_).yielding(cardinality::group),
+        [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
           run.refuse_state(self.name_ + " decides which items it holds back");
           detail::in_place_calls calls(run, counters);

@@ -87,7 +87,8 @@ class bucket_stage {
         "lade::bucket: the length must take the stage's item by const reference or value, return "
         "an integer, and be callable as const: not a mutable lambda, not one that takes T&");
     return detail::make_pipeline<std::vector<T>>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "bucket", name_).yielding(cardinality::group),
+        [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
           return collect(in.open(run.reordering("bucket")), self, run, counters);
         });

@@ -215,8 +215,9 @@ class cache_stage {
                   "lade::cache: items that cannot be copied cannot be kept");
     if (!detail::tells_bytes<T>()) require_no_bytes();
     auto store = std::make_shared<detail::cache_store<T>>();
-    return detail::make_pipeline<T>(in.length() + 1, [in, store, options = options_](
-                                                         const detail::opening& from) {
+    auto facts = detail::node_facts::behind(in.last(), "cache");
+    return detail::make_pipeline<T>(std::move(facts), [in, store, options = options_](
+                                                          const detail::opening& from) {
       from.refuse_state("cache gives what it has kept before the rest");
       auto run = from;
       run.mixes_parts = nullptr;  // what is behind does not matter to those before

@@ -14,9 +14,17 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace lade {
+
+namespace detail {
+
+// What a stage says that cuts a stream like the step an order.
+node_facts cut_facts(node_ptr in, std::string kind, const order_step& step);
+
+}  // namespace detail
 
 class take_stage {
  public:
@@ -26,7 +34,8 @@ class take_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     if (auto ordered = in.then(detail::take_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
-        in.length() + 1, [in, count = count_](const detail::opening& run) {
+        detail::cut_facts(in.last(), "take", detail::take_step{count_}),
+        [in, count = count_](const detail::opening& run) {
           run.refuse_state("take counts the items of a stage: put it at the source");
           return first(in.open(run), count);
         });
@@ -53,7 +62,8 @@ class skip_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     if (auto ordered = in.then(detail::skip_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
-        in.length() + 1, [in, count = count_](const detail::opening& run) {
+        detail::cut_facts(in.last(), "skip", detail::skip_step{count_}),
+        [in, count = count_](const detail::opening& run) {
           run.refuse_state("skip counts the items of a stage: put it at the source");
           return rest(in.open(run), count);
         });
@@ -81,7 +91,8 @@ class repeat_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     if (auto ordered = in.then(detail::repeat_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
-        in.length() + 1, [in, count = count_](const detail::opening& run) {
+        detail::cut_facts(in.last(), "repeat", detail::repeat_step{count_}),
+        [in, count = count_](const detail::opening& run) {
           if (count == 1 || (count > 0 && run.profiling)) return in.open(run);
           run.refuse_state("repeat follows other stages: put it at the source");
           std::optional<async_generator<T>> first;  // opened now, so that the run knows its stages
@@ -135,7 +146,8 @@ class prefetch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        in.length() + 1, [in, count = count_](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "prefetch").with("count", count_),
+        [in, count = count_](const detail::opening& run) {
           auto& counters = run.add_stage("prefetch");
           detail::concurrent_options options{.slots = count, .workers = 0};
           std::shared_ptr<detail::concurrent_core> ahead(

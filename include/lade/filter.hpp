@@ -70,7 +70,7 @@ class filter_stage {
                   "reference, return a bool, and be callable as const: not a mutable lambda, not "
                   "one that takes T&");
     if constexpr (fits)
-      return detail::attach_map(in, settings_, function_);
+      return detail::attach_map(in, settings_, function_, "filter");
     else
       return in;
   }

@@ -63,6 +63,9 @@ struct flat_map_settings {
     return {.finally = options.on_error, .budget = options.error_budget};
   }
 
+  // What a node with these settings says of itself.
+  node_facts facts(node_ptr in) const;
+
   flat_map_options options;
   std::string name;
 };
@@ -110,7 +113,7 @@ template <class In, class Out>
 class flat_mapping : public node<Out> {
  public:
   flat_mapping(pipeline<In> in, shared_const<flat_map_settings> settings)
-      : in_(std::move(in)), settings_(std::move(settings)) {}
+      : node<Out>(settings->facts(in.last())), in_(std::move(in)), settings_(std::move(settings)) {}
 
   const flat_map_options& options() const noexcept { return settings_->options; }
 
@@ -249,7 +252,7 @@ class flat_map_stage {
       using made = std::remove_cvref_t<std::invoke_result_t<const F&, In>>;
       using out = typename detail::element<made>::type;
       detail::counted_ptr step(new detail::flat_mapping_of<In, out, F>(in, settings_, function_));
-      return pipeline<out>(std::move(step), in.length() + 1);
+      return pipeline<out>(std::move(step));
     } else {
       return in;
     }

@@ -101,7 +101,13 @@ struct indexed_description {
 
   std::string identity = {};  // as of a numbering
   std::function<std::string(const T&)> identity_of = nullptr;
+
+  std::optional<std::uint64_t> size = {};  // of the list, if that is known before
 };
+
+// What such a source says in an order.
+node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> items,
+                         const std::vector<order_step>& steps);
 
 // Such a source in an order: perhaps shuffled, sharded, cut or repeated. These stages then cost no
 // memory and no item is read in vain.
@@ -111,7 +117,9 @@ class indexed_source final : public node<T> {
   using description = std::shared_ptr<const indexed_description<T>>;
 
   explicit indexed_source(description what, std::vector<order_step> steps = {})
-      : what_(std::move(what)), steps_(std::move(steps)) {}
+      : node<T>(facts_of_list(what->name, what->size, steps)),
+        what_(std::move(what)),
+        steps_(std::move(steps)) {}
 
   async_generator<T> open(const opening& run) const override {
     auto& counters = run.add_stage(what_->name, 0);
@@ -194,7 +202,7 @@ task<std::shared_ptr<const item_list<T>>> give_list(std::shared_ptr<const item_l
 template <class T>
 pipeline<T> make_indexed(indexed_description<T> what) {
   auto kept = std::make_shared<const indexed_description<T>>(std::move(what));
-  return pipeline<T>(counted_ptr(new indexed_source<T>(std::move(kept))), 1);
+  return pipeline<T>(counted_ptr(new indexed_source<T>(std::move(kept))));
 }
 
 }  // namespace detail
@@ -295,8 +303,9 @@ std::string listed_identity(const Source& source, const T& item) {
 template <class T, class Make>
 pipeline<T> make_source(const from_options& options, Make make) {
   return make_pipeline<T>(
-      1, [name = std::string(options.name), identity = std::string(options.identity),
-          make = std::move(make)](const opening& run) {
+      node_facts::source(std::string(options.name)),
+      [name = std::string(options.name), identity = std::string(options.identity),
+       make = std::move(make)](const opening& run) {
         auto& counters = run.add_stage(name, 0);
         run.begin_source(0, 1);
         return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run),
@@ -361,8 +370,8 @@ auto from(Source source, const from_options& options = {}) {
     using list = detail::range_list<Source>;
     std::shared_ptr<const detail::item_list<value>> kept =
         std::make_shared<const list>(std::move(source));
-    return detail::make_indexed<value>(
-        {name, [kept] { return detail::give_list<value>(kept); }, nullptr, identity});
+    return detail::make_indexed<value>({name, [kept] { return detail::give_list<value>(kept); },
+                                        nullptr, identity, nullptr, kept->size()});
   } else if constexpr (detail::generator_function<Source>) {
     using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
     return detail::make_source<value>(options, std::move(source));
@@ -421,7 +430,7 @@ auto from_index(std::uint64_t size, F function, const from_options& options = {}
       std::make_shared<const list>(size, std::move(function));
   return detail::make_indexed<value>({std::string(options.name),
                                       [kept] { return detail::give_list<value>(kept); }, nullptr,
-                                      std::string(options.identity)});
+                                      std::string(options.identity), nullptr, size});
 }
 
 }  // namespace lade

@@ -95,6 +95,9 @@ class map_settings {
     require_fit(substitutes, std::copy_constructible<In>, tasks);
   }
 
+  // What a node with these settings says of itself. `drops`: whether the function may drop items.
+  node_facts facts(node_ptr in, std::string kind, bool tasks, bool drops) const;
+
   // Whether a plain function is called by the stage behind, without workers.
   bool is_in_place(const run_options& run) const noexcept;
 
@@ -128,9 +131,12 @@ class mapping final : public node<Out> {
   static constexpr bool computes = std::same_as<Calls, plain_calls<In, Out>>;
 
  public:
-  mapping(pipeline<In> in, shared_const<map_settings> settings,
+  mapping(node_facts facts, pipeline<In> in, shared_const<map_settings> settings,
           counted_ptr<const stage_function<Calls>> function)
-      : in_(std::move(in)), settings_(std::move(settings)), function_(std::move(function)) {
+      : node<Out>(std::move(facts)),
+        in_(std::move(in)),
+        settings_(std::move(settings)),
+        function_(std::move(function)) {
     settings_->require_fit<In, Out>(!computes);
   }
 
@@ -153,7 +159,7 @@ class mapping final : public node<Out> {
   static async_generator<Out> each(counted_ptr<const mapping> self, async_generator<In> in,
                                    opening run, stage_counters& counters, in_place_calls calls) {
     identify identity;
-    stage_random draws(run, self->in_.length() + 1);
+    stage_random draws(run, self->facts().number());
     auto pool = self->settings_->memory_of(run.run->runtime());
     call_memory memory(pool, counters, run.stop);
     auto worker = self->begin_worker(run, counters);
@@ -226,7 +232,7 @@ class mapping final : public node<Out> {
 
 template <class In, class F>
 auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settings,
-                const shared_const<F>& function) {
+                const shared_const<F>& function, const char* kind = "map") {
   constexpr bool fits = applicable<called<F>, In>;
   static_assert(fits,
                 "lade::map: the function must take the stage's item, by value or const reference, "
@@ -235,8 +241,12 @@ auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settin
     using out = typename call_types<F, In>::out;
     using calls = typename call_types<F, In>::calls;
     static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
-    counted_ptr step(new mapping<In, out, calls>(in, settings, function_for<In>(function)));
-    return pipeline<out>(std::move(step), in.length() + 1);
+    using outcome = typename call_types<F, In>::outcome;
+    constexpr bool drops = !std::same_as<typename outcome::type, out>;
+    counted_ptr step(
+        new mapping<In, out, calls>(settings->facts(in.last(), kind, outcome::is_task, drops), in,
+                                    settings, function_for<In>(function)));
+    return pipeline<out>(std::move(step));
   } else {
     return in;
   }

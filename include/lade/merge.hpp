@@ -163,10 +163,9 @@ auto zip_opened(async_generator<First> first, async_generator<More>... more) {
   return zip_rest(as_tuples(std::move(first)), std::move(more)...);
 }
 
-template <class... In>
-std::uint64_t longest(const pipeline<In>&... inputs) {
-  return std::max({inputs.length()...});
-}
+// What nodes with these inputs say. Of a merge, items are known in number if all inputs end.
+node_facts zip_facts(std::vector<node_ptr> inputs);
+node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options);
 
 // The live generators of several pipelines, for the stage that takes their items.
 template <class... In, std::size_t... I>
@@ -189,7 +188,8 @@ auto combine(F coroutine, const through_options& options, const pipeline<In>&...
   using out = typename generator::value_type;
   detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options.lineage);
   return detail::make_pipeline<out>(
-      detail::longest(inputs...) + 1,
+      detail::node_facts::behind_all(detail::nodes_of(inputs...), "combine", custom.name())
+          .yielding(cardinality::custom),
       [coroutine = std::move(coroutine), custom, inputs...](const detail::opening& run) {
         auto& counters = run.add_stage(custom.name(), sizeof...(In));
         auto check = custom.check();
@@ -209,7 +209,7 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
 template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
-      detail::longest(inputs...) + 1, [inputs...](const detail::opening& run) {
+      detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::opening& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));
         auto opened = detail::open_each(run.mixing_parts("zip").pairing(), counters, nullptr,
                                         std::index_sequence_for<In...>(), inputs...);
@@ -226,10 +226,11 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
 template <class T>
 pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
   if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);
-  std::uint64_t length = 0;
-  for (auto& each : inputs) length = std::max(length, each.length());
-  return detail::make_pipeline<T>(length + 1, [inputs = std::move(inputs),
-                                               options](const detail::opening& from) {
+  std::vector<detail::node_ptr> nodes;
+  for (auto& each : inputs) nodes.emplace_back(each.last());
+  auto facts = detail::merge_facts(std::move(nodes), options);
+  return detail::make_pipeline<T>(std::move(facts), [inputs = std::move(inputs),
+                                                     options](const detail::opening& from) {
     auto& counters = from.add_stage("merge", inputs.size());
     auto run = from.reordering("merge");
     if (options.order == merge_order::weighted) run.depends_on_epoch("merge");

@@ -245,7 +245,8 @@ class pad_stage {
   template <detail::sequence S>
   pipeline<padded_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<padded_batch>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
+        [in, self = *this](const detail::opening& run) {
           return detail::open_collating<padded_batch>(
               in, run, self.name_, self.options_,
               [options = self.options_](const std::vector<S>& batch, const context& surroundings) {
@@ -258,7 +259,8 @@ class pad_stage {
   pipeline<sample_batch> attach(const pipeline<std::vector<sample>>& in) const {
     detail::require_fields(fields_, name_);
     return detail::make_pipeline<sample_batch>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
+        [in, self = *this](const detail::opening& run) {
           return detail::open_collating<sample_batch>(
               in, run, self.name_, self.options_,
               [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
@@ -301,7 +303,8 @@ class pack_stage {
   template <detail::sequence S>
   pipeline<packed_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<packed_batch>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "pack", name_).on(stage_executor::cpu_pool),
+        [in, self = *this](const detail::opening& run) {
           return detail::open_collating<packed_batch>(
               in, run, self.name_, self.options_,
               [](const std::vector<S>& batch, const context& surroundings) {
@@ -328,7 +331,8 @@ class pack_rows_stage {
   template <detail::sequence S>
   pipeline<packed_batch> attach(const pipeline<S>& in) const {
     return detail::make_pipeline<packed_batch>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "pack_rows", name_).yielding(cardinality::group),
+        [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.name_);
           if (self.options_.split) run.refuse_state("pack_rows splits sequences");
           return fill_rows(in.open(run.reordering("pack_rows")), self, run, counters);

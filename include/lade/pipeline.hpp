@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/description.hpp>
 #include <lade/detail/counted.hpp>
 #include <lade/detail/index.hpp>
 #include <lade/detail/node.hpp>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace lade {
 
@@ -38,23 +40,31 @@ class pipeline {
  public:
   using value_type = T;
 
-  pipeline(detail::counted_ptr<const detail::node<T>> last, std::uint64_t length) noexcept
-      : last_(std::move(last)), length_(length) {}
+  explicit pipeline(detail::counted_ptr<const detail::node<T>> last) noexcept
+      : last_(std::move(last)) {}
 
   // Begins a pass over the pipeline; see run.hpp. The runtime must outlive it.
   run<T> start(runtime& where, const run_options& options = {}) const;
 
-  // For stages: the live generator of one run, and how many steps there are up to here.
+  // The stages, with their options and their numbers of items.
+  pipeline_description describe() const { return detail::describe(*last()); }
+
+  // How many items a run of one epoch yields, if no item fails and is dropped: the steps of a
+  // trainer, for the rank of a shard too. Nothing if only a run can tell: behind sources that are
+  // no lists, filters, functions of optionals, flat_map, routes, and whatever makes groups by their
+  // content.
+  std::optional<std::uint64_t> size() const { return last()->facts().size(); }
+
+  // For stages: the live generator of one run.
   async_generator<T> open(const detail::opening& run) const {
     return async_generator<T>(last()->open_in(run));
   }
-  std::uint64_t length() const noexcept { return length_; }
 
   // For stages: the items in another order, if they are reached by index.
   std::optional<pipeline> then(const detail::order_step& step) const {
     auto ordered = last()->then(step);
     if (!ordered) return std::nullopt;
-    return pipeline(std::move(ordered), length_);
+    return pipeline(std::move(ordered));
   }
 
   // For runs and profiles: the last step. Throws error(invalid_argument) if this has been moved
@@ -66,7 +76,6 @@ class pipeline {
 
  private:
   detail::counted_ptr<const detail::node<T>> last_;
-  std::uint64_t length_;
 };
 
 // Whether S is a stage that can follow P.
@@ -81,18 +90,26 @@ auto operator|(const P& in, const S& stage) {
 
 namespace detail {
 
-// The pipeline of `length` steps whose last one is opened by `open`, a function of an opening.
+// The nodes that several pipelines end in.
+template <class... In>
+std::vector<node_ptr> nodes_of(const pipeline<In>&... inputs) {
+  return {node_ptr(inputs.last())...};
+}
+
+// The pipeline whose last node says `facts` of itself and is opened by `open`, a function of an
+// opening.
 template <class T, class Open>
-pipeline<T> make_pipeline(std::uint64_t length, Open open) {
+pipeline<T> make_pipeline(node_facts facts, Open open) {
   class opened_by final : public node<T> {
    public:
-    explicit opened_by(Open function) : open_(std::move(function)) {}
+    opened_by(node_facts what, Open function)
+        : node<T>(std::move(what)), open_(std::move(function)) {}
     async_generator<T> open(const opening& run) const override { return open_(run); }
 
    private:
     Open open_;
   };
-  return pipeline<T>(counted_ptr(new opened_by(std::move(open))), length);
+  return pipeline<T>(counted_ptr(new opened_by(std::move(facts), std::move(open))));
 }
 
 }  // namespace detail

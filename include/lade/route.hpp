@@ -133,6 +133,13 @@ std::vector<pipeline<T>> as_list(const std::tuple<Paths...>& paths) {
   return std::apply([](const auto&... each) { return std::vector<pipeline<T>>{each...}; }, paths);
 }
 
+template <class T>
+std::vector<node_ptr> ends_of(const std::vector<pipeline<T>>& paths) {
+  std::vector<node_ptr> ends;
+  for (auto& each : paths) ends.emplace_back(each.last());
+  return ends;
+}
+
 // A route of items of one type into those of another, whatever its router and its paths.
 template <class T, class Out>
 class routing final : public node<Out> {
@@ -140,7 +147,11 @@ class routing final : public node<Out> {
   using chooser = counted_ptr<const path_chooser<T>>;
 
   routing(pipeline<T> in, std::vector<pipeline<Out>> paths, chooser choose)
-      : in_(std::move(in)), paths_(std::move(paths)), choose_(std::move(choose)) {}
+      : node<Out>(
+            node_facts::split_of(in.last(), ends_of(paths), "route", choose->settings().name)),
+        in_(std::move(in)),
+        paths_(std::move(paths)),
+        choose_(std::move(choose)) {}
 
   async_generator<Out> open(const opening& run) const override {
     auto& settings = choose_->settings();
@@ -206,12 +217,11 @@ class route_description {
   // The pipeline with one Step more, which routes items of type T.
   template <template <class, class> class Step, class T, class In>
   auto attach_as(const pipeline<In>& in) const {
-    auto attached = attach_paths<In>(paths_, in.length());
+    auto attached = attach_paths(paths_, in);
     using out = typename end_of_paths<decltype(attached)>::type;
     auto paths = as_list<out>(attached);
-    auto length = paths.back().length() + 1;
     counted_ptr step(new Step<T, out>(in, std::move(paths), chooser_for<T>(settings_, router_)));
-    return pipeline<out>(std::move(step), length);
+    return pipeline<out>(std::move(step));
   }
 
  private:

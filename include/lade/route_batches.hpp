@@ -44,7 +44,11 @@ class batch_routing final : public node<Out> {
   using chooser = counted_ptr<const path_chooser<T>>;
 
   batch_routing(pipeline<in> input, std::vector<pipeline<Out>> paths, chooser choose)
-      : in_(std::move(input)), paths_(std::move(paths)), choose_(std::move(choose)) {}
+      : node<Out>(node_facts::split_of(input.last(), ends_of(paths), "route_batches",
+                                       choose->settings().name)),
+        in_(std::move(input)),
+        paths_(std::move(paths)),
+        choose_(std::move(choose)) {}
 
   async_generator<Out> open(const opening& run) const override {
     auto& settings = choose_->settings();

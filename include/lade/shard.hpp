@@ -27,6 +27,13 @@ struct shard_options {
 // that is missing beside the other.
 shard_options rank_from_environment();
 
+namespace detail {
+
+// What a stage says that shards a stream.
+node_facts shard_facts(node_ptr in, const shard_step& step);
+
+}  // namespace detail
+
 class shard_stage {
  public:
   explicit shard_stage(const shard_options& options);
@@ -37,7 +44,7 @@ class shard_stage {
     if (auto ordered = in.then(step)) return *ordered;
     if (!std::copyable<T>) require_no_copies();
     return detail::make_pipeline<T>(
-        in.length() + 1, [in, options = options_](const detail::opening& run) {
+        detail::shard_facts(in.last(), step), [in, options = options_](const detail::opening& run) {
           run.refuse_state("shard counts the items of a stage: put it at the source");
           return every_world_th(in.open(run), options);
         });

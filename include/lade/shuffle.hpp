@@ -82,7 +82,11 @@ class shuffle_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     if (auto ordered = in.then(detail::shuffle_step{options_.seed})) return *ordered;
     return detail::make_pipeline<T>(
-        in.length() + 1, [in, options = options_](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "shuffle")
+            .uncounted()
+            .with("seed", options_.seed)
+            .with("window", options_.window),
+        [in, options = options_](const detail::opening& run) {
           run.depends_on_epoch("shuffle");
           detail::window_order order(random(options.seed, run.round()), options.window);
           auto upstream = run.reordering("shuffle");

@@ -71,15 +71,20 @@ class tee_core {
   }
 
   template <class T, class... Out>
-  pipeline<std::tuple<Out...>> attach(const pipeline<T>& in, std::tuple<pipeline<Out>...> paths,
-                                      std::uint64_t length) const {
+  pipeline<std::tuple<Out...>> attach(const pipeline<T>& in,
+                                      std::tuple<pipeline<Out>...> paths) const {
+    auto ends = std::apply([](const auto&... each) { return nodes_of(each...); }, paths);
     return make_pipeline<std::tuple<Out...>>(
-        length, [in, paths = std::move(paths), self = *this](const opening& run) {
+        facts(in.last(), std::move(ends)),
+        [in, paths = std::move(paths), self = *this](const opening& run) {
           return self.open(in, paths, run, std::index_sequence_for<Out...>());
         });
   }
 
  private:
+  // What the node of a tee says of itself.
+  node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
+
   template <class T, class... Out, std::size_t... I>
   async_generator<std::tuple<Out...>> open(const pipeline<T>& in,
                                            const std::tuple<pipeline<Out>...>& paths,
@@ -150,9 +155,7 @@ class tee_stage {
   template <class T>
   auto attach(const pipeline<T>& in) const {
     static_assert(std::copy_constructible<T>, "lade::tee: items must be copyable");
-    auto paths = detail::attach_paths<T>(paths_, in.length());
-    auto length = std::get<sizeof...(Paths) - 1>(paths).length() + 1;
-    return core_.attach(in, std::move(paths), length);
+    return core_.attach(in, detail::attach_paths(paths_, in));
   }
 
  private:

@@ -136,7 +136,9 @@ class through_stage {
     using generator = std::invoke_result_t<const F&, async_generator<In>, const Args&...>;
     using out = typename generator::value_type;
     return detail::make_pipeline<out>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "through", custom_.name())
+            .yielding(cardinality::custom),
+        [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage(self.custom_.name());
           auto check = self.custom_.check();
           auto items = detail::recorded(in.open(self.custom_.before(run)), counters.in, check);

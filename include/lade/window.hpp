@@ -29,7 +29,11 @@ class window_stage {
   pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
     if (!std::copyable<T>) require_no_copies();
     return detail::make_pipeline<std::vector<T>>(
-        in.length() + 1, [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "window")
+            .yielding(cardinality::group)
+            .with("size", size_)
+            .with("step", step_),
+        [in, self = *this](const detail::opening& run) {
           auto& counters = run.add_stage("window");
           run.grouping(counters, self.size_, self.step_);
           if (self.step_ >= self.size_)

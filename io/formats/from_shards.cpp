@@ -53,7 +53,8 @@ namespace lade::io {
 pipeline<sample> from_shards(shards which, const from_shards_options& options) {
   auto list = std::make_shared<const lade::detail::shard_list>(std::move(which), options);
   return lade::detail::make_pipeline<sample>(
-      1, [list](const lade::detail::opening& run) { return lade::detail::open_shards(list, run); });
+      lade::detail::node_facts::source("from_shards"),
+      [list](const lade::detail::opening& run) { return lade::detail::open_shards(list, run); });
 }
 
 }  // namespace lade::io

@@ -124,6 +124,10 @@ std::vector<int> model(const std::vector<std::string>& texts);
 std::vector<int> model_a(std::vector<image> batch);
 std::vector<int> model_b(std::vector<image> batch);
 int kind_of(const image& decoded);
+struct schedule_type {
+  void plan(std::uint64_t steps);
+};
+inline schedule_type schedule;
 inline auto train_files = lade::io::files("train", "**/*");
 inline auto check_files = lade::io::files("check", "**/*");
 inline auto images = some<image>();

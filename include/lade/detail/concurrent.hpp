@@ -177,7 +177,7 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
   auto& counters = run.add_stage(name);
   if (function->draws_random) run.depends_on_epoch(name, run.seed);
   auto staff = options.for_items(function->items_at_a_time).with(run.concurrency);
-  staff.number = in.length() + 1;
+  staff.number = in.last()->facts().number() + 1;
   std::shared_ptr<concurrent_core> stage(
       new calling_stage<In, Out, Calls>(run, counters, staff, function));
   return async_generator<Out>(open_behind(*in.last(), run, owner(std::move(stage))));

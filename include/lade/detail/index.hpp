@@ -96,6 +96,11 @@ struct stretch {
   std::uint64_t end = ~std::uint64_t{0};
 };
 
+// How many items are behind the steps, of so many before them. Nothing if that is not known, or if
+// a run would refuse them.
+std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
+                                         std::optional<std::uint64_t> items);
+
 // The stretch that is left of a list by steps that only take and skip; nothing for other steps.
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
 

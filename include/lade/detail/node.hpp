@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/counted.hpp>
 #include <lade/detail/index.hpp>
+#include <lade/detail/node_facts.hpp>
 #include <lade/detail/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/task.hpp>
@@ -19,6 +20,10 @@ namespace lade::detail {
 // A step, whatever its items are.
 class node_base : public counted {
  public:
+  explicit node_base(node_facts facts) noexcept : facts_(std::move(facts)) {}
+
+  const node_facts& facts() const noexcept { return facts_; }
+
   // The live generator of one run, which also does what hooks, profiles and long chains need.
   generator open_in(const opening& run) const;
 
@@ -52,6 +57,7 @@ class node_base : public counted {
 
   bool repeats_choices(std::optional<std::uint64_t> seed) const;
 
+  const node_facts facts_;
   mutable std::mutex mutex_;
   mutable unsigned runs_without_epoch_ = 0;    // that chose alike
   mutable std::optional<std::uint64_t> seed_;  // of the first of them
@@ -61,6 +67,8 @@ class node_base : public counted {
 template <class T>
 class node : public node_base {
  public:
+  using node_base::node_base;
+
   // Makes the live generator of one run, in which this is the stage that is opened. Called on the
   // run's pool.
   virtual async_generator<T> open(const opening& run) const = 0;

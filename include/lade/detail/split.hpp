@@ -333,9 +333,9 @@ void split<T>::close() noexcept {
 
 // The stages of a path, behind what will be given to it.
 template <class T, class Path>
-auto attach_path(const Path& path, std::size_t number, std::uint64_t length) {
+auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   auto branch = make_pipeline<T>(
-      length, [number](const opening& run) { return split<T>::branch(run, number); });
+      std::move(begin), [number](const opening& run) { return split<T>::branch(run, number); });
   static_assert(accepts<pipeline<T>, Path>, "lade: a path does not take items of this type");
   return path.attach(branch);
 }
@@ -343,11 +343,12 @@ auto attach_path(const Path& path, std::size_t number, std::uint64_t length) {
 // A pipeline for each path. They count their steps on from each other, so that no two stages draw
 // the same random numbers.
 template <class T, class... Paths>
-auto attach_paths(const std::tuple<Paths...>& paths, std::uint64_t length) {
+auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in) {
   std::size_t number = 0;
+  auto length = in.last()->facts().number();
   auto next = [&](const auto& path) {
-    auto attached = attach_path<T>(path, number++, length + 1);
-    length = attached.length();
+    auto attached = attach_path<T>(path, number++, node_facts::path_of(in.last(), length + 1));
+    length = attached.last()->facts().number();
     return pipeline<typename decltype(attached)::value_type>(attached);
   };
   return std::apply(
