@@ -16,6 +16,7 @@
 #include <lade/context.hpp>
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
+#include <lade/description.hpp>
 #include <lade/device.hpp>
 #include <lade/dlpack.hpp>
 #include <lade/draw.hpp>
