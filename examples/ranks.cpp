@@ -59,7 +59,7 @@ static lade::shard_options this_rank(const communicator& ranks) {
     throw lade::error(lade::errc::invalid_argument, "share global batches",
                       std::to_string(global_batch) + " samples do not divide by " +
                           std::to_string(rank.world) + " ranks");
-  rank.remainder = lade::remainder::uneven;
+  rank.remainder = lade::remainder::keep;
   return rank;
 }
 

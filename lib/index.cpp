@@ -35,7 +35,7 @@ static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
 // Whether the shard has an item more than every shard has, of the `left` ones that do not divide.
 static bool has_one_more(const shard_step& step, std::uint64_t left) {
   if (step.remainder == remainder::drop) return false;
-  return step.remainder == remainder::uneven ? step.rank < left : left > 0;
+  return step.remainder == remainder::keep ? step.rank < left : left > 0;
 }
 
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {

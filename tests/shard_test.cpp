@@ -44,7 +44,7 @@ TEST(Shard, OfAListMakesItsOwnItemsWhateverVariableTheListWentThrough) {
 }
 
 constexpr remainder remainders[] = {remainder::drop, remainder::pad, remainder::wrap,
-                                    remainder::uneven};
+                                    remainder::keep};
 
 TEST(Shard, OfAStreamIsThatOfAList) {
   runtime runtime({.threads = 1});
@@ -64,7 +64,7 @@ TEST(Shard, OfAStreamIsThatOfAList) {
 static std::size_t size_of_shard(std::size_t items, std::uint64_t rank, std::uint64_t world,
                                  remainder remainder) {
   if (remainder == remainder::drop) return items / world;
-  if (remainder == remainder::uneven) return items / world + (rank < items % world);
+  if (remainder == remainder::keep) return items / world + (rank < items % world);
   return (items + world - 1) / world;
 }
 
@@ -116,7 +116,7 @@ TEST(Shard, PartsOfAllRanksAreTheWhole) {
 
 TEST(Shard, UnevenPartsOfAStreamNeedNoCopies) {
   runtime runtime({.threads = 1});
-  auto numbers = from(one_each{5}) | shard({.rank = 0, .world = 2, .remainder = remainder::uneven});
+  auto numbers = from(one_each{5}) | shard({.rank = 0, .world = 2, .remainder = remainder::keep});
   std::vector<int> values;
   for (auto& each : collect(runtime, numbers)) values.push_back(*each);
   EXPECT_EQ(values, (std::vector{0, 2, 4}));

@@ -80,7 +80,7 @@ TEST(StateOfRanks, UnevenShardsDeliverEachItemOnceWithAnyNumbersOfRanks) {
       std::vector<state> ranks;
       for (std::uint64_t rank = 0, world = 1 + draw.below(6); rank < world; ++rank) {
         auto items = runtime.run(
-            shuffled | shard({.rank = rank, .world = world, .remainder = remainder::uneven}),
+            shuffled | shard({.rank = rank, .world = world, .remainder = remainder::keep}),
             {.state = merged});
         auto some = take_some(items, steps);
         all.insert(all.end(), some.begin(), some.end());
@@ -110,7 +110,7 @@ TEST(StateOfRanks, GlobalBatchesAreThoseOfAnUninterruptedRunWithAnyNumbersOfRank
     std::vector<state> ranks;
     std::vector<ints> batches(steps);
     for (std::uint64_t rank = 0; rank < world; ++rank) {
-      auto part = shuffled | shard({.rank = rank, .world = world, .remainder = remainder::uneven});
+      auto part = shuffled | shard({.rank = rank, .world = world, .remainder = remainder::keep});
       auto items = runtime.run(part | batch(global / world), {.state = merged});
       for (auto& each : batches)
         if (auto local = items.wait_next()) each.insert(each.end(), local->begin(), local->end());

@@ -61,7 +61,7 @@ class shard_stage {
 };
 
 // Keeps every world-th item, beginning with the rank-th. All ranks get the same number of items;
-// where these do not divide evenly, `remainder` says how. With remainder::uneven ranks may differ
+// where these do not divide evenly, `remainder` says how. With remainder::keep ranks may differ
 // by one item: a loop that exchanges gradients in every step then has to agree on the last step.
 // Of a stream, all ranks must see the same items; items are then copied to pad or wrap.
 // Throws error(invalid_argument) if rank is not below world, or if items would have to be copied
@@ -90,7 +90,7 @@ async_generator<T> shard_stage::every_world_th(async_generator<T> in, shard_opti
   }
   if (seen == 0 || options.remainder == remainder::drop) co_return;
   held* rest = mine ? &*mine : nullptr;
-  if (!rest && options.remainder == remainder::uneven) co_return;
+  if (!rest && options.remainder == remainder::keep) co_return;
   if (!rest && options.remainder == remainder::pad) rest = &*last;
   if (!rest) rest = &first[(options.rank - seen) % first.size()];
   detail::with_lineage<T> yielded{rest->origin, rest->item};
