@@ -144,6 +144,7 @@ void concurrent_core::fill(std::size_t number, void* item, const lineage& origin
   auto& slot = slots_[number];
   slot.origin = origin;
   slot.identity = identity;
+  slot.order = ++filled_;
   slot.failure = nullptr;
   slot.attempts = 0;
   slot.mark = underway(place_);

@@ -57,7 +57,6 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
-  if (state.attempts == 0) state.taken = ++taken_;
   taken.kept = false;
   calls_->keep_name(number, slot);
   taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
@@ -105,7 +104,7 @@ void concurrent_core::items_in_hand::try_again(std::size_t number, clock::durati
   state.next_attempt = now + pause;
   state.note(item_overview::doing::pauses, now);
   auto behind = std::ranges::find_if(
-      attempts_, [&](std::size_t each) { return stage_.slots_[each].taken > state.taken; });
+      attempts_, [&](std::size_t each) { return stage_.slots_[each].order > state.order; });
   attempts_.insert(behind, slot);  // has room for all
 }
 

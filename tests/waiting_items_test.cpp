@@ -556,6 +556,78 @@ TEST(WaitingItems, OneThatHasNoMemoryIsTriedAgainBehindTheFirst) {
   EXPECT_THAT(alone, ElementsAre(0, 1, 0, 2));
 }
 
+// What two workers take at a time where one puts an item back, of the items 0 to 4: the first one
+// takes 0 and 4, the second one takes 1, then 3 while the first finds no memory for 2, then 2.
+struct two_workers {
+  static constexpr std::size_t all_memory = 4'000;
+
+  std::atomic<bool> has_1 = false, finds_no_memory = false, has_3 = false, has_put_2_back = false,
+                    has_2 = false, has_given_4 = false;
+
+  static void wait_for(const std::atomic<bool>& flag) {
+    test::wait_until([&] { return flag.load(); });
+  }
+
+  std::size_t needed(int item) {
+    if (item != 2 || finds_no_memory.exchange(true)) return all_memory / 8;
+    wait_for(has_3);
+    return 2 * all_memory;
+  }
+  void put_2_back(waiting_items<int, buffer>& items, taken_item<int, buffer>& first) {
+    wait_for(has_1);
+    while (!finds_no_memory) EXPECT_FALSE(items.next());
+    has_put_2_back = true;
+    wait_for(has_2);
+    first.give({});
+  }
+  void fill_memory(taken_item<int, buffer>& last) {
+    last.give(allocate_now(all_memory));
+    has_given_4 = true;
+  }
+  void fail_later_ones(waiting_items<int, buffer>& items, taken_item<int, buffer>& first) {
+    const auto next_after = [&](const std::atomic<bool>& flag) {
+      wait_for(flag);
+      auto next = items.next();
+      while (!next) next = items.next();
+      return *std::move(next);
+    };
+    has_1 = true;
+    auto later = next_after(finds_no_memory);
+    has_3 = *later == 3;
+    auto earlier = next_after(has_put_2_back);
+    has_2 = *earlier == 2;
+    wait_for(has_given_4);
+    first.give({});
+    earlier.fail(not_yet());
+    later.fail(not_yet());
+  }
+};
+
+struct by_two_workers {
+  static constexpr unsigned items_at_a_time = 3;
+  two_workers* both;
+
+  std::size_t memory_needed(int item) const { return both->needed(item); }
+  buffer operator()(int) const { return {}; }
+  void operator()(waiting_items<int, buffer>& items) const {
+    auto first = items.next();
+    if (**first == 0) return both->put_2_back(items, *first);
+    if (**first == 1) return both->fail_later_ones(items, *first);
+    both->fill_memory(*first);
+  }
+};
+
+// The worker has taken item 3 before item 2, for which the run waits: the memory is that of item 4.
+TEST(WaitingItems, OneThatWasTakenEarlierIsTriedAgainBehindOneThatIsDeliveredEarlier) {
+  two_workers both;
+  thread_pool own({.threads = 2});
+  runtime runtime({.threads = 2, .memory_bytes = two_workers::all_memory});
+  map_options options{.concurrency = 2, .retry = {.attempts = 2, .pause = {}}, .pool = &own};
+  const auto memory = from(numbers{5}) | map(by_two_workers{&both}, options);
+  const auto sizes = memory | map([](const buffer& in) { return in.size(); });
+  EXPECT_THAT(collect(runtime, sizes), ElementsAre(0, 0, 0, 0, two_workers::all_memory));
+}
+
 TEST(WaitingItems, ThatNeedNoMemoryKeepNoneOfTheRuntime) {
   struct counting final : memory_resource {
     std::atomic<int> blocks = 0;
