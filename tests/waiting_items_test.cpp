@@ -628,6 +628,75 @@ TEST(WaitingItems, OneThatWasTakenEarlierIsTriedAgainBehindOneThatIsDeliveredEar
   EXPECT_THAT(collect(runtime, sizes), ElementsAre(0, 0, 0, 0, two_workers::all_memory));
 }
 
+// Two workers put item 2 back, one after the other. The first has taken 1 and then waits for the
+// memory of 5; the second has taken 0, 3, which fails, and 4, which has all of the memory.
+struct two_put_back {
+  static constexpr std::size_t all_memory = 4'000;
+  static constexpr unsigned items_at_a_time = 4;
+
+  struct events {
+    std::atomic<bool> has_1 = false, first_looks = false, has_4 = false, first_has_put_back = false,
+                      second_looks = false, waits_for_5 = false;
+    std::atomic<int> looks = 0;
+  };
+  events* happened;
+
+  static void wait_for(const std::atomic<bool>& event) {
+    test::wait_until([&] { return event.load(); });
+  }
+
+  std::size_t memory_needed(int item) const {
+    if (item == 5) happened->waits_for_5 = true;
+    if (item == 5) return 2 * all_memory;
+    const auto look = item == 2 ? ++happened->looks : 0;
+    if (look == 0 || look > 2) return all_memory / 8;
+    (look == 1 ? happened->first_looks : happened->second_looks) = true;
+    wait_for(look == 1 ? happened->has_4 : happened->waits_for_5);
+    return 2 * all_memory;
+  }
+  buffer operator()(int) const { return {}; }
+  void operator()(waiting_items<int, buffer>& items) const {
+    auto first = items.next();
+    if (**first == 0) return take_later_ones(items, *first);
+    if (**first == 1) {
+      happened->has_1 = true;
+      wait_for_look(items, happened->first_looks);
+      happened->first_has_put_back = true;
+      wait_for(happened->second_looks);
+    }
+    first->give({});
+  }
+  static void wait_for_look(waiting_items<int, buffer>& items, const std::atomic<bool>& looks) {
+    while (!looks) EXPECT_FALSE(items.next());
+  }
+  static taken_item<int, buffer> next_of(waiting_items<int, buffer>& items) {
+    while (true)
+      if (auto next = items.next()) return *std::move(next);
+  }
+  void take_later_ones(waiting_items<int, buffer>& items, taken_item<int, buffer>& first) const {
+    wait_for(happened->has_1);
+    wait_for(happened->first_looks);
+    auto third = next_of(items), fourth = next_of(items);
+    EXPECT_EQ(*third, 3);
+    happened->has_4 = true;
+    wait_for(happened->first_has_put_back);
+    wait_for_look(items, happened->second_looks);
+    fourth.give(allocate_now(all_memory));
+    third.fail(not_yet());
+    first.give({});
+  }
+};
+
+TEST(WaitingItems, OneThatWasPutBackGoesBeforeLaterOnesThatAreTriedAgain) {
+  two_put_back::events happened;
+  thread_pool own({.threads = 2});
+  runtime runtime({.threads = 2, .memory_bytes = two_put_back::all_memory});
+  map_options options{.concurrency = 2, .retry = {.attempts = 2, .pause = {}}, .pool = &own};
+  const auto memory = from(numbers{6}) | map(two_put_back{&happened}, options);
+  const auto sizes = memory | map([](const buffer& in) { return in.size(); });
+  EXPECT_THAT(collect(runtime, sizes), ElementsAre(0, 0, 0, 0, two_put_back::all_memory, 0));
+}
+
 TEST(WaitingItems, ThatNeedNoMemoryKeepNoneOfTheRuntime) {
   struct counting final : memory_resource {
     std::atomic<int> blocks = 0;

@@ -256,8 +256,8 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
   void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
 
-  // Which item a worker tries again next, of those that it has. Waits until it may.
-  task<std::size_t> next_attempt(items_in_hand& in_hand, call_log& log) const;
+  // Which item a worker that has some to try again goes on with. Waits until it may.
+  task<std::size_t> next_item(items_in_hand& in_hand, call_log& log) const;
   static task<> pause_before(const slot_state& item, call_log& log);
 
   // For a worker between two items: where it belongs, which changes when there are more reactors.
