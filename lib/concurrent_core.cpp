@@ -144,6 +144,7 @@ void concurrent_core::fill(std::size_t number, void* item, const lineage& origin
   auto& slot = slots_[number];
   slot.origin = origin;
   slot.identity = identity;
+  slot.order = ++filled_;
   slot.failure = nullptr;
   slot.attempts = 0;
   slot.mark = underway(place_);
@@ -189,7 +190,7 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
   while (true) {
     std::size_t taken = slot_ring::none;
     if (in_hand.has_attempts())
-      taken = co_await self.next_attempt(in_hand, log);
+      taken = co_await self.next_item(in_hand, log);
     else
       taken = co_await self.ring_.take_filled(done, *home);
     if (taken == slot_ring::none) break;
@@ -241,10 +242,11 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   }
 }
 
-task<std::size_t> concurrent_core::next_attempt(items_in_hand& in_hand, call_log& log) const {
+task<std::size_t> concurrent_core::next_item(items_in_hand& in_hand, call_log& log) const {
   auto next = in_hand.due_first();
   co_await pause_before(slots_[next], log);
   if (!in_hand.may_try(next)) {
+    if (auto earlier = in_hand.take_earlier(); earlier != slot_ring::none) co_return earlier;
     next = in_hand.first_attempt();
     co_await pause_before(slots_[next], log);
   }

@@ -13,7 +13,7 @@ concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls
     : stage_(stage), calls_(calls), log_(log), memory_(memory), surroundings_(surroundings) {
   if (!calls) return;
   items_.reserve(calls->items_at_a_time);
-  attempts_.reserve(calls->items_at_a_time);
+  attempts_.reserve(calls->items_at_a_time + stage.options_.workers);  // see take_earlier
   for (unsigned i = 0; i < calls->items_at_a_time; ++i)
     items_.push_back(
         std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters_)));
@@ -48,8 +48,14 @@ std::size_t concurrent_core::items_in_hand::due_first() const noexcept {
 }
 
 bool concurrent_core::items_in_hand::may_try(std::size_t slot) noexcept {
-  if (slot == first_attempt() || !calls_->tells_memory) return true;
-  return memory_.try_reserve(needed_for(*calls_, slot));
+  return !calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot));
+}
+
+// Another worker had taken it when this one took those that have failed, and has put it back.
+std::size_t concurrent_core::items_in_hand::take_earlier() noexcept {
+  const auto order = stage_.slots_[first_attempt()].order;
+  return stage_.ring_.take_more_if(
+      [&](std::size_t slot) { return stage_.slots_[slot].order < order; });
 }
 
 void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
@@ -57,7 +63,6 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
-  if (state.attempts == 0) state.taken = ++taken_;
   taken.kept = false;
   calls_->keep_name(number, slot);
   taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
@@ -105,13 +110,13 @@ void concurrent_core::items_in_hand::try_again(std::size_t number, clock::durati
   state.next_attempt = now + pause;
   state.note(item_overview::doing::pauses, now);
   auto behind = std::ranges::find_if(
-      attempts_, [&](std::size_t each) { return stage_.slots_[each].taken > state.taken; });
+      attempts_, [&](std::size_t each) { return stage_.slots_[each].order > state.order; });
   attempts_.insert(behind, slot);  // has room for all
 }
 
 void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
   first_ = first;
-  takes_more_ = true;
+  takes_more_ = attempts_.empty();
   began_ = clock::now();
   log_.begin_call(began_);
   call_memory::entered inside(memory_);

@@ -174,7 +174,7 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
                                         {.job = {worker, 1, options, counts}},
                                         {.job = {worker, 2, options, counts}}}};
   std::size_t first = 0;
-  std::exception_ptr failure;  // to take another item, which the one in hand has nothing to do with
+  std::exception_ptr failure;  // to take another item: those in hand have nothing to do with it
   const auto partner = [&]() -> image_job* {
     try {
       for (std::size_t i = 1; i < jobs.size() && !failure; ++i) {
@@ -190,11 +190,11 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
   };
   for (;; first = (first + 1) % jobs.size()) {
     auto& now = jobs[first];
-    if (!now.taken) now.begin(waiting);
-    if (!now.taken) return;
+    if (!now.taken && !failure) now.begin(waiting);
+    if (!now.taken) break;
     now.finish(std::ref(partner));
-    if (failure) std::rethrow_exception(failure);
   }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void decode_image::operator()(waiting_samples& waiting) const {

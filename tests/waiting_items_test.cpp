@@ -528,6 +528,7 @@ TEST(WaitingItems, OneThatFailsAgainIsTriedAgainBehindOthersThatAreDue) {
 struct much_later {
   static constexpr unsigned items_at_a_time = 3;
   std::vector<int>* alone;
+  const std::atomic<bool>* has_read_all;
 
   std::size_t memory_needed(int) const { return 600; }
   buffer operator()(int item) const {
@@ -536,24 +537,178 @@ struct much_later {
     return allocate_now(1'600);
   }
   void operator()(waiting_items<int, buffer>& items) const {
+    test::wait_until([&] { return has_read_all->load(); });
     std::vector<taken_item<int, buffer>> all;
-    while (all.size() < 3)
-      if (auto next = items.next()) all.push_back(*std::move(next));
+    while (auto next = items.next()) all.push_back(*std::move(next));
     for (auto& each : all) each.fail(not_yet());
   }
 };
 
-// Item 1 has the memory that item 2 would wait for, and is not delivered before item 0 is.
+// Item 1 has the memory that items 2 and 3 would wait for, and is not delivered before item 0 is.
 TEST(WaitingItems, OneThatHasNoMemoryIsTriedAgainBehindTheFirst) {
   thread_pool own({.threads = 1});
   runtime runtime({.threads = 2, .memory_bytes = 2'000});
   std::vector<int> alone;
+  std::atomic<bool> has_read_all = false;
+  auto source = from([&, i = 0]() mutable {
+    has_read_all = i == 4;
+    return i < 4 ? std::optional(i++) : std::nullopt;
+  });
   map_options options{
       .concurrency = 1, .buffer = 2, .retry = {.attempts = 5, .pause = {}}, .pool = &own};
-  auto memory = from(numbers{3}) | map(much_later{&alone}, options);
+  auto memory = source | map(much_later{&alone, &has_read_all}, options);
   for (auto& each : runtime.run(memory | map([](const buffer& in) { return in.size(); })))
     EXPECT_EQ(each, 1'600u);
-  EXPECT_THAT(alone, ElementsAre(0, 1, 0, 2));
+  EXPECT_THAT(alone, ElementsAre(0, 1, 0, 2, 3));
+}
+
+// What two workers take at a time where one puts an item back, of the items 0 to 4: the first one
+// takes 0 and 4, the second one takes 1, then 3 while the first finds no memory for 2, then 2.
+struct two_workers {
+  static constexpr std::size_t all_memory = 4'000;
+
+  std::atomic<bool> has_1 = false, finds_no_memory = false, has_3 = false, has_put_2_back = false,
+                    has_2 = false, has_given_4 = false;
+
+  static void wait_for(const std::atomic<bool>& flag) {
+    test::wait_until([&] { return flag.load(); });
+  }
+
+  std::size_t needed(int item) {
+    if (item != 2 || finds_no_memory.exchange(true)) return all_memory / 8;
+    wait_for(has_3);
+    return 2 * all_memory;
+  }
+  void put_2_back(waiting_items<int, buffer>& items, taken_item<int, buffer>& first) {
+    wait_for(has_1);
+    while (!finds_no_memory) EXPECT_FALSE(items.next());
+    has_put_2_back = true;
+    wait_for(has_2);
+    first.give({});
+  }
+  void fill_memory(taken_item<int, buffer>& last) {
+    last.give(allocate_now(all_memory));
+    has_given_4 = true;
+  }
+  void fail_later_ones(waiting_items<int, buffer>& items, taken_item<int, buffer>& first) {
+    const auto next_after = [&](const std::atomic<bool>& flag) {
+      wait_for(flag);
+      auto next = items.next();
+      while (!next) next = items.next();
+      return *std::move(next);
+    };
+    has_1 = true;
+    auto later = next_after(finds_no_memory);
+    has_3 = *later == 3;
+    auto earlier = next_after(has_put_2_back);
+    has_2 = *earlier == 2;
+    wait_for(has_given_4);
+    first.give({});
+    earlier.fail(not_yet());
+    later.fail(not_yet());
+  }
+};
+
+struct by_two_workers {
+  static constexpr unsigned items_at_a_time = 3;
+  two_workers* both;
+
+  std::size_t memory_needed(int item) const { return both->needed(item); }
+  buffer operator()(int) const { return {}; }
+  void operator()(waiting_items<int, buffer>& items) const {
+    auto first = items.next();
+    if (**first == 0) return both->put_2_back(items, *first);
+    if (**first == 1) return both->fail_later_ones(items, *first);
+    both->fill_memory(*first);
+  }
+};
+
+// The worker has taken item 3 before item 2, for which the run waits: the memory is that of item 4.
+TEST(WaitingItems, OneThatWasTakenEarlierIsTriedAgainBehindOneThatIsDeliveredEarlier) {
+  two_workers both;
+  thread_pool own({.threads = 2});
+  runtime runtime({.threads = 2, .memory_bytes = two_workers::all_memory});
+  map_options options{.concurrency = 2, .retry = {.attempts = 2, .pause = {}}, .pool = &own};
+  const auto memory = from(numbers{5}) | map(by_two_workers{&both}, options);
+  const auto sizes = memory | map([](const buffer& in) { return in.size(); });
+  EXPECT_THAT(collect(runtime, sizes), ElementsAre(0, 0, 0, 0, two_workers::all_memory));
+}
+
+// Two workers put item 2 back, one after the other. The first has taken 1 and then waits for the
+// memory of 5; the second has taken 0, 3, which fails, and 4, which has all of the memory. 6 needs
+// none.
+struct two_put_back {
+  static constexpr std::size_t all_memory = 4'000;
+  static constexpr unsigned items_at_a_time = 4;
+
+  struct events {
+    std::atomic<bool> has_1 = false, first_looks = false, has_4 = false, first_has_put_back = false,
+                      second_looks = false, waits_for_5 = false, has_read_all = false;
+    std::atomic<int> looks = 0;
+  };
+  events* happened;
+
+  static void wait_for(const std::atomic<bool>& event) {
+    test::wait_until([&] { return event.load(); });
+  }
+
+  std::size_t memory_needed(int item) const {
+    if (item == 5) happened->waits_for_5 = true;
+    if (item == 5) return 2 * all_memory;
+    if (item == 6) return 0;
+    const auto look = item == 2 ? ++happened->looks : 0;
+    if (look == 0 || look > 2) return all_memory / 8;
+    (look == 1 ? happened->first_looks : happened->second_looks) = true;
+    wait_for(look == 1 ? happened->has_4 : happened->waits_for_5);
+    return 2 * all_memory;
+  }
+  buffer operator()(int) const { return {}; }
+  void operator()(waiting_items<int, buffer>& items) const {
+    auto first = items.next();
+    if (**first == 0) return take_later_ones(items, *first);
+    if (**first == 1) {
+      happened->has_1 = true;
+      wait_for_look(items, happened->first_looks);
+      happened->first_has_put_back = true;
+      wait_for(happened->second_looks);
+    }
+    if (**first == 2) EXPECT_FALSE(items.next()) << "before 3 is tried again";
+    first->give({});
+  }
+  static void wait_for_look(waiting_items<int, buffer>& items, const std::atomic<bool>& looks) {
+    while (!looks) EXPECT_FALSE(items.next());
+  }
+  static taken_item<int, buffer> next_of(waiting_items<int, buffer>& items) {
+    while (true)
+      if (auto next = items.next()) return *std::move(next);
+  }
+  void take_later_ones(waiting_items<int, buffer>& items, taken_item<int, buffer>& first) const {
+    wait_for(happened->has_1);
+    wait_for(happened->first_looks);
+    auto third = next_of(items), fourth = next_of(items);
+    EXPECT_EQ(*third, 3);
+    happened->has_4 = true;
+    wait_for(happened->first_has_put_back);
+    wait_for_look(items, happened->second_looks);
+    wait_for(happened->has_read_all);
+    fourth.give(allocate_now(all_memory));
+    third.fail(not_yet());
+    first.give({});
+  }
+};
+
+TEST(WaitingItems, OneThatWasPutBackGoesBeforeLaterOnesThatAreTriedAgain) {
+  two_put_back::events happened;
+  thread_pool own({.threads = 2});
+  runtime runtime({.threads = 2, .memory_bytes = two_put_back::all_memory});
+  map_options options{.concurrency = 2, .retry = {.attempts = 2, .pause = {}}, .pool = &own};
+  auto source = from([&, i = 0]() mutable {
+    happened.has_read_all = i == 7;
+    return i < 7 ? std::optional(i++) : std::nullopt;
+  });
+  const auto sizes = source | map(two_put_back{&happened}, options) |
+                     map([](const buffer& in) { return in.size(); });
+  EXPECT_THAT(collect(runtime, sizes), ElementsAre(0, 0, 0, 0, two_put_back::all_memory, 0, 0));
 }
 
 TEST(WaitingItems, ThatNeedNoMemoryKeepNoneOfTheRuntime) {

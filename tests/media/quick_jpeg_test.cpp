@@ -14,6 +14,7 @@
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/waiting_items.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -225,6 +227,33 @@ TEST(QuickJpeg, TwoImagesAtATimeBecomeWhatEachBecomesAlone) {
     EXPECT_EQ(decode.warnings(), decode_alone.warnings());
   }
   EXPECT_EQ(hooks.most, 3);  // two that are decoded, and one that is complete
+}
+
+// Two images wait, and then taking one fails.
+struct failing_call final : detail::several_call {
+  std::size_t next = 0;
+  std::vector<std::size_t> finished;
+
+  std::size_t take() override {
+    if (next == 2) throw std::runtime_error("no more");
+    return next++;
+  }
+  random draw(std::size_t) const override { return random(1); }
+  void finish(std::size_t slot) noexcept override { finished.push_back(slot); }
+  void fail(std::size_t, const std::exception_ptr&) noexcept override {}
+};
+
+TEST(QuickJpeg, ImagesInHandAreFinishedWhereAnotherCannotBeTaken) {
+  random draw(1);
+  std::vector<detail::slot_values<sample, tensor>> slots(2);
+  const std::int64_t heights[] = {200, 20};  // the second is complete before the first
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    slots[i].in = sample("a.jpg").with_data(write_jpeg(pixels_of(draw, heights[i], 100, 3)));
+  failing_call call;
+  waiting_items<sample, tensor> waiting(slots, call);
+  EXPECT_THROW(decode_image()(waiting), std::runtime_error);
+  EXPECT_EQ(call.finished, (std::vector<std::size_t>{0, 1}));
+  EXPECT_TRUE(slots[0].out && slots[1].out);
 }
 
 TEST(QuickJpeg, TwoImagesAtATimeAreWrittenWhereEachBelongs) {

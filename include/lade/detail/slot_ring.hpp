@@ -57,8 +57,15 @@ class slot_ring {
   }
 
   // For a worker that goes on with several slots. It takes another one that waits, if there is one,
-  // and finishes each by itself; then take_filled() gets `several` instead of a slot.
+  // and finishes each by itself; then take_filled() gets `several` instead of a slot. The second
+  // takes the first one that waits only if `wanted(slot)`, which calls nothing of the ring.
   std::size_t take_more() noexcept;
+  template <class Wanted>
+  std::size_t take_more_if(const Wanted& wanted) noexcept {
+    std::lock_guard lock(mutex_);
+    if (closed_ || filled_.empty() || !wanted(filled_.front())) return none;
+    return filled_.pop();
+  }
   void finish_early(std::size_t slot) noexcept;
 
   // For a worker: a slot that take_more() gave and that it cannot work on now. It is the next to be
