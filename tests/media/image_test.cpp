@@ -174,6 +174,18 @@ TEST(Image, EveryKindOfJpegIsThatOfPillow) {
   expect_equal(files, decode_image(), pillow("decode", {"RGB"}, files), 0);
 }
 
+TEST(Image, ProgressiveJpegsAndThoseOfFourInksAreLeftToLibjpegAndNoOthers) {
+  const temporary_directory directory;
+  std::vector<std::string> left;
+  const auto files = write_jpegs(directory);
+  for (const auto& file : files)
+    if (is_left(load(file))) left.push_back(file.filename());
+  if (is_left(load(photos()[0])))  // in the program that leaves all of them
+    EXPECT_EQ(left.size(), files.size());
+  else
+    EXPECT_THAT(left, ElementsAre("progressive.jpg", "cmyk.jpg", "ycck.jpg"));
+}
+
 TEST(Image, GreyIsTheLumaOfAJpeg) {
   const auto in = named(
       "444.jpg", write_jpeg(photo_of(85, 123), {.quality = 100, .sampling_x = 1, .sampling_y = 1}));

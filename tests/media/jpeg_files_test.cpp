@@ -197,6 +197,9 @@ TEST_F(JpegFiles, AreInFullAndCroppedAndReducedAndGreyThoseOfLibjpegAtEveryLevel
   for (std::size_t k = 0; k < levels.size(); ++k) {
     print_ways(levels[k], source.count(), taken[k]);
     EXPECT_GT(taken[k].planes, source.count() / 2);
+    EXPECT_GT(taken[k].reduced, 2 * taken[k].planes);
+    for (auto way : {taken[k].colours, taken[k].cropped, taken[k].grey})
+      EXPECT_GT(way, taken[k].planes / 2);
   }
 }
 
