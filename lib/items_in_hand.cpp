@@ -57,7 +57,7 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
-  if (state.attempts == 0) state.taken = ++taken_;
+  last_ = stage_.ring_.number_of(slot);
   taken.kept = false;
   calls_->keep_name(number, slot);
   taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
@@ -104,8 +104,9 @@ void concurrent_core::items_in_hand::try_again(std::size_t number, clock::durati
   ++state.attempts;
   state.next_attempt = now + pause;
   state.note(item_overview::doing::pauses, now);
+  auto& ring = stage_.ring_;
   auto behind = std::ranges::find_if(
-      attempts_, [&](std::size_t each) { return stage_.slots_[each].taken > state.taken; });
+      attempts_, [&](std::size_t each) { return ring.number_of(each) > ring.number_of(slot); });
   attempts_.insert(behind, slot);  // has room for all
 }
 
@@ -165,7 +166,7 @@ std::size_t concurrent_core::items_in_hand::take() {
 
 std::size_t concurrent_core::items_in_hand::take_waiting() {
   if (!may_take_more()) return none;
-  auto slot = stage_.ring_.take_more();
+  auto slot = stage_.ring_.take_more(last_);
   if (slot == none) return none;
   if (!calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot))) return slot;
   takes_more_ = false;  // that one is next, for whoever can wait for its memory

@@ -82,7 +82,7 @@ class concurrent_core::items_in_hand final : private several_call {
   const context& surroundings_;
   std::vector<std::unique_ptr<item>> items_;
   std::vector<std::size_t> attempts_;  // that are to be made, in the order of the input
-  std::uint64_t taken_ = 0;            // items so far
+  std::uint64_t last_ = 0;             // number of the item that was begun last
   std::size_t first_ = none;           // until the function takes it
   bool takes_more_ = false;            // whether the function may have others beside it
   clock::time_point began_{};          // the call for several

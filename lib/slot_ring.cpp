@@ -17,6 +17,7 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       filled_(slots),
       ready_(slots),
       places_(slots),
+      numbers_(slots),
       most_working_(workers),
       most_held_(slots) {
   free_.reserve(slots);
@@ -103,9 +104,10 @@ slot_ring::waiting* slot_ring::finish_work(waiting& worker) noexcept {
   return finished == several ? nullptr : finish(finished);
 }
 
-std::size_t slot_ring::take_more() noexcept {
+std::size_t slot_ring::take_more(std::uint64_t behind) noexcept {
   std::lock_guard lock(mutex_);
   if (closed_ || filled_.empty() || working_ > most_working_) return none;
+  if (numbers_[filled_.front()] < behind) return none;
   return filled_.pop();
 }
 
@@ -153,6 +155,7 @@ std::size_t slot_ring::wake_feeder_at() const noexcept {
 
 void slot_ring::note_filled(std::size_t slot) noexcept {
   places_[slot] = place::filled;
+  numbers_[slot] = ++last_number_;
   ++in_flight_;
   if (order_ == item_order::input)
     ready_.push(slot);

@@ -158,7 +158,6 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     clock::time_point started;          // when it was called last
     clock::time_point next_attempt;     // if it is to be tried again
     unsigned attempts = 0;              // that have failed
-    std::uint64_t taken = 0;            // the how manyth item of its worker it is
     std::chrono::nanoseconds waited{};  // by its worker for memory, before that
     underway mark;
 

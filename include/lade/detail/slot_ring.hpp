@@ -57,9 +57,14 @@ class slot_ring {
   }
 
   // For a worker that goes on with several slots. It takes another one that waits, if there is one,
-  // and finishes each by itself; then take_filled() gets `several` instead of a slot.
-  std::size_t take_more() noexcept;
+  // and finishes each by itself; then take_filled() gets `several` instead of a slot. None that was
+  // filled before the one of that number: it would be held up by a worker that waits for the memory
+  // of later ones.
+  std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
+
+  // For a worker: the how manyth slot that was filled is one that it has.
+  std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
 
   // For a worker: a slot that take_more() gave and that it cannot work on now. It is the next to be
   // taken, by any worker.
@@ -219,6 +224,8 @@ class slot_ring {
   queue filled_;
   queue ready_;  // in the order of delivery; the front may not be done yet
   std::vector<place> places_;
+  std::vector<std::uint64_t> numbers_;  // of slots, in the order in which they were filled
+  std::uint64_t last_number_ = 0;
   // In order of completion: the slots that are filled and not done, in the order of their items,
   // all others, and where each is.
   std::list<std::size_t> begun_;
