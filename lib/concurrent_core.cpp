@@ -365,17 +365,22 @@ void concurrent_core::call_log::begin_item(slot_state& item, stage_track& track,
                                            clock::time_point now) {
   item.started = now;
   if (trace_) stage_.run_->arrows().step(item.origin, track.number(), now);
+  leave_out_waits(item, now);
   if (item.attempts == 0) item.begun = now;
-  if (stage_.options_.limits.any()) item.waited = waited_for_memory(surroundings_, now);
   item.note(item_overview::doing::works, now);
+}
+
+void concurrent_core::call_log::leave_out_waits(slot_state& item, clock::time_point now) const {
+  if (!stage_.options_.limits.any()) return;
+  auto waited = waited_for_memory(surroundings_, now);
+  item.begun += waited - item.waited;
+  item.waited = waited;
 }
 
 void concurrent_core::call_log::note(slot_state& item, std::string name, stage_track& track,
                                      clock::time_point now) {
   auto taken = now - item.started;
   auto& counters = stage_.counters_;
-  if (stage_.options_.limits.any())  // which such a wait does not count to
-    item.begun += waited_for_memory(surroundings_, now) - item.waited;
   counters.latency.add(taken);
   if (counters.slowest.take(taken)) counters.slowest.add({name, item.origin, taken});
   if (!trace_) return;

@@ -79,6 +79,7 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
   std::optional<clock::duration> pause;
   taken.visit->leave(thrown);
   taken.visit.reset();
+  log_.leave_out_waits(stage_.slots_[taken.slot], now);
   if (thrown) {
     stage_.drop_result(taken.slot);
     try {

@@ -158,7 +158,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     clock::time_point started;          // when it was called last
     clock::time_point next_attempt;     // if it is to be tried again
     unsigned attempts = 0;              // that have failed
-    std::chrono::nanoseconds waited{};  // by its worker for memory, before that
+    std::chrono::nanoseconds waited{};  // by its worker for memory, that is left out
     underway mark;
 
     // For overviews of items that are in flight.
@@ -185,6 +185,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
       bool is_named = trace_ || stage_.counters_.slowest.take(now - item.started);
       note(item, is_named ? name.text() : std::string(), track, now);
     }
+
+    // Of the limits of time: what the worker has waited for memory does not count to them.
+    void leave_out_waits(slot_state& item, clock::time_point now) const;
 
     // The worker waits until an item may be tried again.
     void begin_pause() noexcept { pause_.begin(clock::now()); }
