@@ -125,6 +125,9 @@ void slot_ring::put_back(std::size_t slot) noexcept {
   {
     std::lock_guard lock(mutex_);
     filled_.push_front(slot);
+    for (std::size_t next = 1; next < filled_.size() && numbers_[filled_[next]] < numbers_[slot];
+         ++next)
+      std::swap(filled_[next - 1], filled_[next]);
     worker = closed_ ? nullptr : claim_worker();
   }
   if (worker) worker->post();

@@ -66,8 +66,8 @@ class slot_ring {
   // For a worker: the how manyth slot that was filled is one that it has.
   std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
 
-  // For a worker: a slot that take_more() gave and that it cannot work on now. It is the next to be
-  // taken, by any worker.
+  // For a worker: a slot that take_more() gave and that it cannot work on now. It goes before those
+  // that were filled after it, for any worker.
   void put_back(std::size_t slot) noexcept;
 
   // For the feeder: the slot needs no work; there is no more input.
@@ -143,6 +143,7 @@ class slot_ring {
     std::size_t size() const noexcept { return size_; }
     std::size_t front() const noexcept { return (*this)[0]; }
     std::size_t operator[](std::size_t i) const noexcept { return slots_[place_of(i)]; }
+    std::size_t& operator[](std::size_t i) noexcept { return slots_[place_of(i)]; }
     void push(std::size_t slot) noexcept { slots_[place_of(size_++)] = slot; }
     void push_front(std::size_t slot) noexcept {
       first_ = place_of(slots_.size() - 1);
