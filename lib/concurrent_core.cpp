@@ -144,7 +144,6 @@ void concurrent_core::fill(std::size_t number, void* item, const lineage& origin
   auto& slot = slots_[number];
   slot.origin = origin;
   slot.identity = identity;
-  slot.order = ++filled_;
   slot.failure = nullptr;
   slot.attempts = 0;
   slot.mark = underway(place_);
@@ -190,7 +189,7 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
   while (true) {
     std::size_t taken = slot_ring::none;
     if (in_hand.has_attempts())
-      taken = co_await self.next_item(in_hand, log);
+      taken = co_await self.next_attempt(in_hand, log);
     else
       taken = co_await self.ring_.take_filled(done, *home);
     if (taken == slot_ring::none) break;
@@ -242,11 +241,10 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   }
 }
 
-task<std::size_t> concurrent_core::next_item(items_in_hand& in_hand, call_log& log) const {
+task<std::size_t> concurrent_core::next_attempt(items_in_hand& in_hand, call_log& log) const {
   auto next = in_hand.due_first();
   co_await pause_before(slots_[next], log);
   if (!in_hand.may_try(next)) {
-    if (auto earlier = in_hand.take_earlier(); earlier != slot_ring::none) co_return earlier;
     next = in_hand.first_attempt();
     co_await pause_before(slots_[next], log);
   }
@@ -367,17 +365,22 @@ void concurrent_core::call_log::begin_item(slot_state& item, stage_track& track,
                                            clock::time_point now) {
   item.started = now;
   if (trace_) stage_.run_->arrows().step(item.origin, track.number(), now);
+  leave_out_waits(item, now);
   if (item.attempts == 0) item.begun = now;
-  if (stage_.options_.limits.any()) item.waited = waited_for_memory(surroundings_, now);
   item.note(item_overview::doing::works, now);
+}
+
+void concurrent_core::call_log::leave_out_waits(slot_state& item, clock::time_point now) const {
+  if (!stage_.options_.limits.any()) return;
+  auto waited = waited_for_memory(surroundings_, now);
+  item.begun += waited - item.waited;
+  item.waited = waited;
 }
 
 void concurrent_core::call_log::note(slot_state& item, std::string name, stage_track& track,
                                      clock::time_point now) {
   auto taken = now - item.started;
   auto& counters = stage_.counters_;
-  if (stage_.options_.limits.any())  // which such a wait does not count to
-    item.begun += waited_for_memory(surroundings_, now) - item.waited;
   counters.latency.add(taken);
   if (counters.slowest.take(taken)) counters.slowest.add({name, item.origin, taken});
   if (!trace_) return;

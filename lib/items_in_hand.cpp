@@ -13,7 +13,7 @@ concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls
     : stage_(stage), calls_(calls), log_(log), memory_(memory), surroundings_(surroundings) {
   if (!calls) return;
   items_.reserve(calls->items_at_a_time);
-  attempts_.reserve(calls->items_at_a_time + stage.options_.workers);  // see take_earlier
+  attempts_.reserve(calls->items_at_a_time);
   for (unsigned i = 0; i < calls->items_at_a_time; ++i)
     items_.push_back(
         std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters_)));
@@ -48,14 +48,8 @@ std::size_t concurrent_core::items_in_hand::due_first() const noexcept {
 }
 
 bool concurrent_core::items_in_hand::may_try(std::size_t slot) noexcept {
-  return !calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot));
-}
-
-// Another worker had taken it when this one took those that have failed, and has put it back.
-std::size_t concurrent_core::items_in_hand::take_earlier() noexcept {
-  const auto order = stage_.slots_[first_attempt()].order;
-  return stage_.ring_.take_more_if(
-      [&](std::size_t slot) { return stage_.slots_[slot].order < order; });
+  if (slot == first_attempt() || !calls_->tells_memory) return true;
+  return memory_.try_reserve(needed_for(*calls_, slot));
 }
 
 void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
@@ -63,6 +57,7 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
+  last_ = stage_.ring_.number_of(slot);
   taken.kept = false;
   calls_->keep_name(number, slot);
   taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
@@ -84,6 +79,7 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
   std::optional<clock::duration> pause;
   taken.visit->leave(thrown);
   taken.visit.reset();
+  log_.leave_out_waits(stage_.slots_[taken.slot], now);
   if (thrown) {
     stage_.drop_result(taken.slot);
     try {
@@ -109,14 +105,15 @@ void concurrent_core::items_in_hand::try_again(std::size_t number, clock::durati
   ++state.attempts;
   state.next_attempt = now + pause;
   state.note(item_overview::doing::pauses, now);
+  auto& ring = stage_.ring_;
   auto behind = std::ranges::find_if(
-      attempts_, [&](std::size_t each) { return stage_.slots_[each].order > state.order; });
+      attempts_, [&](std::size_t each) { return ring.number_of(each) > ring.number_of(slot); });
   attempts_.insert(behind, slot);  // has room for all
 }
 
 void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
   first_ = first;
-  takes_more_ = attempts_.empty();
+  takes_more_ = true;
   began_ = clock::now();
   log_.begin_call(began_);
   call_memory::entered inside(memory_);
@@ -170,7 +167,7 @@ std::size_t concurrent_core::items_in_hand::take() {
 
 std::size_t concurrent_core::items_in_hand::take_waiting() {
   if (!may_take_more()) return none;
-  auto slot = stage_.ring_.take_more();
+  auto slot = stage_.ring_.take_more(last_);
   if (slot == none) return none;
   if (!calls_->tells_memory || memory_.try_reserve(needed_for(*calls_, slot))) return slot;
   takes_more_ = false;  // that one is next, for whoever can wait for its memory

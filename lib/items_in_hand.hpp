@@ -6,6 +6,7 @@
 #include <lade/detail/items.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -17,8 +18,7 @@ namespace lade::detail {
 // Of one worker: one call after another, each for one item or for several. Items that have failed
 // and may be tried again stay with the worker, which goes on with them before it takes others, the
 // one first whose pause is over first. Only for the memory of the first in the order of the input
-// does it wait, and not while an earlier one waits for a worker, which had no memory for it: what
-// holds the memory may be waiting for that one to be delivered.
+// does it wait: what holds the memory may be waiting for that one to be delivered.
 class concurrent_core::items_in_hand final : private several_call {
  public:
   // `calls` is null if items are not to be called for.
@@ -27,12 +27,11 @@ class concurrent_core::items_in_hand final : private several_call {
 
   // The items that the worker is to try again. Of them, the one that is due first; and, once it is
   // due, whether it may be called for: with memory that is free, which has been reserved then. If
-  // not, the worker takes an item that is earlier than all of them, or waits for the first one.
+  // not, the worker waits for the first one.
   bool has_attempts() const noexcept { return !attempts_.empty(); }
   std::size_t due_first() const noexcept;
   std::size_t first_attempt() const noexcept { return attempts_.front(); }
   bool may_try(std::size_t slot) noexcept;
-  std::size_t take_earlier() noexcept;  // `none` if no such item waits for a worker
   void begin_attempt(std::size_t slot) noexcept { std::erase(attempts_, slot); }
 
   // The call for one item, which the worker makes between begin_call and end_call: with what it has
@@ -83,6 +82,7 @@ class concurrent_core::items_in_hand final : private several_call {
   const context& surroundings_;
   std::vector<std::unique_ptr<item>> items_;
   std::vector<std::size_t> attempts_;  // that are to be made, in the order of the input
+  std::uint64_t last_ = 0;             // number of the item that was begun last
   std::size_t first_ = none;           // until the function takes it
   bool takes_more_ = false;            // whether the function may have others beside it
   clock::time_point began_{};          // the call for several

@@ -17,6 +17,7 @@ slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, e
       filled_(slots),
       ready_(slots),
       places_(slots),
+      numbers_(slots),
       most_working_(workers),
       most_held_(slots) {
   free_.reserve(slots);
@@ -103,9 +104,10 @@ slot_ring::waiting* slot_ring::finish_work(waiting& worker) noexcept {
   return finished == several ? nullptr : finish(finished);
 }
 
-std::size_t slot_ring::take_more() noexcept {
+std::size_t slot_ring::take_more(std::uint64_t behind) noexcept {
   std::lock_guard lock(mutex_);
   if (closed_ || filled_.empty() || working_ > most_working_) return none;
+  if (numbers_[filled_.front()] < behind) return none;
   return filled_.pop();
 }
 
@@ -123,6 +125,9 @@ void slot_ring::put_back(std::size_t slot) noexcept {
   {
     std::lock_guard lock(mutex_);
     filled_.push_front(slot);
+    for (std::size_t next = 1; next < filled_.size() && numbers_[filled_[next]] < numbers_[slot];
+         ++next)
+      std::swap(filled_[next - 1], filled_[next]);
     worker = closed_ ? nullptr : claim_worker();
   }
   if (worker) worker->post();
@@ -153,6 +158,7 @@ std::size_t slot_ring::wake_feeder_at() const noexcept {
 
 void slot_ring::note_filled(std::size_t slot) noexcept {
   places_[slot] = place::filled;
+  numbers_[slot] = ++last_number_;
   ++in_flight_;
   if (order_ == item_order::input)
     ready_.push(slot);

@@ -30,6 +30,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -225,6 +226,62 @@ TEST_P(MemoryBudget, WaitingForItDoesNotCountToTimeLimits) {
   // Twice as long where the machine has held up the calls themselves.
   while (calls_in_time(runtime, limit, 2 * limit) < 2 && limit < 1s) limit *= 2;
   EXPECT_LT(limit, 1s);
+}
+
+// Whose first attempt for item 1 leaves no memory for the next, or for itself.
+struct greedy_attempt {
+  runtime* where;
+  std::shared_ptr<buffer> held = std::make_shared<buffer>();
+  std::shared_ptr<std::atomic<int>> attempts = std::make_shared<std::atomic<int>>(0);
+
+  bool is_first(int item) const {
+    if (item != 1 || (*attempts)++ > 0) return false;
+    *held = where->memory().allocate_now(1000);
+    return true;
+  }
+};
+
+struct waits_before_an_attempt : greedy_attempt {
+  std::size_t memory_needed(int) const { return 600; }
+  int operator()(int item) const {
+    if (is_first(item)) throw std::runtime_error("not yet");
+    return item;
+  }
+};
+
+struct waits_in_an_attempt : greedy_attempt {
+  task<int> operator()(int item) const {
+    if (!is_first(item)) co_return item;
+    co_await allocate(600);
+    throw std::runtime_error("not yet");
+  }
+};
+
+// Whether item 1 is tried again, although it waits for memory for longer than its deadline.
+template <class Function>
+static bool is_tried_again(runtime& where, std::chrono::nanoseconds deadline) {
+  Function function{{&where}};
+  map_options options{.concurrency = 2, .retry = {.attempts = 2, .pause = {}}};
+  options.on_error = on_error::skip;
+  options.deadline = deadline;
+  auto run = where.run(from(std::vector{0, 1}) | map(function, options));
+  run.wait_next();
+  test::wait_until([&] {
+    auto stage = run.statistics().stages.back();
+    return stage.memory_wait > deadline || stage.failed > 0;
+  });
+  *function.held = {};
+  return run.wait_next().has_value();
+}
+
+TEST_P(MemoryBudget, WaitingForItDoesNotCountToTheDeadlineOfAnItemThatIsTriedAgain) {
+  runtime runtime(with_memory(1000));
+  for (auto tried :
+       {is_tried_again<waits_before_an_attempt>, is_tried_again<waits_in_an_attempt>}) {
+    auto deadline = 2ms;
+    while (!tried(runtime, deadline) && deadline < 1s) deadline *= 2;
+    EXPECT_LT(deadline, 1s);
+  }
 }
 
 static task<tensor> make_sequence(int i) {

@@ -144,6 +144,38 @@ TEST(SlotRing, WhatIsPutBackIsTheNextForAnyWorker) {
   EXPECT_THAT(all.worked, ElementsAre(0));
 }
 
+TEST(SlotRing, WhatIsPutBackIsInTheOrderInWhichItWasFilled) {
+  parties all(4);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto& slots = all.slots;
+    auto first = co_await slots.take_filled(none, all.workers_home);
+    auto second = slots.take_more();
+    auto third = slots.take_more();
+    for (auto each : {first, third, second}) slots.put_back(each);
+    all.worked = {slots.take_more(), slots.take_more(), slots.take_more()};
+    slots.close();
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, 2));
+}
+
+TEST(SlotRing, AWorkerTakesNothingMoreThatWasFilledBeforeWhatItHas) {
+  parties all(4, 2);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto& slots = all.slots;
+    auto first = co_await slots.take_filled(none, all.workers_home);
+    auto second = co_await slots.take_filled(none, all.workers_home);
+    slots.put_back(first);
+    all.worked = {first, second, slots.take_more(slots.number_of(second)),
+                  slots.take_more(slots.number_of(first)), slots.take_more()};
+    slots.close();
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, none, 0, 2));
+}
+
 TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
   parties all(4, 2);
   all.children.start(parties::feed(all.slots, all.fed, 4));

@@ -711,6 +711,62 @@ TEST(WaitingItems, OneThatWasPutBackGoesBeforeLaterOnesThatAreTriedAgain) {
   EXPECT_THAT(collect(runtime, sizes), ElementsAre(0, 0, 0, 0, two_put_back::all_memory, 0, 0));
 }
 
+// Both workers are in a call: one asks for item 2 and finds no memory for it, while the other takes
+// item 3.
+struct both_busy {
+  static constexpr unsigned items_at_a_time = 3;
+  enum moment : std::uint8_t { at_first, begun, asked, passed, refused, over };
+  std::atomic<moment>* now;
+
+  void reach(moment next) const {
+    *now = next;
+    now->notify_all();
+  }
+  void wait_for(moment next) const {
+    for (auto seen = now->load(); seen < next; seen = now->load()) now->wait(seen);
+  }
+
+  std::size_t memory_needed(int item) const {
+    if (item == 2 && *now < asked) {
+      reach(asked);
+      wait_for(passed);
+    }
+    return 600;
+  }
+  int operator()(int item) const { return item; }
+  void operator()(waiting& items) const {
+    auto first = *items.next();
+    if (*first == 0) {
+      wait_for(begun);
+      EXPECT_FALSE(items.next());
+      reach(refused);
+      wait_for(over);
+    } else if (*first == 1) {
+      reach(begun);
+      wait_for(asked);
+      auto later = *items.next();
+      EXPECT_EQ(*later, 3);
+      reach(passed);
+      wait_for(refused);
+      give_itself(first);
+      EXPECT_FALSE(items.next());
+      reach(over);
+      give_itself(later);
+      return;
+    }
+    give_itself(first);
+  }
+};
+
+// Else the worker might wait for the memory of item 3 while it has what the run waits for.
+TEST(WaitingItems, WhatHasFoundNoMemoryIsNotTakenBehindLaterItems) {
+  thread_pool own({.threads = 2});
+  runtime runtime({.threads = 2, .memory_bytes = 2'000});
+  std::atomic<both_busy::moment> now = both_busy::at_first;
+  map_options options{.concurrency = 2, .buffer = 8, .pool = &own};
+  EXPECT_EQ(collect(runtime, from(numbers{4}) | map(both_busy{&now}, options)), test::up_to(4));
+}
+
 TEST(WaitingItems, ThatNeedNoMemoryKeepNoneOfTheRuntime) {
   struct counting final : memory_resource {
     std::atomic<int> blocks = 0;

@@ -158,8 +158,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     clock::time_point started;          // when it was called last
     clock::time_point next_attempt;     // if it is to be tried again
     unsigned attempts = 0;              // that have failed
-    std::uint64_t order = 0;            // of the input
-    std::chrono::nanoseconds waited{};  // by its worker for memory, before that
+    std::chrono::nanoseconds waited{};  // by its worker for memory, that is left out
     underway mark;
 
     // For overviews of items that are in flight.
@@ -186,6 +185,9 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
       bool is_named = trace_ || stage_.counters_.slowest.take(now - item.started);
       note(item, is_named ? name.text() : std::string(), track, now);
     }
+
+    // Of the limits of time: what the worker has waited for memory does not count to them.
+    void leave_out_waits(slot_state& item, clock::time_point now) const;
 
     // The worker waits until an item may be tried again.
     void begin_pause() noexcept { pause_.begin(clock::now()); }
@@ -256,8 +258,8 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
   void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
 
-  // Which item a worker that has some to try again goes on with. Waits until it may.
-  task<std::size_t> next_item(items_in_hand& in_hand, call_log& log) const;
+  // Which item a worker tries again next, of those that it has. Waits until it may.
+  task<std::size_t> next_attempt(items_in_hand& in_hand, call_log& log) const;
   static task<> pause_before(const slot_state& item, call_log& log);
 
   // For a worker between two items: where it belongs, which changes when there are more reactors.
@@ -283,7 +285,6 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   const stage_random draws_;
   const path_place place_;  // before the slots, whose marks need it
   std::vector<slot_state> slots_;
-  std::uint64_t filled_ = 0;  // slots so far
   std::stop_source stop_;
   slot_ring ring_;
   memory_claim feeder_claim_;

@@ -57,19 +57,17 @@ class slot_ring {
   }
 
   // For a worker that goes on with several slots. It takes another one that waits, if there is one,
-  // and finishes each by itself; then take_filled() gets `several` instead of a slot. The second
-  // takes the first one that waits only if `wanted(slot)`, which calls nothing of the ring.
-  std::size_t take_more() noexcept;
-  template <class Wanted>
-  std::size_t take_more_if(const Wanted& wanted) noexcept {
-    std::lock_guard lock(mutex_);
-    if (closed_ || filled_.empty() || !wanted(filled_.front())) return none;
-    return filled_.pop();
-  }
+  // and finishes each by itself; then take_filled() gets `several` instead of a slot. None that was
+  // filled before the one of that number: it would be held up by a worker that waits for the memory
+  // of later ones.
+  std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
 
-  // For a worker: a slot that take_more() gave and that it cannot work on now. It is the next to be
-  // taken, by any worker.
+  // For a worker: the how manyth slot that was filled is one that it has.
+  std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
+
+  // For a worker: a slot that take_more() gave and that it cannot work on now. It goes before those
+  // that were filled after it, for any worker.
   void put_back(std::size_t slot) noexcept;
 
   // For the feeder: the slot needs no work; there is no more input.
@@ -145,6 +143,7 @@ class slot_ring {
     std::size_t size() const noexcept { return size_; }
     std::size_t front() const noexcept { return (*this)[0]; }
     std::size_t operator[](std::size_t i) const noexcept { return slots_[place_of(i)]; }
+    std::size_t& operator[](std::size_t i) noexcept { return slots_[place_of(i)]; }
     void push(std::size_t slot) noexcept { slots_[place_of(size_++)] = slot; }
     void push_front(std::size_t slot) noexcept {
       first_ = place_of(slots_.size() - 1);
@@ -226,6 +225,8 @@ class slot_ring {
   queue filled_;
   queue ready_;  // in the order of delivery; the front may not be done yet
   std::vector<place> places_;
+  std::vector<std::uint64_t> numbers_;  // of slots, in the order in which they were filled
+  std::uint64_t last_number_ = 0;
   // In order of completion: the slots that are filled and not done, in the order of their items,
   // all others, and where each is.
   std::list<std::size_t> begun_;
