@@ -42,7 +42,9 @@ refused module 'cannot build the module av, missing: the module media' \
     -D LADE_FORMATS=enabled
   configure auto "$source"
   said 'skips the module formats, missing: zlib, libzstd, libdeflate'
-  grep -qx "CMAKE_PROJECT_VERSION:STATIC=$version" "$work/auto/CMakeCache.txt"
+  if ! grep -x "CMAKE_PROJECT_VERSION:STATIC=$version" "$work/auto/CMakeCache.txt"; then
+    echo "CMake has another version than Meson, $version" && exit 1
+  fi
 )
 
 # All sources of a library at once, which takes less than half the time.
