@@ -1,4 +1,4 @@
-# modules.py QUESTION [MODULE]: what modules.ini says, for Meson, ./dev and the style tests.
+# modules.py QUESTION [MODULE]: what modules.ini says, for Meson, CMake, ./dev and the style tests.
 #
 #   meson           lines `MODULE.FIELD<tab>WORDS` for meson.build
 #   options         the options of Meson that require every optional module; with the name of a
@@ -48,6 +48,11 @@ class Module:
     def option(self):
         """The option of Meson, or nothing for the module that is always built."""
         return "" if self.name == "core" else self.name
+
+    @property
+    def target(self):
+        """The target of CMake."""
+        return f"lade::{self.library.removeprefix('lade-')}"
 
     @property
     def implementation(self):
@@ -153,13 +158,34 @@ def meson_options(modules):
         for option, description in options)
 
 
+def cmake_list(name, words):
+    """A variable of CMake, in one line if it fits."""
+    line = f"set({' '.join([name, *words])})\n"
+    return line if len(line) <= 120 else line.replace(" ", "\n  ")
+
+
+def cmake_registry(modules):
+    """The text of lib/modules.cmake, by which CMakeLists.txt knows the modules."""
+    text = "# Written by `./dev modules` from modules.ini.\n" + cmake_list("lade_modules", modules)
+    for module in modules.values():
+        fields = {"library": [module.library], "target": [module.target],
+                  "option": [f"LADE_{module.option.upper()}"] if module.option else [],
+                  "description": [f'"{module.description}"']}
+        for field in ["modules", "dependencies", "dependency_headers", "programs", "sources"]:
+            fields[field] = getattr(module, field)
+        text += "\n" + "".join(cmake_list(f"lade_{module.name}_{field}", words)
+                               for field, words in fields.items() if words)
+    return text
+
+
 def written(modules):
     """The files that are made from modules.ini: the path of each and its text."""
     texts = {f"include/{module.implementation}": implementation(modules, module)
              for module in modules.values()}
     texts |= {f"include/{module.kernels}": kernels(module)
               for module in modules.values() if module.kernels}
-    return texts | {"meson_options.txt": meson_options(modules)}
+    return texts | {"lib/modules.cmake": cmake_registry(modules),
+                    "meson_options.txt": meson_options(modules)}
 
 
 def print_for_meson(modules):

@@ -22,6 +22,6 @@ LD_LIBRARY_PATH=$libraries "$work/trainer" "$photo"
 
 unset PKG_CONFIG_PATH
 CXX=$compiler cmake -G Ninja -S "$source/tests/consume/project" -B "$work/cmake" \
-  -D package="$package" -D CMAKE_PREFIX_PATH="$prefix"
+  -D packages="$package" -D CMAKE_PREFIX_PATH="$prefix"
 cmake --build "$work/cmake"
-"$work/cmake/trainer" "$photo"
+"$work/cmake/$package-trainer" "$photo"

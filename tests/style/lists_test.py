@@ -78,9 +78,8 @@ def made(root, registry):
 
 def rows(module):
     """What the tables of docs/1-integration.md say of a module."""
-    target = f"lade::{module.library.removeprefix('lade-')}"
     yield (f"| `{module.name}` | `{module.implementation}` | `{' '.join(module.link)}` "
-           f"| `{module.library}` | `{target}` |")
+           f"| `{module.library}` | `{module.target}` |")
     if module.option:
         yield f"| `{module.option}` | `auto`, `enabled`, `disabled` | {module.description} |"
 

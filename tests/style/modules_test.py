@@ -163,6 +163,22 @@ class Modules(Tree):
         self.assertIn("option('net', type: 'feature', description: 'Pages (libnet)')", lines)
         self.assertEqual([line for line in lines if "core" in line], [])
 
+    def test_cmake_reads_fields_as_lists(self):
+        lines = (self.root / "lib/modules.cmake").read_text().splitlines()
+        for line in ["set(lade_modules core net cuda)", "set(lade_core_target lade::lade)",
+                     "set(lade_net_library lade-net)", "set(lade_net_option LADE_NET)",
+                     'set(lade_net_description "Pages (libnet)")',
+                     "set(lade_net_dependencies libnet>=1.2)",
+                     "set(lade_cuda_sources cuda/copy.cpp cuda/kernel.cu)"]:
+            self.assertIn(line, lines)
+        self.assertEqual([line for line in lines if "lade_core_option" in line], [])
+
+    def test_a_list_that_is_long_for_cmake_has_a_word_in_each_line(self):
+        words = [f"lib/file_{number}.cpp" for number in range(10)]
+        lines = modules.cmake_list("lade_core_sources", words).splitlines()
+        self.assertEqual(lines[0], "set(lade_core_sources")
+        self.assertEqual(lines[1:], [*(f"  {word}" for word in words[:-1]), f"  {words[-1]})"])
+
     def test_a_mistake_in_a_section_is_named(self):
         self.assert_refused("[x]\nfolders = x\n", "[x] lacks the field 'description'")
         self.assert_refused("[x]\ndescription = x\nfolders = x\nlinks = x\n",
@@ -263,7 +279,7 @@ class Lists(Tree):
 
     def test_what_is_made_from_the_file_is_up_to_date(self):
         for path in ("include/lade/io/net/implementation.hpp",
-                     "include/lade/cuda/implementation.cuh", "meson_options.txt"):
+                     "include/lade/cuda/implementation.cuh", "lib/modules.cmake", "meson_options.txt"):
             self.write(path, "")
             self.assert_faults(f"{path}: not up to date; run ./dev modules")
             self.ask("write")
