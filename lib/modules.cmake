@@ -42,7 +42,9 @@ set(lade_core_sources
   lib/checksum.cpp
   lib/concurrent_core.cpp
   lib/counted.cpp
+  lib/cut.cpp
   lib/dashboard.cpp
+  lib/description.cpp
   lib/device.cpp
   lib/dlpack.cpp
   lib/error.cpp
@@ -55,6 +57,7 @@ set(lade_core_sources
   lib/filter.cpp
   lib/flat_map.cpp
   lib/freed_memory.cpp
+  lib/from.cpp
   lib/futex.cpp
   lib/in_place_calls.cpp
   lib/index.cpp
@@ -71,6 +74,7 @@ set(lade_core_sources
   lib/merged_state.cpp
   lib/metrics.cpp
   lib/metrics_server.cpp
+  lib/node_facts.cpp
   lib/observer.cpp
   lib/opening.cpp
   lib/operation.cpp
@@ -108,6 +112,7 @@ set(lade_core_sources
   lib/stop_requested.cpp
   lib/sync_wait.cpp
   lib/task.cpp
+  lib/tee.cpp
   lib/tensor.cpp
   lib/thread_pool.cpp
   lib/through.cpp
