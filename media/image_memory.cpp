@@ -94,7 +94,9 @@ static image_header quick_jpeg_header(detail::byte_view file) {
   header.all_rows_bytes = jpeg_image::most_plane_bytes(*quick, quick->height);
   header.few_rows_bytes =
       quick->count == 1 ? header.all_rows_bytes : jpeg_image::most_plane_bytes(*quick, 1);
-  const auto segments = sizeof(std::uint64_t) * (std::size_t{quick->restarts()} + 1);
+  constexpr std::size_t marker_bytes = 2;
+  const auto restarts = std::min(std::size_t{quick->restarts()}, file.size() / marker_bytes);
+  const auto segments = sizeof(std::uint64_t) * (restarts + 1);
   header.copied_bytes = std::min(file.size(), quick->most_scan_bytes()) + segments;
   return header;
 }

@@ -14,11 +14,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,6 +87,28 @@ TEST(ImageMemory, OfAJpegHoldsNoneOfTheBytesBehindIt) {
   constexpr std::size_t most = std::size_t{4} << 20;
   EXPECT_LT(decode_image().memory_needed(image), most);
   EXPECT_LT(peak_of(image, {}), most);
+}
+
+// A JPEG whose headers have been changed: to be large, with a restart behind every `interval` MCUs.
+static sample announcing_restarts(unsigned interval) {
+  auto data = write_jpeg(black(50, 50), {.restart_rows = 1});
+  const auto put = [&](const char* marker, std::size_t behind, unsigned number) {
+    auto* at = std::ranges::search(data.bytes(), std::as_bytes(std::span(marker, 2))).data();
+    at[behind] = std::byte(number >> 8);
+    at[behind + 1] = std::byte(number & 255);
+  };
+  put("\xff\xc0", 5, 16'000);  // height
+  put("\xff\xc0", 7, 16'000);
+  put("\xff\xdd", 4, interval);
+  return sample("restarts.jpg").with_data(std::move(data));
+}
+
+TEST(ImageMemory, OfAJpegIsNotThatOfMoreRestartsThanTheFileMayHave) {
+  const decode_image decode({.width = 8, .height = 8, .max_pixels = 1 << 28});
+  const auto many = announcing_restarts(1);
+  const auto few = decode.memory_needed(announcing_restarts(60'000));
+  EXPECT_GT(few, 0U);
+  EXPECT_LT(decode.memory_needed(many), few + 8 * many.data().size());
 }
 
 TEST(ImageMemory, OfAJpegWithTooManyPixelsIsNotTaken) {
