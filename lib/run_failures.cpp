@@ -16,13 +16,13 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   auto failure = [&](std::error_code code, std::string why) {
     auto prefix = stage.given_name() + ": ";  // in an error that is the stage's own
     if (why.starts_with(prefix)) why.erase(0, prefix.size());
-    stage.failed.fetch_add(1, std::memory_order_relaxed);
+    auto of_stage = stage.failed.fetch_add(1, std::memory_order_relaxed) + 1;
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
-    record({stage.name(), item, why, attempts, origin, epoch()});
+    auto of_run = record({stage.name(), item, why, attempts, origin, epoch()});
     bool tolerant =
         policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
     bool pass = tolerant && code != condition::device_lost;
-    bool too_many = pass && over_budget(stage, policy);
+    bool too_many = pass && (exceeds(policy.budget, of_stage, stage.in) || exceeds_budget(of_run));
     if (too_many) why += " (more failures than the budget allows)";
     if (too_many || !pass)
       return end_run({cause, code, stage.name(), std::move(item), origin, why});
@@ -41,11 +41,12 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   }
 }
 
-void run_state::record(failure_record failure) {
+std::uint64_t run_state::record(failure_record failure) {
   bool begin = false;
+  std::uint64_t number = 0;
   {
     std::lock_guard lock(mutex_);
-    ++failed_;
+    number = ++failed_;
     if (options_.on_failure || failure_log_.is_open()) {
       unreported_.push_back(failure);
       if (!room_ && unreported_.size() >= most_unreported) room_ = std::make_shared<event>();
@@ -55,7 +56,7 @@ void run_state::record(failure_record failure) {
     failures_.push_back(std::move(failure));
     if (failures_.size() > most_failures) failures_.pop_front();
   }
-  if (!begin) return;
+  if (!begin) return number;
   try {
     children_.start(report_failures());
   } catch (...) {
@@ -63,6 +64,7 @@ void run_state::record(failure_record failure) {
     reporting_ = false;
     throw;
   }
+  return number;
 }
 
 // One child at a time, so that listeners hear of one failure at a time, in their order; and a
@@ -154,10 +156,9 @@ std::exception_ptr run_state::outcome(const std::exception_ptr& failure) const {
   return std::make_exception_ptr(stage_error(first->failure, std::move(others)));
 }
 
-bool run_state::over_budget(const stage_counters& stage, const failure_policy& policy) {
+bool run_state::exceeds_budget(std::uint64_t failed) const {
   std::lock_guard lock(mutex_);
-  return exceeds(policy.budget, stage.failed, stage.in) ||
-         exceeds(options_.error_budget, failed_, items_begun());
+  return exceeds(options_.error_budget, failed, items_begun());
 }
 
 // Parts of one item are items of their own, which the stage behind them takes. What a source takes,

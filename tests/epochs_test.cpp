@@ -4,9 +4,11 @@
 #include <lade/cut.hpp>
 #include <lade/epochs.hpp>
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/state.hpp>
@@ -17,15 +19,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace lade {
 
 using namespace test;
 using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
 
 static auto shuffled(int size) {
   std::vector<int> all(static_cast<std::size_t>(size));
@@ -74,6 +80,91 @@ TEST(Epochs, OfWhichThereAreNoneAreNone) {
   epochs none(runtime, shuffled(3), 0);
   EXPECT_EQ(none.next(), nullptr);
   EXPECT_EQ(none.next(), nullptr);
+}
+
+// As many items as the epoch's size says; those of epoch 3 are 300, 301, ...
+static async_generator<int> next_of(const std::vector<int>& sizes, std::atomic<int>& opened) {
+  int epoch = opened++;
+  for (int i = 0; i < sizes[static_cast<std::size_t>(epoch)]; ++i) {
+    int item = 100 * epoch + i;
+    co_yield item;
+  }
+}
+
+TEST(Epochs, MayHaveNoItemsOrOne) {
+  runtime runtime({.threads = 2});
+  const std::vector<int> sizes{0, 1, 0, 0, 1, 3, 0};
+  for (unsigned concurrency : {1u, 4u}) {
+    std::atomic<int> opened = 0;
+    auto pairs = from([&] { return next_of(sizes, opened); }) |
+                 map([](int i) { return i; }, {.concurrency = concurrency}) | batch(2);
+    std::vector<std::vector<std::vector<int>>> seen;
+    for (auto& epoch : epochs(runtime, pairs, sizes.size())) {
+      seen.push_back(collect(epoch));
+      EXPECT_FALSE(epoch.wait_next());
+    }
+    EXPECT_THAT(seen, ElementsAre(IsEmpty(), ElementsAre(ElementsAre(100)), IsEmpty(), IsEmpty(),
+                                  ElementsAre(ElementsAre(400)),
+                                  ElementsAre(ElementsAre(500, 501), ElementsAre(502)), IsEmpty()));
+  }
+}
+
+TEST(Epochs, OfAListMayHaveNoItemsOrOne) {
+  runtime runtime({.threads = 2});
+  for (int size : {0, 1}) {
+    int number = 0;
+    for (auto& epoch : epochs(runtime, shuffled(size), 4)) {
+      EXPECT_EQ(collect(epoch), up_to(size));
+      ++number;
+    }
+    EXPECT_EQ(number, 4);
+  }
+}
+
+static async_generator<int> count_from(int first, int count, event& begun) {
+  begun.set();
+  for (int i = first; i < first + count; ++i) {
+    int item = i;
+    co_yield item;
+  }
+}
+
+static task<int> pass_when_set(event& opened, int i) {
+  co_await opened;
+  co_return i;
+}
+
+// The slow path of an epoch waits for the source of the next.
+TEST(Epochs, BehindARouteHaveTheItemsOfASlowPathAsWell) {
+  constexpr int count = 5;
+  constexpr int size = 8;  // so that all have room before the slow path
+  runtime runtime({.threads = 2});
+  std::vector<event> begun(count + 1);
+  begun[count].set();
+  int opened = 0;  // one after the other
+  auto source = from([&] {
+    auto epoch = static_cast<std::size_t>(opened++);
+    return count_from(size * static_cast<int>(epoch), size, begun[epoch]);
+  });
+  auto wait = [&](int i) {
+    return pass_when_set(begun[static_cast<std::size_t>(i / size) + 1], i);
+  };
+  auto routed =
+      source | route([](int i) { return i % 2; }, map(wait), map([](int i) { return i; }));
+  int first = 0;
+  for (auto& epoch : epochs(runtime, routed | batch(3), count)) {
+    std::vector<int> items;
+    std::vector<std::size_t> sizes;
+    for (auto& batch : epoch) {
+      items.insert(items.end(), batch.begin(), batch.end());
+      sizes.push_back(batch.size());
+    }
+    for (auto& item : items) item -= first;
+    EXPECT_EQ(sorted(items), up_to(size));
+    EXPECT_THAT(sizes, ElementsAre(3, 3, 2));
+    first += size;
+  }
+  EXPECT_EQ(first, count * size);
 }
 
 TEST(Epochs, HaveTheNextReadyBeforeTheLastIsOver) {
@@ -234,6 +325,61 @@ TEST(Epochs, GoOnAfterOneThatFails) {
   EXPECT_EQ(failed + whole, 40);
   EXPECT_GT(failed, 0);
   EXPECT_GT(whole, 0);
+}
+
+// Five items, or as many as come before a failure.
+static async_generator<int> five_or_fail(int before_failure) {
+  for (int i = 0; i < 5; ++i) {
+    if (i == before_failure) throw std::runtime_error("no disk");
+    int item = i;
+    co_yield item;
+  }
+}
+
+TEST(Epochs, GoOnAfterOneWhoseSourceFails) {
+  runtime runtime({.threads = 2});
+  const std::vector<int> before_failure{5, 3, 5, 0, 4, 5};
+  for (unsigned concurrency : {1u, 4u}) {
+    std::size_t opened = 0;  // one after the other
+    auto failing = from([&] { return five_or_fail(before_failure[opened++]); }) |
+                   map([](int i) { return i; }, {.concurrency = concurrency});
+    for (auto& epoch : epochs(runtime, failing, before_failure.size())) {
+      auto expected = before_failure[epoch.epoch()];
+      std::vector<int> given;
+      std::string failure;
+      try {
+        while (auto item = epoch.wait_next()) given.push_back(*item);
+      } catch (const stage_error& e) {
+        failure = e.what();
+      }
+      EXPECT_EQ(given, up_to(expected));
+      EXPECT_EQ(failure, expected < 5 ? "source: no disk" : "");
+      EXPECT_FALSE(epoch.wait_next());
+    }
+    EXPECT_EQ(opened, before_failure.size());
+  }
+}
+
+TEST(Epochs, AStopIsThatOfOneAlone) {
+  constexpr int size = 1000;  // more than are ever ready
+  runtime runtime({.threads = 2});
+  auto items = from(numbers{size}) | map([](int i) { return i; });
+  auto stop = [](run<int>& epoch) {
+    epoch.stop();
+    EXPECT_THAT([&] { collect(epoch); }, ThrowsMessage<error>("run: stopped"));
+    EXPECT_FALSE(epoch.wait_next());
+  };
+  epochs all(runtime, items, 5);
+  stop(*all.next());
+  auto* whole = all.next();
+  EXPECT_EQ(collect(*whole), up_to(size));
+  whole->stop();
+  auto* begun = all.next();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(begun->wait_next(), i);
+  stop(*begun);
+  EXPECT_EQ(collect(*all.next()), up_to(size));
+  EXPECT_EQ(collect(*all.next()), up_to(size));
+  EXPECT_EQ(all.next(), nullptr);
 }
 
 TEST(Epochs, HaveTheSeedOfTheStateThatTheyGoOnFrom) {

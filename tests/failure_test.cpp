@@ -21,6 +21,7 @@
 
 #include "support/coroutines.hpp"
 #include "support/pipelines.hpp"
+#include "support/relay.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -34,6 +35,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <latch>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -359,6 +361,155 @@ TEST(ErrorBudget, OfARunCountsWhatACacheGivesAgain) {
     run_options less{.error_budget = {.rate = 0.49, .probation = 70}};
     EXPECT_THAT([&] { collect(runtime, odd, less); },
                 ThrowsMessage<stage_error>(HasSubstr("odd (69)")));
+  }
+}
+
+static task<int> refuse_odd_in_turn(relay& turns, int i) {
+  co_await turns.turn_of(i);
+  co_return refuse_odd(i);
+}
+
+// What a run gives of 0, 1, 2, ... in a stage that has all in hand before the last of them ends
+// first, the one before it second and so on, and that refuses every second; and its failure.
+static std::pair<std::vector<int>, std::string> outcome_from_the_last_on(int count,
+                                                                         item_order order,
+                                                                         error_budget budget) {
+  runtime runtime({.threads = 2, .reactors = 1});
+  auto backwards = up_to(count);
+  std::ranges::reverse(backwards);
+  relay turns(backwards);
+  auto items =
+      runtime.run(from(numbers{count}) | map([&](int i) { return refuse_odd_in_turn(turns, i); },
+                                             {.concurrency = static_cast<unsigned>(count),
+                                              .order = order,
+                                              .on_error = on_error::skip,
+                                              .error_budget = budget,
+                                              .name = "odd"}));
+  std::vector<int> given;
+  try {
+    while (auto item = items.wait_next()) given.push_back(*item);
+  } catch (const stage_error& failure) {
+    return {given, failure.what()};
+  }
+  return {given, "none"};
+}
+
+static constexpr const char* last_straw = "odd (1): odd (more failures than the budget allows)";
+
+TEST(ErrorBudget, IsExceededByTheItemThatFailsLastWhicheverTheOrder) {
+  using outcome = std::pair<std::vector<int>, std::string>;
+  EXPECT_EQ(outcome_from_the_last_on(6, item_order::completion, {.count = 3}),
+            outcome({4, 2, 0}, "none"));
+  EXPECT_EQ(outcome_from_the_last_on(6, item_order::completion, {.count = 2}),
+            outcome({4, 2}, last_straw));
+  EXPECT_EQ(outcome_from_the_last_on(6, item_order::input, {.count = 3}),
+            outcome({0, 2, 4}, "none"));
+  EXPECT_EQ(outcome_from_the_last_on(6, item_order::input, {.count = 2}), outcome({0}, last_straw));
+}
+
+TEST(ErrorBudget, AsARateCountsTheItemsThatAreInHand) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    auto failure_with = [&](error_budget budget) {
+      return outcome_from_the_last_on(10, order, budget).second;
+    };
+    EXPECT_EQ(failure_with({.rate = 0.5, .probation = 1}), "none");
+    EXPECT_EQ(failure_with({.rate = 0.4, .probation = 10}), last_straw);
+    EXPECT_EQ(failure_with({.rate = 0.4, .probation = 11}), "none");
+  }
+}
+
+// Their texts take so long to copy that all have failed before the first failure is judged.
+TEST(ErrorBudget, IsExceededByOneOfTheItemsThatFailTogether) {
+  runtime runtime({.threads = 4});
+  auto expect_one = [&](error_budget of_stage, error_budget of_run) {
+    std::latch all(4);
+    auto refuse = [&](int) -> int {
+      all.arrive_and_wait();
+      throw std::runtime_error(std::string(1 << 20, 'x'));
+    };
+    auto together =
+        from(numbers{4}) |
+        map(refuse, {.concurrency = 4, .on_error = on_error::skip, .error_budget = of_stage});
+    auto items =
+        runtime.run(together, {.error_budget = of_run, .on_failure = [](const failure_record&) {}});
+    try {
+      items.wait_next();
+      ADD_FAILURE() << "no failure";
+    } catch (const stage_error& failure) {
+      EXPECT_THAT(failure.others(), SizeIs(0));
+    }
+    EXPECT_EQ(items.statistics().stages.at(1).skipped, 3u);
+  };
+  for (int round = 0; round < 5; ++round) {
+    expect_one({.count = 3}, {});
+    expect_one({}, {.count = 3});
+  }
+}
+
+static int refuse_fourth(int i) {
+  if (i % 4 == 0) throw std::runtime_error("fourth");
+  return i;
+}
+
+// Of 40 items 20 fail in the first stage and 10 in the second.
+static pipeline<int> odd_and_fourth(unsigned concurrency, item_order order, error_budget odd,
+                                    error_budget fourth) {
+  map_options options{
+      .concurrency = concurrency, .order = order, .on_error = on_error::skip, .error_budget = odd};
+  options.name = "odd";
+  auto first = map(refuse_odd, options);
+  options.error_budget = fourth;
+  options.name = "fourth";
+  return from(numbers{40}) | first | map(refuse_fourth, options);
+}
+
+static constexpr std::pair<unsigned, item_order> ways_to_work[] = {
+    {1, item_order::input}, {4, item_order::input}, {4, item_order::completion}};
+
+TEST(ErrorBudget, OfAStageCountsItsOwnFailuresAlone) {
+  runtime runtime({.threads = 4});
+  for (auto [concurrency, order] : ways_to_work) {
+    auto made = [&](error_budget odd, error_budget fourth) {
+      return odd_and_fourth(concurrency, order, odd, fourth);
+    };
+    auto exceeded_by = [&](const char* stage, const pipeline<int>& what) {
+      EXPECT_THAT([&] { collect(runtime, what); },
+                  ThrowsMessage<stage_error>(testing::AllOf(
+                      StartsWith(stage), HasSubstr("more failures than the budget allows"))));
+    };
+    EXPECT_THAT(collect(runtime, made({.count = 20}, {.count = 10})), SizeIs(10));
+    exceeded_by("odd (", made({.count = 19}, {.count = 10}));
+    exceeded_by("fourth (", made({.count = 20}, {.count = 9}));
+    EXPECT_THAT(
+        collect(runtime, made({.rate = 0.5, .probation = 40}, {.rate = 0.5, .probation = 20})),
+        SizeIs(10));
+    exceeded_by("odd (", made({.rate = 0.49, .probation = 40}, {}));
+    exceeded_by("fourth (", made({}, {.rate = 0.49, .probation = 10}));
+  }
+}
+
+TEST(ErrorBudget, OfARunCountsTheFailuresOfAllStages) {
+  runtime runtime({.threads = 4});
+  for (auto [concurrency, order] : ways_to_work) {
+    auto items = odd_and_fourth(concurrency, order, {}, {});
+    EXPECT_THAT(collect(runtime, items, {.error_budget = {.count = 30}}), SizeIs(10));
+    EXPECT_THAT([&] { collect(runtime, items, {.error_budget = {.count = 29}}); },
+                ThrowsMessage<stage_error>(HasSubstr("more failures than the budget allows")));
+  }
+}
+
+TEST(ErrorBudget, BeginsAnewInEveryRunOfAPipeline) {
+  runtime runtime({.threads = 4});
+  for (auto [concurrency, order] : ways_to_work) {
+    auto items = odd_and_fourth(concurrency, order, {.count = 20}, {.rate = 0.5, .probation = 20});
+    run_options options{.error_budget = {.count = 30}};
+    auto first = runtime.run(items, options);
+    auto beside_it = runtime.run(items, options);
+    for (auto* each : {&first, &beside_it}) {
+      EXPECT_THAT(collect(*each), SizeIs(10));
+      EXPECT_THAT(each->failures(), SizeIs(30));
+    }
+    EXPECT_THAT(collect(runtime, items, options), SizeIs(10));
   }
 }
 

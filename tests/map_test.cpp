@@ -12,6 +12,7 @@
 #include <lade/sleep.hpp>
 
 #include "support/pipelines.hpp"
+#include "support/relay.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,6 +67,34 @@ TEST(Map, KeepsTheOrderOfItsInputWhateverTheDelaysFailuresAndSkips) {
       auto failures = items.failures();
       ASSERT_EQ(failures.size(), 400 - kept.size());
       for (auto& failure : failures) EXPECT_EQ(failure.what, "bad");
+    }
+}
+
+static task<int> end_in_turn(test::relay& turns, int i, bool fails) {
+  co_await turns.turn_of(i);
+  if (fails) throw std::runtime_error("bad");
+  co_return i;
+}
+
+TEST(Map, OfTasksKeepsTheOrderOfItsInputWhicheverEndFirstOrFail) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  constexpr int count = 240;
+  runtime runtime({.threads = 2, .reactors = 1});
+  auto fails = [seed](int i) { return random(seed, i).below(4) == 0; };
+  std::vector<int> kept;
+  for (int i = 0; i < count; ++i)
+    if (!fails(i)) kept.push_back(i);
+  for (unsigned concurrency : {1u, 4u, 16u})
+    for (unsigned buffer : {0u, 1u, 30u}) {
+      test::relay turns(test::mixed_in_groups(count, static_cast<int>(concurrency),
+                                              random(seed, concurrency, buffer)));
+      auto mixed = [&](int i) { return end_in_turn(turns, i, fails(i)); };
+      auto items = runtime.run(
+          from(numbers{count}) |
+          map(mixed, {.concurrency = concurrency, .buffer = buffer, .on_error = on_error::skip}));
+      ASSERT_EQ(collect(items), kept) << concurrency << " at a time, buffer " << buffer;
+      ASSERT_EQ(items.failures().size(), count - kept.size());
     }
 }
 
@@ -488,6 +517,18 @@ TEST(Map, SharesAPoolWithOtherStagesAndRuns) {
     EXPECT_EQ(first.wait_next(), i + 2);
     EXPECT_EQ(second.wait_next(), i + 2);
   }
+}
+
+TEST(Map, ARunThatNobodyTakesFromLeavesASharedPoolToOthers) {
+  runtime runtime({.threads = 2});
+  thread_pool shared({.threads = 1});
+  std::atomic<int> called = 0;
+  auto count = [&](int i) { return ++called, i; };
+  auto left = runtime.run(from(numbers{-1}) | map(count, {.pool = &shared}));
+  test::wait_until([&] { return called > 0; });
+  auto taken = runtime.run(from(numbers{500}) | map([](int i) { return i; }, {.pool = &shared}));
+  EXPECT_EQ(collect(taken), test::up_to(500));
+  EXPECT_EQ(left.wait_next(), 0);
 }
 
 static task<int> give_task(int i) { co_return i; }

@@ -202,6 +202,61 @@ TEST(Merge, SaysThatItWasStopped) {
   }
 }
 
+constexpr merge_order merge_orders[] = {merge_order::turns, merge_order::weighted,
+                                        merge_order::arrival};
+
+// 0, 1, 2, ... and 1,000,000, 1,000,001, ... without an end.
+static pipeline<int> two_without_end(merge_order order) {
+  return merge(inputs{run_of(0, -1), run_of(1'000'000, -1) | prefetch(2)},
+               {.order = order, .weights = {1, 2}});
+}
+
+// As many items, and of each input the first ones in their order.
+static void expect_of_two_without_end(const std::vector<int>& items, std::size_t count) {
+  EXPECT_EQ(items.size(), count);
+  int next[] = {0, 1'000'000};
+  for (int item : items) ASSERT_EQ(item, next[item >= 1'000'000]++);
+}
+
+TEST(Merge, OfInputsWithoutAnEndEndsBehindATake) {
+  runtime runtime({.threads = 3});
+  for (auto order : merge_orders)
+    for (std::size_t count : {0u, 1u, 2u, 7u, 100u})
+      expect_of_two_without_end(collect(runtime, two_without_end(order) | take(count)), count);
+}
+
+TEST(Merge, OfAnInputThatSleepsEndsBehindATakeOfTheOthers) {
+  runtime runtime({.threads = 2});
+  auto asleep = from(numbers{1}) | map([](int) -> task<int> {
+                  co_await sleep(10min);
+                  co_return 0;
+                });
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    std::size_t count = order == merge_order::turns ? 1 : 50;
+    auto merged = merge(inputs{run_of(0, -1), asleep}, {.order = order});
+    EXPECT_EQ(collect(runtime, merged | take(count)), up_to(static_cast<int>(count)));
+  }
+}
+
+TEST(Merge, ThatIsStoppedGivesWhatWasReadyAndNothingTwice) {
+  runtime runtime({.threads = 3});
+  for (auto order : merge_orders)
+    for (std::size_t count : {0u, 1u, 7u, 100u}) {
+      auto items = runtime.run(two_without_end(order));
+      std::vector<int> taken;
+      while (taken.size() < count) taken.push_back(items.wait_next().value());
+      items.stop();
+      EXPECT_THAT(
+          [&] {
+            while (auto item = items.wait_next()) taken.push_back(*item);
+          },
+          ThrowsMessage<error>("run: stopped"));
+      expect_of_two_without_end(taken, taken.size());
+      EXPECT_FALSE(items.wait_next());
+      EXPECT_THAT(items.failures(), IsEmpty());
+    }
+}
+
 static async_generator<std::string> origins(async_generator<int> in) {
   while (auto* item = co_await in.next()) {
     auto positions = std::to_string(*item) + " of " + to_string(in.origin());

@@ -7,6 +7,7 @@
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>
 #include <lade/run.hpp>
@@ -40,7 +41,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 using testing::ThrowsMessage;
+using testing::UnorderedElementsAre;
 using ints = std::vector<int>;
 
 static int parity(int i) { return i % 2; }
@@ -140,6 +143,75 @@ TEST(Route, APathMayDropItemsAndMakeMore) {
   EXPECT_THAT(sorted(items), ElementsAre(1, 1, 2, 4, 4, 5));
 }
 
+TEST(Route, PathsMayMakeBatchesOfTheirOwnSizes) {
+  runtime runtime({.threads = 3});
+  auto batches = from(numbers{11}) | route(parity, batch(4), batch({.size = 2, .drop_last = true}));
+  for (int round = 0; round < 20; ++round)
+    EXPECT_THAT(collect(runtime, batches),
+                UnorderedElementsAre(ints{0, 2, 4, 6}, ints{8, 10}, ints{1, 3}, ints{5, 7}));
+}
+
+TEST(Route, TakesTheItemsOfAMerge) {
+  runtime runtime({.threads = 3});
+  auto add = [](int first) { return map([first](int i) { return first + i; }); };
+  std::vector<pipeline<int>> inputs{from(numbers{300}) | add(0), from(numbers{200}) | add(300),
+                                    from(numbers{0}), from(numbers{100}) | add(500)};
+  for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
+    auto merged = merge(inputs, {.order = order, .weights = {3, 2, 1, 1}});
+    auto items = collect(runtime, merged | route(by_three, map(itself), chain(), prefetch(2)));
+    EXPECT_EQ(sorted(items), up_to(600));
+    int last[3][3] = {};  // of each path and input
+    for (int i : items) {
+      auto& before = last[by_three(i)][i < 300 ? 0 : i < 500 ? 1 : 2];
+      ASSERT_LE(before, i);
+      before = i;
+    }
+  }
+}
+
+static int second(int) { return 1; }
+
+TEST(Route, AllItemsMayGoDownOnePathAlsoWhereItsBufferIsFull) {
+  runtime runtime({.threads = 4});
+  for (unsigned concurrency : {1u, 2u})
+    for (unsigned buffer : {1u, 16u}) {
+      std::atomic<int> taken = 0;
+      auto count = [&](int i) { return ++taken, i; };
+      auto when_full = [&, room = static_cast<int>(buffer) + 1](int i) {
+        wait_until([&] { return taken >= room; });
+        return i;
+      };
+      auto items = from(numbers{100}) | map(count, {.concurrency = 1}) |
+                   route(second, {.buffer = buffer}, map(negative),
+                         map(when_full, {.concurrency = concurrency}));
+      EXPECT_EQ(collect(runtime, items), up_to(100));
+    }
+}
+
+TEST(Route, AllItemsMayGoDownAPathThatFailsWhileItsBufferIsFull) {
+  runtime runtime({.threads = 4});
+  for (unsigned concurrency : {1u, 2u})
+    for (unsigned buffer : {1u, 16u}) {
+      std::atomic<int> taken = 0;
+      auto count = [&](int i) { return ++taken, i; };
+      auto refuse_when_full = [&, room = static_cast<int>(buffer) + 1](int i) {
+        wait_until([&] { return taken >= room; });
+        return refuse(i);
+      };
+      auto failing = [&](int end) {
+        return from(numbers{end}) | map(count, {.concurrency = 1}) |
+               route(second, {.buffer = buffer}, map(itself),
+                     map(refuse_when_full, {.concurrency = concurrency, .name = "refuse"}));
+      };
+      EXPECT_THAT([&] { collect(runtime, failing(-1)); },
+                  ThrowsMessage<stage_error>(StartsWith("refuse (0): bad 0")));
+      taken = 0;
+      auto items = runtime.run(failing(100), {.on_error = on_error::skip});
+      EXPECT_THAT(collect(items), IsEmpty());
+      EXPECT_THAT(items.failures(), SizeIs(100));
+    }
+}
+
 TEST(Route, TakesItemsThatCannotBeCopied) {
   runtime runtime({.threads = 2});
   using owned = std::unique_ptr<int>;
@@ -224,6 +296,22 @@ TEST(Route, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
         ThrowsMessage<stage_error>("refuse (100): bad 100"));
     EXPECT_EQ(sorted(all), up_to(100));
     EXPECT_THAT(items.failures(), SizeIs(1));
+  }
+}
+
+TEST(Route, BatchesOfPathsComeBeforeAFailureOfTheSourceThoughTheyAreNotFull) {
+  runtime runtime({.threads = 3});
+  for (int round = 0; round < 50; ++round) {
+    auto failing = from(numbers{-1}) | map([](int i) { return i < 7 ? i : refuse(i); },
+                                           {.concurrency = 1, .name = "refuse"});
+    auto items = runtime.run(failing | route(parity, batch(3), batch(2)));
+    std::vector<ints> all;
+    EXPECT_THAT(
+        [&] {
+          while (auto item = items.wait_next()) all.push_back(*item);
+        },
+        ThrowsMessage<stage_error>("refuse (7): bad 7"));
+    EXPECT_THAT(all, UnorderedElementsAre(ints{0, 2, 4}, ints{6}, ints{1, 3}, ints{5}));
   }
 }
 

@@ -25,6 +25,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -52,6 +54,49 @@ TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
   int expected = 0;
   for (auto& item : runtime.run(doubled)) EXPECT_EQ(item, 2 * expected++);
   EXPECT_EQ(expected, 100);
+}
+
+// Takes as many items as a loop gives, or fewer.
+static void take_in_a_loop(run<int>& items, std::uint64_t most, std::vector<int>& taken) {
+  for (auto& item : items) {
+    taken.push_back(item);
+    if (--most == 0) break;
+  }
+}
+
+TEST(Run, LoopsThatAreLeftTakeEveryItemOnceBetweenThem) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  runtime runtime({.threads = 3});
+  for (unsigned concurrency : {1u, 4u}) {
+    auto items =
+        runtime.run(from(up_to(500)) | map([](int i) { return i; }, {.concurrency = concurrency}));
+    std::vector<int> taken;
+    std::size_t before = 0;
+    do {
+      before = taken.size();
+      take_in_a_loop(items, 1 + draw.below(40), taken);
+      EXPECT_EQ(items.statistics().delivered, taken.size());
+      if (auto item = draw.below(3) ? std::nullopt : items.wait_next()) taken.push_back(*item);
+    } while (taken.size() > before);
+    EXPECT_EQ(taken, up_to(500));
+    EXPECT_FALSE(items.wait_next());
+  }
+}
+
+TEST(Run, ALoopBehindOneThatWasLeftEndsWithTheFailure) {
+  runtime runtime({.threads = 2});
+  auto refuse = [](int i) { return i < 6 ? i : throw std::runtime_error("no"); };
+  auto items = runtime.run(from(up_to(9)) | map(refuse, {.concurrency = 2}));
+  std::vector<int> taken;
+  take_in_a_loop(items, 2, taken);
+  take_in_a_loop(items, 3, taken);
+  EXPECT_THAT([&] { take_in_a_loop(items, 9, taken); },
+              ThrowsMessage<stage_error>(HasSubstr("map (6): no")));
+  EXPECT_EQ(taken, up_to(6));
+  take_in_a_loop(items, 9, taken);
+  EXPECT_EQ(taken, up_to(6));
 }
 
 TEST(Run, StaysAtItsEnd) {

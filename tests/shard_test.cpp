@@ -1,4 +1,5 @@
 #include <lade/cut.hpp>
+#include <lade/epochs.hpp>
 #include <lade/from.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
@@ -59,6 +60,41 @@ TEST(Shard, OfAStreamIsThatOfAList) {
                     collect(runtime, from(list) | shard(options)))
               << items << " items, rank " << rank << " of " << world;
         }
+}
+
+static std::vector<int> sorted_parts(const std::vector<std::vector<int>>& parts) {
+  std::vector<int> all;
+  for (auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return test::sorted(all);
+}
+
+// What each of the ranks takes in epoch after epoch.
+static std::vector<std::vector<std::vector<int>>> epochs_of_ranks(runtime& where,
+                                                                  const pipeline<int>& shuffled,
+                                                                  std::uint64_t world,
+                                                                  std::uint64_t count) {
+  std::vector<std::vector<std::vector<int>>> parts(count);
+  for (std::uint64_t rank = 0; rank < world; ++rank) {
+    auto mine = shuffled | shard({.rank = rank, .world = world, .remainder = remainder::uneven});
+    for (auto& epoch : epochs(where, mine, count)) parts[epoch.epoch()].push_back(collect(epoch));
+  }
+  return parts;
+}
+
+TEST(Shard, BehindAShuffleDealsAllItemsAnewInEveryEpoch) {
+  runtime runtime({.threads = 2});
+  auto list = from(test::up_to(103)) | shuffle({.seed = 3});
+  auto stream = from(numbers{103}) | shuffle({.seed = 3, .window = 20});
+  for (auto& shuffled : {list, stream})
+    for (std::uint64_t world : {1u, 2u, 3u, 8u}) {
+      auto parts = epochs_of_ranks(runtime, shuffled, world, 5);
+      for (std::size_t epoch = 0; epoch < 5; ++epoch) {
+        ASSERT_EQ(sorted_parts(parts[epoch]), test::up_to(103)) << "epoch " << epoch;
+        for (auto& part : parts[epoch]) EXPECT_GE(part.size(), 103 / world);
+        for (std::size_t before = 0; before < epoch; ++before)
+          EXPECT_NE(parts[epoch][0], parts[before][0]) << world << " ranks";
+      }
+    }
 }
 
 static std::size_t size_of_shard(std::size_t items, std::uint64_t rank, std::uint64_t world,

@@ -91,6 +91,25 @@ TEST(ThreadPool, RunsJobsInTheOrderOfTheirArrival) {
   EXPECT_EQ(order, expected);
 }
 
+TEST(ThreadPool, RunsJobsInTheOrderOfTheirArrivalHoweverNearTheyAre) {
+  std::vector<int> order;
+  std::vector<numbered_job> jobs;
+  for (int i = 0; i < 100; ++i) jobs.push_back({order, i});
+  {
+    thread_pool pool({.threads = 1});
+    roadblock block(pool);
+    for (auto& each : jobs) {
+      auto job = each.job();
+      job.distance = static_cast<unsigned>(each.number * 7 % 5);
+      pool.post(job);
+    }
+    block.lift();
+  }  // runs what has been posted
+  std::vector<int> expected;
+  for (int i = 0; i < 100; ++i) expected.push_back(i);
+  EXPECT_EQ(order, expected);
+}
+
 TEST(ThreadPool, TellsWhetherTheNextJobIsNearer) {
   std::vector<int> order;
   numbered_job near{order, 0};

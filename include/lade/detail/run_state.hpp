@@ -197,15 +197,17 @@ class run_state {
   // Needs the executor until the children have ended.
   void use(executor& home);
 
-  // Records a failure. The log is written and on_failure called on the CPU pool, so neither a slow
-  // disk nor a blocking listener delays the thread on which the item failed.
-  void record(failure_record failure);
+  // Records a failure and returns its number, from 1 on. The log is written and on_failure called
+  // on the CPU pool, so neither a slow disk nor a blocking listener delays the thread on which the
+  // item failed.
+  std::uint64_t record(failure_record failure);
   task<> report_failures();
   std::optional<failure_record> next_unreported();
   void report(const failure_record& failure) noexcept;
   bool has_ended_by(const std::exception_ptr& failure) const;
   std::exception_ptr end_run(stage_error failure);
-  bool over_budget(const stage_counters& stage, const failure_policy& policy);
+  // Whether the failure of this number exceeds the run's budget, whatever has failed after it.
+  bool exceeds_budget(std::uint64_t failed) const;
   std::uint64_t items_begun() const noexcept;  // with the mutex held
 
   lade::runtime& runtime_;
