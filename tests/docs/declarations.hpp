@@ -363,3 +363,9 @@ inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& images, const lade::tensor& labels);
 void display(const lade::tensor& image, const lade::cuda::stream& on);
 }  // namespace page_23_jpegs_on_gpus
+
+namespace page_26_coming_from_other_loaders {
+inline lade::state saved;
+std::vector<int> encode(const std::string& text);
+void train(const lade::tensor& images, const lade::tensor& labels);
+}  // namespace page_26_coming_from_other_loaders
