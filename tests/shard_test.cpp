@@ -75,7 +75,7 @@ static std::vector<std::vector<std::vector<int>>> epochs_of_ranks(runtime& where
                                                                   std::uint64_t count) {
   std::vector<std::vector<std::vector<int>>> parts(count);
   for (std::uint64_t rank = 0; rank < world; ++rank) {
-    auto mine = shuffled | shard({.rank = rank, .world = world, .remainder = remainder::uneven});
+    auto mine = shuffled | shard({.rank = rank, .world = world, .remainder = remainder::keep});
     for (auto& epoch : epochs(where, mine, count)) parts[epoch.epoch()].push_back(collect(epoch));
   }
   return parts;
