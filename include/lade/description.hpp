@@ -38,10 +38,13 @@ struct stage_description {
   lade::cardinality cardinality = lade::cardinality::one;
   stage_executor executor = stage_executor::in_place;
 
-  // Its options, but for those that have their default.
+  // Options that say what it does and how much it works on at a time, by their names; of `from`,
+  // "order" and "shard" for each stage that orders its list. Not all: those for failures, limits of
+  // time, memory and fields are left out, and most that have their default.
   std::vector<std::pair<std::string, std::string>> options;
 
-  // How many items it yields in an epoch, if that is known and no item fails and is dropped.
+  // How many items it yields in an epoch, if no item fails and is dropped. Nothing if only a run can
+  // tell.
   std::optional<std::uint64_t> size;
 };
 

@@ -6,7 +6,6 @@
 #include <lade/detail/counted.hpp>
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +18,7 @@ using node_ptr = counted_ptr<const node_base>;
 
 // Of one node. Made by one of the static functions and completed by the others:
 //
-//   node_facts::behind(in, "batch").in_groups(size, drop_last).with("size", size)
+//   node_facts::behind(in, "map", name).on(stage_executor::cpu_pool).with("buffer", buffer)
 //
 // Immutable once the node has it.
 class node_facts {
@@ -46,13 +45,13 @@ class node_facts {
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
 
-  // An option that has not its default.
+  // Adds an option; see stage_description::options.
   node_facts with(std::string option, std::string_view value) &&;
   node_facts with(std::string option, std::uint64_t value) &&;
   node_facts with_flag(std::string option, bool value) &&;  // left out if false
 
-  // The how manyth node of its pipeline it is, counted along its longest input and the paths
-  // beside it: no two nodes that draw random numbers have the same.
+  // Its place in its pipeline, from 1 on, counted along its longest input; the paths of a split are
+  // counted one after the other. A part of the keys of its random numbers.
   std::uint64_t number() const noexcept { return number_; }
   const std::optional<std::uint64_t>& size() const noexcept { return stage_.size; }
 

@@ -63,7 +63,7 @@ class slot_ring {
   std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
 
-  // For a worker: the how manyth slot that was filled is one that it has.
+  // For a worker: the place of a slot that it has in the order in which slots were filled.
   std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
 
   // For a worker: a slot that take_more() gave and that it cannot work on now. It goes before those
