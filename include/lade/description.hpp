@@ -43,8 +43,8 @@ struct stage_description {
   // time, memory and fields are left out, and most that have their default.
   std::vector<std::pair<std::string, std::string>> options;
 
-  // How many items it yields in an epoch, if no item fails and is dropped. Nothing if only a run can
-  // tell.
+  // How many items it yields in an epoch, if no item fails and is dropped. Nothing if only a run
+  // can tell.
   std::optional<std::uint64_t> size;
 };
 

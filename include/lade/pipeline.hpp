@@ -50,9 +50,9 @@ class pipeline {
   pipeline_description describe() const { return detail::describe(*last()); }
 
   // How many items a run of one epoch yields, if no item fails and is dropped: the steps of a
-  // trainer, for the rank of a shard too. Nothing if only a run can tell: behind sources that are
-  // no lists, filters, functions of optionals, flat_map, routes, and whatever makes groups by their
-  // content.
+  // trainer, for the rank of a shard too. Nothing if only a run can tell: behind listings and
+  // streams, filters, functions of optionals, flat_map, unbatch, routes, weighted merges, windows,
+  // coroutines of the user, and stages that make groups by what is in the items.
   std::optional<std::uint64_t> size() const { return last()->facts().size(); }
 
   // For stages: the live generator of one run.
