@@ -3,9 +3,9 @@
 #include "transfers.hpp"
 
 #include <lade/cuda/to_device.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/error.hpp>
 #include <lade/stats.hpp>
 #include <lade/trace.hpp>

@@ -3,9 +3,9 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/cuda/to_host.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/error.hpp>
 
 #include <exception>

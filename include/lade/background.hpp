@@ -4,10 +4,10 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/context.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/node.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 

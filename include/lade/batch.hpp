@@ -4,11 +4,11 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent_core.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/concurrent_core.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>

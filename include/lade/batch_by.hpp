@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/in_place_calls.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/in_place_calls.hpp>
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 

@@ -5,8 +5,8 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
 #include <lade/buffer.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>

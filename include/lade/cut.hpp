@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/pipeline.hpp>
 
 #include <algorithm>

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/in_place_calls.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
-#include <lade/detail/spreading.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/detail/stages/spreading.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/pipeline.hpp>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/index.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/progress.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/progress.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/held.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>

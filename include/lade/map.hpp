@@ -4,12 +4,12 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/in_place_calls.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/concurrent.hpp>
+#include <lade/detail/stages/in_place_calls.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/thread_pool.hpp>

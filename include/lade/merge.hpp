@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/arrivals.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/arrivals.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>

@@ -5,10 +5,10 @@
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/stacked_fields.hpp>
+#include <lade/detail/data/stacked_fields.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>

@@ -4,10 +4,10 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/description.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/index.hpp>
-#include <lade/detail/node.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 
 #include <concepts>
 #include <cstdint>

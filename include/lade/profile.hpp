@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/profiler.hpp>
+#include <lade/detail/observability/profiler.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
 #include <lade/runtime.hpp>

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/arrivals.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
-#include <lade/detail/split.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/arrivals.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>

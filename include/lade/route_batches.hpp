@@ -4,12 +4,12 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/lanes.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/split.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/lanes.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>

@@ -5,9 +5,9 @@
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
 #include <lade/channel.hpp>
-#include <lade/detail/observer.hpp>
-#include <lade/detail/profiler.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/observability/observer.hpp>
+#include <lade/detail/observability/profiler.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
 #include <lade/runtime.hpp>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/context.hpp>
-#include <lade/detail/mutex.hpp>
-#include <lade/detail/path_place.hpp>
-#include <lade/detail/promise.hpp>
-#include <lade/detail/waiter.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
+#include <lade/detail/pipeline/path_place.hpp>
 #include <lade/task.hpp>
 
 #include <condition_variable>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/items.hpp>
+#include <lade/detail/pipeline/items.hpp>
 #include <lade/pipeline.hpp>
 
 #include <concepts>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/held.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/lanes.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/split.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/lanes.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/merge.hpp>

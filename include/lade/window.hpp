@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/pipeline.hpp>
 
 #include <concepts>

@@ -1,7 +1,7 @@
 #include <lade/io/formats/from_shards.hpp>
 
-#include <lade/detail/owner.hpp>
-#include <lade/detail/spreading.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/stages/spreading.hpp>
 
 #include "shard_reading.hpp"
 

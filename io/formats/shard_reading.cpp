@@ -1,6 +1,6 @@
 #include "shard_reading.hpp"
 
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/random.hpp>
 #include <lade/this_context.hpp>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/index.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/formats/from_shards.hpp>
