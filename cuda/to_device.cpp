@@ -19,7 +19,7 @@
 
 namespace lade::cuda {
 
-using lade::detail::opening;
+using lade::detail::open_context;
 using lade::detail::shared_const;
 
 detail::to_device_settings::to_device_settings(const to_device_options& options)
@@ -125,7 +125,7 @@ class queue_level {
 // The function of the stage, in one run.
 class detail::device_copies {
  public:
-  device_copies(shared_const<to_device_settings> settings, const opening& run,
+  device_copies(shared_const<to_device_settings> settings, const open_context& run,
                 const lade::detail::stage_counters& stage)
       : settings_(std::move(settings)),
         run_(run.run),
@@ -224,26 +224,29 @@ class detail::device_copies {
 
 static async_generator<device_batch> open_to_device(
     const pipeline<sample_batch>& in, const shared_const<detail::to_device_settings>& settings,
-    const opening& run) {
+    const open_context& run) {
   auto& counters = run.add_stage(settings->name());
   auto begin = [&] { return detail::device_copies(settings, run, counters); };
   shared_const function(lade::detail::begin_with(begin, run, counters));
   auto& host_memory = function->host_memory();
+  run.at->batch_memory = &host_memory;
   lade::detail::concurrent_options staff{.slots = settings->options().buffers,
                                          .workers = 1,
                                          .memory = &host_memory,
                                          .policy = {.finally = on_error::fail}};
   return lade::detail::open_concurrent<device_batch>(
-      in, run.batching_in(host_memory), settings->name(), staff,
-      lade::detail::function_for<sample_batch>(function));
+      in, run, settings->name(), staff, lade::detail::function_for<sample_batch>(function));
 }
 
 pipeline<device_batch> to_device_stage::attach(const pipeline<sample_batch>& in) const {
   return lade::detail::make_pipeline<device_batch>(
       lade::detail::node_facts::behind(in.last(), "to_device", settings_->name())
           .on(stage_executor::cpu_pool)
+          .wanting_batches()
           .with("buffers", settings_->options().buffers),
-      [in, settings = settings_](const opening& run) { return open_to_device(in, settings, run); });
+      [in, settings = settings_](const open_context& run) {
+        return open_to_device(in, settings, run);
+      });
 }
 
 }  // namespace lade::cuda

@@ -121,7 +121,7 @@ static async_generator<sample_batch> open_to_host(const pipeline<device_batch>& 
                                                   const std::string& name,
                                                   const to_host_options& options,
                                                   const std::shared_ptr<memory_resource>& memory,
-                                                  const lade::detail::opening& run) {
+                                                  const lade::detail::open_context& run) {
   lade::detail::shared_const function(host_copies(run.run->runtime(), memory));
   lade::detail::concurrent_options staff{.slots = options.buffers,
                                          .workers = options.buffers,
@@ -136,7 +136,7 @@ pipeline<sample_batch> to_host_stage::attach(const pipeline<device_batch>& in) c
       lade::detail::node_facts::behind(in.last(), "to_host", name_)
           .on(stage_executor::reactor)
           .with("buffers", options_.buffers),
-      [in, self = *this](const lade::detail::opening& run) {
+      [in, self = *this](const lade::detail::open_context& run) {
         return open_to_host(in, self.name_, self.options_, self.memory_, run);
       });
 }

@@ -84,8 +84,9 @@ set(lade_core_sources
   lib/pipeline/lineage.cpp
   lib/pipeline/merged_state.cpp
   lib/pipeline/node_facts.cpp
-  lib/pipeline/opening.cpp
+  lib/pipeline/open_context.cpp
   lib/pipeline/pipeline.cpp
+  lib/pipeline/plan.cpp
   lib/pipeline/progress.cpp
   lib/pipeline/run.cpp
   lib/pipeline/run_failures.cpp

@@ -42,7 +42,7 @@ class background_node final : public node<T> {
         work_(std::move(work)),
         name_(std::move(name)) {}
 
-  async_generator<T> open(const opening& run) const override {
+  async_generator<T> open(const open_context& run) const override {
     if (run.run->begins_background(&*work_)) start_background(*run.run, name_, (*work_)());
     return async_generator<T>(before_->open_in(run));
   }

@@ -140,7 +140,7 @@ class mapping final : public node<Out> {
     settings_->require_fit<In, Out>(!computes);
   }
 
-  async_generator<Out> open(const opening& run) const override {
+  async_generator<Out> open(const open_context& run) const override {
     if constexpr (computes)
       if (settings_->is_in_place(run.run->options())) return open_in_place(run);
     auto staff = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
@@ -148,16 +148,17 @@ class mapping final : public node<Out> {
   }
 
  private:
-  async_generator<Out> open_in_place(const opening& run) const {
+  async_generator<Out> open_in_place(const open_context& run) const {
     auto& counters = run.add_stage(settings_->name());
-    if (function_->draws_random) run.depends_on_epoch(settings_->name(), run.seed);
+    if (function_->draws_random) run.depends_on_epoch(settings_->name(), run.pass->seed);
     in_place_calls calls(run, counters);
-    auto in = in_.open(before_stage_of(settings_->order(), run));
+    auto in = in_.open(run);
     return each(counted_ptr(this), std::move(in), run, counters, std::move(calls));
   }
 
   static async_generator<Out> each(counted_ptr<const mapping> self, async_generator<In> in,
-                                   opening run, stage_counters& counters, in_place_calls calls) {
+                                   open_context run, stage_counters& counters,
+                                   in_place_calls calls) {
     identify identity;
     stage_random draws(run, self->facts().number());
     auto pool = self->settings_->memory_of(run.run->runtime());
@@ -187,7 +188,7 @@ class mapping final : public node<Out> {
 
   // Leaves `out` empty for an item that is dropped.
   void call(Calls& worker, In& item, const item_random& draw, std::optional<Out>& out,
-            const kept_name<In>& name, const lineage& origin, const opening& run,
+            const kept_name<In>& name, const lineage& origin, const open_context& run,
             stage_counters& counters, in_place_calls& calls) const {
     std::exception_ptr failure;
     hooked_call visit(*run.run, counters, name, origin);
@@ -207,7 +208,7 @@ class mapping final : public node<Out> {
   // For a catch block: puts the substitute for the result into `out`, if there is one, and returns
   // what ends the run, if anything. A substitute that cannot be copied does.
   std::exception_ptr failed(std::optional<Out>& out, const kept_name<In>& name,
-                            const lineage& origin, const opening& run,
+                            const lineage& origin, const open_context& run,
                             stage_counters& counters) const {
     try {
       substitute(out, settings_->substitute());
@@ -217,7 +218,7 @@ class mapping final : public node<Out> {
     return run.failure(counters, settings_->policy(), name.text(), origin);
   }
 
-  std::unique_ptr<Calls> begin_worker(const opening& run, stage_counters& counters) const {
+  std::unique_ptr<Calls> begin_worker(const open_context& run, stage_counters& counters) const {
     try {
       return function_->begin();
     } catch (...) {

@@ -107,7 +107,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
 }
 
 template <class T>
-async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const opening& run,
+async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const open_context& run,
                                   stage_counters& counters, merge_end end) {
   auto ends_after =
       end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
@@ -115,16 +115,15 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   merged->count_for(counters);
   auto until = run.until(merged->stop_token()).taken_by(merged->wanted());
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    merged->start(counted_in(inputs[i].open(until.branch(i, inputs.size())), counters.in));
+    merged->start(counted_in(inputs[i].open(until.branch(i)), counters.in));
   return counted_out(arrivals<T>::deliver(std::move(merged)), counters);
 }
 
 template <class T>
 std::vector<async_generator<T>> open_all(const std::vector<pipeline<T>>& inputs,
-                                         const opening& run) {
+                                         const open_context& run) {
   std::vector<async_generator<T>> opened;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    opened.push_back(inputs[i].open(run.branch(i, inputs.size())));
+  for (std::size_t i = 0; i < inputs.size(); ++i) opened.push_back(inputs[i].open(run.branch(i)));
   return opened;
 }
 
@@ -169,11 +168,11 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
 
 // The live generators of several pipelines, for the stage that takes their items.
 template <class... In, std::size_t... I>
-std::tuple<async_generator<In>...> open_each(const opening& run, stage_counters& counters,
+std::tuple<async_generator<In>...> open_each(const open_context& run, stage_counters& counters,
                                              const std::shared_ptr<lineage_check>& check,
                                              std::index_sequence<I...>,
                                              const pipeline<In>&... inputs) {
-  return {recorded(inputs.open(run.branch(I, sizeof...(In))), counters.in, check)...};
+  return {recorded(inputs.open(run.branch(I)), counters.in, check)...};
 }
 
 }  // namespace detail
@@ -189,12 +188,14 @@ auto combine(F coroutine, const through_options& options, const pipeline<In>&...
   detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options.lineage);
   return detail::make_pipeline<out>(
       detail::node_facts::behind_all(detail::nodes_of(inputs...), "combine", custom.name())
-          .yielding(cardinality::custom),
-      [coroutine = std::move(coroutine), custom, inputs...](const detail::opening& run) {
+          .yielding(cardinality::custom)
+          .following(options.lineage, custom.name())
+          .pairing(),
+      [coroutine = std::move(coroutine), custom, inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage(custom.name(), sizeof...(In));
         auto check = custom.check();
-        auto opened = detail::open_each(custom.before(run).pairing(), counters, check,
-                                        std::index_sequence_for<In...>(), inputs...);
+        auto opened =
+            detail::open_each(run, counters, check, std::index_sequence_for<In...>(), inputs...);
         auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
         auto items = detail::begin_with([&] { return std::apply(call, opened); }, run, counters);
         return detail::observe_custom<out>(std::move(items), run, counters, std::move(check));
@@ -209,10 +210,10 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
 template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
-      detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::opening& run) {
+      detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));
-        auto opened = detail::open_each(run.mixing_parts("zip").pairing(), counters, nullptr,
-                                        std::index_sequence_for<In...>(), inputs...);
+        auto opened =
+            detail::open_each(run, counters, nullptr, std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                                opened);
         return detail::counted_out(std::move(rows), counters);
@@ -230,16 +231,13 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
   for (auto& each : inputs) nodes.emplace_back(each.last());
   auto facts = detail::merge_facts(std::move(nodes), options);
   return detail::make_pipeline<T>(std::move(facts), [inputs = std::move(inputs),
-                                                     options](const detail::opening& from) {
-    auto& counters = from.add_stage("merge", inputs.size());
-    auto run = from.reordering("merge");
+                                                     options](const detail::open_context& run) {
+    auto& counters = run.add_stage("merge", inputs.size());
     if (options.order == merge_order::weighted) run.depends_on_epoch("merge");
-    if (options.end == merge_end::first)
-      run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
     if (options.order == merge_order::arrival)
       return detail::merge_arrivals(inputs, run, counters, options.end);
     auto begin = [&] {
-      return detail::turn_order(options.in(run.epoch), inputs.size(), run.round());
+      return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
     auto made = run.run->progress().choosing(order.text());

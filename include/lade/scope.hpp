@@ -91,8 +91,7 @@ class scope::child : public detail::completion {
   child(scope& parent, task<T> work) noexcept
       : completion{ended}, parent_(parent), work_(std::move(work)) {
     root_.context = &parent.surroundings_;
-    if (auto* place = parent.surroundings_.place)
-      mark_ = detail::underway(*place, detail::underway::what::child);
+    mark_ = detail::underway(parent.surroundings_.place, detail::underway::what::child);
   }
 
   void run() noexcept {

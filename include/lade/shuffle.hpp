@@ -84,16 +84,16 @@ class shuffle_stage {
     return detail::make_pipeline<T>(
         detail::node_facts::behind(in.last(), "shuffle")
             .uncounted()
+            .reordering("shuffle")
             .with("seed", options_.seed)
             .with("window", options_.window),
-        [in, options = options_](const detail::opening& run) {
+        [in, options = options_](const detail::open_context& run) {
           run.depends_on_epoch("shuffle");
           detail::window_order order(random(options.seed, run.round()), options.window);
-          auto upstream = run.reordering("shuffle");
           auto made =
               run.run->progress().choosing("shuffle " + std::to_string(options.seed) +
                                            " in a window of " + std::to_string(options.window));
-          return from_window(in.open(upstream), std::move(order), made);
+          return from_window(in.open(run), std::move(order), made);
         });
   }
 

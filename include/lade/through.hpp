@@ -7,6 +7,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/lineage_check.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/lineage_rule.hpp>
 #include <lade/pipeline.hpp>
 
 #include <atomic>
@@ -20,17 +21,6 @@
 #include <utility>
 
 namespace lade {
-
-// Which items of its input a custom stage makes each of its items of. A run that goes on from a
-// state calls the stage anew, for the items whose positions have not been delivered; it is exact
-// only if the stage then yields what it would have yielded without the interruption. So whichever
-// rule it follows, what it yields must depend on these items alone: not on how many came before
-// them, nor on whose turn it is, nor on what it remembers of items whose lineage it has yielded.
-enum class lineage_rule : std::uint8_t {
-  unspecified,  // run.state() is refused
-  consumed,     // all items it took since it yielded the item before: filters, joins
-  carried,      // those whose lineage it yields with it (held<T>): shuffles, sorters, re-batchers
-};
 
 struct through_options {
   std::string_view name = {};  // in statistics and errors
@@ -73,7 +63,7 @@ async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>
 
 // Passes a stage's items on, counts them, and names the stage in what it throws.
 template <class T>
-async_generator<T> observe(async_generator<T> stage, opening run, stage_counters& counters) {
+async_generator<T> observe(async_generator<T> stage, open_context run, stage_counters& counters) {
   try {
     while (auto item = co_await stage.next()) {
       count_out(counters, *item);
@@ -87,8 +77,8 @@ async_generator<T> observe(async_generator<T> stage, opening run, stage_counters
 // The same for a custom stage: checks the lineages if there is a check, and tells items apart that
 // it makes of the same.
 template <class T>
-async_generator<T> observe_custom(async_generator<T> stage, opening run, stage_counters& counters,
-                                  std::shared_ptr<lineage_check> check) {
+async_generator<T> observe_custom(async_generator<T> stage, open_context run,
+                                  stage_counters& counters, std::shared_ptr<lineage_check> check) {
   try {
     distinct_lineage origins;
     while (auto item = co_await stage.next().apart()) {
@@ -109,9 +99,7 @@ class custom_stage {
   custom_stage(std::string name, lineage_rule rule) : name_(std::move(name)), rule_(rule) {}
 
   const std::string& name() const noexcept { return name_; }
-
-  // What the stages before it are opened with. Refuses a state if the stage follows no rule.
-  opening before(const opening& run) const;
+  lineage_rule rule() const noexcept { return rule_; }
 
   // For one run; null if the stage follows no rule.
   std::shared_ptr<lineage_check> check() const;
@@ -137,11 +125,12 @@ class through_stage {
     using out = typename generator::value_type;
     return detail::make_pipeline<out>(
         detail::node_facts::behind(in.last(), "through", custom_.name())
-            .yielding(cardinality::custom),
-        [in, self = *this](const detail::opening& run) {
+            .yielding(cardinality::custom)
+            .following(custom_.rule(), custom_.name()),
+        [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.custom_.name());
           auto check = self.custom_.check();
-          auto items = detail::recorded(in.open(self.custom_.before(run)), counters.in, check);
+          auto items = detail::recorded(in.open(run), counters.in, check);
           auto call = [&](const Args&... each) {
             return std::invoke(*self.stage_, std::move(items), each...);
           };

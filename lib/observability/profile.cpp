@@ -90,14 +90,33 @@ static stage_profile::trial trial_of(const stage_statistics& stage, std::uint64_
           .p99 = stage.p99};
 }
 
-static async_generator<std::uint64_t> give_count(counting_run stage, opening run) {
-  auto count = co_await stage(run);
+// Whether a node belongs to the stage on trial. The run ends in a node that counts the stage's
+// items.
+static bool is_part_of_trial(const planned_node& at) noexcept {
+  constexpr unsigned stage_on_trial = 2;
+  const auto* part = &at;
+  while (part->depth > stage_on_trial && (part->rules.in_path || !part->facts().is_counted()))
+    part = part->behind;
+  return part->depth == stage_on_trial;
+}
+
+bool profiler::feeds_trial(const planned_node& at) const noexcept {
+  const bool is_stage = at.facts().is_counted() && !at.rules.in_path;
+  return is_stage && at.depth > 2 && is_part_of_trial(*at.behind);
+}
+
+std::optional<unsigned> profiler::concurrency_of(const planned_node& at) const noexcept {
+  return on_trial_ && is_part_of_trial(at) ? concurrency_ : std::nullopt;
+}
+
+static async_generator<std::uint64_t> give_count(node_ptr of, open_context run) {
+  auto count = co_await of->count(run);
   co_yield count;
 }
 
 run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
-                               const run_options& options) {
-  return run<std::uint64_t>(where, what, options, nullptr, true);
+                               profiler& profiling) {
+  return run<std::uint64_t>(where, what, profiling.options(), nullptr, &profiling);
 }
 
 static run_options options_of_trials(const run_options& given) {
@@ -109,21 +128,14 @@ static run_options options_of_trials(const run_options& given) {
           .tune = given.tune};
 }
 
-// Runs one stage in a run of its own.
+// Runs one stage, or all up to it, in a run of its own.
 static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
-                                            const profiler::stage& stage,
-                                            std::optional<unsigned> concurrency,
-                                            stage_statistics& seen) {
-  auto alone = make_pipeline<std::uint64_t>(node_facts::of_run(),
-                                            [&profiling, &stage, concurrency](const opening& from) {
-                                              auto run = from;
-                                              run.profiling = &profiling;
-                                              run.hoards = !profiling.stages().empty();
-                                              run.concurrency = concurrency;
-                                              return give_count(stage.run, run);
-                                            });
+                                            const profiler::stage& stage, stage_statistics& seen) {
+  auto counted = make_pipeline<std::uint64_t>(
+      node_facts::part_behind(stage.last),
+      [last = stage.last](const open_context& run) { return give_count(last, run); });
   seen = {};
-  auto run = start_trial(where, alone, profiling.options());
+  auto run = start_trial(where, counted, profiling);
   auto items = co_await run.next();
   auto now = run.statistics() - profiling.take_begin();
   for (auto& each : now.stages)
@@ -131,22 +143,23 @@ static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
   co_return trial_of(seen, *items, now.elapsed);
 }
 
-static task<std::vector<stage_profile>> profile_stages(runtime& where, counting_run whole,
+static task<std::vector<stage_profile>> profile_stages(runtime& where, node_ptr last,
                                                        profile_options options) {
   profiler profiling(options.items, options_of_trials(options.run));
-  profiler::stage all{{}, "", std::move(whole)};
+  profiler::stage all{std::move(last), ""};
   stage_statistics seen;
-  co_await try_stage(where, profiling, all, std::nullopt, seen);
-  profiling.note_all_known();
+  co_await try_stage(where, profiling, all, seen);
   std::vector<stage_profile> result;
   for (auto& stage : profiling.stages()) {
     auto& profiled = result.emplace_back();
     profiled.stage = stage.name;
-    auto described = co_await try_stage(where, profiling, stage, std::nullopt, seen);
+    profiling.begin_trial(std::nullopt);
+    auto described = co_await try_stage(where, profiling, stage, seen);
     described.as_described = true;
     profiled.trials.push_back(described);
     for (auto each : trials_for(seen, where.pool().size(), options.concurrency)) {
-      auto trial = co_await try_stage(where, profiling, stage, each, seen);
+      profiling.begin_trial(each);
+      auto trial = co_await try_stage(where, profiling, stage, seen);
       profiled.trials.push_back(trial);
     }
     std::ranges::sort(profiled.trials, {}, &stage_profile::trial::concurrency);
@@ -154,10 +167,10 @@ static task<std::vector<stage_profile>> profile_stages(runtime& where, counting_
   co_return result;
 }
 
-std::vector<stage_profile> profile(runtime& where, const counting_run& whole,
+std::vector<stage_profile> profile(runtime& where, const node_ptr& last,
                                    const profile_options& options) {
   require_profile(options);
-  return sync_wait(where, profile_stages(where, whole, options));
+  return sync_wait(where, profile_stages(where, last, options));
 }
 
 static std::string why_there_is_no_profile(const std::exception_ptr& failure) try {
@@ -168,11 +181,11 @@ static std::string why_there_is_no_profile(const std::exception_ptr& failure) tr
   return "lade: the profile has failed: an exception of unknown type\n";
 }
 
-task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items) {
+task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items) {
   profile_options options{.items = items, .run = of.options()};
   std::string told;
   try {
-    auto stages = co_await profile_stages(of.runtime(), std::move(whole), std::move(options));
+    auto stages = co_await profile_stages(of.runtime(), std::move(last), std::move(options));
     told = "lade: profile of " + grouped(items) + (items == 1 ? " item" : " items") +
            " of each source\n" + table(stages);
   } catch (...) {

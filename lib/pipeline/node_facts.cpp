@@ -87,8 +87,76 @@ node_facts node_facts::in_groups(std::uint64_t size, bool drop_last) && {
   if (stage_.size) groups = *stage_.size / size + (!drop_last && *stage_.size % size > 0);
   return std::move(*this)
       .yielding(cardinality::group, groups)
+      .grouping(size, size)
       .with("size", size)
       .with_flag("drop_last", drop_last);
+}
+
+node_facts node_facts::mixing_parts(std::string how) && {
+  effect_ = parts_effect::mixes;
+  effect_name_ = std::move(how);
+  return std::move(*this);
+}
+
+node_facts node_facts::reordering(std::string how) && {
+  auto facts = std::move(*this).mixing_parts(std::move(how));
+  facts.effect_ = parts_effect::reorders;
+  return facts;
+}
+
+node_facts node_facts::making_parts(std::string how, bool tells_members) && {
+  auto facts = std::move(*this).mixing_parts(std::move(how));
+  facts.effect_ = parts_effect::makes;
+  facts.tells_members_ = tells_members;
+  return facts;
+}
+
+node_facts node_facts::grouping(std::uint64_t size, std::uint64_t step) && {
+  groups_ = "of " + std::to_string(size);
+  if (step != size) groups_ += " in steps of " + std::to_string(step);
+  return std::move(*this);
+}
+
+node_facts node_facts::completing(item_order order) && {
+  if (order == item_order::input) return std::move(*this);
+  return std::move(*this).reordering("a stage that gives items as they finish");
+}
+
+node_facts node_facts::pairing() && {
+  pairs_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::joining() && {
+  joins_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::following(lineage_rule rule, const std::string& stage) && {
+  if (rule == lineage_rule::carried) return std::move(*this).reordering(stage);
+  consumes_ = true;
+  auto facts = std::move(*this).mixing_parts(stage);
+  if (rule == lineage_rule::consumed) return facts;
+  return std::move(facts).refusing_state(
+      stage +
+      " does not say which of its input each of its items is made of: give it {.lineage = "
+      "lade::lineage_rule::consumed} if of all that it took since the item before, or "
+      "lineage_rule::carried if it yields held<T>");
+}
+
+node_facts node_facts::refusing_state(std::string why) && {
+  refusal_ = std::move(why);
+  return std::move(*this);
+}
+
+node_facts node_facts::caching() && {
+  caches_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::wanting_batches() && {
+  wants_batches_ = true;
+  return std::move(*this);
 }
 
 node_facts node_facts::with(std::string option, std::string_view value) && {

@@ -44,9 +44,9 @@ static generator visit_stage(generator items, std::shared_ptr<run_state> run, st
   }
 }
 
-static generator with_hooks(generator items, const opening& run) {
+static generator with_hooks(generator items, const open_context& run) {
   if (!run.run->options().hooks) return items;
-  auto name = run.run->name_of({run.stage, run.inside_of});
+  auto name = run.run->name_of(run.at->key());
   return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
 }
 
@@ -64,50 +64,38 @@ static task<std::uint64_t> count_items(generator items) {
   co_return count;
 }
 
-generator node_base::open_in(const opening& run) const {
-  return run.profiling ? open_profiled(run) : open_stage(run);
+generator node_base::open_in(const open_context& run) const {
+  auto here = run.of(*this);
+  return run.run->profiling() ? open_profiled(here) : open_stage(here);
 }
 
-task<std::uint64_t> node_base::count(const opening& run) const { return count_items(open_in(run)); }
-
-generator node_base::open_stage(const opening& run) const {
-  auto here = run.of(this);
-  auto open = [&] { return with_hooks(begin(here), here); };
-  if (++here.recursion < longest_chain) return open();
-  here.recursion = 0;
-  return break_chain(open);
+task<std::uint64_t> node_base::count(const open_context& run) const {
+  return count_items(open_in(run));
 }
 
-// One stage with all that it takes made before. A source is cut short.
-generator node_base::open_alone(const opening& run) const {
-  auto before = run.profiling->opened();
-  auto items = open_stage(run);
-  if (run.profiling->opened() > before) return items;
-  return first_items(std::move(items), run.profiling->source_items());
+generator node_base::open_stage(const open_context& run) const {
+  auto open = [&] { return with_hooks(begin(run), run); };
+  return run.at->depth % longest_chain == 0 ? break_chain(open) : open();
 }
 
-generator node_base::open_profiled(const opening& from) const {
-  auto& profiling = *from.profiling;
-  auto run = from;
-  stage_key key{this, from.inside_of};
-  run.hoards = from.hoards && !profiling.knows(key);
-  if (!run.hoards) run.concurrency.reset();
+// The stage that is on trial gets items that have all been made before. A source is cut short.
+generator node_base::open_profiled(const open_context& run) const {
+  auto& profiling = *run.run->profiling();
   auto before = ++profiling.opened();
   auto items = open_stage(run);
-  bool is_source = profiling.opened() == before && !from.split;  // and not the way into a path
+  bool is_source = profiling.opened() == before && !facts_.is_path();
   if (is_source) items = first_items(std::move(items), profiling.source_items());
-  counted_ptr self(this);
-  if (from.hoards)
-    return run.hoards ? std::move(items) : make_all(std::move(items), std::move(self), run);
-  auto name = from.split ? std::string() : from.run->name_of(key);  // paths are parts
-  if (!name.empty())
-    profiling.add({key, std::move(name),
-                   [self](const opening& alone) { return count_items(self->open_alone(alone)); }});
+  if (profiling.is_on_trial()) {
+    if (!profiling.feeds_trial(*run.at)) return items;
+    return make_all(std::move(items), counted_ptr(this), run);
+  }
+  auto name = run.path ? std::string() : run.run->name_of(run.at->key());  // paths are parts
+  if (!name.empty()) profiling.add({counted_ptr(this), std::move(name)});
   return items;
 }
 
 // Gives the first item when all are there.
-generator node_base::make_all(generator items, counted_ptr<const node_base> of, opening run) {
+generator node_base::make_all(generator items, counted_ptr<const node_base> of, open_context run) {
   std::vector<moved_with_lineage> all;
   while (true) {
     auto next = items.next();
@@ -116,16 +104,12 @@ generator node_base::make_all(generator items, counted_ptr<const node_base> of, 
     if (!item) break;
     all.push_back({of->move(item), items.origin()});
   }
-  run.profiling->note_begin(run.run->statistics());
+  run.run->profiling()->note_begin(run.run->statistics());
   for (auto& each : all) {
     run.throw_if_stopped("profile");
     address_with_lineage yielded{each.origin, each.what.item};
     co_yield yielded;
   }
-}
-
-counting_run counting(counted_ptr<const node_base> last) {
-  return [last = std::move(last)](const opening& run) { return last->count(run); };
 }
 
 void refuse_moved_pipeline() {

@@ -28,12 +28,13 @@ static void require_run(const run_options& options) {
 }
 
 run_state::run_state(lade::runtime& where, const run_options& options, scope& children,
-                     const run_state* before)
+                     const run_state* before, profiler* profiling)
     : runtime_(where),
       options_(options_of_rest(options)),
       tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
       progress_(std::exchange(options_.state, std::nullopt), options_.require_state,
                 options_.other_data),
+      profiling_(profiling),
       arrows_(options_.trace),
       children_(children) {
   require_run(options_);

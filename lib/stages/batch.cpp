@@ -224,30 +224,30 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
 }
 
 pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
-  auto slots =
-      make_pipeline<assigned>(node_facts::part_behind(in.last()),
-                              [in, layout = layout_, memory = memory_](const opening& run) {
-                                return assign_slots(in.open(run.mixing_parts("batch_into")), layout,
-                                                    memory ? memory : share_of(run.batch_memory));
-                              });
+  auto slots = make_pipeline<assigned>(
+      node_facts::part_behind(in.last()),
+      [in, layout = layout_, memory = memory_](const open_context& run) {
+        return assign_slots(in.open(run), layout,
+                            memory ? memory : share_of(run.at->wanted_memory()));
+      });
   return make_pipeline<sample_batch>(facts(slots.last()), [slots,
-                                                           self = *this](const opening& run) {
-    run.grouping(run.add_stage(self.name_), self.options_.size, self.options_.size);
+                                                           self = *this](const open_context& run) {
     auto written = open_concurrent<assigned>(slots, run, self.name_, self.staff(run), self.writer_);
-    return collect_slots(std::move(written), self.options_, run.keeps_batches_whole);
+    return collect_slots(std::move(written), self.options_, run.rules().keeps_batches_whole);
   });
 }
 
 node_facts slot_batching::facts(node_ptr in) const {
   auto facts = node_facts::behind(std::move(in), "batch_into", name_)
                    .on(options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool)
-                   .in_groups(options_.size, options_.drop_last);
+                   .in_groups(options_.size, options_.drop_last)
+                   .mixing_parts("batch_into");
   if (options_.concurrency == automatic) return std::move(facts).with("concurrency", "automatic");
   if (options_.concurrency == 0) return facts;
   return std::move(facts).with("concurrency", options_.concurrency);
 }
 
-concurrent_options slot_batching::staff(const opening& run) const {
+concurrent_options slot_batching::staff(const open_context& run) const {
   auto threads = (options_.pool ? *options_.pool : run.run->runtime().pool()).size();
   auto& tune = run.run->options().tune;
   auto workers = std::min(calls_at_a_time(options_.concurrency, tune, threads), threads);

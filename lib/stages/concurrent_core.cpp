@@ -20,13 +20,13 @@ static concurrent_options completed(concurrent_options options, const run_option
   return options;
 }
 
-concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
+concurrent_core::concurrent_core(const open_context& run, stage_counters& counters,
                                  const concurrent_options& options)
     : run_(run.run),
       counters_(counters),
       options_(completed(options, run_->options())),
       draws_(run, options.number),
-      place_(run.place),
+      path_(run.path),
       slots_(options.slots),
       ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
             run_->runtime().memory(), counters, run.wanted),
@@ -36,7 +36,7 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
   stage_workers staff{
       .workers = options.workers, .on_reactor = options.on_reactor, .slots = options.slots};
   work_for(counters, feeder_context_);
-  feeder_context_.place = &place_;
+  feeder_context_.place = path_.get();
   feeder_context_.claim = &feeder_claim_;
   worker_contexts_.assign(options.workers, feeder_context_);
   for (auto& each : worker_contexts_) each.claim = &worker_claims_.emplace_back(ring_.wanted());
@@ -56,8 +56,8 @@ concurrent_core::concurrent_core(const opening& run, stage_counters& counters,
       worker_contexts_[i].home = &run_->runtime().reactor(i);
   run_->note_workers(counters, staff);
   if (options_.shares_cpus)
-    run_->tuned().list(run.key(), {counters.name(), options_.workers, options_.buffer});
-  registered_.emplace(*this, run.key());
+    run_->tuned().list(run.at->key(), {counters.name(), options_.workers, options_.buffer});
+  registered_.emplace(*this, run.at->key());
 }
 
 concurrent_core::registration::registration(concurrent_core& stage, const stage_key& key)
@@ -146,7 +146,7 @@ void concurrent_core::fill(std::size_t number, void* item, const lineage& origin
   slot.identity = identity;
   slot.failure = nullptr;
   slot.attempts = 0;
-  slot.mark = underway(place_);
+  slot.mark = underway(path_.get());
   slot.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
   if (run_->watches_stalls()) slot.name = name_of_item(item);
   put(number, item);
@@ -389,14 +389,11 @@ void concurrent_core::call_log::note(slot_state& item, std::string name, stage_t
   stage_.note_levels();
 }
 
-opening before_stage_of(item_order order, const opening& run) {
-  return order == item_order::completion ? run.reordering("a stage that gives items as they finish")
-                                         : run;
-}
-
-generator open_behind(const node_base& before, const opening& run, owner<concurrent_core> stage) {
-  auto upstream = before_stage_of(stage->options().order, run);
-  stage->start(before.open_in(upstream.until(stage->stop_token()).taken_by(stage->wanted())));
+generator open_behind(const node_base& before, const open_context& run,
+                      owner<concurrent_core> stage) {
+  if (stage->options().order == item_order::completion && !run.at->facts().is_reordering())
+    fatal("a stage that yields items as they finish does not say so in its facts");
+  stage->start(before.open_in(run.until(stage->stop_token()).taken_by(stage->wanted())));
   return concurrent_core::deliver(std::move(stage));
 }
 

@@ -12,7 +12,7 @@ node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> i
           "shard", std::to_string(part.rank) + " of " + std::to_string(part.world));
     for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
   }
-  return facts;
+  return std::move(facts).refusing_state(why_inexact(steps));
 }
 
 }  // namespace lade::detail

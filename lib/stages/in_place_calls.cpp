@@ -30,7 +30,7 @@ std::string watched_call::overview(clock::time_point at) const {
   return to_string(stage_.name(), item_, at);
 }
 
-in_place_calls::in_place_calls(const opening& run, stage_counters& stage)
+in_place_calls::in_place_calls(const open_context& run, stage_counters& stage)
     : run_(*run.run),
       stage_(stage),
       watched_(run_.watches_stalls() ? std::make_unique<watched_call>(run.run, stage) : nullptr),

@@ -22,7 +22,10 @@ node_facts zip_facts(std::vector<node_ptr> inputs) {
     auto of_input = each->facts().size();
     size = size && of_input ? std::optional(std::min(*size, *of_input)) : std::nullopt;
   }
-  return node_facts::behind_all(std::move(inputs), "zip").yielding(cardinality::group, size);
+  return node_facts::behind_all(std::move(inputs), "zip")
+      .yielding(cardinality::group, size)
+      .mixing_parts("zip")
+      .pairing();
 }
 
 node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options) {
@@ -34,9 +37,13 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
   const bool has_all = options.order != merge_order::weighted && options.end == merge_end::last;
   if (!has_all) size.reset();
   constexpr std::string_view orders[] = {"turns", "weighted", "arrival"};
-  return node_facts::behind_all(std::move(inputs), "merge")
-      .yielding(cardinality::one, size)
-      .with("order", orders[static_cast<std::size_t>(options.order)]);
+  auto facts = node_facts::behind_all(std::move(inputs), "merge")
+                   .yielding(cardinality::one, size)
+                   .reordering("merge")
+                   .with("order", orders[static_cast<std::size_t>(options.order)]);
+  if (options.end == merge_end::last) return facts;
+  return std::move(facts).refusing_state(
+      "merge ends with the first of its inputs, which depends on its turns");
 }
 
 turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)

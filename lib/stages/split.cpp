@@ -5,21 +5,27 @@
 
 namespace lade::detail {
 
-void underway::enter() const noexcept { split_->enter(path_, is_); }
-void underway::leave() const noexcept { split_->leave(path_, is_); }
-
-split_base::~split_base() {
-  if (where_.split && mark_) where_.split->leave(where_.path, *mark_);
+const path_place* watched_place(const path_place* inner) noexcept {
+  while (inner && !inner->split->is_watching()) inner = inner->around.get();
+  return inner;
 }
 
-void split_base::watch(const opening& run, std::stop_source paths) {
+void underway::enter() const noexcept { where_->split->enter(where_->path, is_); }
+void underway::leave() const noexcept { where_->split->leave(where_->path, is_); }
+
+split_base::~split_base() {
+  if (where_ && mark_) where_->split->leave(where_->path, *mark_);
+}
+
+void split_base::watch(const open_context& run, std::stop_source paths) {
   watching_ = true;
-  where_ = run.place;
+  around_ = run.path;
+  where_ = watched_place(around_.get());
   demand_ = std::make_shared<demand>(run.wanted);
   memory_ = &run.run->runtime().memory();
   paths_ = std::move(paths);
   mark_ = underway::what::item;
-  if (where_.split) where_.split->enter(where_.path, *mark_);
+  if (where_) where_->split->enter(where_->path, *mark_);
 }
 
 std::optional<split_base::standstill> split_base::stuck() const {
@@ -117,30 +123,16 @@ void split_base::rethrow_failure() const {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void split_base::open(std::size_t path, const opening& behind, const opening& run) {
+void split_base::open(std::size_t path, const planned_node& at, const planned_node& begin) {
   std::lock_guard lock(mutex_);
   if (branches_[path].opened)
     throw error(errc::invalid_argument, "open path " + std::to_string(path),
                 "it takes its items twice: put repeat before or behind the paths");
-  if (run.before_cache && !behind.before_cache)
+  if (begin.rules.cache != at.rules.cache)
     throw error(errc::invalid_argument, "open path " + std::to_string(path),
                 "a cache in it would give items of one run beside those of another: put it before "
                 "or behind the paths");
   branches_[path].opened = true;
-  if (run.mixes_parts != behind.mixes_parts) mixes_parts_ = run.mixes_parts;
-  if (!run.parts_behind) return;
-  parts_behind_ = true;
-  members_unknown_ |= run.members_unknown;
-}
-
-opening split_base::before_paths(const opening& run) const {
-  auto result = run;
-  std::lock_guard lock(mutex_);
-  if (parts_behind_) {
-    result.parts_behind = result.keeps_batches_whole = true;
-    result.members_unknown = members_unknown_;
-  }
-  return mixes_parts_ ? result.mixing_parts(mixes_parts_) : result;
 }
 
 bool split_base::end_path(std::size_t path) {
@@ -176,11 +168,11 @@ void split_base::look() {
     else if (!in_vain)
       now = underway::what::child;
     turned = mark_ != now;
-    if (turned && where_.split) where_.split->replace(where_.path, mark_, now);
+    if (turned && where_) where_->split->replace(where_->path, mark_, now);
     mark_ = now;
   }
   if (needs) memory_->reconsider();
-  if (turned && where_.split) where_.split->look();
+  if (turned && where_) where_->split->look();
   if (stop) request_stop(paths_);
 }
 

@@ -13,6 +13,8 @@ node_facts tee_core::facts(node_ptr in, std::vector<node_ptr> ends) const {
   }
   return node_facts::split_of(std::move(in), std::move(ends), "tee", name_)
       .yielding(cardinality::group, size)
+      .pairing()
+      .joining()
       .with("buffer", buffer_);
 }
 

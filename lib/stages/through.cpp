@@ -7,17 +7,6 @@
 
 namespace lade::detail {
 
-opening custom_stage::before(const opening& run) const {
-  if (rule_ == lineage_rule::carried) return run.reordering(name_.c_str());
-  if (rule_ == lineage_rule::unspecified)
-    run.refuse_state(name_ +
-                     " does not say which of its input each of its items is made of: give it "
-                     "{.lineage = lade::lineage_rule::consumed} if of all that it took since the "
-                     "item before, or lineage_rule::carried if it yields held<T>");
-  if (run.parts_behind) run.run->progress().expect_rule(name_);
-  return run.mixing_parts(name_.c_str());
-}
-
 std::shared_ptr<lineage_check> custom_stage::check() const {
   if (rule_ == lineage_rule::unspecified) return nullptr;
   return std::make_shared<lineage_check>(rule_ == lineage_rule::carried ? "carried" : "consumed");

@@ -1,58 +1,57 @@
-// How profile() gets between the stages of a pipeline.
+// How a profile gets between the stages of a pipeline.
 
 #pragma once
 
-#include <lade/detail/common/counted.hpp>
 #include <lade/detail/pipeline/node.hpp>
-#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/pipeline/plan.hpp>
 #include <lade/run_options.hpp>
 #include <lade/stats.hpp>
-#include <lade/task.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace lade::detail {
 
-// Opens a pipeline, or a part of it, runs it to its end and counts what it gives.
-using counting_run = std::function<task<std::uint64_t>(const opening&)>;
-counting_run counting(counted_ptr<const node_base> last);
-
-// Every pipeline that is opened for a profile asks its profiler how. First the whole pipeline is
-// opened, so that the profiler gets to know the stages; then each stage alone, where what it takes
-// from others is all made before it begins.
+// First the whole pipeline is run, so that the profiler gets to know the stages. Then each stage is
+// on trial: run alone, where what it takes from others is all made before it begins. Every node
+// that is opened in these runs asks the profiler how.
 class profiler {
  public:
   struct stage {
-    stage_key key;
+    node_ptr last;
     std::string name;
-    counting_run run;
   };
 
   profiler(std::uint64_t source_items, run_options options)
       : source_items_(source_items), options_(std::move(options)) {}
 
-  // How many items are taken of a source, and what stages are run with.
+  // How many items are taken of a source, and the options that stages are run with.
   std::uint64_t source_items() const noexcept { return source_items_; }
   const run_options& options() const noexcept { return options_; }
 
-  // Sources first. Stages are added until all are known.
+  // Sources first. Stages are added before the first trial.
   const std::vector<stage>& stages() const noexcept { return stages_; }
-  void add(stage opened) {
-    if (!all_known_) stages_.push_back(std::move(opened));
-  }
-  void note_all_known() noexcept { all_known_ = true; }
-  bool knows(const stage_key& key) const noexcept {
-    return std::ranges::find(stages_, key, &stage::key) != stages_.end();
-  }
+  void add(stage opened) { stages_.push_back(std::move(opened)); }
 
-  // Counts the pipelines that are opened: what opens no other is a source.
+  // From now on, runs are trials of the last stage of the pipeline that they run, with this
+  // concurrency instead of its own.
+  void begin_trial(std::optional<unsigned> concurrency) noexcept {
+    on_trial_ = true;
+    concurrency_ = concurrency;
+  }
+  bool is_on_trial() const noexcept { return on_trial_; }
+
+  // Whether a node yields what the stage on trial takes; and with which concurrency the stage runs
+  // of which a node is a part.
+  bool feeds_trial(const planned_node& at) const noexcept;
+  std::optional<unsigned> concurrency_of(const planned_node& at) const noexcept;
+
+  // Counts the nodes that are opened: what opens no other is a source.
   std::size_t& opened() noexcept { return opened_; }
 
   // What the run had done when all that a stage takes had been made.
@@ -69,7 +68,8 @@ class profiler {
   const std::uint64_t source_items_;
   const run_options options_;
   std::size_t opened_ = 0;
-  bool all_known_ = false;
+  bool on_trial_ = false;
+  std::optional<unsigned> concurrency_;
   std::vector<stage> stages_;
   std::mutex mutex_;
   run_statistics before_;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/hooks.hpp>
@@ -33,7 +34,7 @@ struct held_item {
 template <class T>
 class underway_item : public held_item<T> {
  public:
-  underway_item(T value, lineage positions, const path_place& place)
+  underway_item(T value, lineage positions, const path_place* place)
       : held_item<T>(std::move(value), std::move(positions)), mark_(place) {}
 
  private:
@@ -104,7 +105,7 @@ class kept_name {
 
 // Does what a stage itself does with an item, such as a copy, and names both in what that throws.
 template <class T, class F>
-auto handle(const T& item, const lineage& origin, const opening& run, stage_counters& counters,
+auto handle(const T& item, const lineage& origin, const open_context& run, stage_counters& counters,
             F work) {
   try {
     return work();

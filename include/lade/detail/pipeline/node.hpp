@@ -6,6 +6,7 @@
 #include <lade/detail/common/counted.hpp>
 #include <lade/detail/pipeline/index.hpp>
 #include <lade/detail/pipeline/node_facts.hpp>
+#include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/task.hpp>
@@ -25,10 +26,11 @@ class node_base : public counted {
   const node_facts& facts() const noexcept { return facts_; }
 
   // The live generator of one run, which also does what hooks, profiles and long chains need.
-  generator open_in(const opening& run) const;
+  // `run`: the context of the stage that takes the items.
+  generator open_in(const open_context& run) const;
 
-  // How many items it gives.
-  task<std::uint64_t> count(const opening& run) const;
+  // How many items it yields.
+  task<std::uint64_t> count(const open_context& run) const;
 
   // For runs that have opened their stages. Warns if a stage that depends on the epoch is in its
   // second run for an epoch that nobody has chosen.
@@ -47,13 +49,12 @@ class node_base : public counted {
     lineage origin;
   };
 
-  virtual generator begin(const opening& run) const = 0;
+  virtual generator begin(const open_context& run) const = 0;
   virtual moved move(void* item) const = 0;
 
-  generator open_stage(const opening& run) const;
-  generator open_alone(const opening& run) const;
-  generator open_profiled(const opening& from) const;
-  static generator make_all(generator items, counted_ptr<const node_base> of, opening run);
+  generator open_stage(const open_context& run) const;
+  generator open_profiled(const open_context& run) const;
+  static generator make_all(generator items, counted_ptr<const node_base> of, open_context run);
 
   bool repeats_choices(std::optional<std::uint64_t> seed) const;
 
@@ -71,7 +72,7 @@ class node : public node_base {
 
   // Makes the live generator of one run, in which this is the stage that is opened. Called on the
   // run's pool.
-  virtual async_generator<T> open(const opening& run) const = 0;
+  virtual async_generator<T> open(const open_context& run) const = 0;
 
   // Of a source that is reached by index: the same in another order. Null of all others.
   virtual counted_ptr<const node> then(const order_step&) const { return {}; }
@@ -82,7 +83,7 @@ class node : public node_base {
     T item;
   };
 
-  generator begin(const opening& run) const final { return open(run); }
+  generator begin(const open_context& run) const final { return open(run); }
   moved move(void* item) const final {
     counted_ptr kept(new moved_item(std::move(*static_cast<T*>(item))));
     auto* address = &kept->item;

@@ -4,6 +4,8 @@
 
 #include <lade/description.hpp>
 #include <lade/detail/common/counted.hpp>
+#include <lade/item_order.hpp>
+#include <lade/lineage_rule.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +17,14 @@ namespace lade::detail {
 
 class node_base;
 using node_ptr = counted_ptr<const node_base>;
+
+// What a stage does to the parts that an earlier stage has made of an item.
+enum class parts_effect : std::uint8_t {
+  keeps,     // parts can be told apart behind it
+  mixes,     // its items are made of several, so they cannot
+  reorders,  // the same, and dropped items may count to other items in a resumed run
+  makes,     // it makes several items of one
+};
 
 // Of one node. Made by one of the static functions and completed by the others:
 //
@@ -45,6 +55,24 @@ class node_facts {
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
 
+  // What it does to order and lineage, from which a plan derives what a state of the run needs.
+  // `how`: what errors call the stage. A stage that makes groups of `size` items, each `step` items
+  // behind the one before, is mixing or refuses a state besides.
+  node_facts mixing_parts(std::string how) &&;
+  node_facts reordering(std::string how) &&;
+  node_facts making_parts(std::string how, bool tells_members) &&;  // of groups that have a size
+  node_facts grouping(std::uint64_t size, std::uint64_t step) &&;
+  node_facts completing(item_order order) &&;  // reordering, if it is that of completion
+  node_facts pairing() &&;  // it takes items of several inputs or paths side by side
+  node_facts joining() &&;  // of a split: its items are those of its input again, in their order
+  node_facts following(lineage_rule rule, const std::string& stage) &&;
+  node_facts refusing_state(std::string why) &&;
+
+  // It keeps what the stages before it yield, for later runs. It says where it wants the tensors of
+  // batches: see planned_node::batch_memory.
+  node_facts caching() &&;
+  node_facts wanting_batches() &&;
+
   // Adds an option; see stage_description::options.
   node_facts with(std::string option, std::string_view value) &&;
   node_facts with(std::string option, std::uint64_t value) &&;
@@ -55,8 +83,14 @@ class node_facts {
   std::uint64_t number() const noexcept { return number_; }
   const std::optional<std::uint64_t>& size() const noexcept { return stage_.size; }
 
+  // Whether statistics have it, as a stage of its own.
+  bool is_counted() const noexcept { return role_ == role::stage || role_ == role::split; }
+  bool is_path() const noexcept { return role_ == role::path; }
+  bool is_reordering() const noexcept { return effect_ == parts_effect::reorders; }
+
  private:
   friend class described_stages;
+  friend class plan;
   enum class role : std::uint8_t { stage, uncounted_stage, part, path, split };
 
   stage_description stage_;  // without its inputs
@@ -64,6 +98,17 @@ class node_facts {
   std::vector<node_ptr> inputs_;
   std::vector<node_ptr> paths_;
   std::uint64_t number_ = 1;
+
+  parts_effect effect_ = parts_effect::keeps;
+  std::string effect_name_;
+  bool tells_members_ = true;
+  std::string groups_;  // "of 4 in steps of 2"
+  bool pairs_ = false;
+  bool joins_ = false;
+  bool consumes_ = false;  // as far as its author says
+  std::string refusal_;
+  bool caches_ = false;
+  bool wants_batches_ = false;
 };
 
 // Of a pipeline, by its last node.

@@ -1,4 +1,4 @@
-// The state of one run that its stages share, and the context that a stage is opened with.
+// The state of one run that its stages share.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
-#include <lade/detail/pipeline/path_place.hpp>
+#include <lade/detail/pipeline/plan.hpp>
 #include <lade/detail/pipeline/progress.hpp>
 #include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
@@ -47,13 +47,24 @@ namespace lade {
 
 namespace detail {
 
+class profiler;
+
 class run_state {
  public:
   // `children`: the scope in which stages start their coroutines; it must outlive the run_state.
-  // `before`: the run of the previous epoch, if there is one. Throws error(invalid_argument) for
-  // options that cannot work, and error if the failure log cannot be opened.
+  // `before`: the run of the previous epoch, if there is one. `profiling`: the profile that it is a
+  // trial of; must outlive it. Throws error(invalid_argument) for options that cannot work, and
+  // error if the failure log cannot be opened.
   run_state(lade::runtime& where, const run_options& options, scope& children,
-            const run_state* before = nullptr);
+            const run_state* before = nullptr, profiler* profiling = nullptr);
+
+  // Plans the run of the pipeline that ends in `last`, once, before it is opened. The pipeline must
+  // outlive the run.
+  void make_plan(const node_base& last) { plan_.emplace(last, progress_); }
+  const detail::plan& plan() const noexcept { return *plan_; }
+
+  // Null if the run is no trial of a profile.
+  profiler* profiling() const noexcept { return profiling_; }
 
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
@@ -219,6 +230,8 @@ class run_state {
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
+  std::optional<detail::plan> plan_;
+  profiler* const profiling_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
   mutable std::mutex mutex_;
@@ -278,146 +291,6 @@ inline void work_for(stage_counters& stage, context& surroundings) noexcept {
   surroundings.distance = stage.distance;
 }
 
-class profiler;
-
-// The context that a stage is opened with when a run starts. A stage passes a changed copy to the
-// stage before it, so stages are opened from the sink to the source.
-struct opening {
-  opening(std::shared_ptr<run_state> of_run, std::stop_token until)
-      : run(std::move(of_run)),
-        stop(std::move(until)),
-        wanted(run->wanted()),
-        epoch(run->epoch()),
-        seed(run->options().seed) {}
-
-  std::shared_ptr<run_state> run;
-  std::stop_token stop;                  // requested when the next stage needs no more items
-  std::shared_ptr<const demand> wanted;  // the demand of the consumer of the items
-  std::uint64_t first = 0;               // position of the source's first item
-  const void* stage = nullptr;           // the stage that is being opened
-  unsigned recursion = 0;                // depth of nested calls of open()
-
-  // Several sources: each owns the positions from `first` to `first + span - 1`. `inside_of`: the
-  // part of the key of counters that differs if one description is opened for several inputs.
-  std::uint64_t span = most_positions;
-  std::uint64_t inside_of = 0;
-
-  // The keys of random choices: the run's, or, before a cache, those of the pass that filled it.
-  std::uint64_t epoch;
-  std::uint64_t seed;
-
-  // Before a cache; null elsewhere. `kept`: the positions that sources leave out because the cache
-  // has their items. `indivisible`: set by stages whose items cannot be left out exactly.
-  std::shared_ptr<const lineage> kept = nullptr;
-  std::shared_ptr<std::atomic<bool>> indivisible = nullptr;
-  bool before_cache = false;
-
-  // For profiles. `profiling`: decides how pipelines are opened. `hoards`: the next stage is
-  // materialized, all its items before the first is passed on. `concurrency`: overrides the one
-  // that the stage was described with.
-  profiler* profiling = nullptr;
-  bool hoards = false;
-  std::optional<unsigned> concurrency = {};
-
-  // The stage behind which parts of one item cannot be told apart; null if there is none. A stage
-  // that makes parts before it refuses a state.
-  const char* mixes_parts = nullptr;
-
-  // Whether a later stage makes several items of one, and whether it cannot tell then how many
-  // members an item has.
-  bool parts_behind = false;
-  bool members_unknown = false;
-
-  // Whether a later stage pairs items or takes them apart, so that a batch which a failure has cut
-  // short would be paired or taken apart like none of another run: it is not delivered.
-  bool keeps_batches_whole = false;
-
-  // Where a later stage wants the tensors of batches; null: anywhere. Must outlive the run.
-  memory_resource* batch_memory = nullptr;
-
-  // In a path of a route or tee: the stage that assigns items to it, and the path's number.
-  std::shared_ptr<void> split = {};
-  path_place place = {};
-
-  opening of(const void* opened) const;
-  opening until(std::stop_token requested) const;
-  opening taken_by(std::shared_ptr<const demand> taker) const;
-
-  // For stages with several inputs: the context of the i-th of `count`. Throws
-  // error(limit_exceeded) if the positions do not suffice for so many.
-  opening branch(std::size_t i, std::size_t count) const;
-
-  // For stages that make one item of several, behind which parts of one item cannot be told apart.
-  // `how`: the name for errors; must outlive the opening.
-  opening mixing_parts(const char* how) const;
-  // For stages that reorder items. As mixing_parts; no later stage may make parts either, because
-  // the lineage of a dropped item may be added to another item in a resumed run.
-  opening reordering(const char* how) const;
-  // For stages that make several items of one. `tells_members`: whether items that are groups have
-  // a size.
-  opening making_parts(const std::string& how, bool tells_members) const;
-  // For stages that take items of several inputs or paths side by side.
-  opening pairing() const;
-  // For stages that copy batches to a device: the memory that they copy fastest from.
-  opening batching_in(memory_resource& wanted) const;
-  // For stages that batch items. If a later stage unbatches them, `size` and `step` become a part
-  // of the state: it is valid only for batches of the same items.
-  void grouping(stage_counters& stage, std::size_t size, std::size_t step) const;
-  // For stages that remember more than lineages contain.
-  void refuse_state(const std::string& why) const;
-
-  // For sources: whether the item at a position has been delivered or is in the cache.
-  bool leaves_out(std::uint64_t position) const {
-    return run->progress().is_delivered(position) || (kept && kept->contains(position));
-  }
-
-  // For sources, before they begin: the part of their items that is this rank's. In a path they
-  // have no state, since each path would count its positions like the others.
-  void begin_source(std::uint64_t rank, std::uint64_t world) const;
-
-  stage_key key() const noexcept { return {stage, inside_of}; }
-  stage_counters& add_stage(std::string name, std::size_t inputs = 1) const {
-    return run->add_stage(std::move(name), key(), inputs);
-  }
-
-  // For stages whose choices depend on the epoch. Does nothing before a cache that has been filled:
-  // there they depend on the epoch of the pass that filled it.
-  // `of_run`: its seed, if they depend on it as well.
-  void depends_on_epoch(std::string_view chooser, std::optional<std::uint64_t> of_run = {}) const {
-    if (!kept) run->note_epoch_dependent(stage, chooser, of_run);
-  }
-  void depends_on_epoch(const std::vector<order_step>& steps) const;
-
-  // The key of shuffles besides their seed: the epoch, combined in a repeat with the round.
-  std::uint64_t round() const noexcept;
-
-  // Throws error(stopped) if the stage was asked to stop. Sources call it for every item, so that a
-  // stage that drops all items does not keep a run alive.
-  void throw_if_stopped(std::string_view doing) const;
-  void throw_if_stopped(const stage_counters& counters) const {
-    if (stop.stop_requested()) throw_if_stopped(counters.name());
-  }
-
-  // As run_state::fail, for stages that call the user's function inline. After a stop, it returns
-  // the exception unchanged and does not count it.
-  std::exception_ptr failure(stage_counters& stage, const failure_policy& policy, std::string item,
-                             const lineage& origin) const;
-};
-
-// Returns `begin()`, and adds the name of the stage to an exception that it throws.
-template <class F>
-auto begin_with(const F& begin, const opening& run, stage_counters& counters) {
-  try {
-    return begin();
-  } catch (...) {
-    std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
-  }
-}
-
-// The order in which a run visits a list; in a resumed run, that of the items that are left.
-// Throws error(invalid_argument) if the state is of another list.
-visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
-                        const opening& run);
-
 }  // namespace detail
+
 }  // namespace lade

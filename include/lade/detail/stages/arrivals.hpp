@@ -27,7 +27,7 @@ template <class T>
 class arrivals : public std::enable_shared_from_this<arrivals<T>> {
  public:
   // Ends when so many of the inputs have ended.
-  arrivals(const opening& run, std::size_t inputs, std::size_t ends_after)
+  arrivals(const open_context& run, std::size_t inputs, std::size_t ends_after)
       : run_(run),
         slots_(2 * inputs),
         items_(slots_),
@@ -37,7 +37,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
         surroundings_(run.run->surroundings(stop_.get_token())),
         on_consumer_stop_(run.stop, close_on_stop<arrivals>{*this}) {
     surroundings_.claim = &claim_;
-    surroundings_.place = &run_.place;
+    surroundings_.place = run_.path.get();
     if (inputs == 0) items_.close();
   }
 
@@ -96,7 +96,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
   static task<> pump(arrivals& self, async_generator<T> input, std::shared_ptr<const void>) {
     try {
       while (auto* item = co_await input.next()) {
-        arrived next(std::move(*item), input.origin(), self.run_.place);
+        arrived next(std::move(*item), input.origin(), self.run_.path.get());
         self.wanted_->await(demand::none);  // what is waited for has come
         co_await self.items_.push(std::move(next));
         self.note_level();
@@ -130,7 +130,7 @@ class arrivals : public std::enable_shared_from_this<arrivals<T>> {
     return failure_;
   }
 
-  const opening run_;
+  const open_context run_;
   const std::size_t slots_;
   channel<arrived> items_;
   std::stop_source stop_;

@@ -50,8 +50,8 @@ class identify {
 // The random numbers of the items of one stage, the last of so many.
 class stage_random {
  public:
-  stage_random(const opening& run, std::uint64_t stage) noexcept
-      : seed_(run.seed), epoch_(run.epoch), stage_(stage) {}
+  stage_random(const open_context& run, std::uint64_t stage) noexcept
+      : seed_(run.pass->seed), epoch_(run.pass->epoch), stage_(stage) {}
   random operator()(const item_identity& item) const noexcept {
     return random(seed_, epoch_, item.position, stage_, item.part);
   }

@@ -118,7 +118,8 @@ class slot_calls_of<In, Out, task_calls<In, Result>> final : public named_calls<
 template <class In, class Out>
 class concurrent_stage : public concurrent_core {
  public:
-  concurrent_stage(const opening& run, stage_counters& counters, const concurrent_options& options)
+  concurrent_stage(const open_context& run, stage_counters& counters,
+                   const concurrent_options& options)
       : concurrent_core(run, counters, options), items_(options.slots) {}
 
  protected:
@@ -156,7 +157,8 @@ class concurrent_stage : public concurrent_core {
 template <class In, class Out, class Calls>
 class calling_stage final : public concurrent_stage<In, Out> {
  public:
-  calling_stage(const opening& run, stage_counters& counters, const concurrent_options& options,
+  calling_stage(const open_context& run, stage_counters& counters,
+                const concurrent_options& options,
                 counted_ptr<const stage_function<Calls>> function)
       : concurrent_stage<In, Out>(run, counters, options), function_(std::move(function)) {}
 
@@ -171,12 +173,12 @@ class calling_stage final : public concurrent_stage<In, Out> {
 
 // Opens the upstream, starts a stage behind it, and gives the stage's generator.
 template <class Out, class In, class Calls>
-async_generator<Out> open_concurrent(const pipeline<In>& in, const opening& run,
+async_generator<Out> open_concurrent(const pipeline<In>& in, const open_context& run,
                                      const std::string& name, const concurrent_options& options,
                                      const counted_ptr<const stage_function<Calls>>& function) {
   auto& counters = run.add_stage(name);
-  if (function->draws_random) run.depends_on_epoch(name, run.seed);
-  auto staff = options.for_items(function->items_at_a_time).with(run.concurrency);
+  if (function->draws_random) run.depends_on_epoch(name, run.pass->seed);
+  auto staff = options.for_items(function->items_at_a_time).with(run.concurrency_of_trial());
   staff.number = in.last()->facts().number() + 1;
   std::shared_ptr<concurrent_core> stage(
       new calling_stage<In, Out, Calls>(run, counters, staff, function));

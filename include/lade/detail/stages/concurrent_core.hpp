@@ -216,7 +216,8 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   // The items that a worker's function has been called for and has not ended.
   class items_in_hand;
 
-  concurrent_core(const opening& run, stage_counters& counters, const concurrent_options& options);
+  concurrent_core(const open_context& run, stage_counters& counters,
+                  const concurrent_options& options);
 
   // Moves an item into a slot; one that is finished, if there are no workers.
   virtual void put(std::size_t slot, void* item) = 0;
@@ -283,7 +284,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   stage_counters& counters_;
   const concurrent_options options_;
   const stage_random draws_;
-  const path_place place_;  // before the slots, whose marks need it
+  const std::shared_ptr<const path_place> path_;  // before the slots, whose marks need it
   std::vector<slot_state> slots_;
   std::stop_source stop_;
   slot_ring ring_;
@@ -297,11 +298,8 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::optional<registration> registered_;
 };
 
-// What the stages before one that gives items in this order are opened with. The same for any
-// concurrency, so that a state of one is a state for all.
-opening before_stage_of(item_order order, const opening& run);
-
 // Opens the stages before, starts the stage behind them, and gives its generator.
-generator open_behind(const node_base& before, const opening& run, owner<concurrent_core> stage);
+generator open_behind(const node_base& before, const open_context& run,
+                      owner<concurrent_core> stage);
 
 }  // namespace lade::detail

@@ -41,7 +41,7 @@ class watched_call final : private overviewed {
 // a trace. One call at a time.
 class in_place_calls {
  public:
-  in_place_calls(const opening& run, stage_counters& stage);
+  in_place_calls(const open_context& run, stage_counters& stage);
 
   // With what the function is called for, both; and whether it has awaited something.
   template <class Name>

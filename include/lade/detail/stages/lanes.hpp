@@ -27,7 +27,8 @@ namespace lade::detail {
 // the stage behind.
 class lane_stop {
  public:
-  explicit lane_stop(const opening& run) : on_stop_(run.stop, close_on_stop<lane_stop>{*this}) {}
+  explicit lane_stop(const open_context& run)
+      : on_stop_(run.stop, close_on_stop<lane_stop>{*this}) {}
 
   const std::stop_source& source() const noexcept { return stop_; }
   std::stop_token token() const noexcept { return stop_.get_token(); }
@@ -42,13 +43,13 @@ class lane_stop {
 template <class T>
 class lane : public std::enable_shared_from_this<lane<T>> {
  public:
-  // Opens the path. `run` is its opening, with its place.
-  lane(const opening& run, const pipeline<T>& path)
+  // Opens the path. `run` is the context of its end, with its path.
+  lane(const open_context& run, const pipeline<T>& path)
       : run_(run),
         path_(path.open(run)),
-        results_(run.place.split->buffer()),
+        results_(run.path->split->buffer()),
         surroundings_(run.run->surroundings(run.stop)) {
-    surroundings_.place = &run_.place;
+    surroundings_.place = run_.path.get();
   }
 
   // Starts it. `end` is kept until the path has ended.
@@ -65,7 +66,7 @@ class lane : public std::enable_shared_from_this<lane<T>> {
       with_lineage<T> yielded{next->origin, next->item};
       co_yield yielded;
     }
-    if (self->failure_ && !self->run_.place.split->stuck()) std::rethrow_exception(self->failure_);
+    if (self->failure_ && !self->run_.path->split->stuck()) std::rethrow_exception(self->failure_);
   }
 
  private:
@@ -73,7 +74,7 @@ class lane : public std::enable_shared_from_this<lane<T>> {
 
   task<std::optional<ready>> next() {
     stopwatch waiting(surroundings_.stage->starving);
-    auto& where = run_.place;
+    auto& where = *run_.path;
     where.split->note_awaited(where.path);
     auto next = co_await results_.pop();
     where.split->note_taken(where.path);
@@ -83,8 +84,8 @@ class lane : public std::enable_shared_from_this<lane<T>> {
   static task<> pump(lane& self, async_generator<T> path, std::shared_ptr<const void>) {
     try {
       while (auto* item = co_await path.next()) {
-        ready next(std::move(*item), path.origin(), self.run_.place);
-        self.run_.place.split->note_made(self.run_.place.path);
+        ready next(std::move(*item), path.origin(), self.run_.path.get());
+        self.run_.path->split->note_made(self.run_.path->path);
         co_await self.results_.push(std::move(next));
       }
     } catch (...) {
@@ -93,7 +94,7 @@ class lane : public std::enable_shared_from_this<lane<T>> {
     self.results_.close();
   }
 
-  const opening run_;
+  const open_context run_;
   std::optional<async_generator<T>> path_;  // until it is started
   channel<ready> results_;
   std::exception_ptr failure_;  // before the results are closed

@@ -6,6 +6,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
+#include <lade/item_order.hpp>
 #include <lade/stats.hpp>
 
 #include <coroutine>
@@ -19,9 +20,6 @@
 #include <vector>
 
 namespace lade {
-
-// In which order a concurrent stage gives its items: that of its input, or as they finish.
-enum class item_order : std::uint8_t { input, completion };
 
 namespace detail {
 

@@ -54,15 +54,20 @@ class split_base : public std::enable_shared_from_this<split_base> {
   std::size_t buffer() const noexcept { return buffer_; }
 
   // From now on notices that the paths wait for each other, and then stops them; and whether the
-  // result that is waited for needs another item. `run` is the opening of the stage itself.
-  void watch(const opening& run, std::stop_source paths);
+  // result that is waited for needs another item. `run` is the context of the stage itself.
+  void watch(const open_context& run, std::stop_source paths);
 
   // The demand that the input serves. After watch().
   std::shared_ptr<const demand> wanted() const noexcept { return demand_; }
 
-  // What the input is opened with: `run`, and what the stages of the paths tell those before them.
-  // When all paths have been opened.
-  opening before_paths(const opening& run) const;
+  // The place of a path. `around`: the path that the stage itself is in.
+  static std::shared_ptr<const path_place> path(std::shared_ptr<split_base> split,
+                                                std::size_t number,
+                                                std::shared_ptr<const path_place> around = {}) {
+    return std::make_shared<const path_place>(std::move(split), number, std::move(around));
+  }
+
+  bool is_watching() const noexcept { return watching_; }
 
   // How the paths wait for each other, if they do.
   struct standstill {
@@ -112,10 +117,10 @@ class split_base : public std::enable_shared_from_this<split_base> {
     }
   };
 
-  // Opens the way into a path. `behind` is the opening of the path itself, `run` that of its first
-  // stage, which comes here from its last. Throws error(invalid_argument) if the path is open
-  // already, so that it would take items from itself, or if it has a cache.
-  void open(std::size_t path, const opening& behind, const opening& run);
+  // Opens the way into a path, the beginning of which is at `begin`, and this stage `at`. Throws
+  // error(invalid_argument) if the path is open already, so that it would take items from itself,
+  // or if it has a cache.
+  void open(std::size_t path, const planned_node& at, const planned_node& begin);
   // The path needs no more items. Returns whether none does.
   bool end_path(std::size_t path);
 
@@ -137,9 +142,6 @@ class split_base : public std::enable_shared_from_this<split_base> {
   bool is_full(const branch& path) const;
 
   std::exception_ptr failure_;
-  const char* mixes_parts_ = nullptr;  // of the paths, as of an opening
-  bool parts_behind_ = false;
-  bool members_unknown_ = false;
   const std::size_t buffer_;
   std::size_t in_flight_ = 0;  // batches
   wait_list input_;            // waits for room
@@ -148,7 +150,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
   std::optional<std::size_t> awaited_;
   std::optional<standstill> stuck_;
   bool watching_ = false;
-  path_place where_;
+  std::shared_ptr<const path_place> around_;  // keeps where_
+  const path_place* where_ = nullptr;         // the path that this stage is in, if that is watched
   // What there is of this stage in the path that it is in: nothing at rest, until the stage before
   // gives an item.
   std::optional<underway::what> mark_;
@@ -186,7 +189,7 @@ inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
 template <class T>
 class split : public split_base {
  public:
-  split(const opening& run, std::size_t paths, std::size_t buffer)
+  split(const open_context& run, std::size_t paths, std::size_t buffer)
       : split_base(paths, buffer),
         run_(run),
         queues_(paths),
@@ -206,11 +209,11 @@ class split : public split_base {
   // For the input. Returns false, without the item, if the path needs no more.
   bool give(std::size_t path, T item, lineage origin);
 
-  // The items of a path, in the opening of which this is the split. Destroying the generator ends
+  // The items of a path, of which this is the split in its context. Destroying the generator ends
   // the path.
-  static async_generator<T> branch(const opening& path_opening, std::size_t path) {
-    auto self = std::static_pointer_cast<split>(path_opening.split);
-    self->open(path, self->run_, path_opening);
+  static async_generator<T> branch(const open_context& path_opening, std::size_t path) {
+    auto self = std::static_pointer_cast<split>(path_opening.path->split);
+    self->open(path, *self->run_.at, *path_opening.at);
     return deliver(reader(std::move(self), path));
   }
 
@@ -256,7 +259,7 @@ class split : public split_base {
   // With the mutex held.
   bool provide(std::size_t path, std::optional<given>& into, wait_list& woken);
 
-  const opening run_;
+  const open_context run_;
   std::vector<std::deque<given>> queues_;
   std::stop_source stop_;
   std::optional<memory_claim> claim_;  // of the input, by what it serves
@@ -295,7 +298,7 @@ class split<T>::take_awaiter : private waiter {
 
 template <class T>
 bool split<T>::give(std::size_t path, T item, lineage origin) {
-  given next(std::move(item), std::move(origin), run_.place);
+  given next(std::move(item), std::move(origin), run_.path.get());
   waiter* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -334,8 +337,9 @@ void split<T>::close() noexcept {
 // The stages of a path, behind what will be given to it.
 template <class T, class Path>
 auto attach_path(const Path& path, std::size_t number, node_facts begin) {
-  auto branch = make_pipeline<T>(
-      std::move(begin), [number](const opening& run) { return split<T>::branch(run, number); });
+  auto branch = make_pipeline<T>(std::move(begin), [number](const open_context& run) {
+    return split<T>::branch(run, number);
+  });
   static_assert(accepts<pipeline<T>, Path>, "lade: a path does not take items of this type");
   return path.attach(branch);
 }

@@ -44,9 +44,9 @@ class parts_lane {
   // A part, or the lineage of an item without parts.
   class part {
    public:
-    part(T value, lineage positions, const path_place& place)
+    part(T value, lineage positions, const path_place* place)
         : item(std::move(value)), origin(std::move(positions)), mark_(place) {}
-    part(lineage positions, const path_place& place) : origin(std::move(positions)), mark_(place) {}
+    part(lineage positions, const path_place* place) : origin(std::move(positions)), mark_(place) {}
     std::optional<T> item;
     lineage origin;
 
@@ -100,7 +100,7 @@ template <class In, class Out, class Stage>
 class spreading final : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
                         private overviewed {
  public:
-  spreading(const opening& run, stage_counters& counters, counted_ptr<const Stage> stage,
+  spreading(const open_context& run, stage_counters& counters, counted_ptr<const Stage> stage,
             unsigned concurrency)
       : run_(run),
         counters_(counters),
@@ -115,7 +115,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
         on_consumer_stop_(run.stop, close_on_stop<spreading>{*this}) {
     for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     work_for(counters, feeder_context_);
-    feeder_context_.place = &run_.place;
+    feeder_context_.place = run_.path.get();
     feeder_context_.claim = &feeder_claim_;
     parts_context_ = feeder_context_;
     stage_workers staff{.workers = concurrency, .slots = concurrency};
@@ -207,7 +207,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
       wanted_item_->await(demand::none);  // the item that is waited for has come
       auto to = of_all;
       if (!to) to = co_await begin_lane();
-      underway mark(run_.place);
+      underway mark(run_.path.get());
       auto& surroundings = to->surroundings();
       run_.run->start(
           this->shared_from_this(), surroundings,
@@ -237,10 +237,10 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
           self.stage_->parts(std::move(item), place->name, origin, self.run_, self.counters_);
       while (auto* next = co_await self.next_part(parts, *place)) {
         some = true;
-        part made(std::move(*next), parts.origin(), self.run_.place);
+        part made(std::move(*next), parts.origin(), self.run_.path.get());
         co_await to->push(std::move(made));
       }
-      part nothing(origin, self.run_.place);
+      part nothing(origin, self.run_.path.get());
       if (!some) co_await to->push(std::move(nothing));
     } catch (...) {
       to->fail(std::current_exception());
@@ -340,7 +340,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
                      at);
   }
 
-  const opening run_;
+  const open_context run_;
   stage_counters& counters_;
   const counted_ptr<const Stage> stage_;
   const std::size_t concurrency_;
