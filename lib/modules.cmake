@@ -117,6 +117,7 @@ set(lade_core_sources
   lib/stages/map.cpp
   lib/stages/merge.cpp
   lib/stages/pad.cpp
+  lib/stages/per_run.cpp
   lib/stages/route.cpp
   lib/stages/shard.cpp
   lib/stages/shuffle.cpp

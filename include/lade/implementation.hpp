@@ -114,6 +114,7 @@
 #include "../../lib/stages/map.cpp"
 #include "../../lib/stages/merge.cpp"
 #include "../../lib/stages/pad.cpp"
+#include "../../lib/stages/per_run.cpp"
 #include "../../lib/stages/route.cpp"
 #include "../../lib/stages/shard.cpp"
 #include "../../lib/stages/shuffle.cpp"

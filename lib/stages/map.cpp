@@ -7,7 +7,10 @@ namespace lade::detail {
 
 map_settings::map_settings(const map_options& options, std::string name,
                            unsigned default_concurrency)
-    : options_(options), memory_(share_of(options.memory)), name_(std::move(name)) {
+    : options_(options),
+      memory_(share_of(options.memory)),
+      name_(std::move(name)),
+      kind_(options.kind.empty() ? "map" : options.kind) {
   if (options_.concurrency == 0) options_.concurrency = default_concurrency;
   require_concurrency(name_, options_.concurrency);
   require_count(name_, "buffer", options.buffer.value_or(0));

@@ -8,6 +8,8 @@
 #include <lade/detail/common/shared_const.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
+#include <lade/memory_resource.hpp>
+#include <lade/per_run.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/random.hpp>
 #include <lade/task.hpp>
@@ -111,8 +113,21 @@ class worker_function<per_worker<Make>> : public per_worker<Make>::lease {
       : per_worker<Make>::lease(functions.borrow()) {}
 };
 
+// What a run calls of a stage's function: the function itself, or what is made for the run.
 template <class F>
-using called = std::remove_reference_t<decltype(*std::declval<worker_function<F>&>())>;
+struct run_function {
+  using type = F;
+};
+template <class Make>
+struct run_function<per_run<Make>> {
+  using type = typename per_run<Make>::function;
+};
+template <class F>
+using function_of_run = typename run_function<F>::type;
+
+template <class F>
+using called =
+    std::remove_reference_t<decltype(*std::declval<worker_function<function_of_run<F>>&>())>;
 
 // What a function that returns T, or a task of it, gives in the end.
 template <class T>
@@ -228,13 +243,20 @@ class calls_of<F, In, task_calls<In, Result>> final : public task_calls<In, Resu
   worker_function<F> function_;
 };
 
-// A stage's function, which all runs share: makes what each worker calls.
+// The memory that a function copies from fastest, if it says so.
+template <class F>
+concept says_host_memory = requires(const F& function) {
+  { function.host_memory() } -> std::convertible_to<memory_resource&>;
+};
+
+// A stage's function in one run: makes what each worker calls.
 template <class Calls>
 class stage_function : public counted {
  public:
   stage_function(bool draws, unsigned at_a_time) noexcept
       : draws_random(draws), items_at_a_time(at_a_time) {}
   virtual std::unique_ptr<Calls> begin() const = 0;
+  virtual memory_resource* host_memory() const { return nullptr; }  // see per_run
   const bool draws_random;
   const unsigned items_at_a_time;
 };
@@ -247,6 +269,10 @@ class stage_function_of final : public stage_function<Calls> {
         function_(std::move(function)) {}
   std::unique_ptr<Calls> begin() const override {
     return std::unique_ptr<Calls>(new calls_of<F, In, Calls>(*function_));
+  }
+  memory_resource* host_memory() const override {
+    if constexpr (says_host_memory<F>) return &function_->host_memory();
+    return nullptr;
   }
 
  private:
@@ -268,6 +294,48 @@ template <class In, class F>
 auto function_for(const shared_const<F>& function) {
   using calls = typename call_types<F, In>::calls;
   return counted_ptr<const stage_function<calls>>(new stage_function_of<F, In, calls>(function));
+}
+
+// A stage's function, from which each run has one: the same, or one that is made for it.
+template <class Calls>
+class stage_functions : public counted {
+ public:
+  explicit stage_functions(bool with_host_memory) noexcept : says_memory(with_host_memory) {}
+  virtual counted_ptr<const stage_function<Calls>> for_run(const stage_run& run) const = 0;
+  const bool says_memory;
+};
+
+template <class F, class In, class Calls>
+class stage_functions_of final : public stage_functions<Calls> {
+ public:
+  explicit stage_functions_of(const shared_const<F>& function)
+      : stage_functions<Calls>(says_host_memory<F>), function_(function_for<In>(function)) {}
+  counted_ptr<const stage_function<Calls>> for_run(const stage_run&) const override {
+    return function_;
+  }
+
+ private:
+  counted_ptr<const stage_function<Calls>> function_;
+};
+template <class Make, class In, class Calls>
+class stage_functions_of<per_run<Make>, In, Calls> final : public stage_functions<Calls> {
+  using function = function_of_run<per_run<Make>>;
+
+ public:
+  explicit stage_functions_of(const shared_const<per_run<Make>>& make)
+      : stage_functions<Calls>(says_host_memory<function>), make_(make) {}
+  counted_ptr<const stage_function<Calls>> for_run(const stage_run& run) const override {
+    return function_for<In>(shared_const<function>((*make_)(run)));
+  }
+
+ private:
+  shared_const<per_run<Make>> make_;
+};
+
+template <class In, class F>
+auto functions_for(const shared_const<F>& function) {
+  using calls = typename call_types<F, In>::calls;
+  return counted_ptr<const stage_functions<calls>>(new stage_functions_of<F, In, calls>(function));
 }
 
 }  // namespace lade::detail
