@@ -170,9 +170,10 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
 template <class... In, std::size_t... I>
 std::tuple<async_generator<In>...> open_each(const open_context& run, stage_counters& counters,
                                              const std::shared_ptr<lineage_check>& check,
+                                             const std::shared_ptr<custom_inputs>& taken,
                                              std::index_sequence<I...>,
                                              const pipeline<In>&... inputs) {
-  return {recorded(inputs.open(run.branch(I)), counters.in, check)...};
+  return {recorded(inputs.open(run.branch(I)), counters.in, check, taken)...};
 }
 
 }  // namespace detail
@@ -185,20 +186,27 @@ template <class F, class... In>
 auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {
   using generator = std::invoke_result_t<const F&, async_generator<In>...>;
   using out = typename generator::value_type;
-  detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options.lineage);
+  detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options);
   return detail::make_pipeline<out>(
       detail::node_facts::behind_all(detail::nodes_of(inputs...), "combine", custom.name())
           .yielding(cardinality::custom)
           .following(options.lineage, custom.name())
           .pairing(),
-      [coroutine = std::move(coroutine), custom, inputs...](const detail::open_context& run) {
+      [coroutine = detail::shared_const(std::move(coroutine)), custom,
+       inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage(custom.name(), sizeof...(In));
         auto check = custom.check();
-        auto opened =
-            detail::open_each(run, counters, check, std::index_sequence_for<In...>(), inputs...);
-        auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
-        auto items = detail::begin_with([&] { return std::apply(call, opened); }, run, counters);
-        return detail::observe_custom<out>(std::move(items), run, counters, std::move(check));
+        auto taken = custom.inputs(sizeof...(In));
+        auto opened = detail::open_each(run, counters, check, taken,
+                                        std::index_sequence_for<In...>(), inputs...);
+        auto call = [coroutine](async_generator<In>... each) {
+          return std::invoke(*coroutine, std::move(each)...);
+        };
+        auto open = [&](auto&... each) {
+          return detail::open_custom<out>(custom, run, counters, std::move(call), std::move(check),
+                                          std::move(taken), std::move(each)...);
+        };
+        return std::apply(open, opened);
       });
 }
 template <class F, class... In>
@@ -212,8 +220,8 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
       detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));
-        auto opened =
-            detail::open_each(run, counters, nullptr, std::index_sequence_for<In...>(), inputs...);
+        auto opened = detail::open_each(run, counters, nullptr, nullptr,
+                                        std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                                opened);
         return detail::counted_out(std::move(rows), counters);

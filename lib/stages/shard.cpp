@@ -39,6 +39,7 @@ detail::node_facts detail::shard_facts(node_ptr in, const shard_step& step) {
       .uncounted()
       .with("rank", step.rank)
       .with("world", step.world)
+      .refusing_state("shard counts the items of a stage: put it at the source")
       .yielding(cardinality::at_most_one, size);
 }
 

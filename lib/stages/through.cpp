@@ -1,3 +1,4 @@
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/through.hpp>
 
@@ -6,6 +7,63 @@
 #include <string>
 
 namespace lade::detail {
+
+void custom_inputs::begin() {
+  std::lock_guard lock(mutex_);
+  took_ = false;
+}
+
+void custom_inputs::take(std::string name) {
+  std::lock_guard lock(mutex_);
+  took_ = true;
+  last_ = std::move(name);
+}
+
+void custom_inputs::end() {
+  std::lock_guard lock(mutex_);
+  --left_;
+}
+
+void custom_inputs::fail() {
+  std::lock_guard lock(mutex_);
+  failed_ = true;
+}
+
+bool custom_inputs::may_skip() const {
+  std::lock_guard lock(mutex_);
+  return took_ && !failed_;
+}
+
+bool custom_inputs::is_over() const {
+  std::lock_guard lock(mutex_);
+  return left_ == 0;
+}
+
+std::string custom_inputs::last() const {
+  std::lock_guard lock(mutex_);
+  return last_;
+}
+
+custom_stage::custom_stage(std::string name, const through_options& options)
+    : name_(std::move(name)),
+      rule_(options.lineage),
+      policy_{.finally = options.on_error, .budget = options.error_budget} {
+  require_budget(name_, options.error_budget);
+  if (skips() && rule_ == lineage_rule::carried)
+    throw error(errc::invalid_argument, name_,
+                "on_error::skip would lose the items that a stage of lineage_rule::carried holds");
+}
+
+std::shared_ptr<custom_inputs> custom_stage::inputs(std::size_t count) const {
+  return skips() ? std::make_shared<custom_inputs>(count) : nullptr;
+}
+
+std::exception_ptr custom_stage::failed(const open_context& run, stage_counters& counters,
+                                        const custom_inputs* inputs, const lineage& lost) const {
+  const bool may_skip = inputs && inputs->may_skip();
+  if (!may_skip) return run.failure(counters, {on_error::fail}, {}, {});
+  return run.failure(counters, policy_, inputs->last(), lost);
+}
 
 std::shared_ptr<lineage_check> custom_stage::check() const {
   if (rule_ == lineage_rule::unspecified) return nullptr;
