@@ -205,10 +205,7 @@ class cache_stage {
                   "lade::cache: items that cannot be copied cannot be kept");
     if (!detail::tells_bytes<T>()) require_no_bytes();
     auto store = std::make_shared<detail::cache_store<T>>();
-    auto facts = detail::node_facts::behind(in.last(), "cache")
-                     .caching()
-                     .refusing_state("cache gives what it has kept before the rest");
-    return detail::make_pipeline<T>(std::move(facts), [in, store, options = options_](
+    return detail::make_pipeline<T>(facts(in.last()), [in, store, options = options_](
                                                           const detail::open_context& run) {
       auto kept = store->find();
       auto& counters = run.add_stage("cache", kept && kept->whole ? 0 : 1);
@@ -260,6 +257,8 @@ class cache_stage {
       co_yield yielded;
     }
   }
+
+  detail::node_facts facts(detail::node_ptr in) const;
 
   // Throws error(invalid_argument) if there is a limit in bytes.
   void require_no_bytes() const;

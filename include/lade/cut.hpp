@@ -144,7 +144,7 @@ class prefetch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        detail::node_facts::behind(in.last(), "prefetch").with("count", count_),
+        detail::node_facts::behind(in.last(), "prefetch").holding(count_).with("count", count_),
         [in, count = count_](const detail::open_context& run) {
           auto& counters = run.add_stage("prefetch");
           detail::concurrent_options options{.slots = count, .workers = 0};

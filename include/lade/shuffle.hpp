@@ -85,6 +85,7 @@ class shuffle_stage {
         detail::node_facts::behind(in.last(), "shuffle")
             .uncounted()
             .reordering("shuffle")
+            .holding(options_.window)
             .with("seed", options_.seed)
             .with("window", options_.window),
         [in, options = options_](const detail::open_context& run) {

@@ -106,6 +106,15 @@ static std::string_view name_of(stage_executor executor) {
   return names.at(static_cast<std::size_t>(executor));
 }
 
+static std::string_view name_of(stage_ordering ordering) {
+  constexpr std::array<std::string_view, 3> names{"kept", "changed", "custom"};
+  return names.at(static_cast<std::size_t>(ordering));
+}
+
+static std::string json_of(const std::optional<std::uint64_t>& number) {
+  return number ? std::to_string(*number) : "null";
+}
+
 static std::string_view in_words(stage_executor executor) {
   constexpr std::array<std::string_view, 4> words{"", ", on the CPU pool", ", on a pool of its own",
                                                   ", on the reactor"};
@@ -125,6 +134,8 @@ static std::string line_of(const stage_description& stage) {
   line += in_words(stage.executor);
   for (const auto& [option, value] : stage.options)
     line += ", " + option + (value == "true" ? "" : " " + value);
+  if (stage.ordering == stage_ordering::changed) line += ", reordered";
+  if (!stage.refuses_state.empty()) line += ", no state";
   if (stage.size) line += ", " + std::to_string(*stage.size) + " items";
   return line;
 }
@@ -148,8 +159,14 @@ static std::string json_of(const stage_description& stage) {
       {"inputs", detail::json_array(inputs)},
       {"cardinality", detail::json_of(name_of(stage.cardinality))},
       {"executor", detail::json_of(name_of(stage.executor))},
+      {"ordering", detail::json_of(name_of(stage.ordering))},
       {"options", detail::json_object(options)},
-      {"size", stage.size ? std::to_string(*stage.size) : "null"}};
+      {"size", json_of(stage.size)},
+      {"held_items", json_of(stage.held_items)},
+      {"held_bytes", json_of(stage.held_bytes)},
+      {"refuses_state", stage.refuses_state.empty()
+                            ? "null"
+                            : detail::json_of(std::string_view(stage.refuses_state))}};
   return detail::json_object(members);
 }
 

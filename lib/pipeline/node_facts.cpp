@@ -88,8 +88,16 @@ node_facts node_facts::in_groups(std::uint64_t size, bool drop_last) && {
   return std::move(*this)
       .yielding(cardinality::group, groups)
       .grouping(size, size)
+      .holding(size)
       .with("size", size)
       .with_flag("drop_last", drop_last);
+}
+
+node_facts node_facts::holding(std::optional<std::uint64_t> items,
+                               std::optional<std::uint64_t> bytes) && {
+  stage_.held_items = items;
+  stage_.held_bytes = bytes;
+  return std::move(*this);
 }
 
 node_facts node_facts::mixing_parts(std::string how) && {
@@ -101,6 +109,7 @@ node_facts node_facts::mixing_parts(std::string how) && {
 node_facts node_facts::reordering(std::string how) && {
   auto facts = std::move(*this).mixing_parts(std::move(how));
   facts.effect_ = parts_effect::reorders;
+  facts.stage_.ordering = stage_ordering::changed;
   return facts;
 }
 
@@ -133,9 +142,11 @@ node_facts node_facts::joining() && {
 }
 
 node_facts node_facts::following(lineage_rule rule, const std::string& stage) && {
-  if (rule == lineage_rule::carried) return std::move(*this).reordering(stage);
-  consumes_ = true;
-  auto facts = std::move(*this).mixing_parts(stage);
+  const bool carries = rule == lineage_rule::carried;
+  consumes_ = !carries;
+  auto facts = carries ? std::move(*this).reordering(stage) : std::move(*this).mixing_parts(stage);
+  facts.stage_.ordering = stage_ordering::custom;
+  if (carries) return facts;
   if (rule == lineage_rule::consumed) return facts;
   return std::move(facts).refusing_state(
       stage +
@@ -145,7 +156,7 @@ node_facts node_facts::following(lineage_rule rule, const std::string& stage) &&
 }
 
 node_facts node_facts::refusing_state(std::string why) && {
-  refusal_ = std::move(why);
+  stage_.refuses_state = std::move(why);
   return std::move(*this);
 }
 

@@ -65,7 +65,7 @@ void plan::visit(planned_node& first, planned_rules* told) {
 planned_rules plan::rules_before(planned_node& place) {
   const auto& facts = place.node->facts();
   auto rules = place.rules;
-  if (!facts.refusal_.empty()) refuse(place, facts.refusal_);
+  if (const auto& why = facts.stage_.refuses_state; !why.empty()) refuse(place, why);
   if (facts.inputs_.empty() && rules.in_path && facts.is_counted())
     refuse(place, "a source is in a path of tee, route or route_batches");
   if (rules.parts_behind && !facts.groups_.empty()) {

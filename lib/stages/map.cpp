@@ -47,6 +47,9 @@ node_facts map_settings::facts(node_ptr in, std::string kind, bool tasks, bool d
   else if (options_.concurrency > 0)
     facts = std::move(facts).with("concurrency", options_.concurrency);
   if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
+  if (options_.concurrency > 0 && options_.concurrency != automatic)
+    facts = std::move(facts).holding(options_.concurrency +
+                                     options_.buffer.value_or(options_.concurrency));
   if (options_.retry.attempts > 1)
     facts = std::move(facts).with("attempts", options_.retry.attempts);
   return std::move(facts).with_flag("completion", options_.order == item_order::completion);

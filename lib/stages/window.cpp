@@ -15,6 +15,7 @@ detail::node_facts window_stage::facts(detail::node_ptr in) const {
   auto of_stage = detail::node_facts::behind(std::move(in), "window")
                       .yielding(cardinality::group)
                       .grouping(size_, step_)
+                      .holding(size_)
                       .with("size", size_)
                       .with("step", step_);
   if (step_ >= size_) return std::move(of_stage).mixing_parts("window");

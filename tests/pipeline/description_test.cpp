@@ -61,9 +61,11 @@ TEST(Description, IsJson) {
   auto items = from(test::up_to(10), {.name = "\"a\""}) | batch(4);
   EXPECT_EQ(to_json(items.describe()),
             R"({"stages":[{"name":"\"a\"","kind":"from","inputs":[],"cardinality":"source",)"
-            R"("executor":"in_place","options":{},"size":10},)"
+            R"("executor":"in_place","ordering":"kept","options":{},"size":10,)"
+            R"("held_items":null,"held_bytes":null,"refuses_state":null},)"
             R"({"name":"batch","kind":"batch","inputs":[0],"cardinality":"group",)"
-            R"("executor":"in_place","options":{"size":"4"},"size":3}]})");
+            R"("executor":"in_place","ordering":"kept","options":{"size":"4"},"size":3,)"
+            R"("held_items":4,"held_bytes":null,"refuses_state":null}]})");
   EXPECT_THAT(to_json((items | filter([](auto&) { return true; })).describe()),
               HasSubstr(R"("size":null})"));
 }
@@ -90,6 +92,56 @@ TEST(Description, TellsWhereAStageComputes) {
   EXPECT_EQ(executor_of(list_of(3) | map(later)), stage_executor::reactor);
 }
 
+TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
+  auto order_of = [](const auto& what) { return what.describe().stages.back().ordering; };
+  auto custom = [](async_generator<int> in) { return in; };
+  EXPECT_EQ(order_of(list_of(3) | map(twice)), stage_ordering::kept);
+  EXPECT_EQ(order_of(list_of(3) | map(twice, {.order = item_order::completion})),
+            stage_ordering::changed);
+  EXPECT_EQ(order_of(list_of(3) | map(twice) | shuffle()), stage_ordering::changed);
+  EXPECT_EQ(order_of(merge<int>({list_of(3), list_of(3)})), stage_ordering::changed);
+  EXPECT_EQ(order_of(list_of(3) | through(custom)), stage_ordering::custom);
+}
+
+TEST(Description, TellsHowMuchAStageHolds) {
+  auto last_of = [](const auto& what) { return what.describe().stages.back(); };
+  EXPECT_EQ(last_of(list_of(3) | map(twice, {.concurrency = 3, .buffer = 5})).held_items, 8u);
+  EXPECT_EQ(last_of(list_of(3) | map(later, {.concurrency = 3})).held_items, 6u);
+  EXPECT_EQ(last_of(list_of(3) | map(twice)).held_items, std::nullopt);
+  EXPECT_EQ(last_of(list_of(3) | prefetch(7)).held_items, 7u);
+  EXPECT_EQ(last_of(list_of(3) | batch(4)).held_items, 4u);
+  EXPECT_EQ(last_of(list_of(3) | map(twice) | shuffle({.window = 9})).held_items, 9u);
+  auto cached = last_of(list_of(3) | cache({.items = 10}));
+  EXPECT_EQ(cached.held_items, 10u);
+  EXPECT_EQ(cached.held_bytes, std::nullopt);
+}
+
+// In the words of the error that a run's state() throws.
+TEST(Description, TellsWhyAStageRefusesAState) {
+  auto custom = [](async_generator<int> in) { return in; };
+  auto list = list_of(9);
+  auto mapped = list | map(twice);
+  runtime where({.threads = 2});
+  auto check = [&](const auto& what) {
+    auto why = what.describe().stages.back().refuses_state;
+    EXPECT_NE(why, "");
+    auto items = where.run(what);
+    items.wait_next();
+    EXPECT_THAT([&] { items.state(); }, ThrowsMessage<error>(HasSubstr(why)));
+  };
+  check(list | through(custom));
+  check(mapped | take(3));
+  check(mapped | skip(1));
+  check(mapped | repeat(2));
+  check(mapped | shard({}));
+  check(mapped | window(2, {.step = 1}));
+  check(mapped | cache());
+  check(list | take(3) | repeat(2));
+  check(merge<int>({list, list}, {.end = merge_end::first}));
+  EXPECT_EQ((mapped | repeat(1)).describe().stages.back().refuses_state, "");
+  EXPECT_EQ(mapped.describe().stages.back().refuses_state, "");
+}
+
 // The paths take items of the stage that splits them, and the next stage those of all paths.
 TEST(Description, IsAGraph) {
   auto inner = route(half_of, map(twice, {.name = "a"}), map(twice, {.name = "b"}));
@@ -99,7 +151,7 @@ TEST(Description, IsAGraph) {
             "1 source: from, 9 items\n"
             "2 tee of 1, buffer 16\n"
             "3 prefetch of 2, count 2, 9 items\n"
-            "4 route of 3\n"
+            "4 route of 3, reordered\n"
             "5 a: map of 4, on the CPU pool, 9 items\n"
             "6 b: map of 4, on the CPU pool, 9 items\n"
             "7 c: map of 5 and 6, on the CPU pool\n"

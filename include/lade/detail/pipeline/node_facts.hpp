@@ -55,6 +55,10 @@ class node_facts {
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
 
+  // How many items it holds at most, and how many bytes of them.
+  node_facts holding(std::optional<std::uint64_t> items,
+                     std::optional<std::uint64_t> bytes = {}) &&;
+
   // What it does to order and lineage, from which a plan derives what a state of the run needs.
   // `how`: what errors call the stage. A stage that makes groups of `size` items, each `step` items
   // behind the one before, is mixing or refuses a state besides.
@@ -106,7 +110,6 @@ class node_facts {
   bool pairs_ = false;
   bool joins_ = false;
   bool consumes_ = false;  // as far as its author says
-  std::string refusal_;
   bool caches_ = false;
   bool wants_batches_ = false;
 };
