@@ -184,12 +184,13 @@ async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, ope
     }
     if (failure) std::rethrow_exception(failure);
     if (stage.check) {
-      auto positions = item ? stage.items.origin() : lost;
       auto follow = [&] {
-        if (item || has_failed)
-          stage.check->give(positions);
-        else
+        if (item)
+          stage.check->give(stage.items.origin());
+        else if (!has_failed)
           stage.check->end(stage.items.unyielded());
+        else if (!lost.empty())
+          stage.check->give(lost);
         return true;
       };
       begin_with(follow, run, counters);
