@@ -65,7 +65,7 @@ TEST(ThroughOnError, SkipCountsOneFailureAndNamesTheItemTakenLast) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_EQ(failures[0].stage, "through");
   EXPECT_EQ(failures[0].item, "3");
-  EXPECT_EQ(failures[0].origin, (lineage::range{2, 3}));
+  EXPECT_EQ(to_string(failures[0].positions), "2-3");
   EXPECT_EQ(run.statistics().stages.back().failed, 1u);
 }
 
