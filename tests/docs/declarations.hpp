@@ -103,6 +103,10 @@ void save(const model_type& model, const std::string& state);
 std::string load();
 }  // namespace page_checkpoint_and_resume
 
+namespace page_error_handling {
+void train(const image& decoded);
+}  // namespace page_error_handling
+
 namespace page_building_pipelines {
 struct page {};
 using sample = lade::sample;
