@@ -145,6 +145,7 @@ void train(const lade::tensor& batch);
 
 namespace page_finding_the_bottleneck {
 inline auto batches = some<lade::sample_batch>();
+void train(const lade::sample_batch& batch);
 void log(const std::string& interval, const std::string& process);
 }  // namespace page_finding_the_bottleneck
 
