@@ -2,12 +2,14 @@
 #
 #   OUT/pages     the pages, with links that Doxygen resolves and anchors as GitHub makes them; a page
 #                 for each folder of docs that has none, and for each other file that a page links to
+#   OUT/images    the images of pages
 #   OUT/include   the public headers, with plain comments as comments for Doxygen
 #   OUT/layout    the navigation
 import html
 import os
 import pathlib
 import re
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[1])))
@@ -21,6 +23,7 @@ FOLDERS = ["tutorial", "concepts", "guides", "reference", "decisions"]
 LAST = {"docs/benchmarks.md": "Benchmarks", "CHANGELOG.md": "Changelog",
         "CONTRIBUTING.md": "Contributing", "docs/style.md": "Code style"}
 MAIN, INDEX = "README.md", "docs/index.md"
+IMAGES = {".jpg", ".png", ".svg"}
 
 
 def anchor(heading):
@@ -77,9 +80,18 @@ class Site:
         if not path:
             return f"{self.address(page)}#{heading}"
         path = os.path.relpath(root / pathlib.Path(page).parent / path, root)
+        if not (root / path).exists():
+            sys.exit(f"{page}: no {path}")
+        if pathlib.PurePosixPath(path).suffix in IMAGES:
+            return self.image(path)
         if path.startswith("include/lade/") and is_public(path):
             return f"@ref {path.removeprefix('include/')}"
         return self.address(path) + (f"#{heading}" if heading else "")
+
+    def image(self, path):
+        name = name_of(path.rpartition(".")[0]) + pathlib.PurePosixPath(path).suffix
+        shutil.copy(root / path, out / "images" / name)
+        return name
 
     def address(self, path):
         if path == MAIN:
@@ -244,6 +256,7 @@ def write(path, text):
     path.write_text(text)
 
 
+(out / "images").mkdir(parents=True, exist_ok=True)
 site = Site()
 for page in site.pages:
     write(out / "pages" / page, site.page(page))

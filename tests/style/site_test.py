@@ -76,6 +76,17 @@ class Pages(Tree):
         self.assertEqual(self.page("[text](../../examples/a.cpp)"), "[text](examples-a-cpp.html)")
         self.assertIn("{.cpp}\nint x;\n", self.made("pages/examples/a.cpp.md"))
 
+    def test_an_image_is_copied(self):
+        self.write("docs/guides/plots/a.png", "pixels")
+        self.assertEqual(self.page("![text](plots/a.png)"), "![text](guides-plots-a.png)")
+        self.assertEqual(self.made("images/guides-plots-a.png"), "pixels")
+
+    def test_a_link_that_leads_nowhere_is_named(self):
+        self.prepared()
+        self.write("docs/more.md", "# More\n\n[text](no.md)\n")
+        result = self.call("docs/site/prepare.py", ".", "out")
+        self.assertEqual((result.returncode, result.stderr), (1, "docs/more.md: no docs/no.md\n"))
+
     def test_code_has_no_links_and_no_headings(self):
         code = "```\n# none\n[a](b.md)\n```"
         self.assertEqual(self.page(code), code)
