@@ -136,7 +136,8 @@ class Site:
             heading = re.match(r"#+ (.*)$", line)
             if not code and heading and line.startswith("# "):
                 named = "" if path == MAIN else f" {{#{name_of(path)}}}"
-                line = f"# {title(line)}{named}"
+                text = re.sub(r"^(\d+)\.", r"\1\\.", title(line))  # which is no list
+                line = f"# {text}{named}"
             elif not code and heading:
                 lines[-1] = f'\\htmlonly<a id="{anchor(heading[1])}"></a>\\endhtmlonly'
                 if path == MAIN:  # whose sections would stand among the pages

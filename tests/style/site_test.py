@@ -87,6 +87,10 @@ class Pages(Tree):
         result = self.call("docs/site/prepare.py", ".", "out")
         self.assertEqual((result.returncode, result.stderr), (1, "docs/more.md: no docs/no.md\n"))
 
+    def test_a_numbered_title_is_no_list(self):
+        self.prepared(tutorial_a="# 1. First\n")
+        self.assertEqual(self.made("pages/docs/tutorial/a.md"), "# 1\\. First {#tutorial-a}\n")
+
     def test_code_has_no_links_and_no_headings(self):
         code = "```\n# none\n[a](b.md)\n```"
         self.assertEqual(self.page(code), code)
