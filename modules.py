@@ -25,7 +25,7 @@ CORE = ["common", "coroutines", "memory", "runtime", "data", "pipeline", "stages
 
 @dataclasses.dataclass
 class Module:
-    """A section of modules.ini. docs/9-writing-a-module.md explains the fields."""
+    """A section of modules.ini. docs/guides/writing-a-module.md explains the fields."""
 
     name: str
     description: str

@@ -43,7 +43,7 @@ for name in $PROGRAMS; do echo "lade:examples / $name"; done
 PROGRAMS = ["ranks", "train_cuda", "train_libtorch"]
 
 # At every commit, in this order. One more check has no command: that nothing is left out.
-ALWAYS = ["test --no-suite slow", "fallback" + IO, "format --check"]
+ALWAYS = ["test --no-suite slow", "fallback" + IO, "format --check", "docs"]
 # The hash of a commit, and the commands whose turn it is.
 TURNS = {"0000": ["asan --suite core", "fallback: asan --suite core"],
          "0001": ["asan --no-suite core", "fallback: asan" + WAITING],

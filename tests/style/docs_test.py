@@ -1,5 +1,6 @@
-# docs_test.py ROOT: links in the pages lead to a file and, behind a #, to a heading of it; commands
-# that compile examples name files that there are, and the libraries of the modules.
+# docs_test.py ROOT: links in the pages lead to a file and, behind a #, to a heading of it; links from
+# README.md on lead to every page; commands that compile examples name files that there are, and the
+# libraries of the modules.
 import pathlib
 import re
 import sys
@@ -42,6 +43,23 @@ def faults_of_compilation(words, registry):
         yield f"{' '.join(words)}: its modules link {' '.join(sorted(needed))}"
 
 
+# The pages that a page links to. A link to a folder is one to its pages.
+def linked(page):
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", without_code(page)):
+        target = (page.parent / link).resolve()
+        yield from target.glob("*.md") if target.is_dir() else [target]
+
+
+def reached(page):
+    """All pages that links lead to from this one on."""
+    found, rest = {page}, [page]
+    while rest:
+        new = {other for other in linked(rest.pop()) if other.suffix == ".md" and other.exists()} - found
+        found |= new
+        rest += new
+    return found
+
+
 wrong = []
 registry = modules.read(root)
 for page in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
@@ -56,5 +74,9 @@ for page in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
     for words in compilations(page):
         wrong += [f"{page.relative_to(root)}: {fault}"
                   for fault in faults_of_compilation(words, registry)]
+found = reached(root.resolve() / "README.md")
+for page in root.resolve().glob("docs/**/*.md"):
+    if page not in found:
+        wrong.append(f"{page.relative_to(root.resolve())}: no link leads here from README.md")
 print(*wrong, sep="\n")
 sys.exit(len(wrong) > 0)
