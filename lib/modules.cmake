@@ -47,6 +47,7 @@ set(lade_core_sources
   lib/description.cpp
   lib/device.cpp
   lib/dlpack.cpp
+  lib/elastic.cpp
   lib/error.cpp
   lib/event.cpp
   lib/executor.cpp

@@ -44,6 +44,7 @@
 #include "../../lib/description.cpp"
 #include "../../lib/device.cpp"
 #include "../../lib/dlpack.cpp"
+#include "../../lib/elastic.cpp"
 #include "../../lib/error.cpp"
 #include "../../lib/event.cpp"
 #include "../../lib/executor.cpp"

@@ -20,6 +20,7 @@
 #include <lade/device.hpp>
 #include <lade/dlpack.hpp>
 #include <lade/draw.hpp>
+#include <lade/elastic.hpp>
 #include <lade/epochs.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>

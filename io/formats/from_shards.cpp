@@ -3,6 +3,8 @@
 #include <lade/detail/owner.hpp>
 #include <lade/detail/spreading.hpp>
 
+#include <string>
+
 #include "shard_reading.hpp"
 
 namespace lade::detail {
@@ -53,7 +55,9 @@ namespace lade::io {
 pipeline<sample> from_shards(shards which, const from_shards_options& options) {
   auto list = std::make_shared<const lade::detail::shard_list>(std::move(which), options);
   return lade::detail::make_pipeline<sample>(
-      lade::detail::node_facts::source("from_shards"),
+      lade::detail::node_facts::source("from_shards")
+          .with("shards",
+                std::to_string(options.shard.rank) + " of " + std::to_string(options.shard.world)),
       [list](const lade::detail::opening& run) { return lade::detail::open_shards(list, run); });
 }
 
