@@ -48,6 +48,7 @@ set(lade_core_sources
   lib/device.cpp
   lib/dlpack.cpp
   lib/elastic.cpp
+  lib/equal_steps.cpp
   lib/error.cpp
   lib/event.cpp
   lib/executor.cpp

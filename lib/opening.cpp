@@ -34,7 +34,7 @@ opening opening::taken_by(std::shared_ptr<const demand> taker) const {
 }
 
 opening opening::mixing_parts(const char* how) const {
-  if (parts_behind) run->progress().expect_groups();
+  if (parts_behind) progress().expect_groups();
   auto result = *this;
   result.mixes_parts = how;
   return result;
@@ -50,7 +50,7 @@ opening opening::making_parts(const std::string& how, bool tells_members) const 
   if (mixes_parts)
     refuse_state(how + " makes several items of one before " + mixes_parts);
   else
-    run->progress().expect_parts();
+    progress().expect_parts();
   auto result = *this;
   result.parts_behind = true;
   result.members_unknown = !tells_members;
@@ -72,7 +72,7 @@ opening opening::batching_in(memory_resource& memory) const {
 
 void opening::begin_source(std::uint64_t rank, std::uint64_t world) const {
   if (split) refuse_state("a source is in a path of tee, route or route_batches");
-  run->progress().announce(rank, world);
+  progress().announce(rank, world);
 }
 
 void opening::grouping(stage_counters& counters, std::size_t size, std::size_t step) const {
@@ -87,7 +87,7 @@ void opening::grouping(stage_counters& counters, std::size_t size, std::size_t s
 }
 
 void opening::refuse_state(const std::string& why) const {
-  run->progress().refuse(why);
+  progress().refuse(why);
   if (indivisible) *indivisible = true;
 }
 
@@ -110,7 +110,7 @@ void require_own_position(std::uint64_t place, const opening& run) {
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
                         const opening& run) {
-  auto& progress = run.run->progress();
+  auto& progress = run.progress();
   auto texts = texts_of(steps);
   auto part = part_of(steps);
   visit_order order(std::move(steps), items, run.round());

@@ -14,7 +14,7 @@ opening custom_stage::before(const opening& run) const {
                      " does not say which of its input each of its items is made of: give it "
                      "{.lineage = lade::lineage_rule::consumed} if of all that it took since the "
                      "item before, or lineage_rule::carried if it yields held<T>");
-  if (run.parts_behind) run.run->progress().expect_rule(name_);
+  if (run.parts_behind) run.progress().expect_rule(name_);
   return run.mixing_parts(name_.c_str());
 }
 

@@ -54,7 +54,7 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
                                 open_input input, numbering<T> how) {
   std::deque<held<T>> waiting;
   try {
-    auto& progress = run.run->progress();
+    auto& progress = run.progress();
     progress.begin(
         dealing{.begin = run.first, .order = std::move(how.order), .identity = how.identity});
     if (!how.identity.empty()) how.identity_of = nullptr;
@@ -147,7 +147,7 @@ class indexed_source final : public node<T> {
     try {
       auto list = co_await what->load();
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
-      gaps own(run.run->progress().own_delivered(run.first));
+      gaps own(run.progress().own_delivered(run.first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
         if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
         run.throw_if_stopped(counters);

@@ -45,6 +45,7 @@
 #include "../../lib/device.cpp"
 #include "../../lib/dlpack.cpp"
 #include "../../lib/elastic.cpp"
+#include "../../lib/equal_steps.cpp"
 #include "../../lib/error.cpp"
 #include "../../lib/event.cpp"
 #include "../../lib/executor.cpp"

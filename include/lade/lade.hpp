@@ -22,6 +22,7 @@
 #include <lade/draw.hpp>
 #include <lade/elastic.hpp>
 #include <lade/epochs.hpp>
+#include <lade/equal_steps.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>

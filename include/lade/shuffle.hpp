@@ -90,9 +90,8 @@ class shuffle_stage {
           run.depends_on_epoch("shuffle");
           detail::window_order order(random(options.seed, run.round()), options.window);
           auto upstream = run.reordering("shuffle");
-          auto made =
-              run.run->progress().choosing("shuffle " + std::to_string(options.seed) +
-                                           " in a window of " + std::to_string(options.window));
+          auto made = run.progress().choosing("shuffle " + std::to_string(options.seed) +
+                                              " in a window of " + std::to_string(options.window));
           return from_window(in.open(upstream), std::move(order), made);
         });
   }

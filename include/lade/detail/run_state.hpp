@@ -159,6 +159,9 @@ class run_state {
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
+  // Where further passes over the pipeline are recorded that are not part of the state: nowhere.
+  detail::progress& unsaved() noexcept { return unsaved_; }
+
   // The name of an opened stage; empty if it has no name or is not a stage of this run.
   std::string name_of(const stage_key& stage) const;
   std::string name_of(std::uint64_t stage_number) const;
@@ -219,6 +222,7 @@ class run_state {
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
+  detail::progress unsaved_{std::nullopt};
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
   mutable std::mutex mutex_;
@@ -339,6 +343,10 @@ struct opening {
   std::shared_ptr<void> split = {};
   path_place place = {};
 
+  // Whether this is a further pass, from the first item on, whose items are repeats. It is not part
+  // of the state.
+  bool repeats = false;
+
   opening of(const void* opened) const;
   opening until(std::stop_token requested) const;
   opening taken_by(std::shared_ptr<const demand> taker) const;
@@ -368,12 +376,15 @@ struct opening {
 
   // For sources: whether the item at a position has been delivered or is in the cache.
   bool leaves_out(std::uint64_t position) const {
-    return run->progress().is_delivered(position) || (kept && kept->contains(position));
+    return progress().is_delivered(position) || (kept && kept->contains(position));
   }
 
   // For sources, before they begin: the part of their items that is this rank's. In a path they
   // have no state, since each path would count its positions like the others.
   void begin_source(std::uint64_t rank, std::uint64_t world) const;
+
+  // Where sources and stages record what they deliver, and look up what a resumed run leaves out.
+  detail::progress& progress() const noexcept { return repeats ? run->unsaved() : run->progress(); }
 
   stage_key key() const noexcept { return {stage, inside_of}; }
   stage_counters& add_stage(std::string name, std::size_t inputs = 1) const {
