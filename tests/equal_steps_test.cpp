@@ -10,6 +10,7 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/metrics.hpp>
+#include <lade/profile.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
@@ -310,6 +311,12 @@ TEST(EqualSteps, ACacheBeforeItIsFilled) {
   EXPECT_EQ(calls, 8);
 }
 
+TEST(EqualSteps, AProfileRepeatsNothing) {
+  runtime runtime({.threads = 1});
+  auto none_left = from(up_to(4)) | without({0, 1, 2, 3}) | equal_steps();
+  EXPECT_NO_THROW(profile(runtime, none_left, {.items = 4}));
+}
+
 // What ranks say to each other in a step.
 class voting {
  public:
@@ -359,6 +366,17 @@ TEST(EndTogether, AllRanksEndWithTheFirst) {
   for (auto& each : threads) each.join();
   EXPECT_EQ(made, (std::vector<std::size_t>{5, 5, 5}));
   EXPECT_EQ(left, (std::vector<std::size_t>{1, 0, 1}));
+}
+
+TEST(EndTogether, AProfileAsksNoOtherRank) {
+  runtime runtime({.threads = 1});
+  std::atomic<int> calls = 0;
+  auto asking = from(up_to(4)) | end_together([&](bool ended) {
+                  ++calls;
+                  return ended;
+                });
+  profile(runtime, asking, {.items = 4});
+  EXPECT_EQ(calls, 0);
 }
 
 TEST(EndTogether, RefusesAFunctionThatDoesNotSeeThatTheRankHasEnded) {

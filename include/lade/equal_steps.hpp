@@ -51,7 +51,8 @@ class step_of {
 };
 
 struct equal_steps_options {
-  // Steps of an epoch, the same on all ranks; pipeline::size() of the input if not given.
+  // Steps of an epoch, the same on all ranks. Further items are left out. pipeline::size() of the
+  // input if not given.
   std::optional<std::uint64_t> steps = {};
 };
 
@@ -160,6 +161,7 @@ class end_together_stage {
     return detail::make_pipeline<T>(
         detail::node_facts::behind(in.last(), "end_together").yielding(cardinality::one),
         [in, any_ended = any_ended_](const detail::opening& run) {
+          if (run.profiling) return in.open(run);  // of one rank alone
           auto& counters = run.add_stage("end_together");
           return until_one_ends(in.open(run), any_ended, run, counters);
         });

@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/elastic.hpp>
 #include <lade/equal_steps.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
@@ -154,6 +155,14 @@ TEST(FromShards, EqualStepsReadTheShardsAgain) {
     for (std::size_t count = 1; count < expected.size() + 2; ++count)
       EXPECT_EQ(names_after(count), expected) << count;
   }
+}
+
+TEST(FromShards, GlobalBatchesDependOnTheNumberOfRanks) {
+  temp_dir dir;
+  auto mine = from_shards(write_shards(dir), {.shard = {.rank = 1, .world = 2}}) | batch(2);
+  EXPECT_THAT(
+      [&] { require_elastic(mine.describe()); },
+      ThrowsMessage<error>("require_elastic: from_shards: it assigns whole shards to ranks"));
 }
 
 TEST(FromShards, SourcesOfPartsAreMerged) {
