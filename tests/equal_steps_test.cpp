@@ -283,6 +283,33 @@ TEST(EqualSteps, StatesOfDifferentStepsAreNotMerged) {
               ThrowsMessage<error>("merge states: they differ in how many steps they have taken"));
 }
 
+TEST(EqualSteps, FromMergedStatesRepeatsBeginAnew) {
+  runtime runtime({.threads = 1});
+  auto mine = [](std::uint64_t rank) {
+    return rank_of_two(24, rank) | without({0, 2, 4, 6}) | batch(2) | equal_steps();
+  };
+  std::vector<state> states;
+  for (std::uint64_t rank = 0; rank < 2; ++rank) {
+    auto items = runtime.run(mine(rank));
+    take_some(items, 5);
+    states.push_back(items.state());
+  }
+  EXPECT_EQ(states[0].steps_repeated, 1u);
+  auto merged = merge(states);
+  EXPECT_EQ(merged.steps_repeated, 0u);
+  EXPECT_THAT(values_of(collect(runtime, mine(0), {.state = merged})),
+              ElementsAre(Pair(ints{21}, false)));
+}
+
+TEST(EqualSteps, TheStateHasNoChoicesOfRepeats) {
+  runtime runtime({.threads = 1});
+  auto list = from(up_to(6)) | without({2, 3});
+  auto in_turn = merge(std::vector{list, list});
+  auto items = runtime.run(in_turn | shuffle({.window = 3}) | batch(1) | equal_steps());
+  EXPECT_EQ(take_some(items, 12).size(), 12u);
+  EXPECT_EQ(items.state().chosen.size(), 2u);
+}
+
 TEST(EqualSteps, HasNoStateBeforeStagesThatGroupSteps) {
   runtime runtime({.threads = 1});
   auto items = runtime.run(from(up_to(24)) | batch(2) | equal_steps() | batch(2));
