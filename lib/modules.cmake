@@ -78,6 +78,7 @@ set(lade_core_sources
   lib/observability/watchdog.cpp
   lib/pipeline/autotune.cpp
   lib/pipeline/description.cpp
+  lib/pipeline/elastic.cpp
   lib/pipeline/failure.cpp
   lib/pipeline/index.cpp
   lib/pipeline/items.cpp
@@ -109,6 +110,7 @@ set(lade_core_sources
   lib/stages/cache.cpp
   lib/stages/concurrent_core.cpp
   lib/stages/cut.cpp
+  lib/stages/equal_steps.cpp
   lib/stages/filter.cpp
   lib/stages/flat_map.cpp
   lib/stages/from.cpp

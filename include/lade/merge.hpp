@@ -248,7 +248,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
       return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
-    auto made = run.run->progress().choosing(order.text());
+    auto made = run.progress().choosing(order.text());
     return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), made, counters);
   });
 }

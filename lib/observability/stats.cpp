@@ -50,6 +50,7 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.skipped -= earlier.skipped;
   stage.substituted -= earlier.substituted;
   stage.retried -= earlier.retried;
+  stage.repeated -= earlier.repeated;
   stage.bytes -= earlier.bytes;
   stage.busy -= earlier.busy;
   stage.returned -= earlier.returned;
@@ -194,6 +195,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"skipped", std::to_string(stage.skipped)},
       {"substituted", std::to_string(stage.substituted)},
       {"retried", std::to_string(stage.retried)},
+      {"repeated", std::to_string(stage.repeated)},
       {"bytes", std::to_string(stage.bytes)},
       {"qps", detail::json_of(qps(stage, elapsed), 3)},
       {"readiness", ready ? detail::json_of(*ready, 4) : "null"},

@@ -58,7 +58,10 @@ open_context open_context::in(std::shared_ptr<const path_place> opened) const {
   return result;
 }
 
-void open_context::refuse_state(const std::string& why) const { run->plan().refuse(*at, why); }
+void open_context::refuse_state(const std::string& why) const {
+  progress().refuse(why);
+  plan::note_indivisible(*at);
+}
 
 stage_counters& open_context::add_stage(std::string name, std::size_t inputs) const {
   auto& counters = run->add_stage(std::move(name), at->key(), inputs);
@@ -96,7 +99,7 @@ void require_own_position(std::uint64_t place, const open_context& run) {
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
                         const open_context& run) {
-  auto& progress = run.run->progress();
+  auto& progress = run.progress();
   const auto begin = run.pass->first;
   auto texts = texts_of(steps);
   auto part = part_of(steps);

@@ -38,6 +38,7 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
       arrows_(options_.trace),
       children_(children) {
   require_run(options_);
+  unsaved_.refuse("its items are repeats");
   auto& pool = runtime_.pool();
   auto automatic_threads = cpus_to_use(options_.tune, pool.size());
   if (automatic_threads < pool.size())

@@ -170,6 +170,9 @@ class run_state {
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
+  // Where further passes over the pipeline are recorded that are not part of the state: nowhere.
+  detail::progress& unsaved() noexcept { return unsaved_; }
+
   // The name of an opened stage; empty if it has no name or is not a stage of this run.
   std::string name_of(const stage_key& stage) const;
   std::string name_of(std::uint64_t stage_number) const;
@@ -230,6 +233,7 @@ class run_state {
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
+  detail::progress unsaved_{std::nullopt};
   std::optional<detail::plan> plan_;
   profiler* const profiling_;
   event input_over_;
