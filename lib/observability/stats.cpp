@@ -151,7 +151,7 @@ static std::string slowest_lines(const stage_statistics& stage) {
 
 std::string table(const run_statistics& run, const table_options& options) {
   std::vector<table_row> rows{{"stage", "workers", "in", "out", "per s", "failed", "busy", "ready",
-                               "p50", "p99", "waits for input", "waits for room"}};
+                               "p50", "p99", "starved", "blocked"}};
   for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
   auto text = detail::aligned(rows);
   if (options.slowest)
