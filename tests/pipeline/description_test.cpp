@@ -64,7 +64,7 @@ TEST(Description, TellsHowAShardTreatsTheRemainder) {
   EXPECT_EQ(to_string((list | map(twice) | shard({1, 4, remainder::pad})).describe()),
             "1 source: from, 10 items\n"
             "2 map of 1, on the CPU pool, 10 items\n"
-            "3 shard of 2, rank 1, world 4, remainder pad, 3 items\n");
+            "3 shard of 2, rank 1, world 4, remainder pad, no state, 3 items\n");
 }
 
 TEST(Description, IsJson) {
