@@ -1295,7 +1295,7 @@ TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
     auto told = verdict_while(
         runtime, merge(inputs), slow_first ? 4 : 5, [&] { gate.wait_for(1); },
         [&] { gate.open(); });
-    EXPECT_THAT(told, HasSubstr("source is the bottleneck: no stage with workers is busy, and "
+    EXPECT_THAT(told, HasSubstr(" is the bottleneck: no stage with workers is busy, and "
                                 "behind_slow is starved"));
   }
 }
