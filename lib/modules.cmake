@@ -80,6 +80,7 @@ set(lade_core_sources
   lib/pipeline/description.cpp
   lib/pipeline/elastic.cpp
   lib/pipeline/failure.cpp
+  lib/pipeline/failure_journal.cpp
   lib/pipeline/index.cpp
   lib/pipeline/items.cpp
   lib/pipeline/lineage.cpp
@@ -90,8 +91,8 @@ set(lade_core_sources
   lib/pipeline/plan.cpp
   lib/pipeline/progress.cpp
   lib/pipeline/run.cpp
-  lib/pipeline/run_failures.cpp
   lib/pipeline/run_state.cpp
+  lib/pipeline/stage_registry.cpp
   lib/pipeline/state.cpp
   lib/pipeline/tuned_stages.cpp
   lib/runtime/activity.cpp

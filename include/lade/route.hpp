@@ -184,7 +184,7 @@ class routing final : public node<Out> {
       while (auto* item = co_await in.next()) {
         bump(counters.in);
         origin.merge(in.origin());
-        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+        if (run.run->failures().is_behind()) co_await run.run->failures().room();
         auto path = (*choose)(*item, in.origin(), run, counters);
         if (!path) continue;
         co_await split->room(*path);

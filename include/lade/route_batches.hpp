@@ -69,7 +69,7 @@ class batch_routing final : public node<Out> {
       path.start(counters, detail::split<in>::end_of(split, i));
       results.push_back(std::move(path).deliver());
     }
-    run.run->note_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
+    run.run->stages().note_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
     auto begun = std::make_shared<batches>(settings.buffer + 1);
     split->start(deal(split, begun, std::move(items), choose_, upstream, counters), counters);
     auto joined = join(std::move(results), std::move(stop), split, begun, counters);
@@ -99,7 +99,7 @@ class batch_routing final : public node<Out> {
         auto* batch = co_await input.next();
         split->note_asking(false);
         if (!batch) break;
-        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+        if (run.run->failures().is_behind()) co_await run.run->failures().room();
         counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
         std::vector<in> parts(choose->settings().paths);
         for (auto&& each : *batch) {

@@ -99,7 +99,8 @@ class tee_core {
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
     (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
     auto& counters = run.add_stage(name_);
-    run.run->note_workers(counters, {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
+    run.run->stages().note_workers(counters,
+                                   {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
     (std::get<I>(opened)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);

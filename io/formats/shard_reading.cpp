@@ -78,7 +78,7 @@ async_generator<listed_shard> shard_reading::shards_left(counted_ptr<const shard
 async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name<listed_shard>&,
                                              lineage, open_context run,
                                              stage_counters& counters) const {
-  if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+  if (run.run->failures().is_behind()) co_await run.run->failures().room();
   auto& here = co_await this_context_reference();
   run = run.until(here.stop);
   shard_positions positions(shard.place, run);

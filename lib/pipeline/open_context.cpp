@@ -64,8 +64,8 @@ void open_context::refuse_state(const std::string& why) const {
 }
 
 stage_counters& open_context::add_stage(std::string name, std::size_t inputs) const {
-  auto& counters = run->add_stage(std::move(name), at->key(), inputs);
-  if (!at->groups.empty()) run->note_groups(counters, at->groups);
+  auto& counters = run->stages().add(std::move(name), at->key(), inputs);
+  if (!at->groups.empty()) run->stages().note_groups(counters, at->groups);
   return counters;
 }
 
@@ -123,7 +123,7 @@ void open_context::throw_if_stopped(std::string_view doing) const {
 std::exception_ptr open_context::failure(stage_counters& counters, const failure_policy& policy,
                                          std::string item, const lineage& origin) const {
   if (stop.stop_requested()) return std::current_exception();
-  return run->fail(counters, policy, std::move(item), origin);
+  return run->failures().fail(counters, policy, std::move(item), origin);
 }
 
 }  // namespace lade::detail

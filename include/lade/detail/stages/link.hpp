@@ -74,7 +74,7 @@ class link : public std::enable_shared_from_this<link<T>> {
   void count_for(stage_counters& counters) {
     work_for(counters, context_);
     if (!options_.carries_results)
-      run_.run->note_workers(counters, {.slots = options_.slots, .gathers = true});
+      run_.run->stages().note_workers(counters, {.slots = options_.slots, .gathers = true});
   }
 
   // Starts to drain an input. `end` is kept until the input has ended.
