@@ -5,9 +5,9 @@
 #include <lade/buffer.hpp>
 #include <lade/field.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +16,18 @@
 #include <vector>
 
 namespace lade {
+
+namespace detail {
+
+// A std::filesystem::path. Its header is left to those who have paths, since it takes long to
+// compile.
+template <class P>
+concept file_path = requires(const P& path) {
+  { path.filename() } -> std::same_as<P>;
+  { path.string() } -> std::same_as<std::string>;
+};
+
+}  // namespace detail
 
 // One training sample: its key (a path, a URL, a member's name), its label, its bytes once they
 // have been read, and fields by name, where a reader yields several values for one sample:
@@ -31,7 +43,7 @@ class sample {
   explicit sample(std::string key, std::int64_t label = no_label)
       : key_(std::make_shared<const std::string>(std::move(key))), label_(label) {}
   explicit sample(const char* key) : sample(std::string(key)) {}
-  sample(const std::filesystem::path& path) : sample(path.string()) {}
+  sample(const detail::file_path auto& path) : sample(path.string()) {}
 
   const std::string& key() const noexcept { return *key_; }
 

@@ -8,12 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace lade {
@@ -85,9 +84,11 @@ class trace {
 
   const std::string path_;
   const clock::time_point start_ = clock::now();
+  struct output;
+
   std::mutex mutex_;
-  std::ofstream file_;  // closed when it is finished
-  int failure_ = 0;     // why it could not be written, an errno
+  const std::unique_ptr<output> file_;
+  int failure_ = 0;  // why it could not be written, an errno
   track tracks_ = 0;
   std::atomic<std::uint64_t> arrows_ = 0;
   std::atomic<std::uint64_t> calls_ = 0;  // of the system
@@ -117,7 +118,7 @@ namespace detail {
 // then. An item with one span has no arrow. Any thread.
 class item_arrows {
  public:
-  explicit item_arrows(trace* to) noexcept : trace_(to) {}
+  explicit item_arrows(trace* to);
   item_arrows(const item_arrows&) = delete;
   ~item_arrows();
 
@@ -130,19 +131,13 @@ class item_arrows {
   void finish();
 
  private:
-  static constexpr std::uint64_t none = 0;
-
-  struct last_step {
-    trace::track where;
-    trace::clock::time_point start;
-    std::uint64_t arrow = none;  // that leads to it
-  };
+  struct steps;
 
   void add_steps(const lineage& item, trace::track where, trace::clock::time_point start);
 
   trace* trace_;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, last_step> last_;  // of each position
+  const std::unique_ptr<steps> last_;  // null without a trace
 };
 
 // What the consumer of a run does with each item: from when it has been given until it asks for the

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,16 +23,21 @@ static std::string trace_event(char phase, trace::track where, const std::string
          "," + more + "}";
 }
 
-trace::trace(const std::string& path) : path_(path), file_(path) {
-  if (!file_) raise(errno, "open " + path);
-  file_ << "[\n" << R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"lade"}})";
+struct trace::output {
+  std::ofstream file;  // closed when it is finished
+};
+
+trace::trace(const std::string& path)
+    : path_(path), file_(std::make_unique<output>(output{std::ofstream(path)})) {
+  if (!file_->file) raise(errno, "open " + path);
+  file_->file << "[\n" << R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"lade"}})";
 }
 
 void trace::finish() {
   std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return;
+  if (!file_->file.is_open()) return;
   put("\n]\n");
-  file_.close();
+  file_->file.close();
   note_failure();
   if (failure_ != 0) raise(failure_, "write " + path_);
 }
@@ -95,18 +102,18 @@ std::string trace::microseconds(clock::time_point time) const {
 
 void trace::write(const std::string& event) {
   std::lock_guard lock(mutex_);
-  if (file_.is_open()) put(event);
+  if (file_->file.is_open()) put(event);
 }
 
 // After the first failure nothing is written: the file would not be read beyond it.
 void trace::put(std::string_view text) {
   if (failure_ != 0) return;
-  file_ << text;
+  file_->file << text;
   note_failure();
 }
 
 void trace::note_failure() noexcept {
-  if (!file_ && failure_ == 0) failure_ = errno != 0 ? errno : EIO;
+  if (!file_->file && failure_ == 0) failure_ = errno != 0 ? errno : EIO;
 }
 
 trace::open_span::~open_span() {
@@ -114,6 +121,21 @@ trace::open_span::~open_span() {
 }
 
 namespace detail {
+
+// The last step of the items at each position.
+struct item_arrows::steps {
+  static constexpr std::uint64_t none = 0;
+
+  struct step {
+    trace::track where;
+    trace::clock::time_point start;
+    std::uint64_t arrow = none;  // that leads to it
+  };
+
+  std::unordered_map<std::uint64_t, step> of_positions;
+};
+
+item_arrows::item_arrows(trace* to) : trace_(to), last_(to ? std::make_unique<steps>() : nullptr) {}
 
 item_arrows::~item_arrows() {
   try {
@@ -128,11 +150,12 @@ void item_arrows::add_steps(const lineage& item, trace::track where,
     std::lock_guard lock(mutex_);
     for (auto& range : item.ranges())
       for (auto position = range.first; position <= range.last; ++position) {
-        auto [known, is_first] = last_.try_emplace(position, last_step{where, start});
+        auto [known, is_first] =
+            last_->of_positions.try_emplace(position, steps::step{where, start});
         if (is_first) continue;
         auto& last = known->second;
-        auto phase = last.arrow == none ? 's' : 't';
-        auto arrow = last.arrow == none ? ++trace_->arrows_ : last.arrow;
+        auto phase = last.arrow == steps::none ? 's' : 't';
+        auto arrow = last.arrow == steps::none ? ++trace_->arrows_ : last.arrow;
         text += trace_->arrow_event(phase, arrow, last.where, last.start);
         last = {where, start, arrow};
       }
@@ -141,11 +164,13 @@ void item_arrows::add_steps(const lineage& item, trace::track where,
 }
 
 void item_arrows::finish() {
+  if (!last_) return;
   std::string text;
   {
     std::lock_guard lock(mutex_);
-    for (auto& [position, last] : std::exchange(last_, {}))
-      if (last.arrow != none) text += trace_->arrow_event('f', last.arrow, last.where, last.start);
+    for (auto& [position, last] : std::exchange(last_->of_positions, {}))
+      if (last.arrow != steps::none)
+        text += trace_->arrow_event('f', last.arrow, last.where, last.start);
   }
   if (!text.empty()) trace_->write(text);
 }

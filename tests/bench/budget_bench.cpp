@@ -11,6 +11,7 @@
 #include <lade/sample.hpp>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "../media/jpeg_writer.hpp"

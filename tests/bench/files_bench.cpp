@@ -7,6 +7,7 @@
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 
+#include <filesystem>
 #include "bench.hpp"
 
 int main(int argc, char** argv) {

@@ -7,6 +7,7 @@
 #include <jpeglib.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 

@@ -2,6 +2,7 @@
 // directory: equal in size, or of sizes that spread evenly on a logarithmic scale.
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "bench.hpp"

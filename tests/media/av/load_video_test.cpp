@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stop_token>
 #include <string>
