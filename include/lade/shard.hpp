@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/remainder.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -14,6 +14,7 @@ POSIX = ["arpa/*.h", "dirent.h", "fcntl.h", "linux/*.h", "netdb.h", "netinet/*.h
 UMBRELLA = "include/lade/lade.hpp"  # includes headers of every folder of the core
 STANDARD = r"[a-z0-9_]+"
 BESIDE = r'"\w+\.hpp"'  # a private header, in the same directory
+OUTSIDE = "tests/support/toy_module.hpp"  # a module of others, from public headers alone
 
 
 def visible_folders(registry, module, folder):
@@ -67,6 +68,9 @@ def includes(text):
 def faults(root):
     registry = modules.read(root)
     made = modules.written(registry)
+    outside = pathlib.Path(root) / OUTSIDE
+    if outside.exists() and "detail" in outside.read_text():
+        yield f"{OUTSIDE}: may not use what is private"
     for path in modules.sources_on_disk(root):
         if path in made:
             continue

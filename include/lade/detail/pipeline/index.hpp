@@ -4,6 +4,7 @@
 
 #include <lade/detail/common/alias_table.hpp>
 #include <lade/lineage.hpp>
+#include <lade/remainder.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -14,15 +15,6 @@
 #include <vector>
 
 namespace lade {
-
-// What every rank of a distributed run does when the items do not divide by the number of ranks.
-// All ranks have the same number of items, except with `keep`.
-enum class remainder : std::uint8_t {
-  drop,  // the last items are left out
-  pad,   // the last item is repeated
-  wrap,  // the first items follow the last
-  keep,  // every item once: the first ranks have one item more than the others
-};
 
 namespace detail {
 

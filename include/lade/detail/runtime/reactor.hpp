@@ -230,7 +230,12 @@ class reactor : public executor {
   std::thread thread_;
 };
 
-enum class reactor_kind : std::uint8_t { automatic, io_uring, fallback };
+// How a runtime waits for files, sockets and timers.
+enum class reactor_kind : std::uint8_t {
+  automatic,  // io_uring where the kernel allows it, else the fallback
+  io_uring,
+  fallback,  // poll, and threads for files
+};
 
 // Makes the reactor that was asked for: `automatic` is io_uring where the kernel allows it, else
 // the fallback. Throws error with the kernel's reason if io_uring is demanded and refused.
